@@ -1,0 +1,65 @@
+/* The tape: operator records, row-offset tables and a schedule, all constant, run by a small loop.
+ *
+ * A tensor is (rows, cols, channels), channels last. Its rows lie in blocks of `block_rows`, each block
+ * at its own offset in an arena; a kernel computes rows [first_row, end_row) of its operator's output
+ * and finds every row it reads or writes with mcud_row(). The result has the same bits for any cut.
+ */
+#ifndef MCUD_H
+#define MCUD_H
+
+#include <stdint.h>
+
+#include "mcud_config.h" /* generated: mcud_offset, mcud_code, MCUD_ALIGN */
+
+typedef struct {
+    uint8_t *memory;            /* the arena the tensor lies in */
+    const mcud_offset *offsets; /* of each block, in units of MCUD_ALIGN bytes */
+    uint32_t row_bytes;         /* 0 for scratch: every row of a block has the block's address */
+    uint32_t block_rows;        /* rows in a block; the last one may be shorter */
+} mcud_tensor;
+
+typedef struct mcud_op mcud_op;
+
+/* Computes rows [first_row, end_row) of op's output; 0 <= first_row < end_row <= op->rows.
+ * A call never crosses a block of the output. */
+typedef void mcud_kernel(const mcud_op *op, int32_t first_row, int32_t end_row);
+
+struct mcud_op {
+    mcud_kernel *kernel;
+    const void *params;           /* the kernel's mcud_<kernel>_params */
+    const mcud_tensor *const *in; /* what it reads, in the order the kernel documents */
+    const mcud_tensor *out;
+    const mcud_tensor *scratch; /* NULL where the kernel needs none */
+    uint32_t rows;              /* of the output */
+    uint32_t block_rows;        /* rows made by one step */
+};
+
+typedef struct {
+    uint8_t *base;
+    uint32_t bytes;
+} mcud_arena;
+
+typedef struct {
+    const mcud_op *ops;
+    const mcud_code *schedule; /* of each step: operator << block_bits | block */
+    const mcud_arena *arenas;
+    uint32_t steps;
+    uint32_t block_bits;
+    uint32_t arena_count;
+} mcud_model;
+
+/* Address of the first byte of a row. Rows of one block are contiguous. */
+static inline void *mcud_row(const mcud_tensor *tensor, int32_t row)
+{
+    const uint32_t block = (uint32_t)row / tensor->block_rows;
+    const uint32_t row_in_block = (uint32_t)row - block * tensor->block_rows;
+    return tensor->memory + tensor->offsets[block] * (uint32_t)MCUD_ALIGN + row_in_block * tensor->row_bytes;
+}
+
+/* Runs one step of the schedule; 0 <= step < model->steps. */
+void mcud_step(const mcud_model *model, uint32_t step);
+
+/* Runs all steps in order. */
+void mcud_run(const mcud_model *model);
+
+#endif

@@ -1,0 +1,28 @@
+/* Requantisation: the one place where its rounding is stated.
+ *
+ *   q = clamp(zero_point + floor((acc * multiplier + 2^(shift-1)) / 2^shift), low, high)
+ *
+ * with the product exact in 64 bits: round half up of acc * (multiplier / 2^shift). The real scale
+ * s = input_scale * weight_scale / output_scale is stored as multiplier = round(s * 2^shift), and
+ * shift = 32 wherever that keeps at least 16 bits and fits an int32_t, because then one instruction
+ * (SMMLAR) does it on cores with the DSP extension.
+ */
+#ifndef MCUD_QUANT_H
+#define MCUD_QUANT_H
+
+#include <stdint.h>
+
+/* low <= high */
+static inline int32_t mcud_clamp(int32_t value, int32_t low, int32_t high)
+{
+    return value < low ? low : (value > high ? high : value);
+}
+
+/* 1 <= shift <= 62; the rounded product must fit an int32_t, which the code generator has checked. */
+static inline int32_t mcud_scale(int32_t acc, int32_t multiplier, int32_t shift)
+{
+    const int64_t product = (int64_t)acc * multiplier;
+    return (int32_t)((product + ((int64_t)1 << (shift - 1))) >> shift);
+}
+
+#endif

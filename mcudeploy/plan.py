@@ -1,0 +1,93 @@
+"""All decisions about one model on one board, and what was predicted and observed of them. Types only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from mcudeploy.graph import Graph
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One execution of one operator: it makes block `block` of its output."""
+
+    operator: int
+    block: int
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """The order of all steps, and how it was found (`optimal` where proven, else `feasible`)."""
+
+    steps: tuple[Step, ...]
+    status: str
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where the blocks of one tensor lie: byte offsets in the arena of `memory`.
+
+    Block b holds rows [b * block_rows, (b + 1) * block_rows). Scratch has one block per step.
+    """
+
+    memory: str
+    block_rows: int
+    offsets: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Every tensor's and every operator's scratch placement, and the size of each arena in bytes."""
+
+    tensors: Mapping[str, Placement]
+    scratch: Mapping[str, Placement]
+    arenas: Mapping[str, int]
+    status: str
+
+    @property
+    def arena_bytes(self) -> int:
+        return sum(self.arenas.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What the simulator predicts. The peak is of live bytes; `peak_step` is where it occurs.
+
+    `lower_bound_bytes`: no placement of this schedule needs less.
+    """
+
+    peak_bytes: int
+    peak_step: int
+    lower_bound_bytes: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    """A graph, how it is cut (`block_rows` of each operator), ordered and placed for a board."""
+
+    graph: Graph
+    board: str
+    block_rows: Mapping[str, int]
+    schedule: Schedule
+    layout: Layout
+    estimate: Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorTime:
+    """Observed time of one operator: the sum over its steps, in the board's ticks."""
+
+    operator: str
+    steps: int
+    ticks: int
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """What a device reported of one run of a plan."""
+
+    latency: int
+    unit: str
+    operators: tuple[OperatorTime, ...] = field(default_factory=tuple)
+    stack_bytes: int = 0
