@@ -1,0 +1,144 @@
+"""The independent judge of a plan. It shares no code with the scheduler, the solver or the simulator: it
+runs the tape on an arena whose bytes remember who wrote them, and looks at every read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcudeploy.graph import Graph, Operator
+from mcudeploy.interval import Interval
+from mcudeploy.plan import Placement, Plan
+
+_NOBODY, _SCRATCH = -1, -2
+
+
+class PlanFault(Exception):
+    """A plan that would compute garbage; a defect of mcudeploy or of a plan file."""
+
+
+def check(
+    plan: Plan, scratch_bytes: Mapping[str, int], alignment: int, capacities: Mapping[str, int]
+) -> None:
+    """Judges a plan, given the scratch each operator needs and what every memory holds, in bytes.
+
+    Raises PlanFault where a block lies outside its arena or off its alignment, an arena is larger than
+    its memory, a step runs before what it reads is made, a block it reads was overwritten, it writes over
+    one of its own inputs without leave, or an output is not whole at the end."""
+    for memory, size in plan.layout.arenas.items():
+        if size > capacities[memory]:
+            raise PlanFault(f"the arena in {memory} has {size} bytes, the memory {capacities[memory]}")
+    owners = _Owners(plan, scratch_bytes, alignment)
+    for border in plan.graph.inputs:
+        for block in range(len(plan.layout.tensors[border.tensor].offsets)):
+            owners.write(border.tensor, block)
+    for time, step in enumerate(plan.schedule.steps):
+        operator = plan.graph.operators[step.operator]
+        where = f"step {time} ({operator.name}, block {step.block})"
+        _run_step(plan, owners, operator, step.block, where)
+    for border in plan.graph.outputs:
+        rows = plan.graph.tensors[border.tensor].shape[0]
+        owners.expect(border.tensor, Interval(0, rows), f"the end, output {border.tensor}")
+
+
+def _run_step(plan: Plan, owners: _Owners, operator: Operator, block: int, where: str) -> None:
+    rows = owners.block_rows(operator.output, block)
+    inputs = plan.graph.input_tensors(operator)
+    allowed = operator.op.overwrites(inputs, plan.graph.tensors[operator.output])
+    memory, written = owners.span(operator.output, block)
+    nest = plan.graph.loops(operator)
+    busy: list[tuple[str, Interval]] = [(memory, written)]
+    for operand, tensor in enumerate(inputs):
+        needed = nest.rows_read(operand, rows, tensor.shape[0])
+        for read in owners.expect(tensor.name, needed, where):
+            same_place = read == (memory, written) and operand in allowed
+            if read[0] == memory and read[1].overlaps(written) and not same_place:
+                raise PlanFault(f"{where}: the output overlaps input {tensor.name} at {read[1]}")
+            busy.append(read)
+    owners.use_scratch(operator, block, busy, where)
+    owners.write(operator.output, block)
+
+
+class _Owners:
+    """For every byte of every arena the number of the block that was last written there."""
+
+    def __init__(self, plan: Plan, scratch_bytes: Mapping[str, int], alignment: int) -> None:
+        self._plan, self._scratch_bytes, self._alignment = plan, scratch_bytes, alignment
+        self._bytes: dict[str, NDArray[np.int32]] = {
+            memory: np.full(size, _NOBODY, np.int32) for memory, size in plan.layout.arenas.items()
+        }
+        self._roots = _roots(plan.graph)
+        self._numbers: dict[tuple[str, int], int] = {}
+
+    def block_rows(self, tensor: str, block: int) -> Interval:
+        size, rows = self._plan.layout.tensors[tensor].block_rows, self._plan.graph.tensors[tensor].shape[0]
+        return Interval(block * size, min(rows, (block + 1) * size))
+
+    def span(self, tensor: str, block: int) -> tuple[str, Interval]:
+        """Memory and bytes of a block, inside the arena and aligned."""
+        placement = self._plan.layout.tensors[tensor]
+        size = len(self.block_rows(tensor, block)) * self._plan.graph.tensors[tensor].row_bytes
+        return placement.memory, self._inside(placement, block, size, tensor)
+
+    def _inside(self, placement: Placement, block: int, size: int, name: str) -> Interval:
+        if not 0 <= block < len(placement.offsets):
+            raise PlanFault(f"{name} has no block {block}")
+        offset = placement.offsets[block]
+        if offset % self._alignment:
+            raise PlanFault(f"block {block} of {name} at {offset} is not aligned to {self._alignment}")
+        arena = self._plan.layout.arenas[placement.memory]
+        if offset < 0 or offset + size > arena:
+            raise PlanFault(f"block {block} of {name} at {offset} + {size} leaves the arena of {arena} bytes")
+        return Interval(offset, offset + size)
+
+    def write(self, tensor: str, block: int) -> None:
+        memory, span = self.span(tensor, block)
+        number = self._numbers.setdefault((tensor, block), len(self._numbers))
+        self._bytes[memory][span.lo : span.hi] = number
+
+    def expect(self, tensor: str, rows: Interval, where: str) -> list[tuple[str, Interval]]:
+        """The spans that hold rows of a tensor (all of it for a view), each checked to be intact."""
+        root = self._roots[tensor]
+        placement = self._plan.layout.tensors[root]
+        if len(rows) == 0:
+            return []
+        if root != tensor:
+            if self._plan.layout.tensors[tensor] != placement and len(placement.offsets) != 1:
+                raise PlanFault(f"{where}: view {tensor} does not lie where {root} does")
+            rows = Interval(0, self._plan.graph.tensors[root].shape[0])
+        spans = []
+        for block in range(rows.lo // placement.block_rows, (rows.hi - 1) // placement.block_rows + 1):
+            memory, span = self.span(root, block)
+            number = self._numbers.get((root, block))
+            if number is None:
+                raise PlanFault(f"{where} needs block {block} of {root}, which is not made yet")
+            if not bool((self._bytes[memory][span.lo : span.hi] == number).all()):
+                raise PlanFault(f"{where} needs block {block} of {root}, which is overwritten")
+            spans.append((memory, span))
+        return spans
+
+    def use_scratch(
+        self, operator: Operator, block: int, busy: list[tuple[str, Interval]], where: str
+    ) -> None:
+        """The scratch of one step: inside its arena, and apart from all that the step reads and writes."""
+        size = self._scratch_bytes[operator.name]
+        if size == 0:
+            return
+        placement = self._plan.layout.scratch.get(operator.name)
+        if placement is None:
+            raise PlanFault(f"{where} needs {size} bytes of scratch and has none")
+        span = self._inside(placement, block, size, f"the scratch of {operator.name}")
+        for memory, other in busy:
+            if memory == placement.memory and span.overlaps(other):
+                raise PlanFault(f"{where}: scratch {span} overlaps {other}")
+        self._bytes[placement.memory][span.lo : span.hi] = _SCRATCH
+
+
+def _roots(graph: Graph) -> dict[str, str]:
+    roots = {name: name for name in graph.tensors}
+    for operator in graph.operators:
+        if operator.op.is_view:
+            roots[operator.output] = roots[operator.inputs[0]]
+    return roots

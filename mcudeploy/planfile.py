@@ -1,0 +1,110 @@
+"""Plans as JSON: decisions only. The graph comes from the model, whose hash the file carries."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from mcudeploy.errors import ConfigError
+from mcudeploy.graph import Graph
+from mcudeploy.plan import Estimate, Layout, Placement, Plan, Schedule, Step
+
+FORMAT = 1
+
+_Offset = Annotated[int, Field(ge=0, lt=2**32)]
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class _Placement(_Model):
+    memory: str
+    block_rows: Annotated[int, Field(ge=1)]
+    offsets: Annotated[list[_Offset], Field(min_length=1)]
+
+
+class _PlanFile(_Model):
+    format: Literal[1]
+    model_sha256: str
+    board: str
+    block_rows: dict[str, Annotated[int, Field(ge=1)]]
+    steps: list[tuple[Annotated[int, Field(ge=0)], Annotated[int, Field(ge=0)]]]
+    order_status: Literal["optimal", "feasible"]
+    layout_status: Literal["optimal", "feasible"]
+    tensors: dict[str, _Placement]
+    scratch: dict[str, _Placement]
+    arenas: dict[str, _Offset]
+    peak_bytes: int
+    peak_step: int
+    lower_bound_bytes: int
+
+
+def save_plan(plan: Plan, model_sha256: str, path: Path) -> None:
+    """Writes a plan. The text is the same for the same plan."""
+
+    def placements(table: dict[str, Placement]) -> dict[str, _Placement]:
+        return {
+            name: _Placement(memory=p.memory, block_rows=p.block_rows, offsets=list(p.offsets))
+            for name, p in table.items()
+        }
+
+    content = _PlanFile(
+        format=FORMAT,
+        model_sha256=model_sha256,
+        board=plan.board,
+        block_rows=dict(plan.block_rows),
+        steps=[(step.operator, step.block) for step in plan.schedule.steps],
+        order_status="optimal" if plan.schedule.status == "optimal" else "feasible",
+        layout_status="optimal" if plan.layout.status == "optimal" else "feasible",
+        tensors=placements(dict(plan.layout.tensors)),
+        scratch=placements(dict(plan.layout.scratch)),
+        arenas=dict(plan.layout.arenas),
+        peak_bytes=plan.estimate.peak_bytes,
+        peak_step=plan.estimate.peak_step,
+        lower_bound_bytes=plan.estimate.lower_bound_bytes,
+    )
+    path.write_text(json.dumps(content.model_dump(), indent=1) + "\n", encoding="utf-8")
+
+
+def load_plan(path: Path, graph: Graph, model_sha256: str, board: str) -> Plan:
+    """Reads a plan and joins it with the graph of the same model. It still has to pass the checker.
+
+    Raises ConfigError for a file that is no plan, or is one of another model or board.
+    """
+    try:
+        content = _PlanFile.model_validate_json(path.read_bytes())
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"]) or "the file"
+        raise ConfigError(f"{path} is not a plan: {place}: {first['msg']}") from error
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
+    if content.model_sha256 != model_sha256:
+        raise ConfigError(
+            f"{path} is a plan of another model. Make a new one: mcudeploy plan MODEL -o {path}"
+        )
+    if content.board != board:
+        raise ConfigError(f"{path} is a plan for {content.board}, not for {board}")
+    names = {operator.name for operator in graph.operators}
+    if set(content.tensors) != set(graph.tensors) or set(content.block_rows) != names:
+        raise ConfigError(f"{path} was made by another version of mcudeploy. Make a new plan")
+    if any(operator >= len(graph.operators) for operator, _ in content.steps):
+        raise ConfigError(f"{path} names an operator that the model does not have")
+
+    def placements(table: dict[str, _Placement]) -> dict[str, Placement]:
+        return {name: Placement(p.memory, p.block_rows, tuple(p.offsets)) for name, p in table.items()}
+
+    return Plan(
+        graph=graph,
+        board=board,
+        block_rows=content.block_rows,
+        schedule=Schedule(tuple(Step(o, b) for o, b in content.steps), content.order_status),
+        layout=Layout(
+            placements(content.tensors), placements(content.scratch), content.arenas, content.layout_status
+        ),
+        estimate=Estimate(content.peak_bytes, content.peak_step, content.lower_bound_bytes),
+    )
