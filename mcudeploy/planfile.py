@@ -12,8 +12,6 @@ from mcudeploy.errors import ConfigError
 from mcudeploy.graph import Graph
 from mcudeploy.plan import Estimate, Layout, Placement, Plan, Schedule, Step
 
-FORMAT = 1
-
 _Offset = Annotated[int, Field(ge=0, lt=2**32)]
 
 
@@ -53,7 +51,7 @@ def save_plan(plan: Plan, model_sha256: str, path: Path) -> None:
         }
 
     content = _PlanFile(
-        format=FORMAT,
+        format=1,
         model_sha256=model_sha256,
         board=plan.board,
         block_rows=dict(plan.block_rows),

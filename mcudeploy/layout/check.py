@@ -1,5 +1,6 @@
 """The independent judge of a plan. It shares no code with the scheduler, the solver or the simulator: it
-runs the tape on an arena whose bytes remember who wrote them, and looks at every read."""
+runs the tape on an arena whose bytes remember who wrote them, and looks at every read.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from mcudeploy.errors import ConfigError
 from mcudeploy.graph import Graph, Operator
 from mcudeploy.interval import Interval
 from mcudeploy.plan import Placement, Plan
@@ -15,7 +17,7 @@ from mcudeploy.plan import Placement, Plan
 _NOBODY, _SCRATCH = -1, -2
 
 
-class PlanFault(Exception):
+class PlanFaultError(ConfigError):
     """A plan that would compute garbage; a defect of mcudeploy or of a plan file."""
 
 
@@ -24,12 +26,13 @@ def check(
 ) -> None:
     """Judges a plan, given the scratch each operator needs and what every memory holds, in bytes.
 
-    Raises PlanFault where a block lies outside its arena or off its alignment, an arena is larger than
+    Raises PlanFaultError where a block lies outside its arena or off its alignment, an arena is larger than
     its memory, a step runs before what it reads is made, a block it reads was overwritten, it writes over
-    one of its own inputs without leave, or an output is not whole at the end."""
+    one of its own inputs without leave, or an output is not whole at the end.
+    """
     for memory, size in plan.layout.arenas.items():
         if size > capacities[memory]:
-            raise PlanFault(f"the arena in {memory} has {size} bytes, the memory {capacities[memory]}")
+            raise PlanFaultError(f"the arena in {memory} has {size} bytes, the memory {capacities[memory]}")
     owners = _Owners(plan, scratch_bytes, alignment)
     for border in plan.graph.inputs:
         for block in range(len(plan.layout.tensors[border.tensor].offsets)):
@@ -55,7 +58,7 @@ def _run_step(plan: Plan, owners: _Owners, operator: Operator, block: int, where
         for read in owners.expect(tensor.name, needed, where):
             same_place = read == (memory, written) and operand in allowed
             if read[0] == memory and read[1].overlaps(written) and not same_place:
-                raise PlanFault(f"{where}: the output overlaps input {tensor.name} at {read[1]}")
+                raise PlanFaultError(f"{where}: the output overlaps input {tensor.name} at {read[1]}")
             busy.append(read)
     owners.use_scratch(operator, block, busy, where)
     owners.write(operator.output, block)
@@ -84,13 +87,13 @@ class _Owners:
 
     def _inside(self, placement: Placement, block: int, size: int, name: str) -> Interval:
         if not 0 <= block < len(placement.offsets):
-            raise PlanFault(f"{name} has no block {block}")
+            raise PlanFaultError(f"{name} has no block {block}")
         offset = placement.offsets[block]
         if offset % self._alignment:
-            raise PlanFault(f"block {block} of {name} at {offset} is not aligned to {self._alignment}")
+            raise PlanFaultError(f"block {block} of {name} at {offset} is not aligned to {self._alignment}")
         arena = self._plan.layout.arenas[placement.memory]
         if offset < 0 or offset + size > arena:
-            raise PlanFault(f"block {block} of {name} at {offset} + {size} leaves the arena of {arena} bytes")
+            raise PlanFaultError(f"block {block} of {name} at {offset} + {size} leaves its arena of {arena}")
         return Interval(offset, offset + size)
 
     def write(self, tensor: str, block: int) -> None:
@@ -106,16 +109,16 @@ class _Owners:
             return []
         if root != tensor:
             if self._plan.layout.tensors[tensor] != placement and len(placement.offsets) != 1:
-                raise PlanFault(f"{where}: view {tensor} does not lie where {root} does")
+                raise PlanFaultError(f"{where}: view {tensor} does not lie where {root} does")
             rows = Interval(0, self._plan.graph.tensors[root].shape[0])
         spans = []
         for block in range(rows.lo // placement.block_rows, (rows.hi - 1) // placement.block_rows + 1):
             memory, span = self.span(root, block)
             number = self._numbers.get((root, block))
             if number is None:
-                raise PlanFault(f"{where} needs block {block} of {root}, which is not made yet")
+                raise PlanFaultError(f"{where} needs block {block} of {root}, which is not made yet")
             if not bool((self._bytes[memory][span.lo : span.hi] == number).all()):
-                raise PlanFault(f"{where} needs block {block} of {root}, which is overwritten")
+                raise PlanFaultError(f"{where} needs block {block} of {root}, which is overwritten")
             spans.append((memory, span))
         return spans
 
@@ -128,11 +131,11 @@ class _Owners:
             return
         placement = self._plan.layout.scratch.get(operator.name)
         if placement is None:
-            raise PlanFault(f"{where} needs {size} bytes of scratch and has none")
+            raise PlanFaultError(f"{where} needs {size} bytes of scratch and has none")
         span = self._inside(placement, block, size, f"the scratch of {operator.name}")
         for memory, other in busy:
             if memory == placement.memory and span.overlaps(other):
-                raise PlanFault(f"{where}: scratch {span} overlaps {other}")
+                raise PlanFaultError(f"{where}: scratch {span} overlaps {other}")
         self._bytes[placement.memory][span.lo : span.hi] = _SCRATCH
 
 

@@ -1,4 +1,4 @@
-"""Offsets by first fit: each buffer, in some order, at the lowest aligned offset that is free while it lives."""
+"""Offsets by first fit: each buffer, in some order, at the lowest offset that is free while it lives."""
 
 from __future__ import annotations
 

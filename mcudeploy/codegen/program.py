@@ -1,0 +1,270 @@
+"""What the templates print, worked out from a plan: names, tables and records.
+
+No arithmetic is left to a template.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcudeploy.codegen.ctext import c_elements, c_float, c_int, c_type
+from mcudeploy.graph import Border, DType, Operator, Tensor
+from mcudeploy.ops.opdef import ConstantArray, KernelCall
+from mcudeploy.plan import Placement, Plan
+from mcudeploy.simulator.blocks import TiledGraph
+from mcudeploy.simulator.live import live_ranges
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantText:
+    """An array in flash."""
+
+    name: str
+    type: str
+    count: int
+    lines: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class TensorText:
+    """A tensor's record: its C name and its place in the table of offsets."""
+
+    name: str
+    memory: str
+    first_offset: int
+    row_bytes: int
+    block_rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class MapLine:
+    """A tensor's line in the arena map of the header."""
+
+    name: str
+    shape: str
+    dtype: str
+    blocks: int
+    size_bytes: int
+    where: str
+    live: str
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorText:
+    """An operator's record."""
+
+    name: str
+    kernel: str
+    params: list[tuple[str, str]]
+    inputs: list[str]
+    output: str
+    has_scratch: bool
+    rows: int
+    block_rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class BorderText:
+    """A model input or output in the C interface."""
+
+    name: str
+    tensor: str
+    type: str
+    shape: str
+    count: int
+    memory: str
+    offset: int
+    quantized: bool
+    scale: str
+    zero_point: int
+    meaning: str
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """Everything a template may ask for."""
+
+    prefix: str
+    constants: list[ConstantText]
+    tensors: list[TensorText]
+    scratch: list[TensorText]
+    operators: list[OperatorText]
+    kernels: list[str]
+    offset_lines: list[tuple[str, str]]
+    offset_bits: int
+    code_bits: int
+    code_lines: list[str]
+    block_bits: int
+    steps: int
+    alignment: int
+    arenas: list[tuple[str, int]]
+    map_lines: list[MapLine]
+    inputs: list[BorderText]
+    outputs: list[BorderText]
+    weights_bytes: int
+    needs_math: bool
+
+
+def make_program(plan: Plan, calls: Mapping[str, KernelCall], prefix: str, alignment: int) -> Program:
+    """The program of a plan whose operators call these kernels."""
+    with_kernel = [i for i, operator in enumerate(plan.graph.operators) if not operator.op.is_view]
+    operators = [plan.graph.operators[i] for i in with_kernel]
+    positions = {index: position for position, index in enumerate(with_kernel)}
+    constants = _Constants(prefix)
+    records = [_operator_text(plan, operator, calls[operator.name], constants) for operator in operators]
+    offsets = _OffsetTable(alignment)
+    tensors = [
+        offsets.tensor(name, tensor.row_bytes, plan.layout.tensors[name])
+        for name, tensor in plan.graph.tensors.items()
+    ]
+    scratch = [offsets.tensor(name, 0, plan.layout.scratch[name]) for name in plan.layout.scratch]
+    block_bits, codes = _codes(plan, positions)
+    return Program(
+        prefix=prefix,
+        constants=constants.texts,
+        tensors=tensors,
+        scratch=scratch,
+        operators=records,
+        kernels=sorted({record.kernel for record in records}),
+        offset_lines=offsets.lines,
+        offset_bits=16 if offsets.largest < 2**16 else 32,
+        code_bits=16 if codes.max(initial=0) < 2**16 else 32,
+        code_lines=c_elements(codes),
+        block_bits=block_bits,
+        steps=len(plan.schedule.steps),
+        alignment=alignment,
+        arenas=sorted(plan.layout.arenas.items()),
+        map_lines=_arena_map(plan),
+        inputs=_borders(plan, plan.graph.inputs, "input"),
+        outputs=_borders(plan, plan.graph.outputs, "output"),
+        weights_bytes=constants.size_bytes,
+        needs_math=any("INFINITY" in value for record in records for _, value in record.params),
+    )
+
+
+class _Constants:
+    """Arrays in flash; equal arrays are stored once."""
+
+    def __init__(self, prefix: str) -> None:
+        self._prefix = prefix
+        self._names: dict[tuple[str, bytes], str] = {}
+        self.texts: list[ConstantText] = []
+        self.size_bytes = 0
+
+    def name_of(self, wanted: str, array: ConstantArray) -> str:
+        key = (array.dtype.name, array.tobytes())
+        if key not in self._names:
+            name = f"{self._prefix}_{wanted}"
+            while name in self._names.values():
+                name += "_"
+            self._names[key] = name
+            self.texts.append(ConstantText(name, c_type(array), array.size, c_elements(array)))
+            self.size_bytes += array.nbytes
+        return self._names[key]
+
+
+class _OffsetTable:
+    """One table with the block offsets of all tensors, in units of the alignment."""
+
+    def __init__(self, alignment: int) -> None:
+        self._alignment = alignment
+        self._count = 0
+        self.largest = 0
+        self.lines: list[tuple[str, str]] = []
+
+    def tensor(self, name: str, row_bytes: int, placement: Placement) -> TensorText:
+        offsets, block_rows = placement.offsets, placement.block_rows
+        if len(set(offsets)) == 1 and row_bytes == 0:  # scratch that never moves needs one entry
+            offsets, block_rows = offsets[:1], 0xFFFFFFFF
+        units = np.array([offset // self._alignment for offset in offsets], np.uint32)
+        self.lines.append((name, ", ".join(c_elements(units))))
+        self.largest = max(self.largest, int(units.max()))
+        text = TensorText(name, placement.memory, self._count, row_bytes, block_rows)
+        self._count += len(offsets)
+        return text
+
+
+def _operator_text(plan: Plan, operator: Operator, call: KernelCall, constants: _Constants) -> OperatorText:
+    params: list[tuple[str, str]] = []
+    for name, value in call.params.items():
+        if value is None:
+            text = "0"
+        elif isinstance(value, np.ndarray):
+            text = constants.name_of(f"{operator.name}_{name}", value)
+        elif isinstance(value, float):
+            text = c_float(value)
+        else:
+            text = c_int(int(value))
+        params.append((name, text))
+    return OperatorText(
+        name=operator.name,
+        kernel=call.kernel,
+        params=params,
+        inputs=list(operator.inputs),
+        output=operator.output,
+        has_scratch=operator.name in plan.layout.scratch,
+        rows=plan.graph.tensors[operator.output].shape[0],
+        block_rows=plan.block_rows[operator.name],
+    )
+
+
+def _codes(plan: Plan, positions: Mapping[int, int]) -> tuple[int, NDArray[np.uint32]]:
+    """The schedule as codes `operator << block_bits | block`."""
+    steps = plan.schedule.steps
+    block_bits = max((step.block for step in steps), default=0).bit_length()
+    codes = [positions[step.operator] << block_bits | step.block for step in steps]
+    return block_bits, np.array(codes, np.uint32)
+
+
+def _arena_map(plan: Plan) -> list[MapLine]:
+    tiled = TiledGraph(plan.graph, plan.block_rows)
+    live = live_ranges(tiled, plan.schedule.steps)
+    lines = []
+    for name, tensor in plan.graph.tensors.items():
+        if tiled.roots[name] != name:
+            lines.append(_map_line(tensor, 1, f"view of {tiled.roots[name]}", ""))
+            continue
+        offsets = plan.layout.tensors[name].offsets
+        ranges = [live[name, block] for block in range(len(offsets))]
+        where = str(offsets[0]) if len(offsets) == 1 else f"{min(offsets)}.."
+        span = f"[{min(r.lo for r in ranges)}, {max(r.hi for r in ranges)})"
+        lines.append(_map_line(tensor, len(offsets), where, span))
+    return lines
+
+
+def _map_line(tensor: Tensor, blocks: int, where: str, live: str) -> MapLine:
+    return MapLine(tensor.name, _shape(tensor), tensor.dtype.value, blocks, tensor.size_bytes, where, live)
+
+
+def _shape(tensor: Tensor) -> str:
+    return "".join(f"[{size}]" for size in tensor.shape)
+
+
+def _borders(plan: Plan, borders: tuple[Border, ...], kind: str) -> list[BorderText]:
+    texts = []
+    for position, border in enumerate(borders):
+        tensor = plan.graph.tensors[border.tensor]
+        placement = plan.layout.tensors[border.tensor]
+        quantization = tensor.quantization
+        texts.append(
+            BorderText(
+                name=kind if len(borders) == 1 else f"{kind}_{position}",
+                tensor=border.tensor,
+                type="int8_t" if tensor.dtype is DType.INT8 else "float",
+                shape=_shape(tensor),
+                count=tensor.elements,
+                memory=placement.memory,
+                offset=placement.offsets[0],
+                quantized=quantization is not None,
+                scale=c_float(quantization.scale) if quantization else "",
+                zero_point=quantization.zero_point if quantization else 0,
+                meaning=f"real = {quantization.scale:.9g} * (q - ({quantization.zero_point}))"
+                if quantization
+                else "",
+            )
+        )
+    return texts

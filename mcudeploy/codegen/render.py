@@ -1,0 +1,76 @@
+"""Templates to files. The only importer of jinja2."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from mcudeploy import __version__
+from mcudeploy.codegen.ctext import comment_text
+from mcudeploy.codegen.program import Program
+from mcudeploy.plan import Plan
+from mcudeploy.resources import resource_dir
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a model came from: shown in the generated files."""
+
+    file_name: str
+    sha256: str
+
+
+@cache
+def _environment() -> Environment:
+    return Environment(
+        loader=FileSystemLoader(resource_dir("templates")),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,  # C, not HTML: every string of a model has passed ctext
+    )
+
+
+def render_model(program: Program, plan: Plan, source: Source) -> dict[str, str]:
+    """The generated C of a model: file name to text. The same plan gives the same text."""
+    names = {
+        "model.h.j2": f"{program.prefix}.h",
+        "model.c.j2": f"{program.prefix}.c",
+        "weights.h.j2": f"{program.prefix}_weights.h",
+        "weights.c.j2": f"{program.prefix}_weights.c",
+        "config.h.j2": "mcud_config.h",
+    }
+    return {file_name: _render(template, program, plan, source) for template, file_name in names.items()}
+
+
+def render_deployment(program: Program, plan: Plan, source: Source) -> dict[str, str]:
+    """What joins a model with the measurer: which model is deployed, and the table of its kernels."""
+    return {"mcud_deployed.c": _render("deployed.c.j2", program, plan, source)}
+
+
+def render_package(program: Program, plan: Plan, source: Source) -> dict[str, str]:
+    """The files around the C of a library folder: build scripts and an example."""
+    names = {
+        "main.c.j2": "examples/main.c",
+        "CMakeLists.txt.j2": "CMakeLists.txt",
+        "library.json.j2": "library.json",
+    }
+    return {file_name: _render(template, program, plan, source) for template, file_name in names.items()}
+
+
+def _render(template: str, program: Program, plan: Plan, source: Source) -> str:
+    return (
+        _environment()
+        .get_template(template)
+        .render(
+            p=program,
+            plan=plan,
+            upper=program.prefix.upper(),
+            version=__version__,
+            file_name=comment_text(source.file_name),
+            sha256=source.sha256[:8],
+        )
+    )
