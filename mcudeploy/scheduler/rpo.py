@@ -1,5 +1,6 @@
 """Reverse post-order of the fine-grained graph from its outputs: depth first, so that a block is consumed
-as soon as it can be. Method: mcudeploy's split search, after Peking University's patent (METHODS 1.5)."""
+as soon as it can be. Method: mcudeploy's split search, after Peking University's patent (METHODS 1.5).
+"""
 
 from __future__ import annotations
 

@@ -17,7 +17,8 @@ from mcudeploy.simulator.blocks import BlockId, TiledGraph
 @dataclass(frozen=True, slots=True)
 class Buffer:
     """Bytes that need one place: a block, several blocks that take over from each other in place, or
-    the scratch of a step. `members` are blocks; scratch has the operator's name in `scratch_of`."""
+    the scratch of a step. `members` are blocks; scratch has the operator's name in `scratch_of`.
+    """
 
     members: tuple[BlockId, ...]
     size_bytes: int
