@@ -1,0 +1,58 @@
+"""`boards` and `doctor`: what can be deployed to, and what is missing for it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import rich_click as click
+
+from mcudeploy.cli import tables
+from mcudeploy.cli.options import board_option, output_options
+from mcudeploy.cli.output import Output
+
+if TYPE_CHECKING:
+    from mcudeploy.board import Board
+
+
+@click.command()
+@output_options
+def boards(output: Output) -> None:
+    """List the boards."""
+    from mcudeploy.board import list_boards
+
+    report = {
+        "boards": [
+            {
+                "name": board.name,
+                "title": board.title,
+                "family": board.family,
+                "core": board.core,
+                "flash_bytes": board.flash.bytes,
+                "ram_bytes": board.ram_bytes,
+                "memories": {memory.name: memory.bytes for memory in board.memories},
+                "emulator": board.emulator.machine if board.emulator else None,
+            }
+            for board in list_boards()
+        ]
+    }
+    output.result(report, tables.boards)
+
+
+@click.command()
+@board_option(required=False)
+@output_options
+def doctor(board: Board | None, output: Output) -> None:
+    """Look for toolchains, PlatformIO, QEMU and ports; name the command that installs what is missing."""
+    from mcudeploy.targets import checks
+
+    found = checks(board)
+    report = {
+        "checks": [
+            {"name": check.name, "ok": check.ok, "found": check.found, "remedy": check.remedy}
+            for check in found
+        ]
+    }
+    output.result(report, tables.checks)
+
+
+COMMANDS = (boards, doctor)

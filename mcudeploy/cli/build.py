@@ -1,0 +1,80 @@
+"""`build` and `flash`: the C library and firmware of a model, and how it gets onto a board."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import rich_click as click
+
+from mcudeploy.cli import tables
+from mcudeploy.cli.options import (
+    board_option,
+    device_options,
+    model_argument,
+    output_options,
+    plan_option,
+    planning_options,
+    stored_plan,
+)
+from mcudeploy.cli.output import Output
+
+if TYPE_CHECKING:
+    from mcudeploy.board import Board
+    from mcudeploy.deploy import Options
+
+
+@click.command()
+@model_argument
+@board_option(required=True)
+@click.option(
+    "-o",
+    "--output",
+    "directory",
+    metavar="DIR",
+    required=True,
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder for the C library and the firmware; made if it is not there.",
+)
+@plan_option
+@planning_options
+@output_options
+def build(
+    *, model: Path, board: Board, directory: Path, plan: Path | None, options: Options, output: Output
+) -> None:
+    """Write a self-contained C library of the model, and the firmware that runs it."""
+    from mcudeploy import deploy
+
+    with output.progress() as progress:
+        progress.stage(f"building {model.name} for {board.name}")
+        report = deploy.build_model(model, board, options, directory, plan=stored_plan(plan, model, board))
+    output.result(report, tables.build)
+
+
+@click.command()
+@board_option(required=True)
+@click.argument("model", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@planning_options
+@device_options
+@click.option("--dry-run", is_flag=True, help="Build, then print the command that would write the board.")
+@output_options
+def flash(
+    *,
+    board: Board,
+    model: Path | None,
+    options: Options,
+    port: str | None,
+    emulate: bool,
+    dry_run: bool,
+    output: Output,
+) -> None:
+    """Build the measurer, or the firmware of MODEL, and write it to the board."""
+    from mcudeploy import deploy
+
+    with output.progress() as progress:
+        progress.stage(f"flashing {board.name}")
+        report = deploy.flash_board(board, model, options, port, emulate, dry_run)
+    output.result(report, tables.flash)
+
+
+COMMANDS = (build, flash)

@@ -1,0 +1,106 @@
+"""The `mcudeploy` command: its group, and how every way to fail ends in one message and one exit code."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from types import FrameType
+from typing import Any, NoReturn
+
+import rich_click as click
+
+from mcudeploy import __version__
+from mcudeploy.cli import boards, build, model, run
+from mcudeploy.cli.output import describe, print_error
+from mcudeploy.config import load_settings
+from mcudeploy.errors import DeployError
+
+_INTERRUPTED = 130
+
+
+class Program(click.RichGroup):
+    """A group with options from `mcudeploy.toml` and variables, and one way to end for every error."""
+
+    def main(self, args: Sequence[str] | None = None, *_: Any, **extra: Any) -> NoReturn:
+        """Run one command and end the process with its exit code."""
+        arguments = list(sys.argv[1:] if args is None else args)
+        as_json = "--json" in arguments
+        try:
+            settings = {} if "--help" in arguments else load_settings(Path.cwd(), os.environ)
+            as_json = as_json or bool(settings.get("as_json"))
+            extra |= {
+                "prog_name": "mcudeploy",
+                "standalone_mode": False,
+                "default_map": self._defaults(settings),
+            }
+            result = super().main(arguments, **extra)
+            code = result if isinstance(result, int) else 0
+        except (click.Abort, KeyboardInterrupt) as error:
+            code = _report(error, _INTERRUPTED, "interrupted", as_json)
+        except click.ClickException as error:
+            code = _report(error, error.exit_code, _usage(error), as_json)
+        except Exception as error:
+            if "--traceback" in arguments:
+                traceback.print_exception(error, file=sys.stderr)
+            code = _report(
+                error, error.exit_code if isinstance(error, DeployError) else 1, describe(error), as_json
+            )
+        sys.exit(code)
+
+    def _defaults(self, settings: dict[str, object]) -> dict[str, dict[str, object]]:
+        return {
+            name: {
+                str(option.name): settings[key]
+                for option in command.params
+                if (key := _key(option)) in settings
+            }
+            for name, command in self.commands.items()
+        }
+
+
+def _key(option: click.Parameter) -> str:
+    """The name of an option in the settings: its long name, whatever the parameter is called."""
+    return {"inputs": "input", "plan_file": "output", "directory": "output"}.get(
+        str(option.name), str(option.name)
+    )
+
+
+def _usage(error: click.ClickException) -> str:
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    hint = f"\nTry '{context.command_path} --help'." if context else ""
+    return error.format_message() + hint
+
+
+def _report(error: BaseException, code: int, message: str, as_json: bool) -> int:
+    """Print the error and return the exit code, also where neither stream takes a word any more."""
+    try:
+        print_error(error, code, message, as_json)
+    except OSError:
+        sys.stdout = sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
+    return code
+
+
+@click.group(cls=Program, context_settings={"help_option_names": ["--help"]})
+@click.version_option(__version__, prog_name="mcudeploy")
+def cli() -> None:
+    """Run an ONNX model on a microcontroller in the least RAM at full speed."""
+
+
+for group in (boards, model, build, run):
+    for command in group.COMMANDS:
+        cli.add_command(command)
+
+
+def main() -> NoReturn:
+    """Entry point of the console script."""
+    signal.signal(signal.SIGTERM, _terminated)
+    cli.main()
+
+
+def _terminated(number: int, _: FrameType | None) -> NoReturn:
+    # Unwinds, so that an emulator does not outlive the command that started it.
+    sys.exit(128 + number)

@@ -1,0 +1,61 @@
+"""`check` and `plan`: what a model needs, before anything is built."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import rich_click as click
+
+from mcudeploy.cli import tables
+from mcudeploy.cli.options import board_option, model_argument, output_options, planning_options
+from mcudeploy.cli.output import Output
+from mcudeploy.errors import ModelError
+
+if TYPE_CHECKING:
+    from mcudeploy.board import Board
+    from mcudeploy.deploy import Options
+
+
+@click.command()
+@model_argument
+@board_option(required=False)
+@planning_options
+@output_options
+@click.pass_context
+def check(
+    context: click.Context, *, model: Path, board: Board | None, options: Options, output: Output
+) -> None:
+    """List every node that cannot be deployed, with its reason, and the model's sizes."""
+    from mcudeploy import deploy
+
+    report = deploy.check_model(model, board, options)
+    output.result(report, tables.check)
+    if not report["supported"]:
+        context.exit(ModelError.exit_code)
+
+
+@click.command()
+@model_argument
+@board_option(required=True)
+@planning_options
+@click.option(
+    "-o",
+    "--output",
+    "plan_file",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the plan, for --plan of the other commands.",
+)
+@output_options
+def plan(*, model: Path, board: Board, options: Options, plan_file: Path | None, output: Output) -> None:
+    """Decide order and place of every tensor, and print what the plan needs."""
+    from mcudeploy import deploy
+
+    found = deploy.plan_model(model, board, options)
+    if plan_file:
+        deploy.save_plan(found, plan_file)
+    output.result(deploy.plan_report(found), tables.plan)
+
+
+COMMANDS = (check, plan)

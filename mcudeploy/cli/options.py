@@ -1,0 +1,176 @@
+"""The options that commands share; each decorator packs its options into the value that a command wants."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import rich_click as click
+
+from mcudeploy.cli.output import Output
+from mcudeploy.config import parse_size
+
+if TYPE_CHECKING:
+    from mcudeploy.board import Board
+    from mcudeploy.plan import Plan
+
+Command = Callable[..., None]
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+class Size(click.ParamType[int]):
+    """A number of bytes: 49152, 96k, 64KiB, 1M."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Bytes from text; a usage error for anything else."""
+        try:
+            return parse_size(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+def model_argument(command: Command) -> Command:
+    """Adds MODEL as `model: Path`."""
+    return click.argument("model", type=_FILE)(command)
+
+
+def board_option(required: bool) -> Callable[[Command], Command]:
+    """Adds --board as `board: Board`, or None."""
+    return click.option(
+        "--board",
+        metavar="NAME",
+        required=required,
+        callback=_load_board,
+        help="Board or board family; see `mcudeploy boards`.",
+    )
+
+
+def _load_board(_: click.Context, __: click.Parameter, name: str | None) -> Board | None:
+    from mcudeploy.board import load_board
+
+    return load_board(name) if name else None
+
+
+def planning_options(command: Command) -> Command:
+    """Adds the options of the search, packed as `options: deploy.Options`."""
+
+    @click.option(
+        "--max-overhead",
+        metavar="PERCENT",
+        type=click.FloatRange(min=0),
+        default=5.0,
+        show_default=True,
+        help="How much slower than the unsplit plan a plan may be.",
+    )
+    @click.option(
+        "--time-limit",
+        metavar="SECONDS",
+        type=click.FloatRange(min=0, min_open=True),
+        default=60.0,
+        show_default=True,
+        help="How long the search may take.",
+    )
+    @click.option("--ram-limit", type=Size(), help="Bytes that the arena may take, such as 96k, 64KiB or 1M.")
+    @click.option(
+        "--float-io/--no-float-io",
+        default=False,
+        help="Keep the float inputs and outputs of a quantised model; else the caller converts.",
+    )
+    @click.option(
+        "--seed",
+        metavar="N",
+        type=click.IntRange(min=0),
+        default=0,
+        show_default=True,
+        help="Start of every random choice of the search.",
+    )
+    @functools.wraps(command)
+    def packed(
+        *args: Any,
+        max_overhead: float,
+        time_limit: float,
+        ram_limit: int | None,
+        float_io: bool,
+        seed: int,
+        **rest: Any,
+    ) -> None:
+        from mcudeploy.deploy import Options
+
+        options = Options(
+            max_overhead=max_overhead,
+            time_limit=time_limit,
+            ram_limit=ram_limit,
+            float_io=float_io,
+            seed=seed,
+        )
+        command(*args, options=options, **rest)
+
+    return packed
+
+
+def plan_option(command: Command) -> Command:
+    """Adds --plan as `plan: Path | None`."""
+    return click.option("--plan", type=_FILE, help="Use this plan, written by `mcudeploy plan -o`.")(command)
+
+
+def device_options(command: Command) -> Command:
+    """Adds --port as `port: str | None` and --emulate as `emulate: bool`."""
+    port = click.option(
+        "--port",
+        metavar="PORT",
+        help="Serial port of the board or a URL that pyserial knows; found if not given.",
+    )
+    emulate = click.option(
+        "--emulate/--no-emulate",
+        default=False,
+        help="Run the board's QEMU machine instead of hardware; implied for boards that exist only there.",
+    )
+    return port(emulate(command))
+
+
+def sample_options(command: Command) -> Command:
+    """Adds --input and --expected as tuples of paths, one per input and output of the model."""
+    given = click.option(
+        "--input",
+        "inputs",
+        metavar="FILE.npy",
+        type=_FILE,
+        multiple=True,
+        help="Value of the next input, in the ONNX model's layout; drawn from --seed if none is given.",
+    )
+    expected = click.option(
+        "--expected",
+        metavar="FILE.npy",
+        type=_FILE,
+        multiple=True,
+        help="Value that the next model output must have; ONNX Runtime's own if none is given.",
+    )
+    return given(expected(command))
+
+
+def output_options(command: Command) -> Command:
+    """Adds --json, --quiet and --traceback, packed as `output: Output`."""
+
+    @click.option(
+        "--json", "as_json", is_flag=True, help="Print one JSON object on stdout instead of tables."
+    )
+    @click.option("--quiet", is_flag=True, help="No tables, no progress: errors only.")
+    @click.option(
+        "--traceback", is_flag=True, expose_value=False, help="Show the Python traceback of an error."
+    )
+    @functools.wraps(command)
+    def packed(*args: Any, as_json: bool, quiet: bool, **rest: Any) -> None:
+        command(*args, output=Output(as_json, quiet), **rest)
+
+    return packed
+
+
+def stored_plan(path: Path | None, model: Path, board: Board) -> Plan | None:
+    """The plan that --plan names. Raises ConfigError if it is not one of this model and board."""
+    from mcudeploy.deploy import load_plan
+
+    return load_plan(path, model, board) if path else None

@@ -1,0 +1,177 @@
+"""Everything that is printed: one JSON object on stdout, all for people on stderr."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bar
+from rich.text import Text
+
+from mcudeploy.errors import DeployError, ModelError
+from mcudeploy.progress import SILENT, Progress
+
+Report = Mapping[str, object]
+_PLAIN_WIDTH = 140
+_UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]")
+
+
+def plain(text: object) -> str:
+    """`text` on one line, with every character that could steer a terminal shown as its escape."""
+    return _UNSAFE.sub(lambda found: found[0].encode("unicode_escape").decode(), str(text))
+
+
+def lines(text: object) -> str:
+    """Like `plain`, keeping line breaks: for messages and compiler output."""
+    return "\n".join(plain(line.expandtabs()) for line in str(text).splitlines())
+
+
+def cell(text: object, style: str = "") -> Text:
+    """A table cell that shows `text` as it is: model and file names are data, never markup."""
+    return Text(plain(text), style=style)
+
+
+def terminal() -> Console:
+    """The console for people. A pipe or log has no width of its own: wide enough that no table is folded."""
+    console = Console(stderr=True, highlight=False, markup=False, emoji=False)
+    if not console.is_terminal and console.width < _PLAIN_WIDTH:
+        console.width = _PLAIN_WIDTH
+    return console
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """How one command reports: `as_json` prints the report as JSON, `quiet` drops tables and progress."""
+
+    as_json: bool
+    quiet: bool
+
+    def result(self, report: Report, render: Callable[[Console, Report], None]) -> None:
+        """Print the command's report: JSON on stdout, or a table on stderr."""
+        if self.as_json:
+            print_json(report)
+        elif not self.quiet:
+            render(terminal(), report)
+
+    @contextmanager
+    def progress(self) -> Iterator[Progress]:
+        """What long stages report to, drawn on stderr until the block ends."""
+        console = terminal()
+        if self.quiet:
+            yield SILENT
+        elif console.is_terminal:
+            with DrawnProgress(console) as drawn:
+                yield drawn
+        else:
+            yield LoggedProgress(console)
+
+
+class LoggedProgress:
+    """One line per stage, for logs."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+
+    def stage(self, name: str) -> None:
+        """Print the stage's name."""
+        self._console.print(plain(name), soft_wrap=True)
+
+    def advance(self, done: int, total: int) -> None:
+        """A log shows stages only."""
+
+
+class DrawnProgress:
+    """A line that lives while a stage runs, with a bar once the stage says how far it is."""
+
+    def __init__(self, console: Console) -> None:
+        self._bar = Bar(
+            SpinnerColumn(),
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            console=console,
+            transient=True,
+        )
+        self._task: TaskID | None = None
+
+    def __enter__(self) -> DrawnProgress:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+    def stage(self, name: str) -> None:
+        """Replace the line by one for this stage."""
+        if self._task is not None:
+            self._bar.remove_task(self._task)
+        self._task = self._bar.add_task(plain(name), total=None)
+
+    def advance(self, done: int, total: int) -> None:
+        """Move the bar."""
+        if self._task is not None:
+            self._bar.update(self._task, completed=done, total=total)
+
+
+def print_json(report: Report) -> None:
+    """One JSON object on stdout. Raises OSError where stdout takes no more."""
+    json.dump(_jsonable(report), sys.stdout, indent=2, allow_nan=False)
+    sys.stdout.write("\n")
+    sys.stdout.flush()
+
+
+def print_error(error: BaseException, exit_code: int, message: str, as_json: bool) -> None:
+    """The last words of a command that failed; with `as_json` an `error` object as well."""
+    problems = error.problems if isinstance(error, ModelError) else ()
+    console = terminal()
+    headline = lines(_headline(message, bool(problems)))
+    console.print(Text.assemble(("error: ", "bold red"), headline), soft_wrap=True)
+    for problem in problems:
+        console.print(Text(f"  {plain(problem)}"), soft_wrap=True)
+    if as_json:
+        listed = [{"node": problem.node, "op": problem.op, "reason": problem.reason} for problem in problems]
+        print_json({"error": {"exit_code": exit_code, "message": message, "problems": listed}})
+
+
+def describe(error: Exception) -> str:
+    """One line for an error that no stage foresaw."""
+    if isinstance(error, DeployError):
+        return str(error)
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return (
+        f"internal error, {type(error).__name__}: {error}. This is a defect of mcudeploy: "
+        "run again with --traceback and report what it prints."
+    )
+
+
+def _headline(message: str, has_problems: bool) -> str:
+    # The message of a ModelError repeats its problems; they are printed one by one, each on its own line.
+    return message.split("\n", 1)[0] if has_problems else message
+
+
+def _jsonable(value: object) -> object:
+    """`value` as JSON knows it; a float that JSON cannot say becomes null."""
+    if isinstance(value, Mapping):
+        return {str(key): _jsonable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_jsonable(item) for item in value]
+    if isinstance(value, np.generic):
+        return _jsonable(value.item())
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if value is None or isinstance(value, str | int):
+        return value
+    if isinstance(value, Path):
+        return str(value)
+    raise TypeError(f"a report cannot hold a {type(value).__name__}")

@@ -1,0 +1,172 @@
+"""Reports as tables for people. Text of models and files goes through `cell`: it is data, never markup."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from mcudeploy.cli.output import cell, plain
+
+Values = Mapping[str, Any]
+
+
+def boards(console: Console, report: Values) -> None:
+    """The `boards` report."""
+    table = _table("board", "core", "flash>", "memories", "emulator")
+    for board in report["boards"]:
+        memories = ", ".join(f"{name} {_binary(size)}" for name, size in board["memories"].items())
+        flash = _binary(board["flash_bytes"])
+        table.add_row(*map(cell, (board["name"], board["core"], flash, memories, board["emulator"] or "-")))
+    console.print(table)
+
+
+def checks(console: Console, report: Values) -> None:
+    """The `doctor` report."""
+    table = _table("", "check", "found", "remedy")
+    for check in report["checks"]:
+        mark = cell("ok", "green") if check["ok"] else cell("missing", "red")
+        table.add_row(
+            mark, cell(check["name"]), cell(check["found"]), cell("" if check["ok"] else check["remedy"])
+        )
+    console.print(table)
+
+
+def check(console: Console, report: Values) -> None:
+    """The `check` report."""
+    if report["problems"]:
+        table = _table("node", "operator", "why it cannot be deployed")
+        for problem in report["problems"]:
+            table.add_row(cell(problem["node"]), cell(problem["op"]), cell(problem["reason"]))
+        console.print(table)
+    facts = [("parameters", _count(report, "parameters")), ("MACs", _count(report, "macs"))]
+    facts += [("weights", _bytes(report, "weights_bytes")), ("arena", _bytes(report, "arena_bytes"))]
+    _facts(console, facts)
+    verdict = ("supported", "green") if report["supported"] else ("not supported", "bold red")
+    console.print(Text(*verdict))
+
+
+def plan(console: Console, report: Values) -> None:
+    """The `plan` report."""
+    _facts(console, _plan_facts(report))
+
+
+def build(console: Console, report: Values) -> None:
+    """The `build` report."""
+    for name in report["files"]:
+        console.print(cell(name), soft_wrap=True)
+    _facts(console, _size_facts(report))
+
+
+def flash(console: Console, report: Values) -> None:
+    """The `flash` report."""
+    if report.get("command"):
+        console.print(cell(_command_line(report["command"])), soft_wrap=True)
+    _facts(console, [("port", plain(report["port"] or "-")), ("firmware", plain(report["firmware_hash"]))])
+
+
+def measure(console: Console, report: Values) -> None:
+    """The `measure` report."""
+    _operators(console, report)
+    _facts(console, [("latency", _latency(report.get("latency"))), *_plan_facts(report)])
+
+
+def run(console: Console, report: Values) -> None:
+    """The `run` report."""
+    _operators(console, report)
+    _facts(
+        console,
+        [
+            *_plan_facts(report),
+            *_size_facts(report),
+            ("stack", _bytes(report, "stack_bytes")),
+            ("RAM, all told", _bytes(report, "total_ram_bytes")),
+            ("latency", _latency(report.get("latency"))),
+        ],
+    )
+    counts = f"{report['elements']:,} output elements, {report['mismatches']:,} differ from the reference"
+    text = f"{counts}, largest error {report['max_abs_error']}"
+    verdict = ("verified", "bold green") if report["verified"] else ("NOT verified", "bold red")
+    console.print(Text.assemble(verdict, f": {text}"), soft_wrap=True)
+    for key in ("divergence", "reason"):
+        if report.get(key):
+            console.print(cell(report[key]), soft_wrap=True)
+
+
+def _operators(console: Console, report: Values) -> None:
+    unit = (report.get("latency") or {}).get("unit", "ticks")
+    table = _table("operator", "kernel", "steps>", "MACs>", f"{unit}>", "per MAC>", "share>")
+    for operator in report.get("operators", ()):
+        macs, ticks = operator["macs"], operator["ticks"]
+        table.add_row(
+            cell(operator["name"]),
+            cell(operator["kernel"]),
+            cell(operator["steps"]),
+            cell(f"{macs:,}" if macs else "-"),
+            cell(f"{ticks:,}"),
+            cell(f"{ticks / macs:.2f}" if macs else "-"),
+            cell(f"{operator['share']:.1%}"),
+        )
+    console.print(table)
+
+
+def _plan_facts(report: Values) -> list[tuple[str, str]]:
+    arenas = report.get("arenas") or {}
+    each = ", ".join(f"{plain(name)} {size:,}" for name, size in arenas.items()) if len(arenas) > 1 else ""
+    arena = _bytes(report, "arena_bytes")
+    facts = [("arena", f"{arena} ({each})" if each else arena)]
+    for title, key in (("live peak", "peak_bytes"), ("lower bound", "lower_bound_bytes")):
+        facts.append((title, _bytes(report, key)))
+    facts += [("steps", _count(report, "steps"))]
+    return facts
+
+
+def _size_facts(report: Values) -> list[tuple[str, str]]:
+    flash, code, weights = (_bytes(report, f"{name}_bytes") for name in ("flash", "code", "weights"))
+    parts = ", ".join(f"{name} {size}" for name, size in (("code", code), ("weights", weights)) if size)
+    return [
+        ("flash", f"{flash} ({parts})" if parts else flash),
+        ("static RAM", _bytes(report, "static_ram_bytes")),
+    ]
+
+
+def _latency(latency: Values | None) -> str:
+    return f"{latency['value']:,} {plain(latency['unit'])}" if latency else ""
+
+
+def _facts(console: Console, facts: Iterable[tuple[str, str]]) -> None:
+    grid = Table.grid(padding=(0, 2))
+    for name, value in facts:
+        if value:
+            grid.add_row(cell(name, "dim"), cell(value))
+    console.print(grid)
+
+
+def _table(*headings: str) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in headings:
+        table.add_column(heading.rstrip(">"), justify="right" if heading.endswith(">") else "left")
+    return table
+
+
+def _bytes(report: Values, key: str) -> str:
+    return f"{report[key]:,} B" if report.get(key) is not None else ""
+
+
+def _count(report: Values, key: str) -> str:
+    return f"{report[key]:,}" if report.get(key) is not None else ""
+
+
+def _binary(size: int) -> str:
+    for unit, scale in (("M", 1024**2), ("K", 1024)):
+        if size >= scale and size % scale == 0:
+            return f"{size // scale} {unit}"
+    return f"{size:,} B"
+
+
+def _command_line(command: object) -> str:
+    return " ".join(map(str, command)) if isinstance(command, list | tuple) else str(command)

@@ -1,0 +1,112 @@
+"""Option values from `mcudeploy.toml` and `MCUDEPLOY_*`: the command line's own words, checked when read."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, FilePath, ValidationError
+
+from mcudeploy.errors import ConfigError
+
+FILE_NAME = "mcudeploy.toml"
+_PREFIX = "MCUDEPLOY_"
+_NOT_OPTIONS = frozenset({"MCUDEPLOY_CACHE_DIR"})
+_LISTS = frozenset({"input", "expected"})
+_UNITS = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3}
+_Origin = Callable[[str], str]
+
+
+def parse_size(text: str | int) -> int:
+    """Bytes of a size such as `49152`, `96k`, `64KiB` or `1M` (units of 1024). Raises ValueError."""
+    match = re.fullmatch(r"\s*([0-9]{1,15})\s*(?:([kmg])(?:i?b)?|b)?\s*", str(text), re.IGNORECASE | re.ASCII)
+    size = int(match[1]) * _UNITS[(match[2] or "").lower()] if match else 0
+    if size == 0:
+        raise ValueError(
+            f"{str(text)!r} is not a size: a whole number above 0, alone (bytes) or with k, KiB, M or MiB"
+        )
+    return size
+
+
+class Settings(BaseModel):
+    """Every option that a file or variable may set; unset ones are absent from `model_fields_set`."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        allow_inf_nan=False,
+        alias_generator=lambda name: name.removeprefix("as_").replace("_", "-"),
+    )
+
+    board: str | None = None
+    output: Path | None = None
+    plan: FilePath | None = None
+    input: tuple[FilePath, ...] = ()
+    expected: tuple[FilePath, ...] = ()
+    port: str | None = None
+    emulate: bool = False
+    float_io: bool = False
+    ram_limit: Annotated[int, BeforeValidator(parse_size)] | None = None
+    max_overhead: Annotated[float, Field(ge=0)] = 5.0
+    time_limit: Annotated[float, Field(gt=0)] = 60.0
+    seed: Annotated[int, Field(ge=0)] = 0
+    quiet: bool = False
+    as_json: bool = False
+
+
+def load_settings(directory: Path, environment: Mapping[str, str]) -> dict[str, object]:
+    """What `mcudeploy.toml` in `directory` and the environment set, by parameter name; the environment wins.
+
+    Raises ConfigError naming the file or variable, the key and what is wrong.
+    """
+    return {**_from_file(directory / FILE_NAME), **_from_environment(environment)}
+
+
+def _from_file(path: Path) -> dict[str, object]:
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path.name} is not valid TOML: {error}") from None
+    except OSError as error:
+        raise ConfigError(f"{path.name} cannot be read: {error.strerror}") from None
+    return _validated(table, lambda key: f"{path.name}: key {key!r}")
+
+
+def _from_environment(environment: Mapping[str, str]) -> dict[str, object]:
+    table: dict[str, object] = {}
+    for name, text in environment.items():
+        if name.startswith(_PREFIX) and name not in _NOT_OPTIONS:
+            key = name.removeprefix(_PREFIX).lower().replace("_", "-")
+            table[key] = text.split(":") if key in _LISTS else text
+    return _validated(table, lambda key: _PREFIX + key.upper().replace("-", "_"))
+
+
+def _validated(table: Mapping[str, object], origin: _Origin) -> dict[str, object]:
+    try:
+        settings = Settings.model_validate(table)
+    except ValidationError as error:
+        lines = []
+        for problem in error.errors():
+            key = str(problem["loc"][0])
+            reason = problem["msg"].removeprefix("Value error, ")
+            lines.append(
+                f"{origin(key)}: {_unknown(key) if problem['type'] == 'extra_forbidden' else reason}"
+            )
+        raise ConfigError("\n".join(lines)) from None
+    return {name: getattr(settings, name) for name in settings.model_fields_set}
+
+
+def _unknown(key: str) -> str:
+    known = sorted(str(field.alias) for field in Settings.model_fields.values())
+    near = difflib.get_close_matches(key, known, n=1)
+    return (
+        f"no such option; did you mean {near[0]!r}?"
+        if near
+        else f"no such option; there are {', '.join(known)}"
+    )
