@@ -1,0 +1,179 @@
+"""Maximum and average over windows, whole images included."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from mcudeploy import graph
+from mcudeploy.ops import requantize
+from mcudeploy.ops.opdef import Axis, AxisKind, Index, KernelCall, LoopNest, ParamValue
+
+if TYPE_CHECKING:
+    from mcudeploy.graph import Operator, Shape, Tensor
+
+_OFFSET_BYTES = 4
+"""One uint32_t row offset of the kernels' scratch."""
+
+
+def _pool_loops(pool: MaxPool | AveragePool, inputs: tuple[Shape, ...]) -> LoopNest:
+    ((rows, cols, channels),) = inputs
+    if min(*pool.kernel_shape, *pool.stride, *pool.dilation, *pool.out_size) < 1:
+        raise ValueError("kernel, stride, dilation and output size must be at least 1")
+    if min(pool.pads) < 0:
+        raise ValueError(f"negative pads {pool.pads} are not supported")
+    for dimension, size in enumerate((rows, cols)):
+        last = (pool.out_size[dimension] - 1) * pool.stride[dimension] - pool.pads[dimension]
+        if last >= size:
+            raise ValueError(
+                f"the last of {pool.out_size[dimension]} windows begins behind the {size} inputs"
+            )
+    axes = (
+        Axis("oh", pool.out_size[0]),
+        Axis("ow", pool.out_size[1]),
+        Axis("c", channels),
+        Axis("r", pool.kernel_shape[0], AxisKind.REDUCED),
+        Axis("s", pool.kernel_shape[1], AxisKind.REDUCED),
+    )
+    read = (
+        Index.of(oh=pool.stride[0], r=pool.dilation[0], offset=-pool.pads[0]),
+        Index.of(ow=pool.stride[1], s=pool.dilation[1], offset=-pool.pads[1]),
+        Index.of(c=1),
+    )
+    return LoopNest(axes, (read,), (Index.of(oh=1), Index.of(ow=1), Index.of(c=1)))
+
+
+def _window_fields(pool: MaxPool | AveragePool, source: Tensor) -> dict[str, ParamValue]:
+    return {
+        "input_rows": source.shape[0],
+        "input_cols": source.shape[1],
+        "channels": source.shape[2],
+        "output_cols": pool.out_size[1],
+        "kernel_rows": pool.kernel_shape[0],
+        "kernel_cols": pool.kernel_shape[1],
+        "stride_rows": pool.stride[0],
+        "stride_cols": pool.stride[1],
+        "dilation_rows": pool.dilation[0],
+        "dilation_cols": pool.dilation[1],
+        "pad_top": pool.pads[0],
+        "pad_left": pool.pads[1],
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class MaxPool:
+    """y[oh, ow, c] = the largest x under the window; padding never wins.
+
+    x (H, W, C) -> y (out_size[0], out_size[1], C). Pairs are (rows, cols); pads are (top, left, bottom,
+    right). `out_size` is given because ceil_mode decides it. int8: the output keeps the quantisation.
+    """
+
+    kind: ClassVar[str] = "MaxPool"
+    is_view: ClassVar[bool] = False
+
+    kernel_shape: tuple[int, int]
+    stride: tuple[int, int]
+    dilation: tuple[int, int]
+    pads: tuple[int, int, int, int]
+    out_size: tuple[int, int]
+
+    def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
+        """One input (H, W, C). Raises ValueError where the windows do not fit it."""
+        return _pool_loops(self, inputs)
+
+    def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
+        """maxpool_s8 or maxpool_f32. Raises ValueError where an int8 output has another quantisation."""
+        (source,) = inputs
+        if source.dtype is not output.dtype or source.quantization != output.quantization:
+            raise ValueError(f"{operator.name}: a maximum keeps dtype and quantisation")
+        suffix = "s8" if source.dtype is graph.DType.INT8 else "f32"
+        scratch = self.kernel_shape[0] * _OFFSET_BYTES
+        return KernelCall(f"maxpool_{suffix}", _window_fields(self, source), scratch)
+
+    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
+        """None: windows overlap in rows and columns."""
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class AveragePool:
+    """y[oh, ow, c] = the mean of x under the window.
+
+    x (H, W, C) -> y (out_size[0], out_size[1], C). Pairs are (rows, cols); pads are (top, left, bottom,
+    right). `out_size` is given because ceil_mode decides it. The divisor is the number of taps inside the
+    image, or with `count_include_pad` inside the image and its pads (what a ceil_mode window has beyond
+    them never counts). int8: input and output may have different quantisations.
+    """
+
+    kind: ClassVar[str] = "AveragePool"
+    is_view: ClassVar[bool] = False
+
+    kernel_shape: tuple[int, int]
+    stride: tuple[int, int]
+    dilation: tuple[int, int]
+    pads: tuple[int, int, int, int]
+    out_size: tuple[int, int]
+    count_include_pad: bool
+
+    def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
+        """One input (H, W, C). Raises ValueError where the windows do not fit it."""
+        return _pool_loops(self, inputs)
+
+    def taps_counted(self, dimension: int, size: int) -> tuple[int, ...]:
+        """Of every output position along rows (0) or cols (1): how many taps the divisor counts."""
+        begin, end = self.pads[dimension], self.pads[dimension + 2]
+        lo, hi = (-begin, size + end) if self.count_include_pad else (0, size)
+        starts = (position * self.stride[dimension] - begin for position in range(self.out_size[dimension]))
+        step = self.dilation[dimension]
+        taps = range(self.kernel_shape[dimension])
+        return tuple(sum(lo <= start + step * tap < hi for tap in taps) for start in starts)
+
+    def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
+        """avgpool_s8 or avgpool_f32, with one factor for every pair of row and column counts.
+
+        Raises ValueError for mixed dtypes, a window with nothing to count, or sums that could overflow.
+        """
+        (source,) = inputs
+        if source.dtype is not output.dtype:
+            raise ValueError(f"{operator.name}: an average from {source.dtype} to {output.dtype}")
+        counts = [self.taps_counted(dimension, source.shape[dimension]) for dimension in (0, 1)]
+        least = [min(count) for count in counts]
+        if min(least) == 0:
+            raise ValueError(
+                f"{operator.name}: a window lies wholly in the padding, its average is undefined"
+            )
+        spans = [
+            np.arange(low, max(count) + 1, dtype=np.float64) for low, count in zip(least, counts, strict=True)
+        ]
+        factors = 1.0 / np.outer(spans[0], spans[1])
+        top, left, bottom, right = self.pads if self.count_include_pad else (0, 0, 0, 0)
+        fields = _window_fields(self, source) | {
+            "counted_top": -top,
+            "counted_left": -left,
+            "counted_bottom": source.shape[0] + bottom,
+            "counted_right": source.shape[1] + right,
+            "least_rows": least[0],
+            "least_cols": least[1],
+            "factor_cols": len(spans[1]),
+        }
+        scratch = self.kernel_shape[0] * _OFFSET_BYTES
+        if source.dtype is graph.DType.FLOAT32:
+            arrays: dict[str, ParamValue] = {"factors": factors.astype(np.float32)}
+            return KernelCall("avgpool_f32", arrays | fields, scratch)
+        read, made = requantize.quantization_of(source), requantize.quantization_of(output)
+        scales = factors * read.scale / made.scale
+        taps = self.kernel_shape[0] * self.kernel_shape[1]
+        requantize.check_accumulator(operator.name, np.full(scales.shape, taps * 255, np.int64), scales)
+        multipliers, shift = requantize.quantize_scale(scales)
+        numbers: dict[str, ParamValue] = {
+            "shift": shift,
+            "input_zero_point": read.zero_point,
+            "output_zero_point": made.zero_point,
+        }
+        return KernelCall("avgpool_s8", {"multipliers": multipliers} | fields | numbers, scratch)
+
+    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
+        """None: windows overlap in rows and columns."""
+        return ()

@@ -1,0 +1,89 @@
+"""From real scales to the integers of mcud_quant.h: multipliers, clamp bounds, overflow checks."""
+
+from __future__ import annotations
+
+from math import isinf
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from mcudeploy.graph import Quantization, Tensor
+
+INT32_MAX = 2**31 - 1
+FLOAT_MAX = float(np.finfo(np.float32).max)
+_FAST_SHIFT = 32
+_LAST_SHIFT = 62
+_LEAST_MULTIPLIER = 2**16
+
+
+def quantize_scale(scales: NDArray[np.float64]) -> tuple[NDArray[np.int32], int]:
+    """Multipliers and one common shift with scale = multiplier / 2^shift (see mcud_quant.h).
+
+    `scales` has any shape, every value finite and >= 0. The shift is 32 where all multipliers then fit
+    an int32 and keep at least 16 bits; else it is the largest one of 1..62 whose multipliers fit.
+    Raises ValueError for scales that are negative, not finite, or 2^30 and more.
+    """
+    values = np.asarray(scales, np.float64)
+    if values.size == 0 or not np.all(np.isfinite(values)) or np.any(values < 0):
+        raise ValueError("requantisation scales must be finite and not negative")
+    largest = float(values.max())
+    fast = np.rint(values * 2.0**_FAST_SHIFT)
+    nonzero = fast[values > 0]
+    if fast.max() <= INT32_MAX and (nonzero.size == 0 or nonzero.min() >= _LEAST_MULTIPLIER):
+        return fast.astype(np.int32), _FAST_SHIFT
+    for shift in range(_LAST_SHIFT, 0, -1):
+        if np.rint(largest * 2.0**shift) <= INT32_MAX:
+            return np.rint(values * 2.0**shift).astype(np.int32), shift
+    raise ValueError(f"requantisation scale {largest:g} is too large: less than 2^30 is needed")
+
+
+def quantization_of(tensor: Tensor) -> Quantization:
+    """The quantisation of an int8 tensor. Raises ValueError where there is none."""
+    if tensor.quantization is None:
+        raise ValueError(f"{tensor.name} is {tensor.dtype} without a quantisation")
+    return tensor.quantization
+
+
+def quantize_value(value: float, quantization: Quantization) -> int:
+    """The int8 value of a real one: float32 division, half to even, saturated, as QuantizeLinear does."""
+    if isinf(value):
+        return 127 if value > 0 else -128
+    with np.errstate(over="ignore"):
+        scaled = float(np.rint(np.float32(value) / np.float32(quantization.scale)))
+    return int(min(max(scaled + quantization.zero_point, -128), 127))
+
+
+def clamp_bounds(quantization: Quantization, low: float, high: float) -> tuple[int, int]:
+    """Clamp bounds in the quantised domain for a clip to [low, high] in real values."""
+    return quantize_value(low, quantization), quantize_value(high, quantization)
+
+
+def float_bounds(low: float, high: float) -> tuple[float, float]:
+    """The same bounds as finite float32 values, so that they can stand in C as literals."""
+    return max(low, -FLOAT_MAX), min(high, FLOAT_MAX)
+
+
+def check_accumulator(
+    name: str, largest: NDArray[np.int64], scales: NDArray[np.float64] | None = None
+) -> None:
+    """Refuses an operator whose int32 sums, or their rescaled values, could overflow.
+
+    `largest` bounds the absolute accumulator of each channel, `scales` are the requantisation scales
+    (broadcast against it). Raises ValueError naming the channel and the bound.
+    """
+    if largest.size and int(largest.max()) > INT32_MAX:
+        channel = int(largest.argmax())
+        raise ValueError(
+            f"{name}: the accumulator of channel {channel} can reach {int(largest.max())}, int32 ends at "
+            f"{INT32_MAX}; the weights or the bias are too large for int8 execution"
+        )
+    if scales is None:
+        return
+    scaled = largest.astype(np.float64) * scales + 256
+    if scaled.size and float(scaled.max()) >= INT32_MAX:
+        raise ValueError(
+            f"{name}: a requantised value can reach {float(scaled.max()):.3g}, int32 ends at {INT32_MAX}; "
+            "the output scale is too small"
+        )
