@@ -1,0 +1,32 @@
+/* What is generated with every measurer firmware, and the sizes of its protocol (WIRE.md). */
+#ifndef MCUD_MEASURER_H
+#define MCUD_MEASURER_H
+
+#include "mcud.h"
+
+/* Generated: the program that RUN and TIME execute, and its arenas. A bench firmware has 0 steps. */
+extern const mcud_model mcud_deployed;
+
+/* Generated: every kernel linked in, ordered by name. CALL refuses any other function. */
+extern mcud_kernel *const mcud_kernels[];
+extern const uint32_t mcud_kernel_count;
+
+/* Identity of the build, from the compiler's command line. */
+#ifndef MCUD_FIRMWARE_HASH
+#define MCUD_FIRMWARE_HASH 0
+#endif
+#ifndef MCUD_BOARD_NAME /* bare words such as mps2-an386, made a string here */
+#define MCUD_BOARD_NAME unknown
+#endif
+
+/* Data bytes of the largest frame, either way. 246 makes a frame of 256 bytes on the wire. */
+#ifndef MCUD_DATA_BYTES
+#define MCUD_DATA_BYTES 246
+#endif
+
+enum {
+    MCUD_WIRE_VERSION = 1,
+    MCUD_TIME_STEPS = 15 /* most steps of one TIME; its reply must be one that is kept */
+};
+
+#endif

@@ -1,0 +1,50 @@
+/* Requests and their replies; WIRE.md has the fields. */
+#ifndef MCUD_COMMAND_H
+#define MCUD_COMMAND_H
+
+#include "frame.h"
+
+enum {
+    REQUEST_HELLO = 1,
+    REQUEST_WRITE,
+    REQUEST_READ,
+    REQUEST_RUN,
+    REQUEST_TIME,
+    REQUEST_STACK,
+    REQUEST_CALL,
+    REQUEST_KERNELS,
+    REQUEST_GUARD,
+    REPLY = 0x80, /* added to the type of the request */
+    REPLY_BUSY = 0xFE,
+    REPLY_ERROR = 0xFF
+};
+
+enum {
+    ERROR_UNSYNCHRONISED = 1, /* no HELLO since the board started */
+    ERROR_SEQUENCE,           /* neither the last request again nor the one after it */
+    ERROR_TYPE,               /* no such request */
+    ERROR_LENGTH,             /* the data do not have the length this request needs */
+    ERROR_RANGE,              /* outside the arena, the schedule or the operator's rows */
+    ERROR_KERNEL,             /* the operator's kernel is not one that is linked in */
+    ERROR_UNSUPPORTED         /* this build cannot do that */
+};
+
+enum { KEPT_BYTES = 1 + 4 * MCUD_TIME_STEPS };
+
+/* The state of the conversation with the host; zero at the start. */
+typedef struct {
+    mcud_frame frame;
+    uint8_t kept[KEPT_BYTES]; /* data of the last reply, where `keeps` */
+    uint8_t kept_type;
+    uint8_t seq; /* of the last request that was executed */
+    bool synchronised;
+    bool keeps;
+    uint32_t kept_length;
+    uint32_t crc; /* of the last request that was executed: the same again is a repeat */
+    uint32_t stack_bytes;
+} mcud_link;
+
+/* Executes the request in `link->frame`, or recognises it as a repeat, and sends the reply. */
+void command_answer(mcud_link *link);
+
+#endif
