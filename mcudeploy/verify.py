@@ -1,0 +1,221 @@
+"""Is it right? Judges what a machine computed against the reference, operator by operator and end to end.
+
+An int8 operator, fed with the reference's own inputs, must have at least 99.5 % of its elements equal and
+none more than 1 LSB off; end to end the largest output keeps its index and no element is off by more
+than 4 LSB. A float32 tensor must be within 1e-4 of the reference's range.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcudeploy.borders import to_device
+from mcudeploy.graph import DType, Graph, Tensor
+from mcudeploy.interval import Interval
+from mcudeploy.plan import Plan
+from mcudeploy.simulator.blocks import BlockId, TiledGraph
+
+Array = NDArray[Any]
+
+EQUAL_SHARE = 0.995
+OPERATOR_LSB = 1
+OUTPUT_LSB = 4
+FLOAT_SHARE_OF_RANGE = 1e-4
+
+
+class Machine(Protocol):
+    """Something that holds arenas and runs a tape: a board, an emulator, a process."""
+
+    def write(self, memory: int, offset: int, data: bytes) -> None:
+        """Put bytes at `offset` of arena `memory`."""
+
+    def read(self, memory: int, offset: int, count: int) -> bytes:
+        """`count` bytes at `offset` of arena `memory`."""
+
+    def run(self, first: int, count: int) -> int:
+        """Run steps; their ticks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """How far a tensor is from its reference. `worst` is in LSB for int8, absolute for float32."""
+
+    elements: int
+    mismatches: int
+    worst: float
+    range: float
+    where: int
+    found: float
+    expected: float
+
+    def merge(self, other: Difference) -> Difference:
+        """Both together; the place is that of the worse one."""
+        worse = self if self.worst >= other.worst else other
+        return Difference(
+            self.elements + other.elements,
+            self.mismatches + other.mismatches,
+            worse.worst,
+            max(self.range, other.range),
+            worse.where,
+            worse.found,
+            worse.expected,
+        )
+
+
+def difference(found: Array, expected: Array) -> Difference:
+    """Compare two stored tensors of the same shape and type element by element."""
+    got, want = found.astype(np.float64).ravel(), expected.astype(np.float64).ravel()
+    gap = np.abs(got - want)
+    gap[np.isnan(gap)] = np.where(np.isnan(got) & np.isnan(want), 0.0, np.inf)[np.isnan(gap)]
+    gap[got == want] = 0.0  # equal infinities
+    worst = int(gap.argmax()) if gap.size else 0
+    finite = want[np.isfinite(want)]
+    spread = float(finite.max() - finite.min()) if finite.size else 0.0
+    return Difference(
+        elements=gap.size,
+        mismatches=int((gap > 0).sum()),
+        worst=float(gap[worst]) if gap.size else 0.0,
+        range=max(spread, float(np.abs(finite).max()) if finite.size else 0.0),
+        where=worst,
+        found=float(got[worst]) if gap.size else 0.0,
+        expected=float(want[worst]) if gap.size else 0.0,
+    )
+
+
+def operator_stands(diff: Difference, dtype: DType) -> bool:
+    """Whether an operator fed with the reference's own inputs is right."""
+    if dtype is DType.FLOAT32:
+        return diff.worst <= FLOAT_SHARE_OF_RANGE * diff.range
+    return diff.worst <= OPERATOR_LSB and diff.mismatches <= (1 - EQUAL_SHARE) * diff.elements
+
+
+def output_stands(found: Array, expected: Array, dtype: DType) -> bool:
+    """Whether an output of the whole model is right."""
+    diff = difference(found, expected)
+    if dtype is DType.FLOAT32:
+        return diff.worst <= FLOAT_SHARE_OF_RANGE * diff.range
+    top = expected.ravel() == expected.max()
+    return diff.worst <= OUTPUT_LSB and bool(top[int(found.argmax())])
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """Where the blocks of a plan's tensors are in a machine's arenas."""
+
+    plan: Plan
+    tiled: TiledGraph
+
+    @classmethod
+    def of(cls, plan: Plan) -> Storage:
+        """The storage of a plan."""
+        return cls(plan, TiledGraph(plan.graph, plan.block_rows))
+
+    def _address(self, block_id: BlockId) -> tuple[int, int]:
+        placement = self.plan.layout.tensors[block_id[0]]
+        return sorted(self.plan.layout.arenas).index(placement.memory), placement.offsets[block_id[1]]
+
+    def _span(self, block_id: BlockId) -> slice:
+        rows = self.tiled.block_interval(*block_id)
+        row_bytes = self.plan.graph.tensors[block_id[0]].row_bytes
+        return slice(rows.lo * row_bytes, rows.hi * row_bytes)
+
+    def put(self, machine: Machine, block_id: BlockId, stored: bytes) -> None:
+        """Write one block of a tensor whose bytes are `stored`."""
+        machine.write(*self._address(block_id), stored[self._span(block_id)])
+
+    def get(self, machine: Machine, block_id: BlockId) -> bytes:
+        """Read one block."""
+        span = self._span(block_id)
+        return machine.read(*self._address(block_id), span.stop - span.start)
+
+    def blocks(self, tensor: str) -> list[BlockId]:
+        """All blocks of the memory that a tensor lies in."""
+        root = self.tiled.roots[tensor]
+        return [(root, block) for block in range(self.tiled.block_count(root))]
+
+    def put_tensor(self, machine: Machine, tensor: str, value: Array) -> None:
+        """Write a whole tensor."""
+        for block_id in self.blocks(tensor):
+            self.put(machine, block_id, value.tobytes())
+
+    def get_tensor(self, machine: Machine, tensor: str) -> Array:
+        """Read a whole tensor, in its stored shape."""
+        data = b"".join(self.get(machine, block_id) for block_id in self.blocks(tensor))
+        return as_array(data, self.plan.graph.tensors[tensor])
+
+
+def as_array(data: bytes, tensor: Tensor) -> Array:
+    """Stored bytes as an array of the tensor's shape."""
+    return np.frombuffer(data, tensor.dtype.value).reshape(tensor.shape)
+
+
+def stored_references(graph: Graph, values: Mapping[str, Array]) -> dict[str, Array]:
+    """Tensor name to the reference's value as the tensor is stored, for every tensor that has one."""
+    return {
+        name: to_device(border, graph.tensors[border.tensor], values[border.name])
+        for name, border in graph.references.items()
+    }
+
+
+def run_once(machine: Machine, storage: Storage, inputs: Mapping[str, Array]) -> int:
+    """Write the inputs (stored form, by tensor name), run the tape; ticks."""
+    for name, value in inputs.items():
+        storage.put_tensor(machine, name, value)
+    return machine.run(0, len(storage.plan.schedule.steps))
+
+
+def check_operators(
+    machine: Machine, storage: Storage, references: Mapping[str, Array]
+) -> dict[str, Difference]:
+    """Run the tape step by step, each step fed with the reference's own inputs; operator to difference.
+
+    `references` are stored values by tensor name. Operators whose output has none are run, not judged.
+    """
+    graph, tiled = storage.plan.graph, storage.tiled
+    stored = {tiled.roots[name]: value.tobytes() for name, value in references.items()}
+    result: dict[str, Difference] = {}
+    for time, step in enumerate(storage.plan.schedule.steps):
+        operator = graph.operators[step.operator]
+        for access in tiled.reads(operator, step.block):
+            for block_id in access.blocks:
+                if block_id[0] in stored:
+                    storage.put(machine, block_id, stored[block_id[0]])
+        machine.run(time, 1)
+        expected = references.get(operator.output)
+        if expected is None:
+            continue
+        rows: Interval = tiled.output_rows(operator, step.block)
+        found = np.frombuffer(
+            storage.get(machine, (operator.output, step.block)), graph.tensors[operator.output].dtype.value
+        )
+        diff = difference(found, expected[rows.lo : rows.hi])
+        result[operator.name] = result[operator.name].merge(diff) if operator.name in result else diff
+    return result
+
+
+def merge_all(tables: Iterable[Mapping[str, Difference]]) -> dict[str, Difference]:
+    """Differences of several samples together."""
+    result: dict[str, Difference] = {}
+    for table in tables:
+        for name, diff in table.items():
+            result[name] = result[name].merge(diff) if name in result else diff
+    return result
+
+
+def diverging(graph: Graph, differences: Mapping[str, Difference]) -> Sequence[str]:
+    """One line for each operator that does not stand, in execution order: name, both values, how many."""
+    lines = []
+    for operator in graph.operators:
+        diff = differences.get(operator.name)
+        if diff is None or operator_stands(diff, graph.tensors[operator.output].dtype):
+            continue
+        lines.append(
+            f"{operator.name} ({operator.op.kind}): element {diff.where} is {diff.found:g}, the reference "
+            f"has {diff.expected:g}; {diff.mismatches} of {diff.elements} elements differ"
+        )
+    return lines
