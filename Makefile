@@ -1,0 +1,49 @@
+# `make demo` and `make test` need nothing but make: packages, virtual environment and the rest are seen to.
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+VENV := .venv
+BIN := $(VENV)/bin
+JOBS ?= $(shell nproc)
+BOARD ?= stm32f405
+EXAMPLE := examples/vww
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: $(VENV)/.ready $(VENV)/.packages ## run a person detector on a picture, on an emulated board (BOARD=stm32f405)
+	@echo "picture: $(EXAMPLE)/person.png"
+	$(BIN)/mcudeploy run $(EXAMPLE)/model.onnx --board $(BOARD) --emulate \
+	    --input $(EXAMPLE)/person.npy --expected $(EXAMPLE)/person_expected.npy
+
+.PHONY: test
+test: lint $(VENV)/.packages ## ruff, mypy, and all tests on JOBS workers
+	$(BIN)/python -m pytest -n $(JOBS)
+
+.PHONY: lint
+lint: $(VENV)/.ready ## ruff and mypy
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+.PHONY: size
+size: $(VENV)/.ready $(VENV)/.packages ## arena, flash, stack and instructions of the example, beside those of BASE=main
+	$(BIN)/python benchmarks/size.py --board $(BOARD) --base $(or $(BASE),main)
+
+.PHONY: setup
+setup: $(VENV)/.ready $(VENV)/.packages ## packages and virtual environment only
+
+.PHONY: clean
+clean: ## remove everything that make made
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/.packages: .ci/packages
+	@.ci/packages
+	@mkdir -p $(VENV) && touch $@
+
+$(VENV)/.ready: pyproject.toml .ci/venv | $(VENV)/.packages
+	@PYTHON="$(PYTHON)" .ci/venv $(VENV)
+	@touch $@
