@@ -5,7 +5,7 @@
 #include "mcud.h"
 
 /* Generated: the program that RUN and TIME execute, and its arenas. A bench firmware has 0 steps. */
-extern const mcud_model mcud_deployed;
+extern const mcud_model *const mcud_deployed;
 
 /* Generated: every kernel linked in, ordered by name. CALL refuses any other function. */
 extern mcud_kernel *const mcud_kernels[];

@@ -30,16 +30,16 @@ static reply error(mcud_frame *frame, uint8_t code)
 /* The arena bytes [offset, offset + count), or NULL where that is outside. */
 static uint8_t *arena_range(uint32_t memory, uint32_t offset, uint32_t count)
 {
-    if (memory >= mcud_deployed.arena_count) {
+    if (memory >= mcud_deployed->arena_count) {
         return NULL;
     }
-    const mcud_arena *arena = &mcud_deployed.arenas[memory];
+    const mcud_arena *arena = &mcud_deployed->arenas[memory];
     return offset <= arena->bytes && count <= arena->bytes - offset ? arena->base + offset : NULL;
 }
 
 static bool steps_exist(uint32_t first, uint32_t count)
 {
-    return first <= mcud_deployed.steps && count <= mcud_deployed.steps - first;
+    return first <= mcud_deployed->steps && count <= mcud_deployed->steps - first;
 }
 
 static uint32_t put_string(uint8_t *to, const char *string)
@@ -60,16 +60,16 @@ static reply hello(mcud_frame *frame)
     put_u32(data + 8, (uint32_t)(MCUD_FIRMWARE_HASH));
     put_u32(data + 12, hal_clock_hz());
     put_u32(data + 16, hal_ticks_hz());
-    put_u32(data + 20, mcud_deployed.steps);
+    put_u32(data + 20, mcud_deployed->steps);
     put_u32(data + 24, mcud_kernel_count);
     data[28] = (uint8_t)MCUD_DATA_BYTES;
     data[29] = (uint8_t)(MCUD_DATA_BYTES >> 8);
     data[30] = MCUD_TIME_STEPS;
-    data[31] = (uint8_t)mcud_deployed.arena_count;
+    data[31] = (uint8_t)mcud_deployed->arena_count;
     uint32_t length = 32;
-    for (uint32_t i = 0; i < mcud_deployed.arena_count; i++) {
-        put_u64(data + length, (uintptr_t)mcud_deployed.arenas[i].base);
-        put_u32(data + length + 8, mcud_deployed.arenas[i].bytes);
+    for (uint32_t i = 0; i < mcud_deployed->arena_count; i++) {
+        put_u64(data + length, (uintptr_t)mcud_deployed->arenas[i].base);
+        put_u32(data + length + 8, mcud_deployed->arenas[i].bytes);
         length += 12;
     }
     length += put_string(data + length, STRING(MCUD_BOARD_NAME));
@@ -135,7 +135,7 @@ static reply run(mcud_frame *frame, uint32_t *stack_bytes)
     }
     send_busy(frame);
     stack_paint();
-    const uint64_t ticks = timing_run(&mcud_deployed, first, first + count);
+    const uint64_t ticks = timing_run(mcud_deployed, first, first + count);
     *stack_bytes = stack_measure();
     return ticks_reply(frame, REQUEST_RUN, ticks);
 }
@@ -151,7 +151,7 @@ static reply time_steps(mcud_frame *frame)
     send_busy(frame);
     const uint32_t empty = timing_empty();
     for (uint32_t i = 0; i < count; i++) {
-        put_u32(data + 1 + 4 * i, timing_step(&mcud_deployed, first + i, empty));
+        put_u32(data + 1 + 4 * i, timing_step(mcud_deployed, first + i, empty));
     }
     data[0] = drain();
     frame->bytes[0] = REQUEST_TIME;
