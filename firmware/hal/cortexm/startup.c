@@ -1,0 +1,169 @@
+/* Vector table, memory set-up, faults, exit: the same for every Cortex-M. */
+#include <stdint.h>
+
+#include "hal_parts.h"
+#include "mcud_board.h"
+#include "mcud_hal.h"
+#include "registers.h"
+
+#define SCB_VTOR 0xE000ED08u
+#define SCB_AIRCR 0xE000ED0Cu
+#define SCB_CFSR 0xE000ED28u
+#define NVIC_ISER 0xE000E100u
+
+#define SYS_WRITE0 0x04u
+#define SYS_EXIT_EXTENDED 0x20u
+#define ADP_APPLICATION_EXIT 0x20026u
+#define EXIT_FAULT 86 /* tells a fault of the program from an exit it asked for */
+
+/* Placed by the linker script. */
+extern uint32_t mcud_data_load[];
+extern uint32_t mcud_data_start[];
+extern uint32_t mcud_data_end[];
+extern uint32_t mcud_bss_start[];
+extern uint32_t mcud_bss_end[];
+extern uint8_t mcud_stack_limit[];
+extern uint8_t mcud_stack_top[];
+
+int main(void);
+void reset_handler(void);
+void fault_handler(void);
+void cortexm_start(void);
+void cortexm_fault(const uint32_t *frame);
+
+typedef void handler(void);
+
+/* Entries that stay empty lead to a fault, which is reported. */
+struct vector_table {
+    uint8_t *stack;
+    handler *core[15];
+    handler *device[MCUD_UART_IRQ + 1];
+};
+
+__attribute__((section(".vectors"), used)) const struct vector_table mcud_vectors = {
+    .stack = mcud_stack_top,
+    .core = {[0] = reset_handler,
+             [1] = fault_handler,
+             [2] = fault_handler,
+             [3] = fault_handler,
+             [4] = fault_handler,
+             [5] = fault_handler,
+             [6] = fault_handler,
+             [14] = core_timer_interrupt},
+    .device = {[MCUD_UART_IRQ] = uart_interrupt},
+};
+
+__attribute__((weak)) void core_timer_interrupt(void)
+{
+}
+
+void core_interrupts_off(void)
+{
+    __asm__ volatile("cpsid i" ::: "memory");
+}
+
+void core_interrupts_on(void)
+{
+    __asm__ volatile("cpsie i" ::: "memory");
+}
+
+void core_sleep(void)
+{
+    __asm__ volatile("dsb\n\twfi" ::: "memory");
+}
+
+void core_enable_irq(uint32_t irq)
+{
+    reg_write(NVIC_ISER + 4u * (irq / 32u), 1u << (irq % 32u));
+}
+
+uint8_t *hal_stack_limit(void)
+{
+    return mcud_stack_limit;
+}
+
+uint8_t *hal_stack_top(void)
+{
+    return mcud_stack_top;
+}
+
+#if MCUD_EMULATED
+static void semihosting(uint32_t operation, const void *argument)
+{
+    register uint32_t r0 __asm__("r0") = operation;
+    register const void *r1 __asm__("r1") = argument;
+    __asm__ volatile("bkpt 0xAB" : "+r"(r0) : "r"(r1) : "memory");
+}
+
+void hal_exit(int32_t code)
+{
+    const uint32_t block[2] = {ADP_APPLICATION_EXIT, (uint32_t)code};
+    semihosting(SYS_EXIT_EXTENDED, block);
+    for (;;) {
+    }
+}
+
+static void report(const char *label, uint32_t value)
+{
+    char digits[9];
+    for (uint32_t i = 0; i < 8u; i++) {
+        digits[i] = "0123456789abcdef"[(value >> (28u - 4u * i)) & 15u];
+    }
+    digits[8] = '\0';
+    semihosting(SYS_WRITE0, label);
+    semihosting(SYS_WRITE0, digits);
+}
+
+void cortexm_fault(const uint32_t *frame)
+{
+    uint32_t exception;
+    __asm__ volatile("mrs %0, ipsr" : "=r"(exception));
+    report("fault: exception ", exception);
+    const uintptr_t address = (uintptr_t)frame;
+    if (address >= (uintptr_t)mcud_stack_limit && address + 32u <= (uintptr_t)mcud_stack_top) {
+        report(" pc ", frame[6]);
+        report(" lr ", frame[5]);
+    } else {
+        report(" stack overflow, sp ", (uint32_t)address);
+    }
+#ifndef __ARM_ARCH_6M__
+    report(" cfsr ", reg_read(SCB_CFSR));
+#endif
+    semihosting(SYS_WRITE0, "\n");
+    hal_exit(EXIT_FAULT);
+}
+#else
+void hal_exit(int32_t code)
+{
+    (void)code;
+    __asm__ volatile("dsb" ::: "memory");
+    reg_write(SCB_AIRCR, 0x05FA0004u); /* SYSRESETREQ */
+    for (;;) {
+    }
+}
+
+void cortexm_fault(const uint32_t *frame)
+{
+    (void)frame;
+    hal_exit(EXIT_FAULT);
+}
+#endif
+
+/* Memory as C expects it, then main. */
+void cortexm_start(void)
+{
+#ifndef __ARM_ARCH_6M__
+    reg_write(SCB_VTOR, (uint32_t)(uintptr_t)&mcud_vectors); /* a boot loader may have left its own */
+#endif
+#if defined(__ARM_ARCH_8M_MAIN__) || defined(__ARM_ARCH_8_1M_MAIN__)
+    __asm__ volatile("msr msplim, %0" ::"r"(mcud_stack_limit)); /* an overflow faults instead of destroying data */
+#endif
+    const uint32_t *from = mcud_data_load;
+    for (uint32_t *to = mcud_data_start; to < mcud_data_end; to++) {
+        *to = *from++;
+    }
+    for (uint32_t *to = mcud_bss_start; to < mcud_bss_end; to++) {
+        *to = 0;
+    }
+    hal_exit(main());
+}

@@ -1,0 +1,47 @@
+/* What the parts of one family's HAL need of each other; the measurer sees mcud_hal.h only. */
+#ifndef MCUD_HAL_PARTS_H
+#define MCUD_HAL_PARTS_H
+
+#include <stdint.h>
+
+/* --- core: cortexm/ or riscv/ ------------------------------------------------------------------ */
+
+void core_interrupts_off(void);
+void core_interrupts_on(void);
+
+/* Sleeps until an interrupt is pending, also one that is masked. Called with interrupts off. */
+void core_sleep(void);
+
+/* Lets device interrupt `irq` reach the core. */
+void core_enable_irq(uint32_t irq);
+
+/* --- UART driver: registers only -------------------------------------------------------------- */
+
+/* Sets the baud rate from the clock that feeds the UART; receiver, transmitter and receive interrupt on. */
+void uart_init(uint32_t clock_hz);
+
+/* 1 when a received byte waits in the device. */
+int32_t uart_receive_ready(void);
+
+/* The received byte; clears what signalled it. */
+uint8_t uart_receive(void);
+
+/* Allows or stops the receive interrupt; the receiver stays on. */
+void uart_receive_interrupt(int32_t on);
+
+/* Waits for the transmitter to take one byte. */
+void uart_send(uint8_t byte);
+
+/* --- receive ring: uart_ring.c ---------------------------------------------------------------- */
+
+/* The receive interrupt's handler. */
+void uart_interrupt(void);
+
+/* --- timer: one of the files named by the board ----------------------------------------------- */
+
+void timer_init(void);
+
+/* The handler of the core's own timer interrupt, where a timer uses it. */
+void core_timer_interrupt(void);
+
+#endif

@@ -1,0 +1,76 @@
+/* Clocks and pins of the STM32F405: 168 MHz from the internal oscillator, so that no board's crystal matters. */
+#include <stdint.h>
+
+#include "hal_parts.h"
+#include "mcud_board.h"
+#include "mcud_hal.h"
+#include "registers.h"
+
+#define RCC_CR 0x40023800u
+#define RCC_PLLCFGR 0x40023804u
+#define RCC_CFGR 0x40023808u
+#define RCC_AHB1ENR 0x40023830u
+#define RCC_APB1ENR 0x40023840u
+#define RCC_APB2ENR 0x40023844u
+#define PWR_CR 0x40007000u
+#define PWR_CSR 0x40007004u
+#define FLASH_ACR 0x40023C00u
+#define GPIOA_MODER 0x40020000u
+#define GPIOA_OSPEEDR 0x40020008u
+#define GPIOA_AFRH 0x40020024u
+
+#define CR_HSION (1u << 0)
+#define CR_PLLON (1u << 24)
+#define CR_PLLRDY (1u << 25)
+#define CFGR_SW_PLL 2u
+#define CFGR_SWS_PLL (2u << 2)
+
+#define HSI_HZ 16000000u
+#define READY_ATTEMPTS 100000u /* far above the data sheet's 300 us; an emulator never gets ready */
+
+static uint32_t core_hz = HSI_HZ;
+static uint32_t apb2_hz = HSI_HZ;
+
+/* 16 MHz / 8 * 168 / 2 = 168 MHz; APB1 at a quarter, APB2 at half. Stays on the oscillator when the PLL fails. */
+static void start_pll(void)
+{
+    reg_set(RCC_APB1ENR, 1u << 28); /* PWR */
+    reg_set(PWR_CR, 1u << 14);      /* voltage scale 1, needed above 144 MHz */
+    reg_set(RCC_CR, CR_HSION);
+    reg_write(RCC_PLLCFGR, 8u | (168u << 6) | (0u << 16) | (7u << 24));
+    reg_set(RCC_CR, CR_PLLON);
+    if (!reg_wait(RCC_CR, CR_PLLRDY, CR_PLLRDY, READY_ATTEMPTS)) {
+        return;
+    }
+    /* Five wait states at 168 MHz and 3.3 V; prefetch, instruction and data cache on. */
+    reg_write(FLASH_ACR, 5u | (1u << 8) | (1u << 9) | (1u << 10));
+    if (!reg_wait(FLASH_ACR, 7u, 5u, READY_ATTEMPTS)) {
+        return;
+    }
+    reg_change(RCC_CFGR, 0xFCF0u, (5u << 10) | (4u << 13));
+    reg_change(RCC_CFGR, 3u, CFGR_SW_PLL);
+    /* From here on the dividers apply: the switch is a write the hardware completes or the clock stops. */
+    if (!reg_wait(RCC_CFGR, 3u << 2, CFGR_SWS_PLL, READY_ATTEMPTS)) {
+        reg_change(RCC_CFGR, 0xFCF3u, 0u);
+        return;
+    }
+    core_hz = 168000000u;
+    apb2_hz = core_hz / 2u;
+}
+
+void hal_init(void)
+{
+    start_pll();
+    reg_set(RCC_AHB1ENR, 1u << 0);                       /* GPIOA */
+    reg_set(RCC_APB2ENR, 1u << 4);                       /* USART1 */
+    reg_change(GPIOA_AFRH, 0xFF0u, 0x770u);              /* PA9, PA10: alternate function 7 */
+    reg_change(GPIOA_MODER, 0xFu << 18, 0xAu << 18);
+    reg_change(GPIOA_OSPEEDR, 0xFu << 18, 0x5u << 18);
+    timer_init();
+    uart_init(apb2_hz);
+}
+
+uint32_t hal_clock_hz(void)
+{
+    return MCUD_EMULATED ? MCUD_CLOCK_HZ : core_hz; /* a machine without clock tree runs at its nominal rate */
+}

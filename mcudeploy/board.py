@@ -1,0 +1,221 @@
+"""Boards: the facts of boards/<name>.toml, validated. The single source of addresses, sizes and flags."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from mcudeploy.errors import BoardNotFoundError, ConfigError
+from mcudeploy.interval import Interval
+from mcudeploy.resources import resource_dir
+
+Address = Annotated[int, Field(ge=0, lt=2**32)]
+Size = Annotated[int, Field(gt=0, le=2**32)]
+Identifier = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
+
+
+class _Facts(BaseModel):
+    """Unknown keys are mistakes; facts do not change."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class _Region(_Facts):
+    origin: Address
+    bytes: Size
+
+    @property
+    def addresses(self) -> Interval:
+        """The addresses it occupies."""
+        return Interval(self.origin, self.origin + self.bytes)
+
+
+class Flash(_Region):
+    """Where the program and its constants lie."""
+
+
+class Memory(_Region):
+    """Memory for arenas; the first one of a board also holds .data, .bss and the stack."""
+
+    name: Identifier
+    alignment: Literal[1, 2, 4, 8, 16, 32, 64]
+
+
+class Uart(_Facts):
+    """The serial line to the host; `pins` tells the user where to connect it."""
+
+    base: Address
+    irq: Annotated[int, Field(ge=0, lt=240)]
+    baud: Annotated[int, Field(ge=9600)]
+    pins: str = ""
+
+
+class Timer(_Facts):
+    """A free-running 32-bit counter: HAL source that reads it, base address, rate, and what it counts."""
+
+    source: str
+    base: Address
+    hz: Annotated[int, Field(gt=0)]
+    unit: Literal["ticks", "cycles"] = "ticks"
+
+
+class Timers(_Facts):
+    """The counter read under emulation and on hardware; None where the board has no such form."""
+
+    emulated: Timer | None = None
+    hardware: Timer | None = None
+
+
+class EmulatorFacts(_Facts):
+    """QEMU's program and machine; one instruction takes 2^icount_shift ns of virtual time."""
+
+    qemu: Literal["qemu-system-arm", "qemu-system-riscv32"]
+    machine: str
+    args: tuple[str, ...] = ()
+    icount_shift: Annotated[int, Field(ge=0, le=10)]
+    note: str = ""
+
+
+class OpenOcd(_Facts):
+    """Arguments that name probe and target."""
+
+    args: tuple[str, ...]
+
+
+class Registry(_Facts):
+    """Platform and board id in PlatformIO's registry, for people who build with its packages."""
+
+    platform: str
+    board: str
+
+
+class Board(_Facts):
+    """One board. Sizes are bytes, addresses are those of the processor, rates are Hz."""
+
+    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")]
+    title: str
+    family: Identifier
+    family_default: bool = False
+    core: str
+    toolchain: Literal["arm-none-eabi", "riscv64-unknown-elf", "host"]
+    cpu_flags: tuple[str, ...]
+    fpu: str | None = None
+    dsp: bool = False
+    clock_hz: Annotated[int, Field(gt=0)]
+    stack_bytes: Annotated[int, Field(ge=512)]
+    usb_ids: tuple[Annotated[str, Field(pattern=r"^[0-9a-f]{4}:[0-9a-f]{4}$")], ...] = ()
+    hal: tuple[str, ...]
+    flash: Flash
+    memories: Annotated[tuple[Memory, ...], Field(alias="memory", min_length=1)]
+    uart: Uart | None = None
+    timer: Timers = Timers()
+    emulator: EmulatorFacts | None = None
+    openocd: OpenOcd | None = None
+    registry: Registry | None = None
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        names = [memory.name for memory in self.memories]
+        if len(set(names)) != len(names) or "flash" in names:
+            raise ValueError(f"memory names must differ from each other and from flash: {', '.join(names)}")
+        regions = sorted((region.addresses for region in (self.flash, *self.memories)), key=lambda it: it.lo)
+        for one, other in zip(regions, regions[1:], strict=False):
+            if other.lo < one.hi:
+                raise ValueError(f"memories overlap at {other.lo:#010x}")
+        for memory in self.memories:
+            if memory.origin % memory.alignment:
+                raise ValueError(f"{memory.name}: origin {memory.origin:#010x} is not aligned to {memory.alignment}")
+        if self.stack_bytes >= self.ram_bytes:
+            raise ValueError(f"a stack of {self.stack_bytes} B does not fit {names[0]}")
+        if not self.is_host and self.uart is None:
+            raise ValueError("uart is missing")
+        if (self.emulator is None) != (self.timer.emulated is None):
+            raise ValueError("emulator and timer.emulated come together")
+        if (self.openocd is None) != (self.timer.hardware is None):
+            raise ValueError("openocd and timer.hardware come together")
+        return self
+
+    @property
+    def is_host(self) -> bool:
+        """Whether programs for it are processes of this computer."""
+        return self.toolchain == "host"
+
+    @property
+    def emulated_only(self) -> bool:
+        """Whether it can run in the emulator but not be flashed."""
+        return self.emulator is not None and self.openocd is None
+
+    @property
+    def ram_bytes(self) -> int:
+        """Size of the memory that holds .data, .bss and the stack."""
+        return self.memories[0].bytes
+
+    @property
+    def flash_bytes(self) -> int:
+        """Size of the memory that holds the program."""
+        return self.flash.bytes
+
+    def memory(self, name: str) -> Memory:
+        """The memory of that name; ConfigError when there is none."""
+        for memory in self.memories:
+            if memory.name == name:
+                return memory
+        known = ", ".join(memory.name for memory in self.memories)
+        raise ConfigError(f"{self.name} has no memory {name!r}; it has {known}")
+
+    def instructions(self, ticks: int) -> int:
+        """Executed instructions from a difference of the emulated timer: exact, because a tick is shorter."""
+        if self.emulator is None or self.timer.emulated is None:
+            raise ConfigError(f"{self.name} is not emulated: its ticks are not instructions")
+        return round(ticks * 10**9 / (self.timer.emulated.hz << self.emulator.icount_shift))
+
+
+def read_board(path: Path) -> Board:
+    """The board of one TOML file; ConfigError names every wrong key."""
+    try:
+        board = Board.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(f"{path.name}: {error}") from error
+    except ValidationError as error:
+        lines = (f"  {'.'.join(map(str, it['loc'])) or 'board'}: {it['msg']}" for it in error.errors())
+        raise ConfigError(f"{path.name} is not a board file:\n" + "\n".join(lines)) from error
+    if board.name != path.stem:
+        raise ConfigError(f"{path.name}: the name inside is {board.name!r}, the file's is {path.stem!r}")
+    return board
+
+
+@cache
+def list_boards() -> tuple[Board, ...]:
+    """All shipped boards, by name."""
+    return tuple(read_board(path) for path in sorted(resource_dir("boards").glob("*.toml")))
+
+
+def load_board(name: str) -> Board:
+    """The board of that name, or the default of the family of that name; BoardNotFoundError otherwise."""
+    return _select(name, list_boards())
+
+
+def family(name: str) -> tuple[Board, ...]:
+    """The boards a name may mean: the one board, or all boards of the family, its default first."""
+    chosen = load_board(name)
+    if chosen.name == name:
+        return (chosen,)
+    return (chosen, *(it for it in list_boards() if it.family == name and it.name != chosen.name))
+
+
+def _select(name: str, boards: Iterable[Board]) -> Board:
+    known = tuple(boards)
+    for board in known:
+        if board.name == name:
+            return board
+    for board in known:
+        if board.family == name and board.family_default:
+            return board
+    names = ", ".join(board.name for board in known)
+    families = ", ".join(sorted({board.family for board in known}))
+    raise BoardNotFoundError(f"no board {name!r}. Boards: {names}. Families: {families}.")
