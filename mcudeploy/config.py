@@ -32,6 +32,10 @@ def parse_size(text: str | int) -> int:
     return size
 
 
+def _option(field: str) -> str:
+    return field.removeprefix("as_").replace("_", "-")
+
+
 class Settings(BaseModel):
     """Every option that a file or variable may set; unset ones are absent from `model_fields_set`."""
 
@@ -39,10 +43,11 @@ class Settings(BaseModel):
         extra="forbid",
         frozen=True,
         allow_inf_nan=False,
-        alias_generator=lambda name: name.removeprefix("as_").replace("_", "-"),
+        alias_generator=_option,
     )
 
     board: str | None = None
+    name: str | None = None
     output: Path | None = None
     plan: FilePath | None = None
     input: tuple[FilePath, ...] = ()
@@ -59,7 +64,7 @@ class Settings(BaseModel):
 
 
 def load_settings(directory: Path, environment: Mapping[str, str]) -> dict[str, object]:
-    """What `mcudeploy.toml` in `directory` and the environment set, by parameter name; the environment wins.
+    """What `mcudeploy.toml` in `directory` and the environment set, by option name; the environment wins.
 
     Raises ConfigError naming the file or variable, the key and what is wrong.
     """
@@ -99,11 +104,11 @@ def _validated(table: Mapping[str, object], origin: _Origin) -> dict[str, object
                 f"{origin(key)}: {_unknown(key) if problem['type'] == 'extra_forbidden' else reason}"
             )
         raise ConfigError("\n".join(lines)) from None
-    return {name: getattr(settings, name) for name in settings.model_fields_set}
+    return {_option(name): getattr(settings, name) for name in settings.model_fields_set}
 
 
 def _unknown(key: str) -> str:
-    known = sorted(str(field.alias) for field in Settings.model_fields.values())
+    known = sorted(map(_option, Settings.model_fields))
     near = difflib.get_close_matches(key, known, n=1)
     return (
         f"no such option; did you mean {near[0]!r}?"

@@ -27,9 +27,10 @@ def boards(output: Output) -> None:
                 "title": board.title,
                 "family": board.family,
                 "core": board.core,
-                "flash_bytes": board.flash.bytes,
+                "flash_bytes": board.flash_bytes,
                 "ram_bytes": board.ram_bytes,
                 "memories": {memory.name: memory.bytes for memory in board.memories},
+                "hardware": board.openocd is not None,
                 "emulator": board.emulator.machine if board.emulator else None,
             }
             for board in list_boards()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,9 +14,7 @@ from mcudeploy.cli.options import (
     device_options,
     model_argument,
     output_options,
-    plan_option,
     planning_options,
-    stored_plan,
 )
 from mcudeploy.cli.output import Output
 
@@ -36,18 +35,20 @@ if TYPE_CHECKING:
     type=click.Path(file_okay=False, path_type=Path),
     help="Folder for the C library and the firmware; made if it is not there.",
 )
-@plan_option
+@click.option(
+    "--name", help="What the model's functions and files are called in C; the file's name by default."
+)
 @planning_options
 @output_options
 def build(
-    *, model: Path, board: Board, directory: Path, plan: Path | None, options: Options, output: Output
+    *, model: Path, board: Board, directory: Path, name: str | None, options: Options, output: Output
 ) -> None:
     """Write a self-contained C library of the model, and the firmware that runs it."""
     from mcudeploy import deploy
 
     with output.progress() as progress:
         progress.stage(f"building {model.name} for {board.name}")
-        report = deploy.build_model(model, board, options, directory, plan=stored_plan(plan, model, board))
+        report = deploy.build_model(model, board, replace(options, name=name), directory)
     output.result(report, tables.build)
 
 

@@ -31,7 +31,7 @@ class Program(click.RichGroup):
         as_json = "--json" in arguments
         try:
             settings = {} if "--help" in arguments else load_settings(Path.cwd(), os.environ)
-            as_json = as_json or bool(settings.get("as_json"))
+            as_json = as_json or bool(settings.get("json"))
             extra |= {
                 "prog_name": "mcudeploy",
                 "standalone_mode": False,
@@ -56,17 +56,15 @@ class Program(click.RichGroup):
             name: {
                 str(option.name): settings[key]
                 for option in command.params
-                if (key := _key(option)) in settings
+                if (key := _long_name(option)) in settings
             }
             for name, command in self.commands.items()
         }
 
 
-def _key(option: click.Parameter) -> str:
-    """The name of an option in the settings: its long name, whatever the parameter is called."""
-    return {"inputs": "input", "plan_file": "output", "directory": "output"}.get(
-        str(option.name), str(option.name)
-    )
+def _long_name(option: click.Parameter) -> str:
+    """What the settings call an option: its long name without the dashes."""
+    return option.opts[-1].removeprefix("--")
 
 
 def _usage(error: click.ClickException) -> str:

@@ -8,9 +8,15 @@ from typing import TYPE_CHECKING
 import rich_click as click
 
 from mcudeploy.cli import tables
-from mcudeploy.cli.options import board_option, model_argument, output_options, planning_options
+from mcudeploy.cli.options import (
+    board_option,
+    float_io_option,
+    model_argument,
+    output_options,
+    planning_options,
+)
 from mcudeploy.cli.output import Output
-from mcudeploy.errors import ModelError
+from mcudeploy.errors import FitError, ModelError
 
 if TYPE_CHECKING:
     from mcudeploy.board import Board
@@ -20,19 +26,21 @@ if TYPE_CHECKING:
 @click.command()
 @model_argument
 @board_option(required=False)
-@planning_options
+@float_io_option
 @output_options
 @click.pass_context
 def check(
-    context: click.Context, *, model: Path, board: Board | None, options: Options, output: Output
+    context: click.Context, *, model: Path, board: Board | None, float_io: bool, output: Output
 ) -> None:
     """List every node that cannot be deployed, with its reason, and the model's sizes."""
     from mcudeploy import deploy
 
-    report = deploy.check_model(model, board, options)
+    report = deploy.check_model(model, board, deploy.Options(float_io=float_io))
     output.result(report, tables.check)
     if not report["supported"]:
         context.exit(ModelError.exit_code)
+    if not report.get("fits", True):
+        context.exit(FitError.exit_code)
 
 
 @click.command()
@@ -42,19 +50,19 @@ def check(
 @click.option(
     "-o",
     "--output",
-    "plan_file",
+    "destination",
     metavar="FILE",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Write the plan, for --plan of the other commands.",
+    help="Write the plan, for --plan.",
 )
 @output_options
-def plan(*, model: Path, board: Board, options: Options, plan_file: Path | None, output: Output) -> None:
+def plan(*, model: Path, board: Board, options: Options, destination: Path | None, output: Output) -> None:
     """Decide order and place of every tensor, and print what the plan needs."""
     from mcudeploy import deploy
 
     found = deploy.plan_model(model, board, options)
-    if plan_file:
-        deploy.save_plan(found, plan_file)
+    if destination:
+        deploy.save_plan(found, destination)
     output.result(deploy.plan_report(found), tables.plan)
 
 

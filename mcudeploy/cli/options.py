@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,6 @@ from mcudeploy.config import parse_size
 
 if TYPE_CHECKING:
     from mcudeploy.board import Board
-    from mcudeploy.plan import Plan
 
 Command = Callable[..., None]
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -31,6 +31,17 @@ class Size(click.ParamType[int]):
             return parse_size(value)
         except ValueError as error:
             self.fail(str(error), param, ctx)
+
+
+class Finite(click.FloatRange):
+    """A number in a range; NaN and infinity are none."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The number; a usage error for anything else."""
+        number = float(super().convert(value, param, ctx))
+        return (
+            number if math.isfinite(number) else self.fail(f"{value!r} is not a finite number.", param, ctx)
+        )
 
 
 def model_argument(command: Command) -> Command:
@@ -55,13 +66,23 @@ def _load_board(_: click.Context, __: click.Parameter, name: str | None) -> Boar
     return load_board(name) if name else None
 
 
+def float_io_option(command: Command) -> Command:
+    """Adds --float-io as `float_io: bool`."""
+    return click.option(
+        "--float-io/--no-float-io",
+        default=False,
+        help="Keep the float inputs and outputs of a quantised model; else the caller converts.",
+    )(command)
+
+
 def planning_options(command: Command) -> Command:
     """Adds the options of the search, packed as `options: deploy.Options`."""
 
+    @click.option("--plan", "plan_file", type=_FILE, help="Use this plan, written by `mcudeploy plan -o`.")
     @click.option(
         "--max-overhead",
         metavar="PERCENT",
-        type=click.FloatRange(min=0),
+        type=Finite(min=0),
         default=5.0,
         show_default=True,
         help="How much slower than the unsplit plan a plan may be.",
@@ -69,33 +90,30 @@ def planning_options(command: Command) -> Command:
     @click.option(
         "--time-limit",
         metavar="SECONDS",
-        type=click.FloatRange(min=0, min_open=True),
+        type=Finite(min=0, min_open=True),
         default=60.0,
         show_default=True,
         help="How long the search may take.",
     )
     @click.option("--ram-limit", type=Size(), help="Bytes that the arena may take, such as 96k, 64KiB or 1M.")
     @click.option(
-        "--float-io/--no-float-io",
-        default=False,
-        help="Keep the float inputs and outputs of a quantised model; else the caller converts.",
-    )
-    @click.option(
         "--seed",
         metavar="N",
         type=click.IntRange(min=0),
         default=0,
         show_default=True,
-        help="Start of every random choice of the search.",
+        help="Start of every random choice.",
     )
+    @float_io_option
     @functools.wraps(command)
     def packed(
         *args: Any,
+        plan_file: Path | None,
         max_overhead: float,
         time_limit: float,
         ram_limit: int | None,
-        float_io: bool,
         seed: int,
+        float_io: bool,
         **rest: Any,
     ) -> None:
         from mcudeploy.deploy import Options
@@ -106,15 +124,11 @@ def planning_options(command: Command) -> Command:
             ram_limit=ram_limit,
             float_io=float_io,
             seed=seed,
+            plan_file=plan_file,
         )
         command(*args, options=options, **rest)
 
     return packed
-
-
-def plan_option(command: Command) -> Command:
-    """Adds --plan as `plan: Path | None`."""
-    return click.option("--plan", type=_FILE, help="Use this plan, written by `mcudeploy plan -o`.")(command)
 
 
 def device_options(command: Command) -> Command:
@@ -167,10 +181,3 @@ def output_options(command: Command) -> Command:
         command(*args, output=Output(as_json, quiet), **rest)
 
     return packed
-
-
-def stored_plan(path: Path | None, model: Path, board: Board) -> Plan | None:
-    """The plan that --plan names. Raises ConfigError if it is not one of this model and board."""
-    from mcudeploy.deploy import load_plan
-
-    return load_plan(path, model, board) if path else None

@@ -13,10 +13,8 @@ from mcudeploy.cli.options import (
     device_options,
     model_argument,
     output_options,
-    plan_option,
     planning_options,
     sample_options,
-    stored_plan,
 )
 from mcudeploy.cli.output import Output
 from mcudeploy.errors import OutputsDifferError
@@ -29,7 +27,6 @@ if TYPE_CHECKING:
 @click.command()
 @model_argument
 @board_option(required=True)
-@plan_option
 @planning_options
 @device_options
 @output_options
@@ -37,7 +34,6 @@ def measure(
     *,
     model: Path,
     board: Board,
-    plan: Path | None,
     options: Options,
     port: str | None,
     emulate: bool,
@@ -47,9 +43,7 @@ def measure(
     from mcudeploy import deploy
 
     with output.progress() as progress:
-        report = deploy.measure_model(
-            model, board, options, port, emulate, plan=stored_plan(plan, model, board), progress=progress
-        )
+        report = deploy.measure_model(model, board, options, port, emulate, progress=progress)
     output.result(report, tables.measure)
 
 
@@ -57,7 +51,6 @@ def measure(
 @model_argument
 @board_option(required=True)
 @sample_options
-@plan_option
 @planning_options
 @device_options
 @output_options
@@ -69,7 +62,6 @@ def run(
     board: Board,
     inputs: tuple[Path, ...],
     expected: tuple[Path, ...],
-    plan: Path | None,
     options: Options,
     port: str | None,
     emulate: bool,
@@ -87,7 +79,6 @@ def run(
             emulate,
             inputs=list(inputs),
             expected=list(expected),
-            plan=stored_plan(plan, model, board),
             progress=progress,
         )
     output.result(report, tables.run)

@@ -46,6 +46,8 @@ def check(console: Console, report: Values) -> None:
     facts = [("parameters", _count(report, "parameters")), ("MACs", _count(report, "macs"))]
     facts += [("weights", _bytes(report, "weights_bytes")), ("arena", _bytes(report, "arena_bytes"))]
     _facts(console, facts)
+    for missing in report.get("missing", ()):
+        console.print(cell(missing), soft_wrap=True)
     verdict = ("supported", "green") if report["supported"] else ("not supported", "bold red")
     console.print(Text(*verdict))
 

@@ -1,0 +1,159 @@
+"""The commands in front of a deploy module that records what it is asked and answers what a test wants."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+import mcudeploy
+from mcudeploy.cli.main import cli
+from mcudeploy.errors import BoardNotFoundError
+
+OPERATORS = [
+    {"name": "conv_0", "kernel": "conv2d_s8", "steps": 1, "ticks": 3000, "macs": 1000, "share": 0.75},
+    {"name": "softmax", "kernel": "softmax_s8", "steps": 1, "ticks": 1000, "macs": 0, "share": 0.25},
+]
+PLAN = {
+    "arena_bytes": 2048,
+    "arenas": {"sram": 2048},
+    "peak_bytes": 2000,
+    "lower_bound_bytes": 2000,
+    "unsplit_arena_bytes": 2048,
+    "order_status": "feasible",
+    "layout_status": "optimal",
+    "splits": {},
+    "steps": 2,
+    "latency": None,
+}
+BUILD = {
+    "files": ["model.c", "model.h"],
+    "flash_bytes": 9000,
+    "code_bytes": 4000,
+    "weights_bytes": 5000,
+    "static_ram_bytes": 2100,
+}
+MEASURE = {"latency": {"value": 4000, "unit": "instructions"}, "operators": OPERATORS}
+RUN = (
+    PLAN
+    | BUILD
+    | MEASURE
+    | {
+        "verified": True,
+        "mismatches": 0,
+        "elements": 2,
+        "max_abs_error": 0,
+        "stack_bytes": 300,
+        "total_ram_bytes": 2400,
+    }
+)
+CHECK = {"supported": True, "problems": [], "parameters": 10, "macs": 1000, "weights_bytes": 5000}
+FLASH = {"port": "/dev/ttyACM0", "firmware_hash": "1234abcd", "command": ["openocd", "-f", "board.cfg"]}
+ANSWERS: dict[str, Any] = {
+    "check_model": CHECK,
+    "plan_model": SimpleNamespace(board="tiny"),
+    "plan_report": PLAN,
+    "save_plan": None,
+    "build_model": BUILD,
+    "flash_board": FLASH,
+    "measure_model": MEASURE,
+    "run_model": RUN,
+}
+
+
+@dataclass(frozen=True)
+class Options:
+    """The fields of deploy.Options."""
+
+    max_overhead: float = 5.0
+    time_limit: float = 60.0
+    ram_limit: int | None = None
+    float_io: bool = False
+    seed: int = 0
+    name: str | None = None
+    plan_file: Path | None = None
+
+
+@dataclass
+class Deploy:
+    """Answers per function: a value, or an exception to raise. `calls` has what was asked."""
+
+    answers: dict[str, Any] = field(default_factory=lambda: dict(ANSWERS))
+    calls: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = field(default_factory=dict)
+
+    def function(self, name: str) -> Callable[..., Any]:
+        def answer(*args: Any, **kwargs: Any) -> Any:
+            self.calls[name] = (args, kwargs)
+            found = self.answers[name]
+            if isinstance(found, BaseException):
+                raise found
+            return found
+
+        return answer
+
+    def options(self, name: str) -> Options:
+        return next(value for value in self.calls[name][0] if isinstance(value, Options))
+
+
+def _board(name: str) -> SimpleNamespace:
+    if name != "tiny":
+        raise BoardNotFoundError(f"no board {name!r}; there is tiny")
+    memory = SimpleNamespace(name="sram", bytes=131072)
+    return SimpleNamespace(
+        name="tiny",
+        title="Tiny board",
+        family="stm32",
+        core="cortex-m4",
+        flash_bytes=1048576,
+        ram_bytes=131072,
+        openocd=SimpleNamespace(args=()),
+        memories=(memory,),
+        emulator=SimpleNamespace(machine="netduinoplus2"),
+    )
+
+
+@pytest.fixture
+def deploy(monkeypatch: pytest.MonkeyPatch) -> Deploy:
+    """Stands for mcudeploy.deploy, mcudeploy.board and mcudeploy.targets.checks."""
+    answers = Deploy()
+    flow = ModuleType("mcudeploy.deploy")
+    for name in ANSWERS:
+        setattr(flow, name, answers.function(name))
+    flow.Options = Options  # type: ignore[attr-defined]
+    boards = ModuleType("mcudeploy.board")
+    boards.load_board = _board  # type: ignore[attr-defined]
+    boards.list_boards = lambda: (_board("tiny"),)  # type: ignore[attr-defined]
+    for module in (flow, boards):
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+        monkeypatch.setattr(mcudeploy, module.__name__.rpartition(".")[2], module, raising=False)
+    checks = [
+        SimpleNamespace(name="arm-none-eabi-gcc", ok=True, found="12.2", remedy=""),
+        SimpleNamespace(name="openocd", ok=False, found="", remedy="sudo apt-get install openocd"),
+    ]
+    monkeypatch.setattr("mcudeploy.targets.checks", lambda board: checks, raising=False)
+    return answers
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty working directory but for `m.onnx` and `x.npy`, and an environment without options."""
+    for name in ("m.onnx", "x.npy", "y.npy", "p.json"):
+        (tmp_path / name).write_bytes(b"data")
+    monkeypatch.chdir(tmp_path)
+    for name in [name for name in os.environ if name.startswith("MCUDEPLOY_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("COLUMNS", "200")
+    return tmp_path
+
+
+@pytest.fixture
+def mcudeploy_command(folder: Path) -> Callable[[str], Result]:
+    """Runs a command line in `folder`."""
+    return lambda line: CliRunner().invoke(cli, line.split())

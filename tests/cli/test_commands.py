@@ -1,0 +1,166 @@
+"""Every command: what it asks of the deploy module, what it prints, how it ends."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+
+from mcudeploy.cli.main import cli
+from tests.cli.conftest import BUILD, CHECK, FLASH, MEASURE, PLAN, RUN, Deploy
+
+Invoke = Callable[[str], Result]
+
+LINES = {
+    "check m.onnx": CHECK,
+    "check m.onnx --board tiny": CHECK,
+    "plan m.onnx --board tiny": PLAN,
+    "build m.onnx --board tiny -o out": BUILD,
+    "flash --board tiny": FLASH,
+    "flash --board tiny m.onnx --dry-run": FLASH,
+    "measure m.onnx --board tiny": MEASURE,
+    "run m.onnx --board tiny --input x.npy --expected y.npy": RUN,
+}
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_json_is_the_report_and_all_of_stdout(line: str, mcudeploy_command: Invoke, deploy: Deploy) -> None:
+    result = mcudeploy_command(f"{line} --json")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout) == LINES[line]
+
+
+@pytest.mark.parametrize("line", [*LINES, "boards", "doctor", "doctor --board tiny"])
+def test_tables_go_to_stderr(line: str, mcudeploy_command: Invoke, deploy: Deploy) -> None:
+    result = mcudeploy_command(line)
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert result.stderr.strip()
+
+
+@pytest.mark.parametrize("line", [*LINES, "boards", "doctor"])
+def test_quiet_says_nothing(line: str, mcudeploy_command: Invoke, deploy: Deploy) -> None:
+    result = mcudeploy_command(f"{line} --quiet")
+    assert (result.exit_code, result.output) == (0, "")
+
+
+@pytest.mark.parametrize("name", sorted(cli.commands))
+def test_each_command_has_help(name: str, mcudeploy_command: Invoke) -> None:
+    result = mcudeploy_command(f"{name} --help")
+    assert result.exit_code == 0
+    assert "--json" in result.stdout
+
+
+def test_version(mcudeploy_command: Invoke) -> None:
+    assert mcudeploy_command("--version").stdout.startswith("mcudeploy")
+
+
+def test_boards(mcudeploy_command: Invoke, deploy: Deploy) -> None:
+    boards = json.loads(mcudeploy_command("boards --json").stdout)["boards"]
+    assert boards == [
+        {
+            "name": "tiny",
+            "title": "Tiny board",
+            "family": "stm32",
+            "core": "cortex-m4",
+            "flash_bytes": 1048576,
+            "ram_bytes": 131072,
+            "memories": {"sram": 131072},
+            "hardware": True,
+            "emulator": "netduinoplus2",
+        }
+    ]
+
+
+def test_doctor_names_the_remedy_and_succeeds(mcudeploy_command: Invoke, deploy: Deploy) -> None:
+    checks = json.loads(mcudeploy_command("doctor --json").stdout)["checks"]
+    assert [check["ok"] for check in checks] == [True, False]
+    assert "sudo apt-get install openocd" in mcudeploy_command("doctor").stderr
+
+
+def test_run_prints_every_operator_and_the_verdict(mcudeploy_command: Invoke, deploy: Deploy) -> None:
+    text = mcudeploy_command("run m.onnx --board tiny").stderr
+    for expected in (
+        "conv_0",
+        "conv2d_s8",
+        "3,000",
+        "3.00",
+        "75.0%",
+        "2,048 B",
+        "9,000 B",
+        "300 B",
+        "4,000 instructions",
+    ):
+        assert expected in text
+    assert "\nverified: 2 output elements, 0 differ" in text
+
+
+def test_run_that_is_not_verified_reports_and_exits_11(mcudeploy_command: Invoke, deploy: Deploy) -> None:
+    deploy.answers["run_model"] = RUN | {
+        "verified": False,
+        "mismatches": 1,
+        "divergence": "conv_0: 3 is not 4",
+    }
+    result = mcudeploy_command("run m.onnx --board tiny --json")
+    assert result.exit_code == 11
+    assert json.loads(result.stdout)["mismatches"] == 1
+    text = mcudeploy_command("run m.onnx --board tiny").stderr
+    assert "NOT verified: 2 output elements, 1 differ" in text
+    assert "conv_0: 3 is not 4" in text
+
+
+def test_check_of_an_unsupported_model_lists_all_nodes_and_exits_4(
+    mcudeploy_command: Invoke, deploy: Deploy
+) -> None:
+    problems = [{"node": f"n{i}", "op": "Loop", "reason": "no such operator"} for i in range(3)]
+    deploy.answers["check_model"] = {"supported": False, "problems": problems}
+    result = mcudeploy_command("check m.onnx --json")
+    assert result.exit_code == 4
+    assert json.loads(result.stdout)["problems"] == problems
+    text = mcudeploy_command("check m.onnx").stderr
+    assert all(name in text for name in ("n0", "n1", "n2", "not supported"))
+
+
+def test_options_reach_the_search(mcudeploy_command: Invoke, deploy: Deploy) -> None:
+    line = "plan m.onnx --board tiny --ram-limit 96k --float-io --seed 7 --time-limit 2.5 --max-overhead 0"
+    assert mcudeploy_command(line).exit_code == 0
+    options = deploy.options("plan_model")
+    assert (options.ram_limit, options.float_io, options.seed) == (98304, True, 7)
+    assert (options.time_limit, options.max_overhead) == (2.5, 0)
+
+
+def test_plan_is_written_and_read_back(mcudeploy_command: Invoke, deploy: Deploy) -> None:
+    assert mcudeploy_command("plan m.onnx --board tiny -o new.json").exit_code == 0
+    assert deploy.calls["save_plan"][0][1] == Path("new.json")
+    assert mcudeploy_command("run m.onnx --board tiny --plan p.json").exit_code == 0
+    assert deploy.options("run_model").plan_file == Path("p.json")
+
+
+def test_build_names_the_model(mcudeploy_command: Invoke, deploy: Deploy) -> None:
+    assert mcudeploy_command("build m.onnx --board tiny -o out --name detector").exit_code == 0
+    assert deploy.options("build_model").name == "detector"
+
+
+def test_check_of_a_model_that_does_not_fit_exits_5(mcudeploy_command: Invoke, deploy: Deploy) -> None:
+    deploy.answers["check_model"] = CHECK | {"fits": False, "missing": ["arena needs 9 bytes, sram has 8"]}
+    result = mcudeploy_command("check m.onnx --board tiny")
+    assert result.exit_code == 5
+    assert "arena needs 9 bytes" in result.stderr
+
+
+def test_device_and_samples_reach_the_run(mcudeploy_command: Invoke, deploy: Deploy) -> None:
+    line = (
+        "run m.onnx --board tiny --port /dev/ttyUSB1 --emulate --input x.npy --input y.npy --expected y.npy"
+    )
+    assert mcudeploy_command(line).exit_code == 0
+    args, named = deploy.calls["run_model"]
+    assert args[3:5] == ("/dev/ttyUSB1", True)
+    assert (named["inputs"], named["expected"]) == ([Path("x.npy"), Path("y.npy")], [Path("y.npy")])
+
+
+def test_flash_dry_run_prints_the_command(mcudeploy_command: Invoke, deploy: Deploy) -> None:
+    result = mcudeploy_command("flash --board tiny --dry-run")
+    assert deploy.calls["flash_board"][0][-1] is True
+    assert "openocd -f board.cfg" in result.stderr

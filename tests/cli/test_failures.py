@@ -1,0 +1,179 @@
+"""Every way to fail ends in one message, one exit code and, with --json, one object."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO
+
+import pytest
+from click.testing import Result
+
+import mcudeploy
+from mcudeploy import errors
+from tests.cli.conftest import RUN, Deploy
+
+Invoke = Callable[[str], Result]
+RUN_LINE = "run m.onnx --board tiny"
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        errors.ConfigError("plan p.json is of another model"),
+        errors.ModelError("m.onnx is truncated"),
+        errors.FitError("arena needs 310 KiB, sram has 128 KiB"),
+        errors.BuildError("model.c:3: error"),
+        errors.BoardNotFoundError("none is attached"),
+        errors.PortError("/dev/ttyACM0 is taken"),
+        errors.FlashError("openocd found no probe"),
+        errors.ProtocolError("no answer for 2 s"),
+        errors.OutputsDifferError("conv_0 differs"),
+        errors.LatencyError("no plan is fast enough"),
+    ],
+    ids=lambda failure: type(failure).__name__,
+)
+def test_each_stage_has_its_exit_code(
+    failure: errors.DeployError, mcudeploy_command: Invoke, deploy: Deploy
+) -> None:
+    deploy.answers["run_model"] = failure
+    result = mcudeploy_command(RUN_LINE)
+    assert (result.exit_code, result.stdout) == (failure.exit_code, "")
+    assert result.stderr.strip().splitlines()[-1] == f"error: {failure}"
+    told = json.loads(mcudeploy_command(f"{RUN_LINE} --json").stdout)
+    assert told == {"error": {"exit_code": failure.exit_code, "message": str(failure), "problems": []}}
+
+
+def test_unsupported_nodes_are_all_listed(mcudeploy_command: Invoke, deploy: Deploy) -> None:
+    problems = tuple(errors.Problem(f"node{i}", "Loop", "no such operator") for i in range(2))
+    deploy.answers["plan_model"] = errors.ModelError.unsupported(problems)
+    result = mcudeploy_command("plan m.onnx --board tiny --json")
+    assert result.exit_code == 4
+    assert [problem["node"] for problem in json.loads(result.stdout)["error"]["problems"]] == [
+        "node0",
+        "node1",
+    ]
+    assert result.stderr.splitlines() == [
+        "error: 2 nodes are not supported:",
+        "  node0 (Loop): no such operator",
+        "  node1 (Loop): no such operator",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("run m.onnx", "--board"),
+        ("run missing.onnx --board tiny", "missing.onnx"),
+        ("run m.onnx --board tiny --ram-limit 12parsecs", "12parsecs"),
+        ("run m.onnx --board tiny --seed -1", "--seed"),
+        ("run m.onnx --board tiny --time-limit 0", "--time-limit"),
+        ("run m.onnx --board tiny --time-limit nan", "--time-limit"),
+        ("run m.onnx --board tiny --stream-input", "--stream-input"),
+        ("build m.onnx --board tiny", "--output"),
+        ("frobnicate", "frobnicate"),
+    ],
+)
+def test_usage_errors_exit_2(line: str, said: str, mcudeploy_command: Invoke, deploy: Deploy) -> None:
+    result = mcudeploy_command(line)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert said in result.stderr
+    told = json.loads(mcudeploy_command(f"{line} --json").stdout)
+    assert told["error"]["exit_code"] == 2
+
+
+def test_an_unknown_board_exits_7(mcudeploy_command: Invoke, deploy: Deploy) -> None:
+    result = mcudeploy_command("run m.onnx --board nope")
+    assert result.exit_code == 7
+    assert "no board 'nope'" in result.stderr
+
+
+def test_control_c_exits_130_with_one_line(mcudeploy_command: Invoke, deploy: Deploy) -> None:
+    deploy.answers["run_model"] = KeyboardInterrupt()
+    result = mcudeploy_command(f"{RUN_LINE} --json")
+    assert result.exit_code == 130
+    assert result.stderr.strip() == "error: interrupted"
+    assert json.loads(result.stdout)["error"]["exit_code"] == 130
+
+
+def test_a_defect_is_one_line_unless_the_traceback_is_wanted(
+    mcudeploy_command: Invoke, deploy: Deploy
+) -> None:
+    deploy.answers["run_model"] = KeyError("conv_0")
+    result = mcudeploy_command(RUN_LINE)
+    assert result.exit_code == 1
+    assert len(result.stderr.strip().splitlines()) == 1
+    assert "KeyError" in result.stderr
+    assert "--traceback" in result.stderr
+    assert "Traceback (most recent call last)" in mcudeploy_command(f"{RUN_LINE} --traceback").stderr
+
+
+def test_a_full_disk_names_the_file(mcudeploy_command: Invoke, deploy: Deploy) -> None:
+    deploy.answers["build_model"] = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "out/weights.c")
+    result = mcudeploy_command("build m.onnx --board tiny -o out")
+    assert result.exit_code == 1
+    assert result.stderr.strip().splitlines()[-1] == "error: out/weights.c: No space left on device"
+
+
+def _process(line: str, stdout: IO[str] | int, folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", "from mcudeploy.cli.main import main; main()", *line.split()],
+        env=os.environ | {"PYTHONPATH": str(Path(mcudeploy.__file__).parents[1])},
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=folder,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("line", ["boards --json", "nope --json"])
+def test_a_full_stdout_is_no_traceback(line: str, folder: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        result = _process(line, full, folder)
+    assert result.returncode in (1, 2)
+    assert result.stderr.startswith("error: ")
+    assert "Traceback" not in result.stderr
+    assert "Exception ignored" not in result.stderr
+
+
+@pytest.mark.parametrize("line", ["boards --json", "nope --json"])
+def test_a_closed_pipe_is_no_traceback(line: str, folder: Path) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    try:
+        result = _process(line, write, folder)
+    finally:
+        os.close(write)
+    assert result.returncode in (1, 2)
+    assert "Traceback" not in result.stderr
+    assert "Exception ignored" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    "name", ["[red]x[/red]", "[/]", "a\nb", "\x1b[31mred\x1b[0m", "\x9b31m", "\u202egpj", ":smile:"]
+)
+def test_text_of_a_model_neither_styles_nor_steers(
+    name: str, mcudeploy_command: Invoke, deploy: Deploy
+) -> None:
+    shown = name.encode("unicode_escape").decode()
+    deploy.answers["run_model"] = RUN | {"operators": [RUN["operators"][0] | {"name": name}]}
+    result = mcudeploy_command(RUN_LINE)
+    assert shown in result.stderr
+    deploy.answers["run_model"] = errors.ModelError.unsupported((errors.Problem(name, name, name),))
+    result = mcudeploy_command(f"{RUN_LINE} --json")
+    assert f"  {shown} ({shown}): {shown}\n" in result.stderr
+    assert json.loads(result.stdout)["error"]["problems"][0]["node"] == name
+    assert result.stdout.isascii()
+
+
+def test_numbers_that_json_cannot_say_become_null(mcudeploy_command: Invoke, deploy: Deploy) -> None:
+    deploy.answers["run_model"] = RUN | {"max_abs_error": float("nan")}
+    assert json.loads(mcudeploy_command(f"{RUN_LINE} --json").stdout)["max_abs_error"] is None
