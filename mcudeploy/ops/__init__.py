@@ -1,0 +1,42 @@
+"""The operator families. `OPERATORS` is the only list of them."""
+
+from __future__ import annotations
+
+from mcudeploy.ops.concat import Concat
+from mcudeploy.ops.conv import Conv2d
+from mcudeploy.ops.elementwise import Binary, Lut, Unary
+from mcudeploy.ops.matmul import MatMul
+from mcudeploy.ops.move import Pad, Slice
+from mcudeploy.ops.opdef import OperatorDef
+from mcudeploy.ops.pool import AveragePool, MaxPool
+from mcudeploy.ops.quantize import Dequantize, Quantize
+from mcudeploy.ops.reduce import ReduceMean
+from mcudeploy.ops.resize import Resize
+from mcudeploy.ops.softmax import Softmax
+from mcudeploy.ops.transpose import Transpose
+from mcudeploy.ops.view import Reshape
+
+__all__ = ["OPERATORS"]
+
+_FAMILIES: tuple[type[OperatorDef], ...] = (
+    AveragePool,
+    Binary,
+    Concat,
+    Conv2d,
+    Dequantize,
+    Lut,
+    MatMul,
+    MaxPool,
+    Pad,
+    Quantize,
+    ReduceMean,
+    Reshape,
+    Resize,
+    Slice,
+    Softmax,
+    Transpose,
+    Unary,
+)
+
+OPERATORS: dict[str, type[OperatorDef]] = {family.kind: family for family in _FAMILIES}
+"""Every operator definition by its kind."""

@@ -1,0 +1,102 @@
+"""Concatenation along any axis."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from mcudeploy.ops.common import (
+    AXIS_NAMES,
+    ELEMENTWISE,
+    is_int8,
+    requantization_table,
+    require_same_dtype,
+    spatial_axes,
+)
+from mcudeploy.ops.opdef import Index, KernelCall, LoopNest, ParamValue
+from mcudeploy.ops.requantize import quantization_of
+
+if TYPE_CHECKING:
+    from mcudeploy.graph import Operator, Shape, Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Concat:
+    """Inputs one after the other along `axis`; int8 inputs may have a quantisation of their own."""
+
+    kind: ClassVar[str] = "Concat"
+    is_view: ClassVar[bool] = False
+
+    axis: int
+
+    def __post_init__(self) -> None:
+        if self.axis not in (0, 1, 2):
+            raise ValueError(f"the axis is 0, 1 or 2, not {self.axis}")
+
+    def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
+        """Each input is read shifted by the sizes before it; outside it nothing is read."""
+        if not inputs:
+            raise ValueError("nothing to concatenate")
+        others = {tuple(size for axis, size in enumerate(shape) if axis != self.axis) for shape in inputs}
+        if len(others) > 1:
+            raise ValueError(f"shapes {', '.join(map(str, inputs))} differ in more than axis {self.axis}")
+        ends = list(accumulate(shape[self.axis] for shape in inputs))
+        sizes = list(inputs[0])
+        sizes[self.axis] = ends[-1]
+        rows, cols, channels = sizes
+        reads = []
+        for start in (0, *ends[:-1]):
+            row, col, ch = (
+                Index.of(-start if axis == self.axis else 0, **{name: 1})
+                for axis, name in enumerate(AXIS_NAMES)
+            )
+            reads.append((row, col, ch))
+        return LoopNest(spatial_axes((rows, cols, channels)), tuple(reads), ELEMENTWISE)
+
+    def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
+        """concat_rows for axis 0, else concat."""
+        require_same_dtype(*inputs, output)
+        tables, table_of_input = _tables(inputs, output)
+        params: dict[str, ParamValue] = {"tables": tables, "table_of_input": table_of_input}
+        size = output.dtype.size_bytes
+        if self.axis == 0:
+            rows = np.array([tensor.shape[0] for tensor in inputs], np.int32)
+            return KernelCall("concat_rows", {**params, "rows": rows, "row_bytes": output.row_bytes})
+        pieces = output.shape[1] if self.axis == 2 else 1
+        run_bytes = [tensor.row_bytes // pieces for tensor in inputs]
+        return KernelCall(
+            "concat",
+            {
+                **params,
+                "run_bytes": np.array(run_bytes, np.int32),
+                "inputs": len(inputs),
+                "runs": pieces,
+                "out_run_bytes": output.shape[2] * size if self.axis == 2 else output.row_bytes,
+            },
+        )
+
+    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
+        """None: the output is larger."""
+        return ()
+
+
+def _tables(
+    inputs: tuple[Tensor, ...], output: Tensor
+) -> tuple[
+    np.ndarray[tuple[int, ...], np.dtype[np.int8]] | None,
+    np.ndarray[tuple[int, ...], np.dtype[np.int32]] | None,
+]:
+    """Requantisation tables int8[n, 256], and which one each input takes (n: none). None if none is needed."""
+    if not is_int8(output):
+        return None, None
+    target = quantization_of(output)
+    sources = [quantization_of(tensor) for tensor in inputs]
+    foreign = list(dict.fromkeys(source for source in sources if source != target))
+    if not foreign:
+        return None, None
+    tables = np.stack([requantization_table(source, target) for source in foreign])
+    chosen = [len(foreign) if source == target else foreign.index(source) for source in sources]
+    return tables, np.array(chosen, np.int32)

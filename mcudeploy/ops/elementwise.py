@@ -1,0 +1,261 @@
+"""Element by element: Binary with broadcasting, int8 lookup tables, float32 functions of one value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import numpy as np
+
+from mcudeploy.ops.common import (
+    AXIS_NAMES,
+    ELEMENTWISE,
+    elementwise_loops,
+    is_int8,
+    require_same_dtype,
+    spatial_axes,
+)
+from mcudeploy.ops.opdef import ConstantArray, Index, KernelCall, LoopNest, ParamValue
+from mcudeploy.ops.requantize import clamp_bounds, float_bounds, quantization_of, quantize_scale
+
+if TYPE_CHECKING:
+    from mcudeploy.graph import Operator, Quantization, Shape, Tensor
+
+BinaryFunction = Literal["add", "sub", "mul", "div"]
+UnaryFunction = Literal["relu", "clip", "leaky_relu", "sigmoid", "tanh", "hard_sigmoid", "hard_swish"]
+
+
+def broadcast_shape(a: Shape, b: Shape) -> Shape:
+    """The shape of an operation on `a` and `b`. Raises ValueError where dimensions are neither equal nor 1."""
+    for left, right in zip(a, b, strict=True):
+        if left != right and 1 not in (left, right):
+            raise ValueError(f"shapes {a} and {b} do not broadcast")
+    rows, cols, channels = (left if right == 1 else right for left, right in zip(a, b, strict=True))
+    return rows, cols, channels
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    """Add, Sub, Mul or Div of two operands, then a clip to [low, high].
+
+    Two inputs, or one input and constants["constant"] (3-D, int8 where the input is) standing at
+    operand `constant_operand`. Each dimension of an operand is the output's or 1.
+    """
+
+    kind: ClassVar[str] = "Binary"
+    is_view: ClassVar[bool] = False
+
+    function: BinaryFunction
+    constant_operand: int | None = None
+    constant_shape: Shape | None = None
+    constant_quantization: Quantization | None = None
+    low: float = -inf
+    high: float = inf
+
+    def __post_init__(self) -> None:
+        if (self.constant_operand is None) != (self.constant_shape is None):
+            raise ValueError("a constant operand needs its position and its shape")
+        if self.constant_operand not in (None, 0, 1):
+            raise ValueError(f"the constant is operand 0 or 1, not {self.constant_operand}")
+
+    def _operands(self, inputs: tuple[Shape, ...]) -> tuple[Shape, Shape]:
+        if self.constant_operand is None or self.constant_shape is None:
+            a, b = inputs
+            return a, b
+        (activation,) = inputs
+        if self.constant_operand == 0:
+            return self.constant_shape, activation
+        return activation, self.constant_shape
+
+    def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
+        """Element (row, col, ch) reads that element of each operand, or element 0 where it broadcasts."""
+        output = broadcast_shape(*self._operands(inputs))
+        reads = []
+        for shape in inputs:
+            row, col, ch = (
+                Index() if size == 1 and out > 1 else Index.of(**{name: 1})
+                for name, size, out in zip(AXIS_NAMES, shape, output, strict=True)
+            )
+            reads.append((row, col, ch))
+        return LoopNest(spatial_axes(output), tuple(reads), ELEMENTWISE)
+
+    def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
+        """add_s8 (also sub), mul_s8, div_s8, or add_f32, sub_f32, mul_f32, div_f32."""
+        require_same_dtype(*inputs, output)
+        constant = self._constant(operator, output)
+        pointers: dict[str, ParamValue] = {
+            "a": constant if self.constant_operand == 0 else None,
+            "b": constant if self.constant_operand == 1 else None,
+        }
+        strides = broadcast_strides(self._operands(tuple(tensor.shape for tensor in inputs)))
+        if not is_int8(output):
+            lowest, highest = float_bounds(self.low, self.high)
+            clip = {"low": lowest, "high": highest}
+            return KernelCall(f"{self.function}_f32", {**pointers, **strides, **clip})
+        a, b = self._quantizations(inputs)
+        target = quantization_of(output)
+        low, high = clamp_bounds(target, self.low, self.high)
+        clamp = {"low": low, "high": high}
+        match self.function:
+            case "add" | "sub":
+                sign = 1 if self.function == "add" else -1
+                arithmetic = _add_arithmetic(a, b, sign, target)
+                return KernelCall("add_s8", {**pointers, **strides, **arithmetic, **clamp})
+            case "mul":
+                arithmetic = _mul_arithmetic(a, b, target)
+                return KernelCall("mul_s8", {**pointers, **strides, **arithmetic, **clamp})
+            case "div":
+                scales = {
+                    "a_zero": a.zero_point,
+                    "b_zero": b.zero_point,
+                    "out_zero": target.zero_point,
+                    **clamp,
+                    "a_scale": float(a.scale),
+                    "b_scale": float(b.scale),
+                    "out_scale": float(target.scale),
+                }
+                return KernelCall("div_s8", {**pointers, **strides, **scales})
+
+    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
+        """Any operand that does not broadcast: each element is read before it is written."""
+        return tuple(
+            position
+            for position, tensor in enumerate(inputs)
+            if tensor.shape == output.shape and tensor.dtype == output.dtype
+        )
+
+    def _constant(self, operator: Operator, output: Tensor) -> ConstantArray | None:
+        if self.constant_operand is None:
+            return None
+        constant = operator.constants["constant"]
+        wanted = np.int8 if is_int8(output) else np.float32
+        if constant.shape != self.constant_shape or constant.dtype != wanted:
+            raise ValueError(
+                f"the constant is {constant.dtype} {constant.shape}, "
+                f"needed is {np.dtype(wanted)} {self.constant_shape}"
+            )
+        return constant
+
+    def _quantizations(self, inputs: tuple[Tensor, ...]) -> tuple[Quantization, Quantization]:
+        if self.constant_operand is None:
+            a, b = (quantization_of(tensor) for tensor in inputs)
+            return a, b
+        if self.constant_quantization is None:
+            raise ValueError("an int8 constant needs a quantisation")
+        activation = quantization_of(inputs[0])
+        if self.constant_operand == 0:
+            return self.constant_quantization, activation
+        return activation, self.constant_quantization
+
+
+def broadcast_strides(operands: tuple[Shape, Shape]) -> dict[str, ParamValue]:
+    """How far, in elements, each operand moves per row, col and channel of the output; 0 where it broadcasts.
+
+    Columns and channels become one loop where both operands go through them in one stride.
+    """
+    _, cols, channels = broadcast_shape(*operands)
+    steps = []
+    for _, own_cols, own_channels in operands:
+        channel_step = int(own_channels == channels)
+        col_step = 0 if own_cols < cols else own_channels
+        steps.append((col_step, channel_step))
+    if all(col_step == channels * channel_step for col_step, channel_step in steps):
+        cols, channels = 1, cols * channels
+    rows = max(shape[0] for shape in operands)
+    strides: dict[str, ParamValue] = {"cols": cols, "channels": channels}
+    for name, shape, (col_step, channel_step) in zip("ab", operands, steps, strict=True):
+        strides[f"{name}_row_step"] = shape[1] * shape[2] if shape[0] == rows else 0
+        strides[f"{name}_col_step"] = col_step
+        strides[f"{name}_channel_step"] = channel_step
+    return strides
+
+
+def _add_arithmetic(a: Quantization, b: Quantization, sign: int, out: Quantization) -> dict[str, ParamValue]:
+    """Multipliers, constant and the largest shift with |a * ma| + |b * mb| + |c| + 2^shift < 2^31."""
+    ratios = a.scale / out.scale, sign * b.scale / out.scale
+    for shift in range(30, 0, -1):
+        ma, mb = (round(ratio * 2**shift) for ratio in ratios)
+        c = (out.zero_point << shift) - a.zero_point * ma - b.zero_point * mb
+        if 128 * abs(ma) + 128 * abs(mb) + abs(c) + (1 << shift) < 2**31:
+            return {"a_multiplier": ma, "b_multiplier": mb, "constant": c, "shift": shift}
+    raise ValueError(f"input scales {a.scale}, {b.scale} are too large for the output scale {out.scale}")
+
+
+def _mul_arithmetic(a: Quantization, b: Quantization, out: Quantization) -> dict[str, ParamValue]:
+    multipliers, shift = quantize_scale(np.array([a.scale * b.scale / out.scale], np.float64))
+    multiplier = int(multipliers[0])
+    if (255 * 255 * multiplier) >> shift >= 2**30:
+        raise ValueError(f"the output scale {out.scale} is too small for scales {a.scale} * {b.scale}")
+    return {
+        "a_zero": a.zero_point,
+        "b_zero": b.zero_point,
+        "out_zero": out.zero_point,
+        "multiplier": multiplier,
+        "shift": shift,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Lut:
+    """int8 -> int8 through constants["table"], int8[256] indexed by q + 128: any chain of unary functions."""
+
+    kind: ClassVar[str] = "Lut"
+    is_view: ClassVar[bool] = False
+
+    def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
+        """Element to element."""
+        return elementwise_loops(inputs)
+
+    def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
+        """lut_s8."""
+        require_same_dtype(*inputs, output)
+        table = operator.constants["table"]
+        if not is_int8(output) or table.shape != (256,) or table.dtype != np.int8:
+            raise ValueError("a lookup table is int8[256] from int8 to int8")
+        return KernelCall("lut_s8", {"table": table, "row_elements": output.shape[1] * output.shape[2]})
+
+    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
+        """The input."""
+        return (0,)
+
+
+@dataclass(frozen=True, slots=True)
+class Unary:
+    """A float32 function of one value. clip: [alpha, beta]; hard_sigmoid: alpha * x + beta in [0, 1];
+    hard_swish: x * (alpha * x + beta in [0, 1]); leaky_relu: alpha * x below 0.
+    """
+
+    kind: ClassVar[str] = "Unary"
+    is_view: ClassVar[bool] = False
+
+    function: UnaryFunction
+    alpha: float = 0.0
+    beta: float = 0.0
+
+    def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
+        """Element to element."""
+        return elementwise_loops(inputs)
+
+    def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
+        """clip_f32 (also relu), leaky_relu_f32, sigmoid_f32, tanh_f32, hard_sigmoid_f32, hard_swish_f32."""
+        require_same_dtype(*inputs, output)
+        if is_int8(output):
+            raise ValueError(f"{self.function} of int8 values is a lookup table")
+        size: dict[str, ParamValue] = {"row_elements": output.shape[1] * output.shape[2]}
+        match self.function:
+            case "relu" | "clip":
+                bounds = (0.0, inf) if self.function == "relu" else (self.alpha, self.beta)
+                low, high = float_bounds(*bounds)
+                return KernelCall("clip_f32", {**size, "low": low, "high": high})
+            case "leaky_relu":
+                return KernelCall("leaky_relu_f32", {**size, "alpha": float(self.alpha)})
+            case "sigmoid" | "tanh":
+                return KernelCall(f"{self.function}_f32", size)
+            case "hard_sigmoid" | "hard_swish":
+                line = {"alpha": float(self.alpha), "beta": float(self.beta)}
+                return KernelCall(f"{self.function}_f32", {**size, **line})
+
+    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
+        """The input."""
+        return (0,)

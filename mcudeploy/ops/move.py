@@ -1,0 +1,139 @@
+"""Operators that only move elements: Slice, Pad. (Transpose: transpose.py.) Same quantisation in and out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from mcudeploy.ops.common import (
+    AXIS_NAMES,
+    ELEMENTWISE,
+    is_int8,
+    quantize_values,
+    require_same_values,
+    spatial_axes,
+)
+from mcudeploy.ops.opdef import Index, KernelCall, LoopNest, ParamValue
+from mcudeploy.ops.requantize import quantization_of
+from mcudeploy.ops.transpose import Transpose
+
+if TYPE_CHECKING:
+    from mcudeploy.graph import Operator, Shape, Tensor
+
+__all__ = ["Pad", "Slice", "Transpose"]
+
+Triple = tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """Elements start, start + step, ... of each dimension; steps may be negative, not 0."""
+
+    kind: ClassVar[str] = "Slice"
+    is_view: ClassVar[bool] = False
+
+    start: Triple
+    step: Triple
+    out_shape: Shape
+
+    def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
+        """Output element i of a dimension reads input element start + step * i."""
+        (shape,) = inputs
+        for axis, (size, start, step, count) in enumerate(
+            zip(shape, self.start, self.step, self.out_shape, strict=True)
+        ):
+            last = start + step * (count - 1)
+            if count < 1 or step == 0 or not (0 <= start < size and 0 <= last < size):
+                raise ValueError(f"axis {axis}: {count} elements from {start} by {step} of {size}")
+        row, col, ch = (
+            Index.of(start, **{name: step})
+            for name, start, step in zip(AXIS_NAMES, self.start, self.step, strict=True)
+        )
+        return LoopNest(spatial_axes(self.out_shape), ((row, col, ch),), ELEMENTWISE)
+
+    def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
+        """Kernel `slice`."""
+        require_same_values(inputs[0], output)
+        in_channels = inputs[0].shape[2]
+        cols, channels = output.shape[1:]
+        col_step, channel_step = self.step[1] * in_channels, self.step[2]
+        if col_step == channels * channel_step:
+            cols, channels = 1, cols * channels
+        params: dict[str, ParamValue] = {
+            "first_row": self.start[0],
+            "row_step": self.step[0],
+            "first_element": self.start[1] * in_channels + self.start[2],
+            "cols": cols,
+            "col_step": col_step,
+            "channels": channels,
+            "channel_step": channel_step,
+            "element_bytes": output.dtype.size_bytes,
+        }
+        return KernelCall("slice", params)
+
+    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
+        """None: elements change their place."""
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Pad:
+    """`before` and `after` elements of the real value `value` around each dimension; negative ones crop."""
+
+    kind: ClassVar[str] = "Pad"
+    is_view: ClassVar[bool] = False
+
+    before: Triple
+    after: Triple
+    value: float = 0.0
+
+    def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
+        """Output element i of a dimension reads input element i - before, where there is one."""
+        (shape,) = inputs
+        rows, cols, channels = (
+            size + before + after for size, before, after in zip(shape, self.before, self.after, strict=True)
+        )
+        if min(rows, cols, channels) < 1:
+            raise ValueError(f"nothing is left of {shape} padded by {self.before} and {self.after}")
+        row, col, ch = (
+            Index.of(-before, **{name: 1}) for name, before in zip(AXIS_NAMES, self.before, strict=True)
+        )
+        return LoopNest(spatial_axes((rows, cols, channels)), ((row, col, ch),), ELEMENTWISE)
+
+    def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
+        """Kernel `pad`."""
+        (source,) = inputs
+        require_same_values(source, output)
+        rows, cols, channels = source.shape
+        before_row, before_col, before_channel = self.before
+        out_cols, out_channels = output.shape[1:]
+        if before_channel == 0 and channels == out_channels:
+            # Without padding between them a row of columns is one run of elements.
+            before_col, before_channel = 0, before_col * channels
+            cols, channels, out_cols, out_channels = 1, cols * channels, 1, out_cols * channels
+        params: dict[str, ParamValue] = {
+            "rows": rows,
+            "row_before": before_row,
+            "cols": cols,
+            "col_before": before_col,
+            "out_cols": out_cols,
+            "channels": channels,
+            "channel_before": before_channel,
+            "out_channels": out_channels,
+            "element_bytes": output.dtype.size_bytes,
+            "fill": self._fill_bits(output),
+        }
+        return KernelCall("pad", params)
+
+    def _fill_bits(self, output: Tensor) -> int:
+        """The padding element's bits as an int32: of the float32 value, or of the int8 value."""
+        value = np.array([self.value], np.float32)
+        if is_int8(output):
+            return int(quantize_values(value, quantization_of(output))[0])
+        return int(value.view(np.int32)[0])
+
+    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
+        """None: elements change their place."""
+        return ()

@@ -1,0 +1,66 @@
+"""Between float32 and int8: only at a float border, or around float operators in a quantised model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from mcudeploy.ops.common import elementwise_loops, is_int8
+from mcudeploy.ops.opdef import KernelCall, LoopNest, ParamValue
+from mcudeploy.ops.requantize import quantization_of
+
+if TYPE_CHECKING:
+    from mcudeploy.graph import Operator, Shape, Tensor
+
+
+def _params(quantized: Tensor) -> dict[str, ParamValue]:
+    quantization = quantization_of(quantized)
+    return {
+        "row_elements": quantized.shape[1] * quantized.shape[2],
+        "zero_point": quantization.zero_point,
+        "scale": float(quantization.scale),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Quantize:
+    """float32 -> int8 in the output's quantisation: rint(x / scale) + zero_point, half to even, saturated."""
+
+    kind: ClassVar[str] = "Quantize"
+    is_view: ClassVar[bool] = False
+
+    def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
+        """Element to element."""
+        return elementwise_loops(inputs)
+
+    def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
+        """Kernel `quantize`."""
+        if is_int8(inputs[0]) or not is_int8(output):
+            raise ValueError("Quantize makes int8 from float32")
+        return KernelCall("quantize", _params(output))
+
+    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
+        """None: the elements differ in size."""
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Dequantize:
+    """int8 -> float32 with the input's quantisation: scale * (q - zero_point)."""
+
+    kind: ClassVar[str] = "Dequantize"
+    is_view: ClassVar[bool] = False
+
+    def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
+        """Element to element."""
+        return elementwise_loops(inputs)
+
+    def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
+        """Kernel `dequantize`."""
+        if not is_int8(inputs[0]) or is_int8(output):
+            raise ValueError("Dequantize makes float32 from int8")
+        return KernelCall("dequantize", _params(inputs[0]))
+
+    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
+        """None: the elements differ in size."""
+        return ()

@@ -1,0 +1,90 @@
+"""ReduceMean over axes that a pooling window does not cover."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from mcudeploy.ops.common import (
+    AXIS_NAMES,
+    is_int8,
+    require_same_dtype,
+)
+from mcudeploy.ops.opdef import Axis, AxisKind, Index, KernelCall, LoopNest, ParamValue
+from mcudeploy.ops.requantize import quantization_of, quantize_scale
+
+if TYPE_CHECKING:
+    from mcudeploy.graph import Operator, Shape, Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class ReduceMean:
+    """The mean over `axes`, which stay as dimensions of 1. int8: one rounding."""
+
+    kind: ClassVar[str] = "ReduceMean"
+    is_view: ClassVar[bool] = False
+
+    axes: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if not self.axes or list(self.axes) != sorted(set(self.axes) & {0, 1, 2}):
+            raise ValueError(f"axes are an ascending choice of 0, 1, 2, not {self.axes}")
+
+    def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
+        """One axis per dimension; the reduced ones do not index the output."""
+        (shape,) = inputs
+        kinds = [AxisKind.REDUCED if axis in self.axes else AxisKind.SPATIAL for axis in range(3)]
+        axes = tuple(Axis(*entry) for entry in zip(AXIS_NAMES, shape, kinds, strict=True))
+        read = Index.of(row=1), Index.of(col=1), Index.of(ch=1)
+        row, col, ch = (
+            Index() if axis in self.axes else Index.of(**{name: 1}) for axis, name in enumerate(AXIS_NAMES)
+        )
+        return LoopNest(axes, (read,), (row, col, ch))
+
+    def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
+        """reduce_mean_s8 or reduce_mean_f32."""
+        require_same_dtype(*inputs, output)
+        shape = inputs[0].shape
+        count = prod(shape[axis] for axis in self.axes)
+        size = self._size(shape)
+        if not is_int8(output):
+            return KernelCall("reduce_mean_f32", {**size, "count": float(count)})
+        source, target = quantization_of(inputs[0]), quantization_of(output)
+        if count * 255 >= 2**31:
+            raise ValueError(f"a sum of {count} elements may overflow 32 bits")
+        multipliers, shift = quantize_scale(np.array([source.scale / (target.scale * count)], np.float64))
+        if (255 * count * int(multipliers[0])) >> shift >= 2**30:
+            raise ValueError(
+                f"the output scale {target.scale} is too small for the input scale {source.scale}"
+            )
+        rounding = {
+            "bias": -source.zero_point * count,
+            "multiplier": int(multipliers[0]),
+            "shift": shift,
+            "out_zero": target.zero_point,
+        }
+        return KernelCall("reduce_mean_s8", {**size, **rounding})
+
+    def _size(self, shape: Shape) -> dict[str, ParamValue]:
+        """Loops over what is summed (rows, outer, inner) and over a row of the output (cols, channels)."""
+        rows, cols, channels = shape
+        sum_rows, sum_cols, sum_channels = (axis in self.axes for axis in range(3))
+        size: dict[str, ParamValue] = {
+            "rows": rows if sum_rows else 1,
+            "outer": cols if sum_cols else 1,
+            "outer_step": channels,
+            "inner": channels if sum_channels else 1,
+            "cols": 1 if sum_cols else cols,
+            "col_step": channels,
+            "channels": 1 if sum_channels else channels,
+        }
+        if sum_cols and sum_channels:
+            size |= {"outer": 1, "inner": cols * channels}
+        return size
+
+    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
+        """None: the output is smaller."""
+        return ()

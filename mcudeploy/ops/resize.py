@@ -1,0 +1,197 @@
+"""Resize of rows and columns: nearest or linear, by tables computed from the ONNX attributes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil, floor
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import numpy as np
+
+from mcudeploy.ops.common import (
+    ELEMENTWISE,
+    is_int8,
+    requantization_table,
+    require_same_dtype,
+    spatial_axes,
+)
+from mcudeploy.ops.opdef import Index, KernelCall, LoopNest, ParamValue, TableIndex
+from mcudeploy.ops.requantize import quantization_of, quantize_scale
+
+if TYPE_CHECKING:
+    from mcudeploy.graph import Operator, Quantization, Shape, Tensor
+
+ResizeMode = Literal["nearest", "linear"]
+
+COORDINATE_MODES = (
+    "half_pixel",
+    "half_pixel_symmetric",
+    "pytorch_half_pixel",
+    "align_corners",
+    "asymmetric",
+)
+NEAREST_MODES = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
+
+COL_BITS = 22
+"""Fraction bits of a column's weight in the int8 kernel: 255 * 2^22 is the most an int32_t can take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """Where each output position of one axis comes from.
+
+    Position i is (1 - fraction[i]) * input[first[i]] + fraction[i] * input[first[i] + 1], and
+    input[first[i]] alone where the fraction is 0, as it always is for nearest. 0 <= fraction < 1.
+    """
+
+    first: tuple[int, ...]
+    fraction: tuple[float, ...]
+
+    def index(self, axis: str) -> TableIndex:
+        """The loop nest's index of an input whose output runs through `axis`."""
+        ends = (low + 1 + (part > 0) for low, part in zip(self.first, self.fraction, strict=True))
+        return TableIndex(axis, self.first, tuple(ends))
+
+
+def resize_samples(
+    in_size: int,
+    out_size: int,
+    scale: float,
+    *,
+    mode: str,
+    coordinates: str = "half_pixel",
+    nearest_mode: str = "round_prefer_floor",
+) -> Samples:
+    """The samples of one axis as ONNX Resize defines them, in float32 as ONNX Runtime computes them.
+
+    `scale` is the node's scale of this axis, or out_size / in_size where it gives sizes.
+    Raises ValueError for attributes that are not supported.
+    """
+    if mode not in ("nearest", "linear"):
+        raise ValueError(f"mode {mode!r} is not supported; nearest and linear are")
+    if coordinates not in COORDINATE_MODES:
+        raise ValueError(f"coordinate_transformation_mode {coordinates!r} is not supported")
+    if nearest_mode not in NEAREST_MODES:
+        raise ValueError(f"nearest_mode {nearest_mode!r} is not supported")
+    if in_size == out_size and scale == 1:
+        return Samples(tuple(range(in_size)), (0.0,) * in_size)
+    places = [_coordinate(position, in_size, out_size, scale, coordinates) for position in range(out_size)]
+    if mode == "nearest":
+        nearest = tuple(min(max(_round(place, nearest_mode), 0), in_size - 1) for place in places)
+        return Samples(nearest, (0.0,) * out_size)
+    inside = [min(max(place, np.float32(0)), np.float32(in_size - 1)) for place in places]
+    first = [int(place) for place in inside]
+    fraction = [float(place - np.float32(low)) for place, low in zip(inside, first, strict=True)]
+    return Samples(tuple(first), tuple(fraction))
+
+
+def _coordinate(position: int, in_size: int, out_size: int, scale: float, coordinates: str) -> np.float32:
+    """The input coordinate of an output position."""
+    one, half = np.float32(1), np.float32(0.5)
+    x, ratio = np.float32(position), np.float32(scale)
+    match coordinates:
+        case "asymmetric":
+            return x / ratio
+        case "align_corners":
+            return x * np.float32(in_size - 1) / np.float32(out_size - 1) if out_size > 1 else np.float32(0)
+        case "pytorch_half_pixel":
+            return (x + half) / ratio - half if out_size > 1 else np.float32(0)
+        case "half_pixel_symmetric":
+            adjustment = np.float32(out_size) / (ratio * np.float32(in_size))
+            offset = np.float32(in_size) / np.float32(2) * (one - adjustment)
+            return offset + ((x + half) / ratio - half)
+        case _:
+            return (x + half) / ratio - half
+
+
+def _round(place: np.float32, nearest_mode: str) -> int:
+    value = float(place)
+    match nearest_mode:
+        case "floor":
+            return floor(value)
+        case "ceil":
+            return ceil(value)
+        case "round_prefer_ceil":
+            return floor(value + 0.5)
+        case _:
+            return ceil(value - 0.5)
+
+
+@dataclass(frozen=True, slots=True)
+class Resize:
+    """Rows and columns resampled; channels stay. int8: nearest and linear may change the quantisation."""
+
+    kind: ClassVar[str] = "Resize"
+    is_view: ClassVar[bool] = False
+
+    mode: ResizeMode
+    rows: Samples
+    cols: Samples
+
+    @property
+    def out_size(self) -> tuple[int, int]:
+        """(rows, cols) of the output."""
+        return len(self.rows.first), len(self.cols.first)
+
+    def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
+        """Rows and columns are read through tables."""
+        (shape,) = inputs
+        read = self.rows.index("row"), self.cols.index("col"), Index.of(ch=1)
+        if max(read[0].hi) > shape[0] or max(read[1].hi) > shape[1]:
+            raise ValueError(f"the tables reach beyond the input {shape}")
+        return LoopNest(spatial_axes((*self.out_size, shape[2])), (read,), ELEMENTWISE)
+
+    def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
+        """resize_nearest, resize_linear_s8 or resize_linear_f32."""
+        (source,) = inputs
+        require_same_dtype(source, output)
+        if max(source.shape[:2]) > 2**16:
+            raise ValueError(f"the tables hold positions below 65536, the input is {source.shape}")
+        places: dict[str, ParamValue] = {
+            "rows": np.array(self.rows.first, np.uint16),
+            "cols": np.array(self.cols.first, np.uint16),
+        }
+        out_cols, channels = output.shape[1:]
+        if self.mode == "nearest":
+            table = None
+            if is_int8(output) and quantization_of(source) != quantization_of(output):
+                table = requantization_table(quantization_of(source), quantization_of(output))
+            size = {"out_cols": out_cols, "run_bytes": channels * output.dtype.size_bytes}
+            return KernelCall("resize_nearest", {**places, "table": table, **size})
+        places["row_fractions"] = np.array(self.rows.fraction, np.float32)
+        size = {"out_cols": out_cols, "channels": channels}
+        if not is_int8(output):
+            col_fractions = np.array(self.cols.fraction, np.float32)
+            return KernelCall("resize_linear_f32", {**places, "col_fractions": col_fractions, **size})
+        weights, scalars = self._int8_arithmetic(quantization_of(source), quantization_of(output))
+        return KernelCall("resize_linear_s8", {**places, **weights, **size, **scalars})
+
+    def _int8_arithmetic(
+        self, source: Quantization, target: Quantization
+    ) -> tuple[dict[str, ParamValue], dict[str, ParamValue]]:
+        """Integer weights: of columns with COL_BITS, of rows with the ratio of the scales in them."""
+        ratio = np.array([source.scale / target.scale], np.float64)
+        _, row_shift = quantize_scale(ratio)
+        row_shift = min(row_shift, 62 - COL_BITS)
+        fractions = np.array(self.rows.fraction, np.float64)
+        weights: dict[str, ParamValue] = {
+            "row_weights": np.rint((1 - fractions) * ratio * 2.0**row_shift).astype(np.int32),
+            "next_row_weights": np.rint(fractions * ratio * 2.0**row_shift).astype(np.int32),
+            "col_weights": np.rint(np.array(self.cols.fraction, np.float64) * 2**COL_BITS).astype(np.int32),
+        }
+        if ratio[0] >= 2**20:
+            raise ValueError(
+                f"the output scale {target.scale} is too small for the input scale {source.scale}"
+            )
+        scalars: dict[str, ParamValue] = {
+            "in_zero": source.zero_point,
+            "out_zero": target.zero_point,
+            "shift": row_shift + COL_BITS,
+            "in_scale": float(source.scale),
+            "out_scale": float(target.scale),
+        }
+        return weights, scalars
+
+    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
+        """None: the output has another size."""
+        return ()

@@ -1,0 +1,92 @@
+"""Softmax over one axis."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import exp, floor, log2
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcudeploy.ops.common import (
+    AXIS_NAMES,
+    ELEMENTWISE,
+    is_int8,
+    reduced_axis,
+    require_same_dtype,
+    spatial_axes,
+)
+from mcudeploy.ops.opdef import Index, KernelCall, LoopNest, ParamValue
+from mcudeploy.ops.requantize import quantization_of, quantize_scale
+
+if TYPE_CHECKING:
+    from mcudeploy.graph import Operator, Shape, Tensor
+
+_PROBABILITY_BITS = 30
+"""The int8 kernels hold a probability with this many fraction bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Softmax:
+    """exp(x - max) / sum over axis 0 (rows), 1 (cols) or 2 (channels).
+
+    Over rows every row of the output reads all rows of the input.
+    """
+
+    kind: ClassVar[str] = "Softmax"
+    is_view: ClassVar[bool] = False
+
+    axis: int = 2
+
+    def __post_init__(self) -> None:
+        if self.axis not in (0, 1, 2):
+            raise ValueError(f"the axis is 0, 1 or 2, not {self.axis}")
+
+    def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
+        """Reads every element of its group: axis "all" runs through the softmax axis."""
+        (shape,) = inputs
+        row, col, ch = (
+            Index.of(all=1) if axis == self.axis else Index.of(**{name: 1})
+            for axis, name in enumerate(AXIS_NAMES)
+        )
+        axes = (*spatial_axes(shape), reduced_axis("all", shape[self.axis]))
+        return LoopNest(axes, ((row, col, ch),), ELEMENTWISE)
+
+    def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
+        """softmax_s8, softmax_f32, and for axis 0 softmax_s8_rows, softmax_f32_rows."""
+        require_same_dtype(*inputs, output)
+        variant = "_rows" if self.axis == 0 else ""
+        size = self._size(output.shape)
+        if not is_int8(output):
+            return KernelCall(f"softmax_f32{variant}", size)
+        target = quantization_of(output)
+        multipliers, shift = quantize_scale(
+            np.array([1 / (target.scale * 2.0**_PROBABILITY_BITS)], np.float64)
+        )
+        if int(multipliers[0]) << _PROBABILITY_BITS >> shift >= 2**30:
+            raise ValueError(f"the output scale {target.scale} is too small")
+        table: dict[str, ParamValue] = {
+            "table": exponentials(quantization_of(inputs[0]).scale, output.shape[self.axis])
+        }
+        rounding = {"multiplier": int(multipliers[0]), "shift": shift, "out_zero": target.zero_point}
+        return KernelCall(f"softmax_s8{variant}", {**table, **size, **rounding})
+
+    def _size(self, shape: Shape) -> dict[str, ParamValue]:
+        rows, cols, channels = shape
+        if self.axis == 0:
+            return {"rows": rows, "row_elements": cols * channels}
+        if self.axis == 1:
+            return {"count": cols, "step": channels, "groups": channels, "group_step": 1}
+        return {"count": channels, "step": 1, "groups": cols, "group_step": channels}
+
+    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
+        """The input, unless rows mix: an element is last read where it is written."""
+        return () if self.axis == 0 else (0,)
+
+
+def exponentials(scale: float, count: int) -> NDArray[np.uint32]:
+    """uint32[256]: exp(-scale * d) for d = max - q, with as many bits as a sum of `count` leaves in 32."""
+    bits = floor(log2((2**32 - 1) / count))
+    values = [round(exp(-scale * distance) * 2**bits) for distance in range(256)]
+    return np.array(values, np.uint32)

@@ -1,0 +1,176 @@
+"""Transpose of any view of a tensor."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from mcudeploy.ops.common import AXIS_NAMES, ELEMENTWISE, reduced_axis, require_same_values, spatial_axes
+from mcudeploy.ops.opdef import Access, Axis, Index, KernelCall, LoopNest, ParamValue
+
+if TYPE_CHECKING:
+    from mcudeploy.graph import Operator, Shape, Tensor
+
+MAX_DIMS = 6
+"""What the kernel has room for, after dimensions that stay together are merged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dim:
+    """One dimension of the permuted view: its size and how far, in elements, one step moves in the input."""
+
+    size: int
+    stride: int
+
+
+@dataclass(frozen=True, slots=True)
+class Transpose:
+    """The input's elements viewed as `dims`, permuted by `perm`, stored row-major as `out_shape`.
+
+    Dimension i of the permuted view is dimension perm[i] of `dims`, as in numpy.transpose.
+    """
+
+    kind: ClassVar[str] = "Transpose"
+    is_view: ClassVar[bool] = False
+
+    dims: tuple[int, ...]
+    perm: tuple[int, ...]
+    out_shape: Shape
+
+    def __post_init__(self) -> None:
+        if sorted(self.perm) != list(range(len(self.dims))):
+            raise ValueError(f"{self.perm} is not a permutation of {len(self.dims)} dimensions")
+        if prod(self.dims) != prod(self.out_shape):
+            raise ValueError(f"{self.dims} and {self.out_shape} differ in their number of elements")
+
+    def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
+        """One axis per dimension where the view's dimensions stay within the tensors' own.
+
+        Elsewhere a row of the output is said to read more than it does: at worst the whole input.
+        """
+        (shape,) = inputs
+        if prod(shape) != prod(self.dims):
+            raise ValueError(f"{shape} cannot be viewed as {self.dims}")
+        parts = _split(merged_dims(self.dims, self.perm), shape, self.out_shape)
+        if parts is None:
+            anywhere = tuple(
+                reduced_axis(f"any_{name}", size) for name, size in zip(AXIS_NAMES, shape, strict=True)
+            )
+            read = Index.of(any_row=1), Index.of(any_col=1), Index.of(any_ch=1)
+            return LoopNest((*spatial_axes(self.out_shape), *anywhere), (read,), ELEMENTWISE)
+        return _affine_loops(parts, shape, self.out_shape)
+
+    def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
+        """Kernel `transpose`."""
+        (source,) = inputs
+        require_same_values(source, output)
+        dims = merged_dims(self.dims, self.perm)
+        if len(dims) > MAX_DIMS:
+            raise ValueError(f"a transpose of {len(dims)} separate dimensions; {MAX_DIMS} are possible")
+        params: dict[str, ParamValue] = {
+            "sizes": np.array([dim.size for dim in dims], np.int32),
+            "strides": np.array([dim.stride for dim in dims], np.int32),
+            "dims": len(dims),
+            "in_row_elements": source.shape[1] * source.shape[2],
+            "out_row_elements": output.shape[1] * output.shape[2],
+            "element_bytes": output.dtype.size_bytes,
+        }
+        return KernelCall("transpose", params)
+
+    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
+        """None: elements change their place."""
+        return ()
+
+
+def merged_dims(dims: tuple[int, ...], perm: tuple[int, ...]) -> list[Dim]:
+    """The permuted view in output order, without dimensions of 1, neighbours that stay together merged."""
+    strides = [prod(dims[position + 1 :]) for position in range(len(dims))]
+    merged: list[Dim] = []
+    for position in perm:
+        dim = Dim(dims[position], strides[position])
+        if dim.size == 1:
+            continue
+        if merged and merged[-1].stride == dim.size * dim.stride:
+            dim = Dim(merged.pop().size * dim.size, dim.stride)
+        merged.append(dim)
+    return merged or [Dim(1, 1)]
+
+
+def _row_and_col_weights(shape: Shape) -> tuple[int, int]:
+    """How many elements one row, and one column, of a tensor holds."""
+    _, cols, channels = shape
+    return cols * channels, channels
+
+
+def _cut(dim: Dim, weight: int, boundaries: tuple[int, int]) -> list[Dim] | None:
+    """`dim` in parts that do not straddle a boundary, counted in elements of which one step is `weight`."""
+    parts: list[Dim] = []
+    for boundary in boundaries:
+        extent = weight * dim.size
+        if not weight < boundary < extent:
+            continue
+        if boundary % weight or extent % boundary:
+            return None
+        inner = boundary // weight
+        parts.append(Dim(dim.size // inner, dim.stride * inner))
+        dim = Dim(inner, dim.stride)
+    return [*parts, dim]
+
+
+def _split(dims: list[Dim], shape: Shape, out_shape: Shape) -> list[Dim] | None:
+    """Dimensions that each lie within one axis of the input and one of the output; None where impossible."""
+    within_input: list[Dim] = []
+    for dim in dims:
+        parts = _cut(dim, dim.stride, _row_and_col_weights(shape))
+        if parts is None:
+            return None
+        within_input += parts
+    within_both: list[Dim] = []
+    weight = prod(out_shape)
+    for dim in within_input:
+        weight //= dim.size
+        parts = _cut(dim, weight, _row_and_col_weights(out_shape))
+        if parts is None:
+            return None
+        within_both += parts
+    return within_both
+
+
+def _place(weight: int, shape: Shape) -> tuple[int, int]:
+    """Which axis of a tensor a dimension of this weight belongs to, and its step on that axis."""
+    row, col = _row_and_col_weights(shape)
+    if weight >= row:
+        return 0, weight // row
+    if weight >= col:
+        return 1, weight // col
+    return 2, weight
+
+
+def _affine_loops(dims: list[Dim], shape: Shape, out_shape: Shape) -> LoopNest:
+    reads: list[dict[str, int]] = [{}, {}, {}]
+    writes: list[dict[str, int]] = [{}, {}, {}]
+    axes: list[Axis] = []
+    weight = prod(out_shape)
+    for position, dim in enumerate(dims):
+        name = f"d{position}"
+        weight //= dim.size
+        in_axis, in_step = _place(dim.stride, shape)
+        out_axis, out_step = _place(weight, out_shape)
+        reads[in_axis][name] = in_step
+        # The row index of an output is one axis: where several dimensions make up the rows, a row
+        # is said to read all that these dimensions reach.
+        if out_axis == 0 and dim.size != out_shape[0]:
+            axes.append(reduced_axis(name, dim.size))
+            continue
+        writes[out_axis][name] = out_step
+        axes.append(Axis(name, dim.size))
+    if not writes[0]:
+        axes.append(Axis("row", out_shape[0]))
+        writes[0]["row"] = 1
+    read_row, read_col, read_ch = (Index.of(**steps) for steps in reads)
+    row, col, ch = (Index.of(**steps) for steps in writes)
+    access: Access = row, col, ch
+    return LoopNest(tuple(axes), ((read_row, read_col, read_ch),), access)
