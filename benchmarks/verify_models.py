@@ -1,0 +1,90 @@
+"""Runs every model of a folder on boards, with all its samples, and prints a Markdown table of what each needs.
+
+    python benchmarks/verify_models.py MODELS --board mps2-an386 [--board ...] [--only int8]
+
+MODELS holds folders with model.onnx, input_<k>.npy, output_<k>.npy and further samples in sample_<n>/.
+A model that does not fit a board is a line with the reason; exit 1 when one fits and is not verified.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from mcudeploy.board import Board, load_board
+from mcudeploy.deploy import Options, run_model
+from mcudeploy.device import Target
+from mcudeploy.errors import DeployError, FitError, ModelError
+
+COLUMNS = (
+    "model", "board", "arena", "peak", "flash", "code", "stack", "RAM", "instructions", "per MAC",
+    "samples", "operators: differ / elements", "outputs: differ / elements, worst", "verdict",
+)  # fmt: skip
+
+
+def samples(folder: Path) -> tuple[list[Path], list[Path]]:
+    """Inputs and outputs of all samples, in the order that `run` wants them."""
+    folders = [folder, *sorted(folder.glob("sample_*"))]
+    inputs = [path for one in folders for path in sorted(one.glob("input_?.npy"))]
+    outputs = [path for one in folders for path in sorted(one.glob("output_?.npy"))]
+    return inputs, outputs
+
+
+def row(folder: Path, board: Board) -> tuple[str, ...]:
+    """One line of the table."""
+    inputs, expected = samples(folder)
+    start = time.monotonic()
+    try:
+        report = run_model(
+            folder / "model.onnx", Target(board, emulate=True), Options(name=folder.name), inputs, expected
+        )
+    except (FitError, ModelError) as error:
+        return (folder.name, board.name, *[""] * 11, " ".join(str(error).split())[:300])
+    except DeployError as error:
+        return (folder.name, board.name, *[""] * 11, f"FAILED: {error}"[:300])
+    verdict = "verified" if report["verified"] else f"FAILED: {report['reason'][:200]}"
+    print(f"{folder.name} {board.name} {verdict} {time.monotonic() - start:.0f} s", file=sys.stderr)
+    return (folder.name, board.name, *figures(report, len(inputs)), verdict)
+
+
+def figures(report: dict[str, Any], count: int) -> tuple[str, ...]:
+    """The numbers of a line."""
+    checks = report["operator_checks"].values()
+    differ, elements = sum(c["mismatches"] for c in checks), sum(c["elements"] for c in checks)
+    sizes = ("arena_bytes", "peak_bytes", "flash_bytes", "code_bytes", "stack_bytes", "total_ram_bytes")
+    latency = report["latency"]["value"]
+    return (
+        *(f"{report[name]:,}" for name in sizes),
+        f"{latency:,}",
+        f"{latency / report['macs']:.2f}" if report["macs"] else "",
+        str(count),
+        f"{differ:,} / {elements:,}",
+        f"{report['mismatches']:,} / {report['elements']:,}, {report['max_abs_error']:.3g}",
+    )
+
+
+def main() -> int:
+    """Run all, print the table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("models", type=Path, nargs="+")
+    parser.add_argument("--board", action="append", required=True)
+    parser.add_argument("--only", default="", help="part of the model's name")
+    parser.add_argument("--jobs", type=int, default=2)
+    arguments = parser.parse_args()
+    folders = [path.parent for root in arguments.models for path in sorted(root.glob("**/model.onnx"))]
+    work = [(f, load_board(b)) for b in arguments.board for f in folders if arguments.only in f.name]
+    with ThreadPoolExecutor(arguments.jobs) as pool:
+        rows = list(pool.map(lambda pair: row(*pair), work))
+    for line in (COLUMNS, ["---"] * len(COLUMNS), *rows):
+        print("| " + " | ".join(line) + " |")
+    return int(any(line[-1].startswith("FAILED") for line in rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

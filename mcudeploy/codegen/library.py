@@ -1,0 +1,55 @@
+"""The folder that `build` writes: a C library that needs nothing else, and the firmware."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+from mcudeploy.codegen.program import Program
+from mcudeploy.codegen.render import Source, render_model, render_package
+from mcudeploy.plan import Plan
+from mcudeploy.resources import resource_dir
+
+_INCLUDE = re.compile(r'#include "([^"]+)"')
+
+
+def write_library(
+    program: Program, plan: Plan, source: Source, directory: Path, firmware: Path
+) -> list[Path]:
+    """Write everything below `directory`; the files, in order. Raises OSError where it cannot be written."""
+    written = []
+    model = render_model(program, plan, source)
+    texts = {
+        f"include/{name}" if name == f"{program.prefix}.h" else f"src/{name}": text
+        for name, text in model.items()
+    }
+    texts |= render_package(program, plan, source)
+    texts |= {f"src/{path.name}": path.read_text("utf-8") for path in runtime_sources(program.kernels)}
+    for name, text in sorted(texts.items()):
+        path = directory / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, "utf-8")
+        written.append(path)
+    elf = directory / "firmware" / f"{program.prefix}-{plan.board}.elf"
+    elf.parent.mkdir(exist_ok=True)
+    shutil.copyfile(firmware, elf)
+    return [*written, elf]
+
+
+def runtime_sources(kernels: list[str]) -> list[Path]:
+    """The tape, the kernels of these names, and every header that they include; sorted."""
+    firmware = resource_dir("firmware")
+    found: set[Path] = set()
+    pending = [firmware / "kernels" / "mcud_tape.c"]
+    pending += [firmware / "kernels" / f"{kernel}.c" for kernel in kernels]
+    while pending:
+        path = pending.pop()
+        if path in found:
+            continue
+        found.add(path)
+        for name in _INCLUDE.findall(path.read_text("utf-8")):
+            for folder in ("include", "kernels"):
+                if (firmware / folder / name).is_file():
+                    pending.append(firmware / folder / name)
+    return sorted(found)

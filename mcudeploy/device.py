@@ -1,0 +1,94 @@
+"""From firmware to a conversation with it: on the host, in an emulator, or on a board on a serial port."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from mcudeploy.board import Board
+from mcudeploy.errors import ProtocolError
+from mcudeploy.measurer.ports import find_port
+from mcudeploy.measurer.session import Session, connect
+from mcudeploy.targets.build import Firmware
+from mcudeploy.targets.emulator import Emulator
+from mcudeploy.targets.flashing import flash
+
+START_S = 10.0
+"""How long a board may take from reset to its first answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where a program is to run: a board, the port it is on (found where not given), or its emulator."""
+
+    board: Board
+    port: str | None = None
+    emulate: bool = False
+
+    @property
+    def emulated(self) -> bool:
+        """Whether the emulator runs it: asked for, or the board exists only there."""
+        return self.emulate or self.board.emulated_only
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """A board that runs our firmware. `run` waits `patience_s` at most."""
+
+    session: Session
+    port: str
+    patience_s: float = 60.0
+
+    def write(self, memory: int, offset: int, data: bytes) -> None:
+        """Put bytes at `offset` of arena `memory`."""
+        self.session.write(memory, offset, data)
+
+    def read(self, memory: int, offset: int, count: int) -> bytes:
+        """`count` bytes at `offset` of arena `memory`."""
+        return self.session.read(memory, offset, count)
+
+    def run(self, first: int, count: int) -> int:
+        """Run steps; their ticks."""
+        return self.session.run(first, count, self.patience_s).ticks
+
+    def time_unit(self, target: Target) -> tuple[str, Callable[[int], int]]:
+        """What its ticks are turned into, and how: instructions, cycles, or microseconds."""
+        if target.emulated:
+            return "instructions", target.board.instructions
+        timer = target.board.timer.hardware
+        if timer is not None and timer.unit == "cycles":
+            return "cycles", lambda ticks: ticks
+        rate_hz = self.session.info.ticks_hz
+        return "us", lambda ticks: round(ticks * 10**6 / rate_hz)
+
+
+@contextmanager
+def open_device(target: Target, firmware: Firmware, patience_s: float = 60.0) -> Iterator[Device]:
+    """Start (or flash) the firmware and say hello; everything that was started ends with the block.
+
+    Raises FlashError, BoardNotFoundError, PortError, or ProtocolError where the firmware does not answer.
+    """
+    board = target.board
+    if board.is_host:
+        name = f"process:{firmware.elf}"
+        with connect(name, board=board.name, firmware_hash=firmware.hash, timeout_s=START_S) as session:
+            yield Device(session, name, patience_s)
+    elif target.emulated:
+        with Emulator(board, firmware.elf) as emulator:
+            try:
+                with connect(
+                    emulator.url, board=board.name, firmware_hash=firmware.hash, timeout_s=START_S
+                ) as session:
+                    yield Device(session, emulator.url, patience_s)
+            except ProtocolError as error:
+                reason = emulator.why_dead()
+                raise ProtocolError(f"{error}\n{reason}" if reason else str(error)) from error
+    else:
+        found = target.port or find_port(board)
+        flash(board, firmware, found)
+        baud = board.uart.baud if board.uart else 115200
+        with connect(
+            found, baud=baud, board=board.name, firmware_hash=firmware.hash, timeout_s=START_S
+        ) as session:
+            yield Device(session, found, patience_s)

@@ -1,0 +1,173 @@
+"""The JSON objects that commands print. Keys are stable: scripts rely on them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from mcudeploy.errors import FitError, ModelError
+from mcudeploy.graph import DType
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from mcudeploy.board import Board
+    from mcudeploy.deploy import Deployment, Model
+    from mcudeploy.plan import Measurement, Plan
+    from mcudeploy.targets.build import Firmware
+    from mcudeploy.verdict import Verdict
+
+JsonObject = dict[str, Any]
+
+
+def unsupported(error: ModelError) -> JsonObject:
+    """The object of `check` for a model with nodes that cannot be deployed."""
+    problems = [{"node": p.node, "op": p.op, "reason": p.reason} for p in error.problems]
+    return {"supported": False, "problems": problems, "parameters": None, "macs": None, "weights_bytes": None}
+
+
+def check(model: Model, plan: Plan, board: Board | None) -> JsonObject:
+    """The object of `check` for a model that can be deployed; with a board, whether it fits."""
+    parameters = sum(
+        operator.constants[name].size
+        for operator in model.graph.operators
+        for name in ("weights", "bias", "constant")
+        if name in operator.constants
+    )
+    found: JsonObject = {
+        "supported": True,
+        "problems": [],
+        "parameters": parameters,
+        "macs": model.macs,
+        "weights_bytes": weights_bytes(model),
+        "arena_bytes": plan.layout.arena_bytes,
+        "operators": len(model.calls),
+    }
+    if board is not None:
+        missing = _missing(plan, board, None, found["weights_bytes"])
+        found |= {"board": board.name, "fits": not missing, "missing": missing}
+    return found
+
+
+def weights_bytes(model: Model) -> int:
+    """Bytes of constants in flash; equal ones count once, as they are stored."""
+    arrays = {
+        (value.dtype.name, value.tobytes())
+        for call in model.calls.values()
+        for value in call.params.values()
+        if hasattr(value, "tobytes")
+    }
+    return sum(len(data) for _, data in arrays)
+
+
+def require_fit(plan: Plan, model: Model, board: Board, ram_limit: int | None) -> None:
+    """Raises FitError where arena or weights are larger than what the board has, saying by how much."""
+    missing = _missing(plan, board, ram_limit, weights_bytes(model))
+    if missing:
+        raise FitError(" ".join(missing))
+
+
+def _missing(plan: Plan, board: Board, ram_limit: int | None, weights: int) -> list[str]:
+    missing = []
+    memory = board.memories[0]
+    arena = plan.layout.arena_bytes
+    step = plan.schedule.steps[plan.estimate.peak_step] if plan.schedule.steps else None
+    where = f"the peak is at step {plan.estimate.peak_step}"
+    if step is not None:
+        where += f" ({plan.graph.operators[step.operator].name})"
+    if arena > memory.bytes:
+        missing.append(
+            f"arena needs {arena:,} bytes, {memory.name} of {board.name} has {memory.bytes:,}: "
+            f"{arena - memory.bytes:,} too many; {where}."
+        )
+    if ram_limit is not None and arena > ram_limit:
+        missing.append(
+            f"arena needs {arena:,} bytes, the limit is {ram_limit:,}: {arena - ram_limit:,} too many; "
+            f"{where}."
+        )
+    if weights > board.flash_bytes:
+        missing.append(
+            f"weights need {weights:,} bytes, the flash of {board.name} has {board.flash_bytes:,}: "
+            f"{weights - board.flash_bytes:,} too many."
+        )
+    return missing
+
+
+def plan(made: Deployment) -> JsonObject:
+    """The object of `plan`: an unsplit plan is its own yardstick."""
+    found = made.plan
+    return {
+        "board": made.board.name,
+        "model_sha256": made.model.sha256,
+        "arena_bytes": found.layout.arena_bytes,
+        "arenas": dict(found.layout.arenas),
+        "peak_bytes": found.estimate.peak_bytes,
+        "lower_bound_bytes": found.estimate.lower_bound_bytes,
+        "unsplit_arena_bytes": found.layout.arena_bytes,
+        "order_status": found.schedule.status,
+        "layout_status": found.layout.status,
+        "splits": [],
+        "steps": len(found.schedule.steps),
+        "macs": made.model.macs,
+    }
+
+
+def sizes(firmware: Firmware) -> JsonObject:
+    """What the ELF says."""
+    return {
+        "flash_bytes": firmware.flash_bytes,
+        "code_bytes": firmware.code_bytes,
+        "weights_bytes": firmware.weights_bytes,
+        "static_ram_bytes": firmware.static_ram_bytes,
+        "firmware_hash": firmware.hash,
+    }
+
+
+def build(made: Deployment, firmware: Firmware, files: Sequence[Path]) -> JsonObject:
+    """The object of `build`."""
+    return {"files": [str(file) for file in files], **sizes(firmware), **plan(made)}
+
+
+def flash(firmware: Firmware, port: str | None, command: Sequence[str] | None) -> JsonObject:
+    """The object of `flash`; `command` is what a dry run would have called."""
+    return {"port": port, "firmware_hash": firmware.hash, "command": list(command) if command else None}
+
+
+def measurement(made: Deployment, observed: Measurement, firmware: Firmware) -> JsonObject:
+    """What the device reported: latency, stack, and every operator."""
+    operators = {operator.name: operator for operator in made.plan.graph.operators}
+    total = sum(time.ticks for time in observed.operators) or 1
+    return {
+        "latency": {"value": observed.latency, "unit": observed.unit},
+        "stack_bytes": observed.stack_bytes,
+        "total_ram_bytes": firmware.static_ram_bytes + observed.stack_bytes,
+        "operators": [
+            {
+                "name": time.operator,
+                "kernel": made.model.calls[time.operator].kernel,
+                "steps": time.steps,
+                "ticks": time.ticks,
+                "macs": made.model.graph.loops(operators[time.operator]).macs(),
+                "share": time.ticks / total,
+            }
+            for time in observed.operators
+        ],
+    }
+
+
+def verdict(made: Deployment, found: Verdict) -> JsonObject:
+    """Whether the outputs stand, and how far each operator is from the reference."""
+    outputs = [made.plan.graph.tensors[border.tensor].dtype for border in made.plan.graph.outputs]
+    checks: Mapping[str, Any] = {
+        name: {"elements": diff.elements, "mismatches": diff.mismatches, "max_abs_error": diff.worst}
+        for name, diff in found.operators.items()
+    }
+    return {
+        "verified": not found.reasons,
+        "elements": found.outputs.elements,
+        "mismatches": found.outputs.mismatches,
+        "max_abs_error": found.outputs.worst,
+        "error_unit": "LSB" if all(dtype is DType.INT8 for dtype in outputs) else "absolute",
+        "operator_checks": checks,
+        "reason": "\n".join(found.reasons) or None,
+    }

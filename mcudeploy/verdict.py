@@ -1,0 +1,126 @@
+"""The verdict on a run: every operator on the host against the reference, then host's and device's outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcudeploy.borders import to_device
+from mcudeploy.graph import DType
+from mcudeploy.plan import Plan
+from mcudeploy.progress import Progress
+from mcudeploy.reference import Reference
+from mcudeploy.samples import Sample
+from mcudeploy.verify import (
+    Difference,
+    Machine,
+    Storage,
+    check_operators,
+    difference,
+    diverging,
+    merge_all,
+    output_stands,
+    run_once,
+    stored_references,
+)
+
+Array = NDArray[Any]
+Outputs = Mapping[str, Array]
+"""Stored outputs by tensor name."""
+
+DEVICE_SHARE_OF_RANGE = 1e-5
+"""How far float32 outputs of two machines may be apart: their math libraries round differently."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Verdict:
+    """What was compared. `reasons` says what does not stand; empty means verified."""
+
+    plan: Plan
+    operators: Mapping[str, Difference]
+    expected: Sequence[Outputs]
+    host: Sequence[Outputs]
+    outputs: Difference
+    reasons: tuple[str, ...]
+
+    def with_device(self, device: Sequence[Outputs]) -> Verdict:
+        """The verdict with the device's outputs, one mapping per sample, judged as well."""
+        reasons = list(self.reasons)
+        for number, (found, host) in enumerate(zip(device, self.host, strict=True)):
+            for name, value in found.items():
+                if not _same(value, host[name], self.plan.graph.tensors[name].dtype):
+                    diff = difference(value, host[name])
+                    reasons.append(
+                        f"sample {number}: {name} on the device differs from the host build in "
+                        f"{diff.mismatches} of {diff.elements} elements"
+                    )
+        return replace(
+            self,
+            outputs=_compare(self.plan, device, self.expected),
+            reasons=(*reasons, *_output_reasons(self.plan, device, self.expected)),
+        )
+
+
+def judge(
+    machine: Machine, plan: Plan, model: Path, samples: Sequence[Sample], progress: Progress
+) -> Verdict:
+    """Run the samples on the host build, operator by operator and whole, against ONNX Runtime.
+
+    The outputs must be the samples' own expected ones where they have any.
+    """
+    graph, storage = plan.graph, Storage.of(plan)
+    names = [border.name for border in (*graph.references.values(), *graph.outputs)]
+    reference = Reference(model, names)
+    tables, host, expected = [], [], []
+    for done, sample in enumerate(samples):
+        values = reference.run(sample.inputs)
+        tables.append(check_operators(machine, storage, stored_references(graph, values)))
+        run_once(machine, storage, sample.stored)
+        host.append({b.tensor: storage.get_tensor(machine, b.tensor) for b in graph.outputs})
+        wanted = {**values, **sample.expected}
+        expected.append(
+            {b.tensor: to_device(b, graph.tensors[b.tensor], wanted[b.name]) for b in graph.outputs}
+        )
+        progress.advance(done + 1, len(samples))
+    operators = merge_all(tables)
+    return Verdict(
+        plan, operators, expected, host, _compare(plan, host, expected), tuple(diverging(graph, operators))
+    )
+
+
+def _same(found: Array, expected: Array, dtype: DType) -> bool:
+    if dtype is DType.INT8:
+        return bool(np.array_equal(found, expected))
+    diff = difference(found, expected)
+    return diff.worst <= DEVICE_SHARE_OF_RANGE * diff.range
+
+
+def _compare(plan: Plan, found: Sequence[Outputs], expected: Sequence[Outputs]) -> Difference:
+    differences = [
+        difference(values[border.tensor], wanted[border.tensor])
+        for values, wanted in zip(found, expected, strict=True)
+        for border in plan.graph.outputs
+    ]
+    total = differences[0]
+    for diff in differences[1:]:
+        total = total.merge(diff)
+    return total
+
+
+def _output_reasons(plan: Plan, found: Sequence[Outputs], expected: Sequence[Outputs]) -> list[str]:
+    reasons = []
+    for number, (values, wanted) in enumerate(zip(found, expected, strict=True)):
+        for border in plan.graph.outputs:
+            name, dtype = border.tensor, plan.graph.tensors[border.tensor].dtype
+            if not output_stands(values[name], wanted[name], dtype):
+                diff = difference(values[name], wanted[name])
+                reasons.append(
+                    f"sample {number}: output {name} is {diff.found:g} at element {diff.where}, "
+                    f"expected {diff.expected:g}; {diff.mismatches} of {diff.elements} elements differ"
+                )
+    return reasons

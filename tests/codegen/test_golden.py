@@ -1,0 +1,76 @@
+"""Generated C against the golden files of tests/golden: a change of the output shows in review.
+
+After a change that is meant: pytest tests/codegen --update-golden
+"""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from graphs import residual
+
+from mcudeploy.codegen.library import runtime_sources, write_library
+from mcudeploy.codegen.program import Program, make_program
+from mcudeploy.codegen.render import Source, render_deployment, render_model, render_package
+from mcudeploy.layout.solve import lay_out
+from mcudeploy.plan import Plan
+from mcudeploy.scheduler.rpo import reverse_post_order
+from mcudeploy.simulator.blocks import TiledGraph
+
+GOLDEN = Path(__file__).parent.parent / "golden"
+SOURCE = Source("residual.onnx", "0123456789abcdef")
+STRICT = ["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wcast-align=strict", "-Werror"]
+
+
+def planned(block_rows: int) -> tuple[Program, Plan]:
+    graph = residual()
+    tiled = TiledGraph(graph, {operator.name: block_rows for operator in graph.operators})
+    calls = {o.name: o.op.kernel(o, graph.input_tensors(o), graph.tensors[o.output]) for o in graph.operators}
+    schedule = reverse_post_order(tiled)
+    scratch = {name: call.scratch_bytes for name, call in calls.items()}
+    layout, estimate = lay_out(tiled, schedule, scratch, "sram", 4)
+    plan = Plan(graph, "mps2-an386", tiled.block_rows, schedule, layout, estimate)
+    return make_program(plan, calls, "residual", 4), plan
+
+
+@pytest.mark.parametrize("block_rows", [8, 2])
+def test_generated_files_are_the_golden_ones(block_rows: int, request: pytest.FixtureRequest) -> None:
+    program, plan = planned(block_rows)
+    texts = render_model(program, plan, SOURCE)
+    texts |= render_deployment(program, plan, SOURCE) | render_package(program, plan, SOURCE)
+    folder = GOLDEN / f"residual_{block_rows}_rows"
+    for name, text in texts.items():
+        path = folder / name
+        if request.config.getoption("--update-golden"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, "utf-8")
+        assert text == path.read_text("utf-8"), f"{path} differs; if that is meant, --update-golden"
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "arm-none-eabi-gcc", "riscv64-unknown-elf-gcc"])
+def test_generated_c_compiles_without_a_warning(compiler: str, tmp_path: Path) -> None:
+    program, plan = planned(2)
+    write_library(program, plan, SOURCE, tmp_path, Path(__file__))
+    extra = ["--specs=picolibc.specs"] if compiler.startswith("riscv") else []
+    sources = sorted((tmp_path / "src").glob("*.c"))
+    subprocess.run(
+        [compiler, *STRICT, *extra, "-I", tmp_path / "include", "-fsyntax-only", *sources], check=True
+    )
+
+
+def test_library_folder_builds_with_cmake_and_runs(tmp_path: Path) -> None:
+    program, plan = planned(8)
+    write_library(program, plan, SOURCE, tmp_path, Path(__file__))
+    build = tmp_path / "build"
+    subprocess.run(["cmake", "-S", tmp_path, "-B", build], check=True, capture_output=True)
+    subprocess.run(["cmake", "--build", build], check=True, capture_output=True)
+    result = subprocess.run([build / "residual_example"], check=True, capture_output=True, text=True)
+    assert len(result.stdout.splitlines()) == 256
+
+
+def test_library_has_only_the_kernels_it_uses() -> None:
+    names = [path.name for path in runtime_sources(["add_s8"])]
+    assert "add_s8.c" in names and "mcud.h" in names
+    assert not [name for name in names if "conv" in name]

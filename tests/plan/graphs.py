@@ -1,0 +1,57 @@
+"""Small graphs with hand-worked sizes, shared by the plan tests."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mcudeploy.graph import Border, DType, Graph, Operator, Quantization, Shape, Tensor
+from mcudeploy.ops.conv import Conv2d
+from mcudeploy.ops.elementwise import Binary
+
+Q = Quantization(0.05, 3)
+
+
+def tensor(name: str, shape: Shape) -> Tensor:
+    return Tensor(name, shape, DType.INT8, Q)
+
+
+def border(name: str, shape: Shape) -> Border:
+    rows, cols, channels = shape
+    order = np.arange(rows * cols * channels, dtype=np.int32)
+    order = order.reshape(shape).transpose(2, 0, 1).ravel()
+    return Border(name, name, (1, channels, rows, cols), "int8", order)
+
+
+def conv(name: str, source: str, target: str, channels: tuple[int, int], kernel: int = 3) -> Operator:
+    inputs, outputs = channels
+    rng = np.random.default_rng(len(name))
+    pad = kernel // 2
+    return Operator(
+        name,
+        Conv2d(out_channels=outputs, kernel_shape=(kernel, kernel), pads=(pad, pad, pad, pad)),
+        (source,),
+        target,
+        {
+            "weights": rng.integers(-127, 127, (outputs, kernel, kernel, inputs), np.int8, endpoint=True),
+            "bias": rng.integers(-500, 500, outputs, np.int32),
+            "weight_scale": np.full(outputs, 0.01, np.float32),
+        },
+        (f"/{name}",),
+    )
+
+
+def residual() -> Graph:
+    """image -> a -> b -> c, and c + a: the skip keeps a alive over two convolutions. 8 x 8 x 4 bytes each."""
+    shape = (8, 8, 4)
+    return Graph(
+        name="residual",
+        tensors={name: tensor(name, shape) for name in ("image", "a", "b", "c", "sum")},
+        operators=(
+            conv("conv_a", "image", "a", (4, 4)),
+            conv("conv_b", "a", "b", (4, 4)),
+            conv("conv_c", "b", "c", (4, 4)),
+            Operator("add", Binary("add"), ("c", "a"), "sum"),
+        ),
+        inputs=(border("image", shape),),
+        outputs=(border("sum", shape),),
+    )

@@ -1,0 +1,128 @@
+"""Placement, and the judge of placements with faults of every kind put in on purpose."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from graphs import residual
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mcudeploy.interval import Interval
+from mcudeploy.layout.check import PlanFaultError, check
+from mcudeploy.layout.greedy import place, used_bytes
+from mcudeploy.layout.solve import lay_out
+from mcudeploy.plan import Placement, Plan, Schedule, Step
+from mcudeploy.scheduler.rpo import reverse_post_order
+from mcudeploy.simulator.blocks import TiledGraph, whole
+from mcudeploy.simulator.live import Buffer, peak
+
+SCRATCH = {"conv_a": 72, "conv_b": 72, "conv_c": 72, "add": 0}
+ROOM = {"sram": 4096}
+
+
+def make_plan(tiled: TiledGraph) -> Plan:
+    schedule = reverse_post_order(tiled)
+    layout, estimate = lay_out(tiled, schedule, SCRATCH, "sram", 4)
+    return Plan(tiled.graph, "host", tiled.block_rows, schedule, layout, estimate)
+
+
+def moved(plan: Plan, tensor: str, offset: int) -> Plan:
+    placement = plan.layout.tensors[tensor]
+    tensors = {**plan.layout.tensors, tensor: Placement("sram", placement.block_rows, (offset,))}
+    return replace(plan, layout=replace(plan.layout, tensors=tensors))
+
+
+@pytest.mark.parametrize("block_rows", [1, 2, 3, 8])
+def test_sound_plans_pass(block_rows: int) -> None:
+    tiled = TiledGraph(residual(), dict.fromkeys(SCRATCH, block_rows))
+    plan = make_plan(tiled)
+    check(plan, SCRATCH, 4, ROOM)
+    assert plan.estimate.lower_bound_bytes <= plan.layout.arena_bytes
+
+
+def overlapping(plan: Plan) -> Plan:
+    return moved(plan, "b", plan.layout.tensors["a"].offsets[0])
+
+
+def misaligned(plan: Plan) -> Plan:
+    return moved(plan, "b", plan.layout.tensors["b"].offsets[0] + 2)
+
+
+def outside(plan: Plan) -> Plan:
+    return moved(plan, "b", plan.layout.arena_bytes - 128)
+
+
+def beyond_memory(plan: Plan) -> Plan:
+    return replace(plan, layout=replace(plan.layout, arenas={"sram": 8192}))
+
+
+def before_it_is_made(plan: Plan) -> Plan:
+    first, second, *rest = plan.schedule.steps
+    return replace(plan, schedule=Schedule((second, first, *rest), "feasible"))
+
+
+def output_missing(plan: Plan) -> Plan:
+    return replace(plan, schedule=Schedule(plan.schedule.steps[:-1], "feasible"))
+
+
+def block_that_is_not(plan: Plan) -> Plan:
+    return replace(plan, schedule=Schedule((Step(0, 1), *plan.schedule.steps), "feasible"))
+
+
+def scratch_on_input(plan: Plan) -> Plan:
+    at = plan.layout.tensors["image"].offsets[0]
+    scratch = {**plan.layout.scratch, "conv_a": Placement("sram", 8, (at,))}
+    return replace(plan, layout=replace(plan.layout, scratch=scratch))
+
+
+def scratch_missing(plan: Plan) -> Plan:
+    return replace(plan, layout=replace(plan.layout, scratch={}))
+
+
+def input_overwritten_without_leave(plan: Plan) -> Plan:
+    return moved(plan, "a", plan.layout.tensors["image"].offsets[0])
+
+
+FAULTS = [
+    (overlapping, "overwritten|overlaps"),
+    (misaligned, "not aligned"),
+    (outside, "leaves its arena"),
+    (beyond_memory, "the memory 4096"),
+    (before_it_is_made, "not made yet"),
+    (output_missing, "not made yet"),
+    (block_that_is_not, "no block"),
+    (scratch_on_input, "scratch .* overlaps"),
+    (scratch_missing, "has none"),
+    (input_overwritten_without_leave, "overlaps input"),
+]
+
+
+@pytest.mark.parametrize(("fault", "message"), FAULTS)
+def test_faults_are_found(fault: Callable[[Plan], Plan], message: str) -> None:
+    plan = make_plan(whole(residual()))
+    with pytest.raises(PlanFaultError, match=message):
+        check(fault(plan), SCRATCH, 4, ROOM)
+
+
+buffer = st.builds(
+    lambda size, lo, life: Buffer((), size, Interval(lo, lo + life)),
+    st.integers(1, 64),
+    st.integers(0, 10),
+    st.integers(1, 6),
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(buffer, min_size=1, max_size=14), st.sampled_from([1, 4, 16]))
+def test_placed_buffers_never_share_bytes_while_both_live(items: list[Buffer], alignment: int) -> None:
+    offsets = place(items, alignment)
+    for i, one in enumerate(items):
+        assert offsets[i] % alignment == 0
+        for j in range(i):
+            if one.live.overlaps(items[j].live):
+                ours = Interval(offsets[i], offsets[i] + one.size_bytes)
+                assert not ours.overlaps(Interval(offsets[j], offsets[j] + items[j].size_bytes))
+    assert used_bytes(items, offsets) >= peak(items)[0]
