@@ -1,4 +1,4 @@
-"""Runs every model of a folder on boards, with all its samples, and prints a Markdown table of what each needs.
+"""Runs every model of a folder on boards with all its samples; prints a Markdown table of what each needs.
 
     python benchmarks/verify_models.py MODELS --board mps2-an386 [--board ...] [--only int8]
 
@@ -40,7 +40,11 @@ def row(folder: Path, board: Board) -> tuple[str, ...]:
     start = time.monotonic()
     try:
         report = run_model(
-            folder / "model.onnx", Target(board, emulate=True), Options(name=folder.name), inputs, expected
+            folder / "model.onnx",
+            Target(board, emulate=True),
+            Options(name=folder.name),
+            inputs=inputs,
+            expected=expected,
         )
     except (FitError, ModelError) as error:
         return (folder.name, board.name, *[""] * 11, " ".join(str(error).split())[:300])

@@ -174,10 +174,7 @@ def build_model(path: Path, board: Board, options: Options, directory: Path) -> 
 
 def flash_board(path: Path | None, target: Target, options: Options, dry_run: bool) -> JsonObject:
     """Build and flash a model's firmware, or the measurer alone; `dry_run` only names the command."""
-    if path is None:
-        firmware = build_bench(target)
-    else:
-        firmware = plan_model(path, target.board, options).build(target)
+    firmware = build_bench(target) if path is None else plan_model(path, target.board, options).build(target)
     if dry_run:
         command = flash_command(target.board, firmware.elf, emulate=target.emulated)
         return report.flash(firmware, target.port, command)
@@ -204,6 +201,7 @@ def run_model(
     path: Path,
     target: Target,
     options: Options,
+    *,
     inputs: list[Path],
     expected: list[Path],
     progress: Progress = SILENT,

@@ -1,4 +1,4 @@
-"""The verdict on a run: every operator on the host against the reference, then host's and device's outputs."""
+"""The verdict on a run: each operator on the host against the reference, and all outputs."""
 
 from __future__ import annotations
 
