@@ -121,18 +121,16 @@ def _board(name: str) -> SimpleNamespace:
 
 @pytest.fixture
 def deploy(monkeypatch: pytest.MonkeyPatch) -> Deploy:
-    """Stands for mcudeploy.deploy, mcudeploy.board and mcudeploy.targets.checks."""
+    """Stands for mcudeploy.deploy, the boards and the checks of doctor."""
     answers = Deploy()
     flow = ModuleType("mcudeploy.deploy")
     for name in ANSWERS:
         setattr(flow, name, answers.function(name))
     flow.Options = Options  # type: ignore[attr-defined]
-    boards = ModuleType("mcudeploy.board")
-    boards.load_board = _board  # type: ignore[attr-defined]
-    boards.list_boards = lambda: (_board("tiny"),)  # type: ignore[attr-defined]
-    for module in (flow, boards):
-        monkeypatch.setitem(sys.modules, module.__name__, module)
-        monkeypatch.setattr(mcudeploy, module.__name__.rpartition(".")[2], module, raising=False)
+    monkeypatch.setitem(sys.modules, flow.__name__, flow)
+    monkeypatch.setattr(mcudeploy, "deploy", flow, raising=False)
+    monkeypatch.setattr("mcudeploy.board.load_board", _board)
+    monkeypatch.setattr("mcudeploy.board.list_boards", lambda: (_board("tiny"),))
     checks = [
         SimpleNamespace(name="arm-none-eabi-gcc", ok=True, found="12.2", remedy=""),
         SimpleNamespace(name="openocd", ok=False, found="", remedy="sudo apt-get install openocd"),
