@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterable
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -124,12 +125,14 @@ class Board(_Facts):
         if len(set(names)) != len(names) or "flash" in names:
             raise ValueError(f"memory names must differ from each other and from flash: {', '.join(names)}")
         regions = sorted((region.addresses for region in (self.flash, *self.memories)), key=lambda it: it.lo)
-        for one, other in zip(regions, regions[1:], strict=False):
+        for one, other in pairwise(regions):
             if other.lo < one.hi:
                 raise ValueError(f"memories overlap at {other.lo:#010x}")
         for memory in self.memories:
             if memory.origin % memory.alignment:
-                raise ValueError(f"{memory.name}: origin {memory.origin:#010x} is not aligned to {memory.alignment}")
+                raise ValueError(
+                    f"{memory.name} at {memory.origin:#010x} is not aligned to {memory.alignment}"
+                )
         if self.stack_bytes >= self.ram_bytes:
             raise ValueError(f"a stack of {self.stack_bytes} B does not fit {names[0]}")
         if not self.is_host and self.uart is None:

@@ -12,12 +12,13 @@ void core_interrupts_on(void);
 /* Sleeps until an interrupt is pending, also one that is masked. Called with interrupts off. */
 void core_sleep(void);
 
-/* Lets device interrupt `irq` reach the core. */
-void core_enable_irq(uint32_t irq);
+/* Lets the UART's interrupt reach the core, or keeps it pending. */
+void core_uart_irq(int32_t on);
 
 /* --- UART driver: registers only -------------------------------------------------------------- */
 
-/* Sets the baud rate from the clock that feeds the UART; receiver, transmitter and receive interrupt on. */
+/* Sets the baud rate from the clock that feeds the UART; receiver, transmitter and receive interrupt on.
+ * Ends with core_uart_irq(1). */
 void uart_init(uint32_t clock_hz);
 
 /* 1 when a received byte waits in the device. */
@@ -25,9 +26,6 @@ int32_t uart_receive_ready(void);
 
 /* The received byte; clears what signalled it. */
 uint8_t uart_receive(void);
-
-/* Allows or stops the receive interrupt; the receiver stays on. */
-void uart_receive_interrupt(int32_t on);
 
 /* Waits for the transmitter to take one byte. */
 void uart_send(uint8_t byte);

@@ -1,8 +1,8 @@
 /* Receive ring between the UART's interrupt and the main loop. One writer, one reader.
  *
  * 256 bytes are static RAM: more than two maximum-length bursts of interrupt latency at 115200 baud,
- * and as much as 8-bit indices wrap around for free. When the ring is full the interrupt is stopped
- * and the byte stays in the UART: an emulated line then waits (nothing is lost), a real one overruns.
+ * and as much as 8-bit indices wrap around for free. When the ring is full the interrupt is kept
+ * from the core and the byte stays in the UART: an emulated line then waits (nothing is lost), a real one overruns.
  */
 #include <stdint.h>
 
@@ -12,7 +12,7 @@
 static volatile uint8_t ring[256];
 static volatile uint8_t ring_head; /* next to be written */
 static volatile uint8_t ring_tail; /* next to be read */
-static volatile uint8_t stalled;   /* the interrupt is stopped: the ring was full */
+static volatile uint8_t stalled;   /* the interrupt is kept from the core: the ring was full */
 
 /* Moves what the UART holds into the ring. Interrupts are off, or this is the interrupt. */
 static void drain(void)
@@ -21,7 +21,7 @@ static void drain(void)
         const uint8_t next = (uint8_t)(ring_head + 1u);
         if (next == ring_tail) {
             stalled = 1;
-            uart_receive_interrupt(0);
+            core_uart_irq(0);
             return;
         }
         ring[ring_head] = uart_receive();
@@ -42,7 +42,7 @@ int32_t hal_uart_read(void)
         }
         core_interrupts_off();
         stalled = 0;
-        uart_receive_interrupt(1);
+        core_uart_irq(1);
         drain(); /* a byte that already waits need not raise the interrupt again */
         core_interrupts_on();
         if (ring_tail == ring_head) {

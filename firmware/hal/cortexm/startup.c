@@ -10,6 +10,7 @@
 #define SCB_AIRCR 0xE000ED0Cu
 #define SCB_CFSR 0xE000ED28u
 #define NVIC_ISER 0xE000E100u
+#define NVIC_ICER 0xE000E180u
 
 #define SYS_WRITE0 0x04u
 #define SYS_EXIT_EXTENDED 0x20u
@@ -72,9 +73,11 @@ void core_sleep(void)
     __asm__ volatile("dsb\n\twfi" ::: "memory");
 }
 
-void core_enable_irq(uint32_t irq)
+void core_uart_irq(int32_t on)
 {
-    reg_write(NVIC_ISER + 4u * (irq / 32u), 1u << (irq % 32u));
+    const uintptr_t base = on ? NVIC_ISER : NVIC_ICER;
+    reg_write(base + 4u * (MCUD_UART_IRQ / 32u), 1u << (MCUD_UART_IRQ % 32u));
+    __asm__ volatile("dsb\n\tisb" ::: "memory");
 }
 
 uint8_t *hal_stack_limit(void)

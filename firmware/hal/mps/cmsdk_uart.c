@@ -34,7 +34,7 @@ void uart_init(uint32_t clock_hz)
 {
     reg_write(UART_BAUDDIV, clock_hz / MCUD_UART_BAUD);
     reg_write(UART_CTRL, CTRL_TX | CTRL_RX | CTRL_RX_INTERRUPT);
-    core_enable_irq(MCUD_UART_IRQ);
+    core_uart_irq(1);
 }
 
 int32_t uart_receive_ready(void)
@@ -47,11 +47,6 @@ int32_t uart_receive_ready(void)
 uint8_t uart_receive(void)
 {
     return (uint8_t)reg_read(UART_DATA);
-}
-
-void uart_receive_interrupt(int32_t on)
-{
-    reg_change(UART_CTRL, CTRL_RX_INTERRUPT, on ? CTRL_RX_INTERRUPT : 0u);
 }
 
 void uart_send(uint8_t byte)

@@ -22,7 +22,7 @@ void uart_init(uint32_t clock_hz)
 {
     reg_write(USART_BRR, (clock_hz + MCUD_UART_BAUD / 2u) / MCUD_UART_BAUD); /* oversampling by 16 */
     reg_write(USART_CR1, CR1_UE | CR1_TE | CR1_RE | CR1_RXNEIE);
-    core_enable_irq(MCUD_UART_IRQ);
+    core_uart_irq(1);
 }
 
 int32_t uart_receive_ready(void)
@@ -34,11 +34,6 @@ int32_t uart_receive_ready(void)
 uint8_t uart_receive(void)
 {
     return (uint8_t)reg_read(USART_DR);
-}
-
-void uart_receive_interrupt(int32_t on)
-{
-    reg_change(USART_CR1, CR1_RXNEIE, on ? CR1_RXNEIE : 0u);
 }
 
 void uart_send(uint8_t byte)

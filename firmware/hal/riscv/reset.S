@@ -1,0 +1,65 @@
+/* Start of a bare RISC-V hart; the image begins here. */
+    .option arch, +zicsr
+
+    .section .vectors, "ax"
+    .global reset_handler
+reset_handler:
+    .option push
+    .option norelax
+    la gp, __global_pointer$
+    .option pop
+    csrr t0, mhartid
+    bnez t0, park               /* one hart runs the program */
+    la sp, mcud_stack_top
+    li t0, 0x2000               /* mstatus.FS = initial: floating point on */
+    csrs mstatus, t0
+    la t0, trap_entry
+    csrw mtvec, t0
+    call riscv_start
+park:
+    wfi
+    j park
+
+/* Saves what C may change, calls riscv_trap(mcause, mepc), returns to where the core was. The handler uses no
+ * floating point: it only moves bytes. */
+    .section .text.trap_entry, "ax"
+    .balign 4
+trap_entry:
+    addi sp, sp, -64
+    sw ra, 0(sp)
+    sw t0, 4(sp)
+    sw t1, 8(sp)
+    sw t2, 12(sp)
+    sw a0, 16(sp)
+    sw a1, 20(sp)
+    sw a2, 24(sp)
+    sw a3, 28(sp)
+    sw a4, 32(sp)
+    sw a5, 36(sp)
+    sw a6, 40(sp)
+    sw a7, 44(sp)
+    sw t3, 48(sp)
+    sw t4, 52(sp)
+    sw t5, 56(sp)
+    sw t6, 60(sp)
+    csrr a0, mcause
+    csrr a1, mepc
+    call riscv_trap
+    lw ra, 0(sp)
+    lw t0, 4(sp)
+    lw t1, 8(sp)
+    lw t2, 12(sp)
+    lw a0, 16(sp)
+    lw a1, 20(sp)
+    lw a2, 24(sp)
+    lw a3, 28(sp)
+    lw a4, 32(sp)
+    lw a5, 36(sp)
+    lw a6, 40(sp)
+    lw a7, 44(sp)
+    lw t3, 48(sp)
+    lw t4, 52(sp)
+    lw t5, 56(sp)
+    lw t6, 60(sp)
+    addi sp, sp, 64
+    mret

@@ -1,0 +1,25 @@
+"""The flags of a board, taken from the JSON that mcudeploy derives from boards/<name>.toml.
+
+One place for both worlds: the local platform, and the platforms of PlatformIO's registry.
+"""
+
+WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wcast-align=strict"]
+LIBC = {"arm-none-eabi": "--specs=nano.specs", "riscv64-unknown-elf": "--specs=picolibc.specs"}
+
+
+def apply(env, build):
+    """Appends the flags of `build` (the "build" part of a board's JSON) to an SCons environment."""
+    cpu = [*build["mcud"]["cpu_flags"], LIBC[build["mcud"]["toolchain"]]]
+    env.Append(
+        ASFLAGS=cpu,
+        ASPPFLAGS=["-x", "assembler-with-cpp"],
+        CFLAGS=["-std=c99"],
+        CCFLAGS=[*cpu, "-O2", "-g", "-ffunction-sections", "-fdata-sections", "-ffp-contract=off", *WARNINGS],
+        CPPDEFINES=[
+            ("MCUD_EMULATED", int(build["mcud"]["emulated"])),
+            ("MCUD_FIRMWARE_HASH", f"{build['mcud']['firmware_hash']}u"),
+            ("MCUD_BOARD_NAME", env.StringifyMacro(build["mcud"]["board"])),
+        ],
+        LINKFLAGS=[*cpu, "-nostartfiles", "-Wl,--gc-sections", "-Wl,--no-warn-rwx-segments"],
+        LIBS=["c", "m", "gcc"],
+    )

@@ -1,0 +1,41 @@
+"""Builds, and uploads with OpenOCD, a bare-metal program with the compilers of the system."""
+
+import sys
+from pathlib import Path
+
+from SCons.Script import AlwaysBuild, Default, DefaultEnvironment
+
+env = DefaultEnvironment()
+board = env.BoardConfig()
+platform_dir = Path(env.PioPlatform().get_dir())
+sys.path.insert(0, str(platform_dir / "builder"))
+import flags  # noqa: E402
+
+build = board.get("build")
+prefix = build["mcud"]["toolchain"] + "-"
+env.Replace(
+    AR=prefix + "gcc-ar",
+    AS=prefix + "gcc",
+    CC=prefix + "gcc",
+    CXX=prefix + "g++",
+    LINK=prefix + "gcc",
+    OBJCOPY=prefix + "objcopy",
+    RANLIB=prefix + "gcc-ranlib",
+    SIZETOOL=prefix + "size",
+    GDB="gdb-multiarch",
+    ARFLAGS=["rc"],
+    PROGNAME="firmware",
+    PROGSUFFIX=".elf",
+)
+flags.apply(env, build)
+
+program = env.BuildProgram()
+AlwaysBuild(env.Alias("nobuild", program))
+Default(env.Alias("buildprog", program, program))
+AlwaysBuild(env.Alias("size", program, env.VerboseAction("$SIZETOOL -B -d $SOURCE", "Size of $SOURCE")))
+
+openocd = board.get("upload.openocd", [])
+if openocd:
+    arguments = " ".join(openocd)
+    command = f'openocd {arguments} -c "program {{$SOURCE}} verify reset exit"'
+    AlwaysBuild(env.Alias("upload", program, [env.VerboseAction(command, "Writing $SOURCE with OpenOCD")]))

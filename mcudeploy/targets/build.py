@@ -1,0 +1,203 @@
+"""Builds firmware: PlatformIO for boards, the C compiler itself for the host. Results are cached by their inputs."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import cache as memoize
+from pathlib import Path
+
+from mcudeploy.board import Board
+from mcudeploy.errors import BuildError, DeployError, FitError
+from mcudeploy.targets import cache
+from mcudeploy.targets.firmware import Firmware, Sizes, constant_bytes, load, measure, save
+from mcudeploy.targets.project import Project, assemble
+
+HOST_FLAGS = (
+    "-std=c99 -O2 -g -fno-pie -ffunction-sections -fdata-sections -ffp-contract=off "
+    "-Wall -Wextra -Wpedantic -Wconversion -Wcast-align=strict"
+).split()
+SANITIZE_FLAGS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer")
+COMPILER_PACKAGES = {
+    "arm-none-eabi": "gcc-arm-none-eabi libnewlib-arm-none-eabi",
+    "riscv64-unknown-elf": "gcc-riscv64-unknown-elf picolibc-riscv64-unknown-elf",
+    "host": "gcc",
+}
+_TIMEOUT_S = 900
+_OVERFLOW = re.compile(r"region [`'](\w+)' overflowed by (\d+) bytes")
+_COMPLAINT = re.compile(r"^.*(?:\berror: |undefined reference|multiple definition|cannot find -l).*$", re.MULTILINE)
+
+
+def build_firmware(
+    board: Board,
+    files: Mapping[str, str],
+    kernels: Sequence[str],
+    *,
+    emulate: bool,
+    sanitize: bool = False,
+    measurer: bool = True,
+) -> Firmware:
+    """Compiles and links generated C `files` (by name) with the board's HAL, the kernels and the measurer.
+
+    `emulate` makes the program for the board's emulator instead of the hardware; `sanitize` (host only) adds
+    address and undefined-behaviour checks; without `measurer`, `files` bring their own main().
+
+    Raises FitError where a memory of the board is too small, BuildError where a tool is missing or refuses, and
+    UsageError where the board has no such form.
+    """
+    sanitize = sanitize and board.is_host
+    compiler = _compiler(board.toolchain)
+    salt = f"{_version(compiler)} {sanitize} {' '.join(HOST_FLAGS) if board.is_host else ''}"
+    project = assemble(board, files, kernels, emulate=emulate, measurer=measurer, salt=salt)
+    entry = cache.lookup(project.name)
+    if entry is None:
+        entry = _build(project, compiler, sanitize)
+    return load(entry, board, project.firmware_hash, project.emulated)
+
+
+def write_project(project: Project, folder: Path) -> None:
+    """Writes the project's files; a user can then call `pio run -e <board>` there."""
+    for name, text in project.files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+
+def _build(project: Project, compiler: str, sanitize: bool) -> Path:
+    with cache.workshop() as workshop:
+        sources, ready = workshop / "project", workshop / "ready"
+        write_project(project, sources)
+        ready.mkdir()
+        if project.board.is_host:
+            sizes = _build_host(project, sources, ready, compiler, sanitize)
+        else:
+            sizes = _build_board(project, sources, ready)
+        save(ready, sizes)
+        return cache.store(ready, project.name)
+
+
+def _build_board(project: Project, sources: Path, ready: Path) -> Sizes:
+    name = project.board.name
+    # A core folder of its own: builds neither wait for each other nor meet what else uses PlatformIO here.
+    environment = platformio_environment(sources.parent / "core")
+    jobs = str(os.cpu_count() or 1)
+    command = [sys.executable, "-m", "platformio", "run", "-d", str(sources), "-e", name, "-j", jobs]
+    status, log = run_logged(command, environment, sources)
+    elf = sources / ".pio" / "build" / name / "firmware.elf"
+    if status != 0 or not elf.is_file():
+        raise explain(project, log)
+    shutil.copyfile(elf, ready / "firmware.elf")
+    return measure(elf)
+
+
+def _build_host(project: Project, sources: Path, ready: Path, compiler: str, sanitize: bool) -> Sizes:
+    flags = [*HOST_FLAGS, *(SANITIZE_FLAGS if sanitize else ())]
+    defines = [
+        f"-DMCUD_EMULATED={int(project.emulated)}",
+        f"-DMCUD_FIRMWARE_HASH={project.firmware_hash:#010x}u",
+        f'-DMCUD_BOARD_NAME="{project.board.name}"',
+    ]
+    folders = [f"-I{it}" for it in ("include", "src/generated", "src/kernels", "src/hal", "src/measurer")]
+    objects = [f"{name[:-2]}.o" for name in sorted(project.files) if name.endswith(".c")]
+
+    def compile_one(target: str) -> tuple[int, str]:
+        source = f"{target[:-2]}.c"
+        return run_logged([compiler, *flags, *defines, *folders, "-c", source, "-o", target], None, sources)
+
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        results = list(pool.map(compile_one, objects))
+    log = "".join(text for _, text in results)
+    if any(status for status, _ in results):
+        raise explain(project, log)
+    elf = ready / "firmware.elf"
+    link = [compiler, *flags, "-no-pie", "-Wl,--gc-sections", *objects, "-lm", "-o", str(elf)]
+    status, text = run_logged(link, None, sources)
+    if status:
+        raise explain(project, log + text)
+    sizes = measure(elf)
+    weights, tables = (
+        constant_bytes(path for path in (sources / "src/generated").glob(name)) for name in ("weights.o", "model.o")
+    )
+    return replace(
+        sizes, code_bytes=sizes.code_bytes - weights - tables, weights_bytes=weights, tables_bytes=tables
+    )
+
+
+def platformio_environment(core: Path) -> dict[str, str]:
+    """This process's environment without PlatformIO's variables, with a core folder and nothing that asks the net."""
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(("PLATFORMIO_", "SCONS"))}
+    return kept | {
+        "PLATFORMIO_CORE_DIR": str(core),
+        "PLATFORMIO_SETTING_ENABLE_TELEMETRY": "no",
+        "PLATFORMIO_DISABLE_UPGRADE_CHECK": "true",
+        "PLATFORMIO_SETTING_CHECK_PLATFORMIO_INTERVAL": "3650",
+        "PLATFORMIO_SETTING_CHECK_PRUNE_SYSTEM_THRESHOLD": "0",
+        "PLATFORMIO_NO_ANSI": "true",
+    }
+
+
+def run_logged(command: Sequence[str], environment: Mapping[str, str] | None, folder: Path) -> tuple[int, str]:
+    """Runs a tool to its end; (exit status, everything it printed). Its children die with an interrupt of ours."""
+    process = subprocess.Popen(
+        command,
+        env=environment,
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+    try:
+        output, _ = process.communicate(timeout=_TIMEOUT_S)
+    except subprocess.TimeoutExpired as error:
+        raise BuildError(f"{command[0]} did not finish within {_TIMEOUT_S} s") from error
+    finally:
+        if process.returncode is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    return process.returncode, output.decode("utf-8", errors="replace")
+
+
+def explain(project: Project, log: str) -> DeployError:
+    """The error behind a failed build: which memory is too small, or the tool's first complaints."""
+    board = project.board
+    overflows = _OVERFLOW.findall(log)
+    if overflows:
+        # The linker repeats a region for every section that no longer fits: the last figure is the total.
+        missing = {region: int(count) for region, count in overflows}
+        sizes = {"flash": board.flash_bytes} | {it.name: it.bytes for it in board.memories}
+        parts = (f"{region} ({sizes.get(region, 0)} B) is {count} B too small" for region, count in missing.items())
+        return FitError(
+            f"the firmware does not fit {board.name}: {'; '.join(parts)} "
+            f"(at least {board.stack_bytes} B of {board.memories[0].name} are kept for the stack)."
+        )
+    path = cache.keep_log(project.name, log)
+    lines = _COMPLAINT.findall(log)[:5] or log.strip().splitlines()[-8:]
+    return BuildError(f"the firmware for {board.name} does not build:\n" + "\n".join(lines) + f"\nlog: {path}")
+
+
+def _compiler(toolchain: str) -> str:
+    """Path of the C compiler; BuildError with the package that has it."""
+    wanted = [f"{toolchain}-gcc"]
+    if toolchain == "host":
+        chosen = os.environ.get("CC")
+        wanted = [chosen] if chosen else ["cc", "gcc", "clang"]
+    for name in wanted:
+        path = shutil.which(name)
+        if path:
+            return path
+    remedy = f"sudo apt-get install {COMPILER_PACKAGES[toolchain]}"
+    raise BuildError(f"no C compiler {' or '.join(wanted)} on this computer. Install one: {remedy}")
+
+
+@memoize
+def _version(compiler: str) -> str:
+    result = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=False)
+    return result.stdout.partition("\n")[0]

@@ -1,0 +1,90 @@
+"""The cache of built firmware: entries appear whole or not at all, whoever builds at the same time.
+
+    <cache>/firmware/<board>-<key>/firmware.elf, firmware.json
+    <cache>/firmware/tmp-*/          builds in progress; renamed when complete
+    <cache>/logs/<board>-<key>.log   of the last failed build
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from mcudeploy.errors import BuildError
+
+_KEPT_ENTRIES = 200
+_ABANDONED_SECONDS = 24 * 3600.0
+
+
+def cache_dir() -> Path:
+    """MCUDEPLOY_CACHE_DIR, or ~/.cache/mcudeploy."""
+    chosen = os.environ.get("MCUDEPLOY_CACHE_DIR")
+    return Path(chosen) if chosen else Path("~/.cache/mcudeploy").expanduser()
+
+
+def lookup(name: str) -> Path | None:
+    """The complete entry of that name, marked as used; None where there is none."""
+    entry = cache_dir() / "firmware" / name
+    if not (entry / "firmware.json").is_file():
+        return None
+    with suppress(OSError):
+        os.utime(entry)
+    return entry
+
+
+@contextmanager
+def workshop() -> Iterator[Path]:
+    """A fresh folder to build in, on the cache's own disk; gone afterwards, also after an interrupt."""
+    folder: Path | None = None
+    try:
+        parent = cache_dir() / "firmware"
+        parent.mkdir(parents=True, exist_ok=True)
+        folder = Path(tempfile.mkdtemp(prefix="tmp-", dir=parent)).resolve()
+        yield folder
+    except OSError as error:
+        where = error.filename or cache_dir()
+        raise BuildError(
+            f"cannot build in {where}: {error.strerror or error}. "
+            "Free some space, or set MCUDEPLOY_CACHE_DIR to a folder that can be written."
+        ) from error
+    finally:
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def store(folder: Path, name: str) -> Path:
+    """Makes a finished folder the entry of that name by one rename; an entry made meanwhile is as good."""
+    entry = cache_dir() / "firmware" / name
+    try:
+        folder.rename(entry)
+    except OSError:
+        if lookup(name) is None:
+            raise
+    _prune(entry.parent)
+    return entry
+
+
+def keep_log(name: str, text: str) -> Path:
+    """Writes the log of a failed build where it outlives the build's folder."""
+    path = cache_dir() / "logs" / f"{name}.log"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def _prune(parent: Path) -> None:
+    """Removes the entries unused for longest beyond the limit, and what killed builds left behind."""
+    ages: list[tuple[float, Path]] = []
+    for path in parent.iterdir():
+        with suppress(OSError):
+            ages.append((path.stat().st_mtime, path))
+    limit = time.time() - _ABANDONED_SECONDS
+    abandoned = [path for used, path in ages if path.name.startswith("tmp-") and used < limit]
+    entries = [path for _, path in sorted(ages, reverse=True) if not path.name.startswith("tmp-")]
+    for path in abandoned + entries[_KEPT_ENTRIES:]:
+        shutil.rmtree(path, ignore_errors=True)

@@ -1,0 +1,140 @@
+"""A board in QEMU, its serial line on a TCP socket."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import socket
+import subprocess
+import tempfile
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Self
+
+from mcudeploy.board import Board
+from mcudeploy.errors import BoardNotFoundError, UsageError
+
+QEMU_PACKAGES = {"qemu-system-arm": "qemu-system-arm", "qemu-system-riscv32": "qemu-system-misc"}
+FAULT_EXIT = 86  # the status of a program that ended in its fault handler
+
+
+def qemu_command(board: Board, elf: Path, listener: int) -> list[str]:
+    """QEMU's command line for a program, with the serial line on the listening socket `listener`.
+
+    Raises UsageError for a board without emulator, BoardNotFoundError where its QEMU is not installed.
+    """
+    facts = board.emulator
+    if facts is None:
+        raise UsageError(f"{board.name} cannot be emulated.")
+    if shutil.which(facts.qemu) is None:
+        raise BoardNotFoundError(
+            f"{board.name} needs {facts.qemu}, which is not installed: "
+            f"sudo apt-get install {QEMU_PACKAGES[facts.qemu]}"
+        )
+    return [
+        facts.qemu,
+        *("-M", facts.machine, *facts.args),
+        *("-kernel", str(elf)),
+        *("-icount", f"shift={facts.icount_shift}"),
+        *("-display", "none", "-monitor", "none", "-nodefaults", "-no-user-config"),
+        *("-semihosting-config", "enable=on,target=native"),
+        *("-chardev", f"socket,id=uart,fd={listener},server=on,wait=on"),
+        *("-serial", "chardev:uart"),
+    ]
+
+
+class Emulator:
+    """Context manager: the board runs while inside, and is gone afterwards however this process ends.
+
+    The program starts when something connects to `url`, so that no byte of it is lost. The socket is bound and
+    listens here before QEMU inherits it: the port cannot be taken by another, and connecting never fails early.
+    """
+
+    def __init__(self, board: Board, elf: Path) -> None:
+        self.board = board
+        self.elf = elf
+        self.url = ""
+        self._process: subprocess.Popen[bytes] | None = None
+        self._guard: subprocess.Popen[bytes] | None = None
+        self._messages: IO[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        with socket.create_server(("127.0.0.1", 0), backlog=1) as listener:
+            command = qemu_command(self.board, self.elf, listener.fileno())
+            self.url = f"socket://127.0.0.1:{listener.getsockname()[1]}"
+            self._messages = tempfile.TemporaryFile()  # noqa: SIM115 - closed in close()
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=self._messages,
+                stderr=subprocess.STDOUT,
+                pass_fds=(listener.fileno(),),
+                start_new_session=True,  # an interrupt of ours is not one of QEMU
+            )
+        # A pipe that ends with this process, even when it is killed, ends QEMU. PR_SET_PDEATHSIG would do so
+        # already when the thread that started QEMU ends.
+        self._guard = subprocess.Popen(
+            ["/bin/sh", "-c", 'read -r _; kill -KILL "$1"', "guard", str(self._process.pid)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def alive(self) -> bool:
+        """Whether QEMU still runs."""
+        if self._process is None:
+            return False
+        running = self._process.poll() is None
+        if not running:
+            self._dismiss_guard()  # its process id may be given to another from now on
+        return running
+
+    def wait(self, timeout_s: float) -> int | None:
+        """The exit status when the program ends within that time, None otherwise."""
+        if self._process is None:
+            return None
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(timeout_s)
+        return None if self.alive() else self._process.returncode
+
+    def messages(self) -> str:
+        """What QEMU, and the program's fault handler through it, have printed."""
+        if self._messages is None:
+            return ""
+        self._messages.seek(0)
+        lines = self._messages.read().decode("utf-8", errors="replace").splitlines()
+        return "\n".join(it for it in lines if ": info: " not in it and ": warning: " not in it).strip()
+
+    def failure(self) -> str | None:
+        """Why the board stopped, in one line for an error message; None while it runs."""
+        if self._process is None or self.alive():
+            return None
+        status = self._process.returncode
+        what = "the program faulted" if status == FAULT_EXIT else f"the emulator ended with status {status}"
+        said = self.messages()
+        return f"{what}: {said}" if said else what
+
+    def close(self) -> None:
+        """Ends QEMU; does nothing the second time."""
+        self._dismiss_guard()
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+        if self._messages is not None and not self._messages.closed:
+            self._messages.close()
+        self._messages = None
+
+    def _dismiss_guard(self) -> None:
+        if self._guard is not None:
+            self._guard.kill()
+            self._guard.wait()
+            if self._guard.stdin is not None:
+                self._guard.stdin.close()
+            self._guard = None

@@ -1,0 +1,128 @@
+"""A built firmware and its sizes, read from the ELF file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import cast
+
+from elftools.common.exceptions import ELFError
+from elftools.elf.constants import SH_FLAGS
+from elftools.elf.elffile import ELFFile
+
+from mcudeploy.board import Board
+from mcudeploy.errors import BuildError
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Bytes. flash = code + weights + tables + data: what is written into flash.
+
+    weights: constants of weights.c; tables: constants of model.c (records, offsets, schedule); code: everything
+    else in flash (functions, their constants, vectors). static_ram = data + bss; bss counts all memory that is
+    not loaded (.bss, .noinit, arenas in further memories), never the stack.
+    """
+
+    flash_bytes: int
+    code_bytes: int
+    weights_bytes: int
+    tables_bytes: int
+    data_bytes: int
+    bss_bytes: int
+
+    @property
+    def static_ram_bytes(self) -> int:
+        """RAM the program holds from start to end, without its stack."""
+        return self.data_bytes + self.bss_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Firmware:
+    """A program for a board, its 32-bit hash (the program reports the same) and its sizes."""
+
+    elf: Path
+    board: Board
+    hash: int
+    emulated: bool
+    sizes: Sizes
+
+    @property
+    def flash_bytes(self) -> int:
+        """What is written into flash."""
+        return self.sizes.flash_bytes
+
+    @property
+    def code_bytes(self) -> int:
+        """Functions and their constants, without weights and tape."""
+        return self.sizes.code_bytes
+
+    @property
+    def weights_bytes(self) -> int:
+        """Constants of weights.c."""
+        return self.sizes.weights_bytes
+
+    @property
+    def tables_bytes(self) -> int:
+        """Constants of model.c: operator records, row offsets, schedule."""
+        return self.sizes.tables_bytes
+
+    @property
+    def data_bytes(self) -> int:
+        """Initialised variables."""
+        return self.sizes.data_bytes
+
+    @property
+    def bss_bytes(self) -> int:
+        """Variables that are not loaded, arenas included."""
+        return self.sizes.bss_bytes
+
+    @property
+    def static_ram_bytes(self) -> int:
+        """.data + .bss, without the stack."""
+        return self.sizes.static_ram_bytes
+
+
+def measure(elf: Path) -> Sizes:
+    """The sizes of a linked program. Without .weights and .tables sections (host) these count as code."""
+    loaded: dict[str, int] = {}
+    reserved = 0
+    for name, kind, size in _sections(elf):
+        if kind != "SHT_NOBITS":
+            loaded[name] = loaded.get(name, 0) + size
+        elif name != ".stack" and not name.startswith(".tbss"):
+            reserved += size
+    weights, tables = loaded.get(".weights", 0), loaded.get(".tables", 0)
+    data = sum(loaded.get(name, 0) for name in (".data", ".sdata"))
+    flash = sum(loaded.values())
+    return Sizes(flash, flash - weights - tables - data, weights, tables, data, reserved)
+
+
+def constant_bytes(objects: Iterable[Path]) -> int:
+    """Size of the read-only data of object files."""
+    return sum(size for it in objects for name, _, size in _sections(it) if name.startswith(".rodata"))
+
+
+def save(folder: Path, sizes: Sizes) -> None:
+    """Writes the sizes beside firmware.elf: the mark of a complete build."""
+    (folder / "firmware.json").write_text(json.dumps(asdict(sizes)) + "\n", encoding="utf-8")
+
+
+def load(folder: Path, board: Board, firmware_hash: int, emulated: bool) -> Firmware:
+    """The firmware of a complete build."""
+    sizes = cast("dict[str, int]", json.loads((folder / "firmware.json").read_text(encoding="utf-8")))
+    return Firmware(folder / "firmware.elf", board, firmware_hash, emulated, Sizes(**sizes))
+
+
+def _sections(path: Path) -> list[tuple[str, str, int]]:
+    """(name, type, size) of the sections that occupy memory."""
+    try:
+        with path.open("rb") as file:
+            return [
+                (section.name, section["sh_type"], section["sh_size"])
+                for section in ELFFile(file).iter_sections()
+                if section["sh_flags"] & SH_FLAGS.SHF_ALLOC and section["sh_size"]
+            ]
+    except ELFError as error:
+        raise BuildError(f"{path.name} is not an ELF file: {error}") from error

@@ -1,0 +1,204 @@
+"""One firmware's sources as a PlatformIO project: which files go where. Pure: paths and contents, no disk writes."""
+
+from __future__ import annotations
+
+import configparser
+import hashlib
+import io
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mcudeploy.board import Board, Timer
+from mcudeploy.errors import BuildError, UsageError
+from mcudeploy.resources import resource_dir
+
+_INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"/]+)\.h"', re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """The files of one firmware by path, and the hash of all of them (and of `compiler`)."""
+
+    board: Board
+    files: Mapping[str, str]
+    emulated: bool
+    digest: str
+
+    @property
+    def firmware_hash(self) -> int:
+        """32 bits that the firmware reports as its own."""
+        return int(self.digest[:8], 16)
+
+    @property
+    def name(self) -> str:
+        """Name of its cache entry."""
+        return f"{self.board.name}-{self.digest[:20]}"
+
+
+def assemble(
+    board: Board,
+    files: Mapping[str, str],
+    kernels: Sequence[str],
+    *,
+    emulate: bool,
+    measurer: bool = True,
+    salt: str = "",
+) -> Project:
+    """Collects everything a firmware is made of.
+
+    `files` are the generated C and header files by name; `kernels` the kernels to compile in (what they include
+    comes along); without `measurer` the generated files bring their own main(). `salt` stands for whatever else
+    the result depends on (compiler, options). Raises UsageError where the board lacks the wanted form and
+    BuildError where a source is missing.
+    """
+    firmware = resource_dir("firmware")
+    timer = None if board.is_host else _timer(board, emulate)
+    collected = {f"src/generated/{name}": text for name, text in files.items()}
+    for path in sorted((firmware / "include").glob("*.h")):
+        collected[f"include/{path.name}"] = _read(path)
+    collected["include/mcud_board.h"] = board_header(board, timer)
+    for name in kernel_closure(kernels):
+        collected[f"src/kernels/{name}.c"] = _read(firmware / "kernels" / f"{name}.c")
+    for path in sorted((firmware / "kernels").glob("*.h")):
+        collected[f"src/kernels/{path.name}"] = _read(path)
+    if measurer:
+        for path in sorted((firmware / "measurer").glob("*.[ch]")):
+            collected[f"src/measurer/{path.name}"] = _read(path)
+    sources = [*board.hal, *([timer.source] if timer else [])]
+    for source in sources:
+        collected[f"src/hal/{source}"] = _read(firmware / "hal" / source)
+        for path in (firmware / "hal" / source).parent.glob("*.h"):
+            collected[f"src/hal/{path.relative_to(firmware / 'hal').as_posix()}"] = _read(path)
+    for path in sorted((firmware / "hal").glob("*.h")):
+        collected[f"src/hal/{path.name}"] = _read(path)
+    if not board.is_host:
+        collected |= _platform(board, firmware)
+    digest = hashlib.sha256(json.dumps([board.name, emulate, salt, sorted(collected.items())]).encode()).hexdigest()
+    if not board.is_host:
+        collected[f"boards/{board.name}.json"] = board_json(board, emulate, int(digest[:8], 16))
+    return Project(board, collected, emulate, digest)
+
+
+def kernel_closure(kernels: Sequence[str]) -> tuple[str, ...]:
+    """The kernels, the tape, and the sources of all headers they include; BuildError for an unknown kernel."""
+    folder = resource_dir("firmware") / "kernels"
+    found: list[str] = []
+    pending = ["mcud_tape", *kernels]
+    while pending:
+        name = pending.pop()
+        if name in found:
+            continue
+        found.append(name)
+        text = _read(folder / f"{name}.c")
+        header = folder / f"{name}.h"
+        if header.is_file():
+            text += _read(header)
+        pending += [it for it in _INCLUDE.findall(text) if (folder / f"{it}.c").is_file()]
+    return tuple(sorted(found))
+
+
+def board_header(board: Board, timer: Timer | None) -> str:
+    """The board's facts for the HAL as mcud_board.h."""
+    facts = [("MCUD_CLOCK_HZ", f"{board.clock_hz}u")]
+    if board.uart is not None:
+        facts += [
+            ("MCUD_UART_BASE", f"{board.uart.base:#010x}u"),
+            ("MCUD_UART_IRQ", str(board.uart.irq)),
+            ("MCUD_UART_BAUD", f"{board.uart.baud}u"),
+        ]
+    if timer is not None:
+        facts += [
+            ("MCUD_TIMER_BASE", f"{timer.base:#010x}u"),
+            ("MCUD_TIMER_HZ", f"{timer.hz}u"),
+            ("MCUD_TIMER_UNIT", f'"{timer.unit}"'),
+        ]
+    defines = "".join(f"#define {name} {value}\n" for name, value in facts)
+    return f"/* Made from boards/{board.name}.toml. */\n#ifndef MCUD_BOARD_H\n#define MCUD_BOARD_H\n\n{defines}\n#endif\n"
+
+
+def board_json(board: Board, emulated: bool, firmware_hash: int) -> str:
+    """PlatformIO's description of the board."""
+    build = {
+        "mcu": board.core,
+        "f_cpu": f"{board.clock_hz}L",
+        "mcud": {
+            "board": board.name,
+            "toolchain": board.toolchain,
+            "cpu_flags": list(board.cpu_flags),
+            "emulated": emulated,
+            "firmware_hash": f"{firmware_hash:#010x}",
+        },
+    }
+    upload = {
+        "maximum_size": board.flash_bytes,
+        "maximum_ram_size": board.ram_bytes,
+        "openocd": list(board.openocd.args) if board.openocd else [],
+    }
+    manifest = {"name": board.title, "vendor": "mcudeploy", "url": "", "build": build, "upload": upload}
+    return json.dumps(manifest, indent=2) + "\n"
+
+
+def memory_script(board: Board) -> str:
+    """The linker's regions: flash, every memory by its name, RAM for the first one."""
+    regions = [f"  flash (rx) : ORIGIN = {board.flash.origin:#010x}, LENGTH = {board.flash.bytes:#x}"]
+    regions += [f"  {it.name} (rwx) : ORIGIN = {it.origin:#010x}, LENGTH = {it.bytes:#x}" for it in board.memories]
+    return (
+        f"/* Made from boards/{board.name}.toml. */\n"
+        + "MEMORY\n{\n"
+        + "\n".join(regions)
+        + f'\n}}\nREGION_ALIAS("RAM", {board.memories[0].name});\n'
+        + f"mcud_stack_bytes = {board.stack_bytes};\n"
+    )
+
+
+def arena_script(board: Board) -> str:
+    """Output sections for arrays placed in the further memories: section .arena.<memory>, not cleared at start."""
+    lines = [
+        f"  .arena.{it.name} (NOLOAD) : ALIGN({max(it.alignment, 8)}) {{ *(.arena.{it.name}) }} > {it.name}\n"
+        for it in board.memories[1:]
+    ]
+    return f"/* Made from boards/{board.name}.toml. */\n" + "".join(lines)
+
+
+def environments(text: str, board: str) -> str:
+    """platformio.ini reduced to the environments of one board."""
+    ini = configparser.ConfigParser(interpolation=None)
+    ini.read_string(text)
+    for section in ini.sections():
+        if section.startswith("env:") and section not in (f"env:{board}", f"env:{board}_registry"):
+            ini.remove_section(section)
+    out = io.StringIO()
+    out.write(f"; pio run -e {board}: compilers of the system; {board}_registry, where listed: PlatformIO's registry\n\n")
+    ini.write(out)
+    return out.getvalue()
+
+
+def _timer(board: Board, emulate: bool) -> Timer:
+    timer = board.timer.emulated if emulate else board.timer.hardware
+    if timer is None:
+        way_out = "it cannot be emulated" if emulate else "it exists only in the emulator: add --emulate"
+        raise UsageError(f"{board.name}: {way_out}.")
+    return timer
+
+
+def _platform(board: Board, firmware: Path) -> dict[str, str]:
+    files = {
+        "platformio.ini": environments(_read(firmware / "platformio.ini"), board.name),
+        "linker/mcudeploy.ld": _read(firmware / "linker" / "mcudeploy.ld"),
+        "linker/memory.ld": memory_script(board),
+        "linker/arenas.ld": arena_script(board),
+    }
+    for path in sorted((firmware / "platform").rglob("*")):
+        if path.suffix in (".json", ".py"):
+            files[path.relative_to(firmware).as_posix()] = _read(path)
+    return files
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        raise BuildError(f"firmware source {path.parent.name}/{path.name} does not exist") from error
