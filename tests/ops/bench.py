@@ -1,0 +1,144 @@
+"""The bench firmware for the host: every kernel of firmware/kernels, under address and UB sanitizers.
+
+Each source is compiled on its own and kept by a hash of all it depends on; a kernel that does not compile
+fails the tests that need it, with the compiler's words, and no others.
+"""
+
+from __future__ import annotations
+
+import atexit
+import hashlib
+import os
+import re
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from mcudeploy.measurer.bench import bench_sources
+from mcudeploy.measurer.session import Session
+from mcudeploy.measurer.tile import KernelTable
+from mcudeploy.measurer.transport import ProcessTransport
+from mcudeploy.resources import resource_dir
+
+SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer")
+_FLAGS = (
+    *("-std=c99", "-O1", "-g", "-ffp-contract=off", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion"),
+    *("-Wcast-align=strict", "-Werror"),
+)
+_DEFINES = ("-DMCUD_DATA_BYTES=32768", "-DMCUD_BOARD_NAME=host", "-DMCUD_FIRMWARE_HASH=0x12345678")
+_KERNEL = re.compile(r"^void\s+mcud_(\w+)\s*\(\s*const\s+mcud_op\s*\*", re.MULTILINE)
+_ASAN = "detect_leaks=0"
+
+
+@dataclass(frozen=True, slots=True)
+class BenchFirmware:
+    """An executable, its kernels in the order of its table, and why some kernels are not in it."""
+
+    path: Path
+    kernels: tuple[str, ...]
+    broken: dict[str, str]
+
+
+def build_bench(arena_bytes: int = 1 << 24, flags: Sequence[str] = SANITIZERS) -> BenchFirmware:
+    """Build it, or take it from the cache."""
+    firmware = resource_dir("firmware")
+    folder = Path(tempfile.gettempdir()) / f"mcudeploy-bench-{os.getuid()}"
+    folder.mkdir(exist_ok=True)
+    includes = [firmware / name for name in ("include", "measurer", "kernels")]
+    headers = sorted(header for include in includes for header in include.glob("*.h"))
+    config = bench_sources(["none"], arena_bytes)["mcud_config.h"]
+    common = _digest([*flags, *_FLAGS, *_DEFINES, config, *(header.read_text() for header in headers)])
+    generated = folder / f"include-{_digest([config])}"
+    generated.mkdir(exist_ok=True)
+    _replace(generated / "mcud_config.h", config)
+    base = ["gcc", *flags, *_FLAGS, *_DEFINES, *(f"-I{path}" for path in (generated, *includes))]
+
+    def compile_file(source: Path, text: str) -> Path | str:
+        wanted = folder / f"{source.stem}-{_digest([common, text])}.o"
+        if wanted.exists():
+            return wanted
+        part = wanted.with_suffix(f".{os.getpid()}")
+        command = [*base, "-x", "c", "-c", str(source), "-o", str(part)]
+        result = subprocess.run(command, capture_output=True, text=True, check=False)
+        if result.returncode:
+            return result.stderr
+        part.replace(wanted)
+        return wanted
+
+    kernel_files = {path: path.read_text() for path in sorted((firmware / "kernels").glob("*.c"))}
+    fixed_files = [*sorted((firmware / "measurer").glob("*.c")), firmware / "hal" / "host" / "host.c"]
+    with ThreadPoolExecutor(2) as pool:
+        made_files = pool.map(compile_file, kernel_files, kernel_files.values())
+        objects = dict(zip(kernel_files, made_files, strict=True))
+        fixed = list(pool.map(compile_file, fixed_files, (path.read_text() for path in fixed_files)))
+    broken, names = {}, []
+    for path, made in objects.items():
+        found = _KERNEL.findall(kernel_files[path])
+        if isinstance(made, str):
+            broken.update(dict.fromkeys(found or [path.stem], made))
+        else:
+            names += found
+    text = bench_sources(names, arena_bytes)["deployed.c"]
+    deployed = folder / f"deployed-{_digest([text])}.c"
+    _replace(deployed, text)
+    linked = [*(made for made in objects.values() if isinstance(made, Path)), *fixed]
+    linked.append(compile_file(deployed, text))
+    for made in linked:
+        if isinstance(made, str):
+            raise RuntimeError(f"the measurer does not compile:\n{made}")
+    path = folder / f"bench-{_digest([str(made) for made in linked])}"
+    if not path.exists():
+        part = path.with_suffix(f".{os.getpid()}")
+        subprocess.run(["gcc", *flags, *map(str, linked), "-lm", "-o", str(part)], check=True)
+        part.replace(path)
+    return BenchFirmware(path, tuple(sorted(names)), broken)
+
+
+def _digest(parts: Sequence[str]) -> str:
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+
+
+def _replace(path: Path, text: str) -> None:
+    """Write a file so that another process never sees half of it."""
+    part = path.with_suffix(f".{os.getpid()}.new")
+    part.write_text(text)
+    part.replace(path)
+
+
+class Machine:
+    """The bench process; a new one is started where the last one has ended (a sanitizer's report)."""
+
+    def __init__(self, firmware: BenchFirmware) -> None:
+        self.firmware = firmware
+        self._session: Session | None = None
+        self._kernels: KernelTable | None = None
+        atexit.register(self.stop)
+
+    @property
+    def session(self) -> Session:
+        if self._session is None:
+            self._session = Session(ProcessTransport([self.firmware.path], {"ASAN_OPTIONS": _ASAN}))
+        return self._session
+
+    def kernels(self, needed: str) -> KernelTable:
+        if needed not in self.firmware.kernels:
+            why = self.firmware.broken.get(needed, f"no void mcud_{needed}(const mcud_op *, ...) anywhere")
+            raise AssertionError(f"kernel {needed} is not in the bench firmware: {why}")
+        if self._kernels is None:
+            self._kernels = KernelTable.of(self.session, self.firmware.kernels)
+        return self._kernels
+
+    def stop(self) -> None:
+        if self._session is not None:
+            self._session.close()
+        self._session = self._kernels = None
+
+
+@cache
+def machine() -> Machine:
+    """The one of this test process."""
+    return Machine(build_bench())

@@ -1,0 +1,339 @@
+"""The harness every operator passes through: the C kernels against the definition and against ONNX Runtime.
+
+A step of an operator runs in the host firmware (ASan, UBSan) by CALL. The rows of each tensor lie in blocks
+scattered over an arena of random bytes, with gaps. All but the rows the loop nest declares, the rows to be
+made and the scratch is poisoned while the kernel runs, and must be unchanged afterwards. Typical use:
+
+    check_graph(graph, {"x": array})              # whole, in pieces, in place: the same bits
+    check_against_onnx(model, {"x": array})       # the same, and every tensor against ONNX Runtime
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import onnx
+from bench import machine
+from numpy.typing import NDArray
+
+from mcudeploy.graph import DType, Graph, Operator, Tensor
+from mcudeploy.interval import Interval
+from mcudeploy.measurer.session import Session
+from mcudeploy.measurer.tile import Tile, TileTensor, pack
+
+Array = NDArray[Any]
+Cut = Callable[[Operator, int], int]
+"""Rows of a block, for an operator whose output has so many rows."""
+
+_GAP = 64
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """What one step may touch: bytes of the arena."""
+
+    rows: Interval
+    reads: tuple[tuple[Interval, bytes], ...]
+    write: Interval
+    scratch: Interval
+
+
+def run_operator(
+    graph: Graph,
+    operator: Operator,
+    values: Mapping[str, Array],
+    block_rows: int | None = None,
+    *,
+    seed: int = 0,
+    blocks: Iterable[int] | None = None,
+    in_place: int | None = None,
+) -> Array:
+    """The output of one operator, made in blocks of `block_rows` rows (all at once by default).
+
+    `values` has its inputs, in stored layout and type. `blocks`: only these; rows of others are left zero.
+    `in_place`: this input lies where the output goes. Inputs are in one block when the output is, otherwise
+    in blocks of random height.
+    Raises AssertionError for writes outside, ProtocolError with the sanitizer's report for bad accesses.
+    """
+    rng = np.random.default_rng(seed)
+    output = graph.tensors[operator.output]
+    rows = output.shape[0]
+    height = rows if block_rows is None else min(block_rows, rows)
+    call = operator.op.kernel(operator, graph.input_tensors(operator), output)
+    heights = {name: _height(graph.tensors[name], rng, block_rows) for name in operator.inputs}
+    if in_place is not None:
+        heights[operator.inputs[in_place]] = height
+    count = -(-rows // height)
+    sizes = {
+        **{(name, block): _bytes(graph.tensors[name], heights[name], block)
+           for name in heights for block in range(-(-graph.tensors[name].shape[0] // heights[name]))},
+        **{("", block): call.scratch_bytes for block in range(count) if call.scratch_bytes},
+    }  # fmt: skip
+    if in_place is None:
+        sizes |= {(operator.output, block): _bytes(output, height, block) for block in range(count)}
+    offsets, used = _scatter(sizes, rng)
+    if in_place is not None:
+        host = operator.inputs[in_place]
+        offsets |= {(operator.output, block): offsets[host, block] for block in range(count)}
+
+    def placed(name: str, row_bytes: int, block_height: int) -> TileTensor:
+        mine = sorted((block, offset) for (owner, block), offset in offsets.items() if owner == name)
+        return TileTensor(tuple(offset for _, offset in mine), row_bytes, block_height)
+
+    tensors = {name: placed(name, graph.tensors[name].row_bytes, heights[name]) for name in heights}
+    made = placed(operator.output, output.row_bytes, height)
+    scratch = placed("", 0, height) if call.scratch_bytes else None
+    tile = Tile(call, tuple(tensors[name] for name in operator.inputs), made, scratch, rows, height)
+    device = machine()
+    kernels = device.kernels(call.kernel)
+    image = pack(tile, kernels, device.session.info, at=-(-used // 8) * 8 + 8)
+    result = np.zeros(output.shape, output.dtype.value)
+    try:
+        device.session.write(0, image.at, image.data)
+        for block in range(count) if blocks is None else blocks:
+            part = Interval(block * height, min(rows, (block + 1) * height))
+            start = scratch.offsets[block] if scratch is not None else 0
+            piece = _Piece(
+                part,
+                tuple(_reads(graph, operator, values, part, tensors)),
+                _spans(made, part)[0][0],
+                Interval(start, start + call.scratch_bytes),
+            )
+            data = _run_piece(device.session, piece, image.op_offset, rng.bytes(used), operator.name)
+            shape = (len(part), *output.shape[1:])
+            result[part.lo : part.hi] = np.frombuffer(data, output.dtype.value).reshape(shape)
+        record = device.session.read(0, image.at, len(image.data))
+        assert record == image.data, f"{operator.name} wrote into its operator record or constants"
+    except BaseException:
+        device.stop()
+        raise
+    return result
+
+
+def _height(tensor: Tensor, rng: np.random.Generator, block_rows: int | None) -> int:
+    return tensor.shape[0] if block_rows is None else int(rng.integers(1, tensor.shape[0] + 1))
+
+
+def _bytes(tensor: Tensor, height: int, block: int) -> int:
+    return min(height, tensor.shape[0] - block * height) * tensor.row_bytes
+
+
+def _scatter(
+    sizes: Mapping[tuple[str, int], int], rng: np.random.Generator
+) -> tuple[dict[tuple[str, int], int], int]:
+    """Offsets in random order with gaps, aligned to 4; and the number of bytes they span."""
+    offsets, end = {}, 0
+    for position in rng.permutation(len(sizes)):
+        key = list(sizes)[position]
+        end += _GAP + 4 * int(rng.integers(0, 4))
+        offsets[key] = end
+        end += -(-sizes[key] // 4) * 4
+    return offsets, end + _GAP
+
+
+def _reads(
+    graph: Graph,
+    operator: Operator,
+    values: Mapping[str, Array],
+    rows: Interval,
+    tensors: Mapping[str, TileTensor],
+) -> list[tuple[Interval, bytes]]:
+    """Where the input rows lie that output rows `rows` need, and their content."""
+    nest = graph.loops(operator)
+    reads = []
+    for operand, name in enumerate(operator.inputs):
+        tensor = graph.tensors[name]
+        stored = np.ascontiguousarray(values[name])
+        assert stored.shape == tensor.shape and stored.dtype == np.dtype(tensor.dtype.value), name
+        needed = nest.rows_read(operand, rows, tensor.shape[0])
+        for span, part in _spans(tensors[name], needed):
+            reads.append((span, stored[part.lo : part.hi].tobytes()))
+    return reads
+
+
+def _spans(tensor: TileTensor, rows: Interval) -> list[tuple[Interval, Interval]]:
+    """The bytes of rows of a tensor, and which rows they are, block by block."""
+    found = []
+    for block in range(rows.lo // tensor.block_rows, -(-rows.hi // tensor.block_rows) if len(rows) else 0):
+        first = block * tensor.block_rows
+        part = rows.clip(first, first + tensor.block_rows)
+        start = tensor.offsets[block] + (part.lo - first) * tensor.row_bytes
+        found.append((Interval(start, start + len(part) * tensor.row_bytes), part))
+    return found
+
+
+def _run_piece(session: Session, piece: _Piece, op_offset: int, garbage: bytes, name: str) -> bytes:
+    before = np.frombuffer(garbage, np.uint8).copy()
+    for span, data in piece.reads:
+        before[span.lo : span.hi] = np.frombuffer(data, np.uint8)
+    session.write(0, 0, before.tobytes())
+    session.guard(0, 0, len(before), True)
+    for span in (*(span for span, _ in piece.reads), piece.write, piece.scratch):
+        if len(span):
+            session.guard(0, span.lo, len(span), False)
+    session.call(0, op_offset, piece.rows.lo, piece.rows.hi)
+    session.guard(0, 0, len(before), False)
+    after = np.frombuffer(session.read(0, 0, len(before)), np.uint8)
+    changed = before != after
+    for span in (piece.write, piece.scratch):
+        changed[span.lo : span.hi] = False
+    where = np.flatnonzero(changed)
+    assert where.size == 0, f"{name} rows {piece.rows} wrote outside its output at bytes {where[:8]}"
+    return after[piece.write.lo : piece.write.hi].tobytes()
+
+
+def run_graph(
+    graph: Graph, values: Mapping[str, Array], cut: Cut | list[int] | None = None, *, seed: int = 0
+) -> dict[str, Array]:
+    """Every tensor's value (stored layout and type), inputs included, for graph inputs `values`.
+
+    `cut` gives the block rows of each operator: a function, or one number for each operator of the graph.
+    """
+    known = dict(values)
+    for position, operator in enumerate(graph.operators):
+        shape = graph.tensors[operator.output].shape
+        if operator.op.is_view:
+            known[operator.output] = np.ascontiguousarray(known[operator.inputs[0]]).reshape(shape)
+            continue
+        height = cut[position] if isinstance(cut, list) else cut(operator, shape[0]) if cut else None
+        known[operator.output] = run_operator(graph, operator, known, height, seed=seed + position)
+    return known
+
+
+def check_graph(graph: Graph, values: Mapping[str, Array], *, seed: int = 0) -> dict[str, Array]:
+    """Every operator: in pieces and in place it gives the same bits as whole. Returns all tensors."""
+    known = dict(values)
+    for position, operator in enumerate(graph.operators):
+        if operator.op.is_view:
+            shape = graph.tensors[operator.output].shape
+            known[operator.output] = known[operator.inputs[0]].reshape(shape)
+            continue
+        known[operator.output] = check_operator(graph, operator, known, seed=seed + position)
+    return known
+
+
+def check_operator(
+    graph: Graph, operator: Operator, values: Mapping[str, Array], *, seed: int = 0, blocks: int = 6
+) -> Array:
+    """As `check_graph` for one operator; of each cut at most `blocks` blocks are run. The output."""
+    rng = np.random.default_rng(seed)
+    output = graph.tensors[operator.output]
+    rows = output.shape[0]
+    whole = run_operator(graph, operator, values, seed=seed)
+    for height in sorted({1, 2, int(rng.integers(1, rows + 1))}):
+        if height >= rows:
+            continue
+        count = -(-rows // height)
+        inner = rng.permutation(np.arange(1, count - 1))[: blocks - 2]
+        some = sorted({0, count - 1, *map(int, inner)})
+        _same(graph, operator, values, whole, height=height, seed=seed, blocks=some)
+    for operand in operator.op.overwrites(graph.input_tensors(operator), output):
+        for height in {1, rows}:
+            ends = sorted({0, -(-rows // height) - 1})
+            _same(
+                graph, operator, values, whole, height=height, seed=seed + 1, blocks=ends, in_place=operand
+            )
+    return whole
+
+
+def _same(
+    graph: Graph,
+    operator: Operator,
+    values: Mapping[str, Array],
+    whole: Array,
+    *,
+    height: int,
+    seed: int,
+    blocks: list[int],
+    in_place: int | None = None,
+) -> None:
+    part = run_operator(graph, operator, values, height, seed=seed, blocks=blocks, in_place=in_place)
+    for block in blocks:
+        span = slice(block * height, (block + 1) * height)
+        equal = part[span].tobytes() == whole[span].tobytes()
+        how = "in pieces" if in_place is None else f"in place of input {in_place}"
+        assert equal, f"{operator.name} ({operator.op.kind}) differs {how}: block {block} of {height} rows"
+
+
+def check_against_onnx(
+    model: onnx.ModelProto,
+    inputs: Mapping[str, Array],
+    *,
+    float_tolerance: float = 1e-4,
+    max_lsb: int = 1,
+    equal_share: float = 0.995,
+    few: int = 1,
+    seed: int = 0,
+    pieces: bool = True,
+) -> Graph:
+    """Load a model, run it operator by operator as `check_graph`, and hold every tensor against ONNX Runtime.
+
+    Each operator gets the reference's own inputs where the ONNX model has them. float32: within
+    `float_tolerance` of the reference's range; int8: no element more than `max_lsb` off, and equal in a
+    share of `equal_share`, or in all but `few` elements. Returns the graph.
+    """
+    from mcudeploy.borders import to_device  # noqa: PLC0415
+
+    from mcudeploy.frontend import load  # noqa: PLC0415
+    from mcudeploy.reference import Reference  # noqa: PLC0415
+
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "model.onnx"
+        onnx.save(model, path)
+        graph = load(path)
+        borders = {border.name: border for border in (*graph.references.values(), *graph.outputs)}
+        reference = Reference(path, list(borders)).run(inputs)
+    known: dict[str, Array] = {
+        border.tensor: to_device(border, graph.tensors[border.tensor], inputs[border.name])
+        for border in graph.inputs
+    }
+    for position, operator in enumerate(graph.operators):
+        output = graph.tensors[operator.output]
+        if operator.op.is_view:
+            made = np.ascontiguousarray(known[operator.inputs[0]]).reshape(output.shape)
+        elif pieces:
+            made = check_operator(graph, operator, known, seed=seed + position)
+        else:
+            made = run_operator(graph, operator, known, seed=seed + position)
+        known[operator.output] = made
+        border = graph.references.get(operator.output)
+        if border is None:
+            border = next((out for out in graph.outputs if out.tensor == operator.output), None)
+        if border is not None:
+            wanted = to_device(border, output, reference[border.name])
+            near = _Limits(float_tolerance, max_lsb, equal_share, few)
+            _near(operator, made, wanted, near)
+            known[operator.output] = wanted
+    return graph
+
+
+@dataclass(frozen=True, slots=True)
+class _Limits:
+    float_tolerance: float
+    max_lsb: int
+    equal_share: float
+    few: int
+
+
+def _near(operator: Operator, made: Array, wanted: Array, limits: _Limits) -> None:
+    what = f"{operator.name} ({operator.op.kind})"
+    assert made.shape == wanted.shape and made.dtype == wanted.dtype, what
+    if made.dtype == np.dtype(DType.FLOAT32.value):
+        finite = np.abs(wanted[np.isfinite(wanted)])
+        limit = limits.float_tolerance * (float(finite.max()) if finite.size else 1.0)
+        np.testing.assert_allclose(made, wanted, rtol=0, atol=limit, err_msg=what)
+        return
+    gap = np.abs(made.astype(np.int32) - wanted.astype(np.int32))
+    differ = int((gap > 0).sum())
+    allowed = max(limits.few, (1 - limits.equal_share) * gap.size)
+    if int(gap.max(initial=0)) > limits.max_lsb or differ > allowed:
+        at = np.unravel_index(int(gap.argmax()), gap.shape)
+        raise AssertionError(
+            f"{what}: {differ} of {gap.size} elements differ from ONNX Runtime, the worst by {gap.max()} "
+            f"LSB: {made[at]} instead of {wanted[at]} at {tuple(map(int, at))}"
+        )
