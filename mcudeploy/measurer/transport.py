@@ -19,7 +19,7 @@ import serial
 from mcudeploy.errors import PortError, ProtocolError
 
 _CHUNK_BYTES = 65536
-_TAIL_LINES = 12
+_HEAD_LINES, _TAIL_LINES = 12, 3
 
 
 class Transport(Protocol):
@@ -135,11 +135,13 @@ class ProcessTransport(_Descriptor):
         """Of the process."""
         return self._process.pid
 
-    def stderr_tail(self) -> str:
-        """The last lines the process wrote on standard error."""
+    def stderr_text(self) -> str:
+        """What the process wrote on standard error, without the middle of a long report."""
         self._stderr.seek(0)
         lines = self._stderr.read().decode(errors="replace").splitlines()
-        return "\n".join(lines[-_TAIL_LINES:] if len(lines) <= 60 else [*lines[:40], "...", *lines[-4:]])
+        if len(lines) > _HEAD_LINES + _TAIL_LINES:
+            lines = [*lines[:_HEAD_LINES], "...", *lines[-_TAIL_LINES:]]
+        return "\n".join(lines)
 
     def _gone(self) -> ProtocolError:
         try:
@@ -151,7 +153,7 @@ class ProcessTransport(_Descriptor):
             if isinstance(code, int) and code < 0
             else f"ended with code {code}"
         )
-        tail = self.stderr_tail()
+        tail = self.stderr_text()
         return ProtocolError(f"the process {self.name} {how}" + (f":\n{tail}" if tail else ""))
 
     def close(self) -> None:

@@ -43,12 +43,15 @@ class BenchFirmware:
     broken: dict[str, str]
 
 
-def build_bench(arena_bytes: int = 1 << 24, flags: Sequence[str] = SANITIZERS) -> BenchFirmware:
-    """Build it, or take it from the cache."""
+def build_bench(
+    arena_bytes: int = 1 << 24, flags: Sequence[str] = SANITIZERS, kernels: Path | None = None
+) -> BenchFirmware:
+    """Build it, or take it from the cache; `kernels` is a folder of other kernels than the project's."""
     firmware = resource_dir("firmware")
+    sources = kernels or firmware / "kernels"
     folder = Path(tempfile.gettempdir()) / f"mcudeploy-bench-{os.getuid()}"
     folder.mkdir(exist_ok=True)
-    includes = [firmware / name for name in ("include", "measurer", "kernels")]
+    includes = [firmware / "include", firmware / "measurer", sources]
     headers = sorted(header for include in includes for header in include.glob("*.h"))
     config = bench_sources(["none"], arena_bytes)["mcud_config.h"]
     common = _digest([*flags, *_FLAGS, *_DEFINES, config, *(header.read_text() for header in headers)])
@@ -69,8 +72,10 @@ def build_bench(arena_bytes: int = 1 << 24, flags: Sequence[str] = SANITIZERS) -
         part.replace(wanted)
         return wanted
 
-    kernel_files = {path: path.read_text() for path in sorted((firmware / "kernels").glob("*.c"))}
+    kernel_files = {path: path.read_text() for path in sorted(sources.glob("*.c"))}
     fixed_files = [*sorted((firmware / "measurer").glob("*.c")), firmware / "hal" / "host" / "host.c"]
+    if kernels is not None:
+        fixed_files.append(firmware / "kernels" / "mcud_tape.c")
     with ThreadPoolExecutor(2) as pool:
         made_files = pool.map(compile_file, kernel_files, kernel_files.values())
         objects = dict(zip(kernel_files, made_files, strict=True))
