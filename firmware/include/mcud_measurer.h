@@ -15,8 +15,8 @@ extern const uint32_t mcud_kernel_count;
 #ifndef MCUD_FIRMWARE_HASH
 #define MCUD_FIRMWARE_HASH 0
 #endif
-#ifndef MCUD_BOARD_NAME /* bare words such as mps2-an386, made a string here */
-#define MCUD_BOARD_NAME unknown
+#ifndef MCUD_BOARD_NAME
+#define MCUD_BOARD_NAME "unknown"
 #endif
 
 /* Data bytes of the largest frame, either way. 246 makes a frame of 256 bytes on the wire. */

@@ -6,9 +6,6 @@
 #include "sanitizer.h"
 #include "timing.h"
 
-#define STRING_OF(words) #words
-#define STRING(macro) STRING_OF(macro)
-
 /* A reply: its type and the length of its data, which stand in the frame. */
 typedef struct {
     uint32_t length;
@@ -72,7 +69,7 @@ static reply hello(mcud_frame *frame)
         put_u32(data + length + 8, mcud_deployed->arenas[i].bytes);
         length += 12;
     }
-    length += put_string(data + length, STRING(MCUD_BOARD_NAME));
+    length += put_string(data + length, MCUD_BOARD_NAME);
     length += put_string(data + length, hal_ticks_name());
     return ok(frame, length, false);
 }

@@ -29,7 +29,7 @@ _FLAGS = (
     *("-std=c99", "-O1", "-g", "-ffp-contract=off", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion"),
     *("-Wcast-align=strict", "-Werror"),
 )
-_DEFINES = ("-DMCUD_DATA_BYTES=32768", "-DMCUD_BOARD_NAME=host", "-DMCUD_FIRMWARE_HASH=0x12345678")
+_DEFINES = ("-DMCUD_DATA_BYTES=32768", '-DMCUD_BOARD_NAME="host"', "-DMCUD_FIRMWARE_HASH=0x12345678")
 _KERNEL = re.compile(r"^void\s+mcud_(\w+)\s*\(\s*const\s+mcud_op\s*\*", re.MULTILINE)
 _ASAN = "detect_leaks=0"
 
