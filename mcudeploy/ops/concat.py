@@ -60,11 +60,15 @@ class Concat:
         """concat_rows for axis 0, else concat."""
         require_same_dtype(*inputs, output)
         tables, table_of_input = _tables(inputs, output)
+        table_count = 0 if tables is None else tables.size // 256
         params: dict[str, ParamValue] = {"tables": tables, "table_of_input": table_of_input}
         size = output.dtype.size_bytes
         if self.axis == 0:
             rows = np.array([tensor.shape[0] for tensor in inputs], np.int32)
-            return KernelCall("concat_rows", {**params, "rows": rows, "row_bytes": output.row_bytes})
+            return KernelCall(
+                "concat_rows",
+                {**params, "rows": rows, "row_bytes": output.row_bytes, "table_count": table_count},
+            )
         pieces = output.shape[1] if self.axis == 2 else 1
         run_bytes = [tensor.row_bytes // pieces for tensor in inputs]
         return KernelCall(
@@ -75,6 +79,7 @@ class Concat:
                 "inputs": len(inputs),
                 "runs": pieces,
                 "out_run_bytes": output.shape[2] * size if self.axis == 2 else output.row_bytes,
+                "table_count": table_count,
             },
         )
 
@@ -89,7 +94,7 @@ def _tables(
     np.ndarray[tuple[int, ...], np.dtype[np.int8]] | None,
     np.ndarray[tuple[int, ...], np.dtype[np.int32]] | None,
 ]:
-    """Requantisation tables int8[n, 256], and which one each input takes (n: none). None if none is needed."""
+    """Requantisation tables int8[n * 256], and which one each input takes (n: none). None if not needed."""
     if not is_int8(output):
         return None, None
     target = quantization_of(output)
@@ -97,6 +102,6 @@ def _tables(
     foreign = list(dict.fromkeys(source for source in sources if source != target))
     if not foreign:
         return None, None
-    tables = np.stack([requantization_table(source, target) for source in foreign])
+    tables = np.concatenate([requantization_table(source, target) for source in foreign])
     chosen = [len(foreign) if source == target else foreign.index(source) for source in sources]
     return tables, np.array(chosen, np.int32)

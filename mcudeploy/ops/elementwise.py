@@ -27,7 +27,7 @@ UnaryFunction = Literal["relu", "clip", "leaky_relu", "sigmoid", "tanh", "hard_s
 
 
 def broadcast_shape(a: Shape, b: Shape) -> Shape:
-    """The shape of an operation on `a` and `b`. Raises ValueError where dimensions are neither equal nor 1."""
+    """The shape of an operation on `a` and `b`. Raises ValueError where sizes are neither equal nor 1."""
     for left, right in zip(a, b, strict=True):
         if left != right and 1 not in (left, right):
             raise ValueError(f"shapes {a} and {b} do not broadcast")
@@ -107,13 +107,13 @@ class Binary:
                 return KernelCall("mul_s8", {**pointers, **strides, **arithmetic, **clamp})
             case "div":
                 scales = {
-                    "a_zero": a.zero_point,
-                    "b_zero": b.zero_point,
-                    "out_zero": target.zero_point,
+                    "a_zero_point": a.zero_point,
+                    "b_zero_point": b.zero_point,
+                    "output_zero_point": target.zero_point,
                     **clamp,
                     "a_scale": float(a.scale),
                     "b_scale": float(b.scale),
-                    "out_scale": float(target.scale),
+                    "output_scale": float(target.scale),
                 }
                 return KernelCall("div_s8", {**pointers, **strides, **scales})
 
@@ -135,7 +135,7 @@ class Binary:
                 f"the constant is {constant.dtype} {constant.shape}, "
                 f"needed is {np.dtype(wanted)} {self.constant_shape}"
             )
-        return constant
+        return constant.ravel()
 
     def _quantizations(self, inputs: tuple[Tensor, ...]) -> tuple[Quantization, Quantization]:
         if self.constant_operand is None:
@@ -188,9 +188,9 @@ def _mul_arithmetic(a: Quantization, b: Quantization, out: Quantization) -> dict
     if (255 * 255 * multiplier) >> shift >= 2**30:
         raise ValueError(f"the output scale {out.scale} is too small for scales {a.scale} * {b.scale}")
     return {
-        "a_zero": a.zero_point,
-        "b_zero": b.zero_point,
-        "out_zero": out.zero_point,
+        "a_zero_point": a.zero_point,
+        "b_zero_point": b.zero_point,
+        "output_zero_point": out.zero_point,
         "multiplier": multiplier,
         "shift": shift,
     }

@@ -89,9 +89,9 @@ def _arithmetic(inputs: tuple[Tensor, ...], output: Tensor, k: int) -> dict[str,
     if (largest * int(multipliers[0])) >> shift >= 2**30:
         raise ValueError(f"the output scale {out.scale} is too small for scales {a.scale} * {b.scale}")
     return {
-        "a_zero": a.zero_point,
-        "b_zero": b.zero_point,
-        "out_zero": out.zero_point,
+        "a_zero_point": a.zero_point,
+        "b_zero_point": b.zero_point,
+        "output_zero_point": out.zero_point,
         "multiplier": int(multipliers[0]),
         "shift": shift,
     }

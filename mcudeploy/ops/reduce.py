@@ -64,7 +64,7 @@ class ReduceMean:
             "bias": -source.zero_point * count,
             "multiplier": int(multipliers[0]),
             "shift": shift,
-            "out_zero": target.zero_point,
+            "output_zero_point": target.zero_point,
         }
         return KernelCall("reduce_mean_s8", {**size, **rounding})
 

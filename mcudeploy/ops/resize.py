@@ -184,11 +184,11 @@ class Resize:
                 f"the output scale {target.scale} is too small for the input scale {source.scale}"
             )
         scalars: dict[str, ParamValue] = {
-            "in_zero": source.zero_point,
-            "out_zero": target.zero_point,
+            "input_zero_point": source.zero_point,
+            "output_zero_point": target.zero_point,
             "shift": row_shift + COL_BITS,
-            "in_scale": float(source.scale),
-            "out_scale": float(target.scale),
+            "input_scale": float(source.scale),
+            "output_scale": float(target.scale),
         }
         return weights, scalars
 

@@ -69,7 +69,7 @@ class Softmax:
         table: dict[str, ParamValue] = {
             "table": exponentials(quantization_of(inputs[0]).scale, output.shape[self.axis])
         }
-        rounding = {"multiplier": int(multipliers[0]), "shift": shift, "out_zero": target.zero_point}
+        rounding = {"multiplier": int(multipliers[0]), "shift": shift, "output_zero_point": target.zero_point}
         return KernelCall(f"softmax_s8{variant}", {**table, **size, **rounding})
 
     def _size(self, shape: Shape) -> dict[str, ParamValue]:

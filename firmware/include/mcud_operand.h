@@ -1,0 +1,29 @@
+/* Operands of a binary operator: an input tensor or a constant in flash, broadcast by steps of 0. */
+#ifndef MCUD_OPERAND_H
+#define MCUD_OPERAND_H
+
+#include <stddef.h>
+
+#include "mcud.h"
+
+/* The operand's values for a row of the output; row_step is 0 where one row stands for all. */
+static inline const int8_t *mcud_operand_s8(const int8_t *constant, const mcud_tensor *tensor, int32_t row,
+                                            int32_t row_step)
+{
+    if (constant != NULL) {
+        return constant + row * row_step;
+    }
+    return mcud_row(tensor, row_step == 0 ? 0 : row);
+}
+
+/* The same for float. */
+static inline const float *mcud_operand_f32(const float *constant, const mcud_tensor *tensor, int32_t row,
+                                            int32_t row_step)
+{
+    if (constant != NULL) {
+        return constant + row * row_step;
+    }
+    return mcud_row(tensor, row_step == 0 ? 0 : row);
+}
+
+#endif

@@ -1,0 +1,43 @@
+#include "add_s8.h"
+
+#include "mcud_operand.h"
+#include "mcud_quant.h"
+
+static void add(const mcud_add_s8_params *params, const int8_t *a, const int8_t *b, int8_t *out)
+{
+    /* Copies, since the compiler must expect a store to out to change *params. */
+    const int32_t a_step = params->a_channel_step;
+    const int32_t b_step = params->b_channel_step;
+    const int32_t a_multiplier = params->a_multiplier;
+    const int32_t b_multiplier = params->b_multiplier;
+    const int32_t constant = params->constant;
+    const int32_t shift = params->shift;
+    const int32_t below_half = ((int32_t)1 << (shift - 1)) - 1;
+    const int32_t low = params->low;
+    const int32_t high = params->high;
+    for (const int8_t *end = out + params->channels; out < end; out++) {
+        const int32_t sum = *a * a_multiplier + *b * b_multiplier + constant;
+        const int32_t odd = (sum >> shift) & 1;
+        *out = (int8_t)mcud_clamp((sum + below_half + odd) >> shift, low, high);
+        a += a_step;
+        b += b_step;
+    }
+}
+
+void mcud_add_s8(const mcud_op *op, int32_t first_row, int32_t end_row)
+{
+    const mcud_add_s8_params *params = op->params;
+    const mcud_tensor *a_tensor = op->in[0];
+    const mcud_tensor *b_tensor = op->in[params->a == NULL && params->b == NULL ? 1 : 0];
+    for (int32_t row = first_row; row < end_row; row++) {
+        const int8_t *a = mcud_operand_s8(params->a, a_tensor, row, params->a_row_step);
+        const int8_t *b = mcud_operand_s8(params->b, b_tensor, row, params->b_row_step);
+        int8_t *out = mcud_row(op->out, row);
+        for (int32_t col = 0; col < params->cols; col++) {
+            add(params, a, b, out);
+            a += params->a_col_step;
+            b += params->b_col_step;
+            out += params->channels;
+        }
+    }
+}

@@ -1,0 +1,41 @@
+/* out = a + b or a - b, int8.
+ *
+ * in       the operands that are not constants, in order
+ * out      int8 [rows][cols][channels]; may be an operand that does not broadcast
+ *
+ * Steps are in elements; 0 where the operand broadcasts.
+ *
+ *   sum = a * a_multiplier + b * b_multiplier + constant
+ *   q = clamp(sum / 2^shift, low, high), half to even: where both scales are the output's times a
+ *       power of two every other sum may be a tie, and the reference rounds them to even
+ *
+ * The multipliers are scale ratios times 2^shift, the zero points are part of the constant;
+ * |sum| + 2^shift < 2^31 for all int8 operands.
+ */
+#ifndef MCUD_ADD_S8_H
+#define MCUD_ADD_S8_H
+
+#include "mcud.h"
+
+typedef struct {
+    const int8_t *a; /* constant operand, or NULL */
+    const int8_t *b; /* constant operand, or NULL */
+    int32_t cols;
+    int32_t channels;
+    int32_t a_row_step;
+    int32_t a_col_step;
+    int32_t a_channel_step; /* 0 or 1 */
+    int32_t b_row_step;
+    int32_t b_col_step;
+    int32_t b_channel_step; /* 0 or 1 */
+    int32_t a_multiplier;
+    int32_t b_multiplier; /* negative for a subtraction */
+    int32_t constant;
+    int32_t shift; /* 1..30 */
+    int32_t low;
+    int32_t high;
+} mcud_add_s8_params;
+
+mcud_kernel mcud_add_s8;
+
+#endif

@@ -1,0 +1,23 @@
+/* Concatenation along columns or channels; elements of any size, int8 ones also requantised.
+ *
+ * in[i]    [rows][runs][run_bytes[i]]
+ * out      [rows][runs][out_run_bytes], the inputs' runs one after the other
+ */
+#ifndef MCUD_CONCAT_H
+#define MCUD_CONCAT_H
+
+#include "mcud.h"
+
+typedef struct {
+    const int8_t *tables; /* [n][256], requantisation by q + 128; or NULL: all inputs are copied */
+    const int32_t *table_of_input; /* [inputs], none where it is n; or NULL */
+    const int32_t *run_bytes; /* [inputs] */
+    int32_t inputs;
+    int32_t runs;
+    int32_t out_run_bytes;
+    int32_t table_count; /* n */
+} mcud_concat_params;
+
+mcud_kernel mcud_concat;
+
+#endif

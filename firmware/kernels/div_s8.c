@@ -1,0 +1,34 @@
+#include "div_s8.h"
+
+#include "mcud_operand.h"
+#include "mcud_quant_f32.h"
+
+static void divide(const mcud_div_s8_params *params, const int8_t *a, const int8_t *b, int8_t *out)
+{
+    for (int32_t i = 0; i < params->channels; i++) {
+        const float dividend = params->a_scale * (float)(*a - params->a_zero_point);
+        const float divisor = params->b_scale * (float)(*b - params->b_zero_point);
+        out[i] = (int8_t)mcud_quantized(dividend / divisor, params->output_scale, params->output_zero_point,
+                                       params->low, params->high);
+        a += params->a_channel_step;
+        b += params->b_channel_step;
+    }
+}
+
+void mcud_div_s8(const mcud_op *op, int32_t first_row, int32_t end_row)
+{
+    const mcud_div_s8_params *params = op->params;
+    const mcud_tensor *a_tensor = op->in[0];
+    const mcud_tensor *b_tensor = op->in[params->a == NULL && params->b == NULL ? 1 : 0];
+    for (int32_t row = first_row; row < end_row; row++) {
+        const int8_t *a = mcud_operand_s8(params->a, a_tensor, row, params->a_row_step);
+        const int8_t *b = mcud_operand_s8(params->b, b_tensor, row, params->b_row_step);
+        int8_t *out = mcud_row(op->out, row);
+        for (int32_t col = 0; col < params->cols; col++) {
+            divide(params, a, b, out);
+            a += params->a_col_step;
+            b += params->b_col_step;
+            out += params->channels;
+        }
+    }
+}

@@ -1,0 +1,28 @@
+/* Matrix product of two activations, the second one transposed, int8.
+ *
+ * in[0]    int8 [rows][m][k]
+ * in[1]    int8 [rows][n][k] if batched, else [n][k] with n rows
+ * out      int8 [rows][m][n]
+ *
+ * The accumulator fits 32 bits; requantised as mcud_quant.h states.
+ */
+#ifndef MCUD_MATMUL_S8_BT_H
+#define MCUD_MATMUL_S8_BT_H
+
+#include "mcud.h"
+
+typedef struct {
+    int32_t batched; /* 1: each row has a matrix of its own; 0: m is 1 and rows are the rows of the matrices */
+    int32_t m;
+    int32_t k;
+    int32_t n;
+    int32_t a_zero_point;
+    int32_t b_zero_point;
+    int32_t output_zero_point;
+    int32_t multiplier;
+    int32_t shift; /* 1..62 */
+} mcud_matmul_s8_bt_params;
+
+mcud_kernel mcud_matmul_s8_bt;
+
+#endif

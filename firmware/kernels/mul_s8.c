@@ -1,0 +1,42 @@
+#include "mul_s8.h"
+
+#include "mcud_operand.h"
+#include "mcud_quant.h"
+
+static void multiply(const mcud_mul_s8_params *params, const int8_t *a, const int8_t *b, int8_t *out)
+{
+    /* Copies, since the compiler must expect a store to out to change *params. */
+    const int32_t a_step = params->a_channel_step;
+    const int32_t b_step = params->b_channel_step;
+    const int32_t a_zero_point = params->a_zero_point;
+    const int32_t b_zero_point = params->b_zero_point;
+    const int32_t multiplier = params->multiplier;
+    const int32_t shift = params->shift;
+    const int32_t zero_point = params->output_zero_point;
+    const int32_t low = params->low;
+    const int32_t high = params->high;
+    for (const int8_t *end = out + params->channels; out < end; out++) {
+        const int32_t product = (*a - a_zero_point) * (*b - b_zero_point);
+        *out = (int8_t)mcud_clamp(zero_point + mcud_scale(product, multiplier, shift), low, high);
+        a += a_step;
+        b += b_step;
+    }
+}
+
+void mcud_mul_s8(const mcud_op *op, int32_t first_row, int32_t end_row)
+{
+    const mcud_mul_s8_params *params = op->params;
+    const mcud_tensor *a_tensor = op->in[0];
+    const mcud_tensor *b_tensor = op->in[params->a == NULL && params->b == NULL ? 1 : 0];
+    for (int32_t row = first_row; row < end_row; row++) {
+        const int8_t *a = mcud_operand_s8(params->a, a_tensor, row, params->a_row_step);
+        const int8_t *b = mcud_operand_s8(params->b, b_tensor, row, params->b_row_step);
+        int8_t *out = mcud_row(op->out, row);
+        for (int32_t col = 0; col < params->cols; col++) {
+            multiply(params, a, b, out);
+            a += params->a_col_step;
+            b += params->b_col_step;
+            out += params->channels;
+        }
+    }
+}

@@ -1,0 +1,35 @@
+/* out = a * b, int8; requantised as mcud_quant.h states.
+ *
+ * in       the operands that are not constants, in order
+ * out      int8 [rows][cols][channels]; may be an operand that does not broadcast
+ *
+ * Steps are in elements; 0 where the operand broadcasts.
+ */
+#ifndef MCUD_MUL_S8_H
+#define MCUD_MUL_S8_H
+
+#include "mcud.h"
+
+typedef struct {
+    const int8_t *a; /* constant operand, or NULL */
+    const int8_t *b; /* constant operand, or NULL */
+    int32_t cols;
+    int32_t channels;
+    int32_t a_row_step;
+    int32_t a_col_step;
+    int32_t a_channel_step; /* 0 or 1 */
+    int32_t b_row_step;
+    int32_t b_col_step;
+    int32_t b_channel_step; /* 0 or 1 */
+    int32_t a_zero_point;
+    int32_t b_zero_point;
+    int32_t output_zero_point;
+    int32_t multiplier;
+    int32_t shift; /* 1..62 */
+    int32_t low;
+    int32_t high;
+} mcud_mul_s8_params;
+
+mcud_kernel mcud_mul_s8;
+
+#endif

@@ -1,0 +1,28 @@
+/* Mean over any axes, int8; one rounding, half to even (means of 2^n elements are often ties).
+ *
+ * in[0]    int8 [...][cols][...]: an element of the output is the mean over `rows` rows, `outer` runs
+ *          outer_step elements apart in each, `inner` elements in each run
+ * out      int8 [...][cols][channels]
+ */
+#ifndef MCUD_REDUCE_MEAN_S8_H
+#define MCUD_REDUCE_MEAN_S8_H
+
+#include "mcud.h"
+
+typedef struct {
+    int32_t rows; /* 1 where rows are not averaged */
+    int32_t outer;
+    int32_t outer_step;
+    int32_t inner;
+    int32_t cols;
+    int32_t col_step;
+    int32_t channels;
+    int32_t bias; /* -zero_point of the input, once per element summed */
+    int32_t multiplier; /* input_scale / (output_scale * elements summed) */
+    int32_t shift; /* 1..62 */
+    int32_t output_zero_point;
+} mcud_reduce_mean_s8_params;
+
+mcud_kernel mcud_reduce_mean_s8;
+
+#endif

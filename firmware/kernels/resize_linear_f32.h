@@ -1,0 +1,25 @@
+/* Linear interpolation of rows and columns, float.
+ *
+ * in[0]    float [...][...][channels]
+ * out      float [...][out_cols][channels]
+ *
+ * Output row r lies between input rows rows[r] and rows[r] + 1, the latter's share being its fraction,
+ * 0 <= fraction < 1; with a fraction of 0 the latter is not read. Columns likewise.
+ */
+#ifndef MCUD_RESIZE_LINEAR_F32_H
+#define MCUD_RESIZE_LINEAR_F32_H
+
+#include "mcud.h"
+
+typedef struct {
+    const uint16_t *rows;
+    const uint16_t *cols; /* [out_cols] */
+    const float *row_fractions;
+    const float *col_fractions; /* [out_cols] */
+    int32_t out_cols;
+    int32_t channels;
+} mcud_resize_linear_f32_params;
+
+mcud_kernel mcud_resize_linear_f32;
+
+#endif

@@ -1,0 +1,35 @@
+/* Linear interpolation of rows and columns, int8.
+ *
+ * in[0]    int8 [...][...][channels]
+ * out      int8 [...][out_cols][channels]
+ *
+ * Output row r lies between input rows rows[r] and rows[r] + 1, the latter's share being its fraction,
+ * 0 <= fraction < 1; with a fraction of 0 the latter is not read. Columns likewise.
+ *
+ * Integer weights give the value with `shift` fraction bits. Within 2^-12 of a tie, which at powers of
+ * two is every sixteenth value, float arithmetic in the reference's order of operations decides.
+ */
+#ifndef MCUD_RESIZE_LINEAR_S8_H
+#define MCUD_RESIZE_LINEAR_S8_H
+
+#include "mcud.h"
+
+typedef struct {
+    const uint16_t *rows;
+    const uint16_t *cols; /* [out_cols] */
+    const float *row_fractions;
+    const int32_t *row_weights; /* (1 - fraction) * input_scale / output_scale * 2^(shift - 22) */
+    const int32_t *next_row_weights; /* fraction * input_scale / output_scale * 2^(shift - 22) */
+    const int32_t *col_weights; /* [out_cols], fraction * 2^22 */
+    int32_t out_cols;
+    int32_t channels;
+    int32_t input_zero_point;
+    int32_t output_zero_point;
+    int32_t shift; /* 23..62 */
+    float input_scale;
+    float output_scale;
+} mcud_resize_linear_s8_params;
+
+mcud_kernel mcud_resize_linear_s8;
+
+#endif

@@ -1,0 +1,17 @@
+/* out = tanh(in), float.
+ *
+ * in[0]    float [rows][row_elements]
+ * out      float [rows][row_elements]; may be in[0]
+ */
+#ifndef MCUD_TANH_F32_H
+#define MCUD_TANH_F32_H
+
+#include "mcud.h"
+
+typedef struct {
+    int32_t row_elements;
+} mcud_tanh_f32_params;
+
+mcud_kernel mcud_tanh_f32;
+
+#endif
