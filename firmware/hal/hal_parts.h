@@ -15,6 +15,16 @@ void core_sleep(void);
 /* Lets the UART's interrupt reach the core, or keeps it pending. */
 void core_uart_irq(int32_t on);
 
+/* Asks the emulator for a service. Only where MCUD_EMULATED: on hardware the instruction faults. */
+void core_semihosting(uint32_t operation, const void *argument);
+
+/* --- report.c: for fault handlers under emulation ---------------------------------------------- */
+
+void report_text(const char *text);
+
+/* `label` and the value as eight hexadecimal digits. */
+void report_value(const char *label, uint32_t value);
+
 /* --- UART driver: registers only -------------------------------------------------------------- */
 
 /* Sets the baud rate from the clock that feeds the UART; receiver, transmitter and receive interrupt on.

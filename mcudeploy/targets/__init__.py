@@ -1,7 +1,9 @@
 """Where programs run: PlatformIO builds, QEMU machines, probes, and what must be installed for them."""
 
 from mcudeploy.targets.build import build_firmware
+from mcudeploy.targets.doctor import Check, checks
 from mcudeploy.targets.emulator import Emulator
 from mcudeploy.targets.firmware import Firmware, Sizes
+from mcudeploy.targets.flash import flash, flash_command
 
-__all__ = ["Emulator", "Firmware", "Sizes", "build_firmware"]
+__all__ = ["Check", "Emulator", "Firmware", "Sizes", "build_firmware", "checks", "flash", "flash_command"]

@@ -115,6 +115,8 @@ def board_header(board: Board, timer: Timer | None) -> str:
             ("MCUD_TIMER_HZ", f"{timer.hz}u"),
             ("MCUD_TIMER_UNIT", f'"{timer.unit}"'),
         ]
+    if timer is not None and timer is board.timer.emulated and board.emulator is not None:
+        facts.append(("MCUD_ICOUNT_SHIFT", str(board.emulator.icount_shift)))
     defines = "".join(f"#define {name} {value}\n" for name, value in facts)
     return f"/* Made from boards/{board.name}.toml. */\n#ifndef MCUD_BOARD_H\n#define MCUD_BOARD_H\n\n{defines}\n#endif\n"
 

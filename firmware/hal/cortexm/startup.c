@@ -8,11 +8,11 @@
 
 #define SCB_VTOR 0xE000ED08u
 #define SCB_AIRCR 0xE000ED0Cu
+#define AIRCR_RESET 0x05FA0004u /* SYSRESETREQ with its key */
 #define SCB_CFSR 0xE000ED28u
 #define NVIC_ISER 0xE000E100u
 #define NVIC_ICER 0xE000E180u
 
-#define SYS_WRITE0 0x04u
 #define SYS_EXIT_EXTENDED 0x20u
 #define ADP_APPLICATION_EXIT 0x20026u
 #define EXIT_FAULT 86 /* tells a fault of the program from an exit it asked for */
@@ -31,6 +31,7 @@ void reset_handler(void);
 void fault_handler(void);
 void cortexm_start(void);
 void cortexm_fault(const uint32_t *frame);
+int *__errno(void);
 
 typedef void handler(void);
 
@@ -90,8 +91,7 @@ uint8_t *hal_stack_top(void)
     return mcud_stack_top;
 }
 
-#if MCUD_EMULATED
-static void semihosting(uint32_t operation, const void *argument)
+void core_semihosting(uint32_t operation, const void *argument)
 {
     register uint32_t r0 __asm__("r0") = operation;
     register const void *r1 __asm__("r1") = argument;
@@ -100,57 +100,48 @@ static void semihosting(uint32_t operation, const void *argument)
 
 void hal_exit(int32_t code)
 {
-    const uint32_t block[2] = {ADP_APPLICATION_EXIT, (uint32_t)code};
-    semihosting(SYS_EXIT_EXTENDED, block);
+    if (MCUD_EMULATED) {
+        const uint32_t block[2] = {ADP_APPLICATION_EXIT, (uint32_t)code};
+        core_semihosting(SYS_EXIT_EXTENDED, block);
+    }
+    __asm__ volatile("dsb" ::: "memory");
+    reg_write(SCB_AIRCR, AIRCR_RESET);
     for (;;) {
     }
 }
 
-static void report(const char *label, uint32_t value)
-{
-    char digits[9];
-    for (uint32_t i = 0; i < 8u; i++) {
-        digits[i] = "0123456789abcdef"[(value >> (28u - 4u * i)) & 15u];
-    }
-    digits[8] = '\0';
-    semihosting(SYS_WRITE0, label);
-    semihosting(SYS_WRITE0, digits);
-}
-
-void cortexm_fault(const uint32_t *frame)
+static void report_fault(const uint32_t *frame)
 {
     uint32_t exception;
     __asm__ volatile("mrs %0, ipsr" : "=r"(exception));
-    report("fault: exception ", exception);
+    report_value("exception ", exception);
     const uintptr_t address = (uintptr_t)frame;
     if (address >= (uintptr_t)mcud_stack_limit && address + 32u <= (uintptr_t)mcud_stack_top) {
-        report(" pc ", frame[6]);
-        report(" lr ", frame[5]);
+        report_value(" pc ", frame[6]);
+        report_value(" lr ", frame[5]);
     } else {
-        report(" stack overflow, sp ", (uint32_t)address);
+        report_value(" stack overflow, sp ", (uint32_t)address);
     }
 #ifndef __ARM_ARCH_6M__
-    report(" cfsr ", reg_read(SCB_CFSR));
+    report_value(" cfsr ", reg_read(SCB_CFSR));
 #endif
-    semihosting(SYS_WRITE0, "\n");
-    hal_exit(EXIT_FAULT);
-}
-#else
-void hal_exit(int32_t code)
-{
-    (void)code;
-    __asm__ volatile("dsb" ::: "memory");
-    reg_write(SCB_AIRCR, 0x05FA0004u); /* SYSRESETREQ */
-    for (;;) {
-    }
+    report_text("\n");
 }
 
 void cortexm_fault(const uint32_t *frame)
 {
-    (void)frame;
+    if (MCUD_EMULATED) {
+        report_fault(frame);
+    }
     hal_exit(EXIT_FAULT);
 }
-#endif
+
+/* The mathematical functions set errno; the library's own would bring 100 bytes of reentrancy state into RAM. */
+int *__errno(void)
+{
+    static int value;
+    return &value;
+}
 
 /* Memory as C expects it, then main. */
 void cortexm_start(void)

@@ -1,4 +1,8 @@
-/* SysTick, 24 bits counting down, extended to 32 by its interrupt: for chips whose emulation has nothing better. */
+/* SysTick, 24 bits counting down, extended by its interrupt: for chips whose emulation has nothing better.
+ *
+ * The instructions of the interrupt are taken out of the count again, so that a measured stretch of code counts
+ * the same however many periods end within it.
+ */
 #include <stdint.h>
 
 #include "hal_parts.h"
@@ -15,11 +19,23 @@
 #define ICSR_PENDSTSET (1u << 26)
 #define PERIOD 0x1000000u
 
-static volatile uint32_t elapsed; /* ticks of whole periods */
+/* Ticks that one run of the interrupt takes under emulation, in 1/256. */
+#define INTERRUPT_INSTRUCTIONS 5ull
+#define INTERRUPT_TICKS_Q8 \
+    ((uint32_t)(((INTERRUPT_INSTRUCTIONS * MCUD_TIMER_HZ) << (MCUD_ICOUNT_SHIFT + 8)) / 1000000000ull))
 
-void core_timer_interrupt(void)
+static volatile uint32_t periods; /* ended, and seen by the interrupt */
+
+/* Counts a period, in exactly INTERRUPT_INSTRUCTIONS. */
+__attribute__((naked)) void core_timer_interrupt(void)
 {
-    elapsed += PERIOD;
+    __asm__ volatile("ldr r0, =%c0\n\t"
+                     "ldr r1, [r0]\n\t"
+                     "adds r1, #1\n\t"
+                     "str r1, [r0]\n\t"
+                     "bx lr"
+                     :
+                     : "i"(&periods));
 }
 
 void timer_init(void)
@@ -33,13 +49,14 @@ uint32_t hal_ticks(void)
 {
     core_interrupts_off();
     uint32_t value = reg_read(SYST_CVR);
-    uint32_t periods = elapsed;
+    const uint32_t counted = periods;
+    uint32_t ended = counted;
     if ((reg_read(SCB_ICSR) & ICSR_PENDSTSET) != 0u) { /* wrapped, but its interrupt could not run yet */
         value = reg_read(SYST_CVR);
-        periods += PERIOD;
+        ended++;
     }
     core_interrupts_on();
-    return periods + (PERIOD - 1u - value);
+    return ended * PERIOD + (PERIOD - 1u - value) - ((counted * INTERRUPT_TICKS_Q8) >> 8);
 }
 
 uint32_t hal_ticks_hz(void)

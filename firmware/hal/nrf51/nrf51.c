@@ -30,15 +30,13 @@
 #define NO_PIN 0xFFFFFFFFu
 #define RXDRDY_INTERRUPT (1u << 2)
 
-#define READY_ATTEMPTS 1000000u /* a crystal starts within milliseconds; an emulator has none */
+#define READY_ATTEMPTS 100000u /* some 40 ms; a crystal starts within one, an emulator has none */
 
 void hal_init(void)
 {
     reg_write(EVENTS_HFCLKSTARTED, 0);
     reg_write(TASKS_HFCLKSTART, 1u);
-    if (!MCUD_EMULATED) {
-        (void)reg_wait(EVENTS_HFCLKSTARTED, 1u, 1u, READY_ATTEMPTS); /* else the RC oscillator serves */
-    }
+    (void)reg_wait(EVENTS_HFCLKSTARTED, 1u, 1u, READY_ATTEMPTS); /* else the RC oscillator serves */
     timer_init();
     uart_init(MCUD_CLOCK_HZ);
 }

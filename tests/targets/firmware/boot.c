@@ -102,8 +102,7 @@ int main(void)
             send("h", 1);
             break;
         case 'F':
-            *(volatile uint32_t *)0xF0000001u = 1;
-            break;
+            __builtin_trap();
         case 'O':
             send_word(recurse(1u << 24));
             break;
