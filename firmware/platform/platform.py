@@ -7,7 +7,6 @@ that starts the SCons of the running Python. A real tool-scons, where installed,
 
 import importlib.metadata
 import json
-import os
 import re
 import tempfile
 from pathlib import Path
@@ -31,7 +30,7 @@ def package_version(scons: str, wanted: str) -> str:
 
     A SCons of another minor version still builds these projects; refusing it would only stop the user.
     """
-    major, minor, patch = (int(part) for part in (re.findall(r"\d+", scons) + ["0", "0"])[:3])
+    major, minor, patch = (int(part) for part in [*re.findall(r"\d+", scons), "0", "0"][:3])
     ours = f"{major}.{major}{minor:02d}{patch:02d}.0"
     floor = re.sub(r"^[^\d]*", "", wanted)
     return ours if ours.split(".")[:2] == floor.split(".")[:2] else floor
@@ -63,7 +62,7 @@ class McudeployPlatform(PlatformBase):
             for name, text in files.items():
                 (ready / name).write_text(text, encoding="utf-8")
             try:
-                os.replace(ready, packages / NAME)
+                ready.replace(packages / NAME)
             except OSError:  # another build was faster
                 if not (packages / NAME / "scons.py").is_file():
                     raise

@@ -1,4 +1,4 @@
-"""Builds firmware: PlatformIO for boards, the C compiler itself for the host. Results are cached by their inputs."""
+"""Builds firmware: PlatformIO for boards, the C compiler itself for the host. Results are cached."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from mcudeploy.targets.firmware import Firmware, Sizes, constant_bytes, load, me
 from mcudeploy.targets.project import Project, assemble
 
 HOST_FLAGS = (
-    "-std=c99 -O2 -g -fno-pie -ffunction-sections -fdata-sections -ffp-contract=off "
-    "-Wall -Wextra -Wpedantic -Wconversion -Wcast-align=strict"
-).split()
+    *("-std=c99", "-O2", "-g", "-fno-pie", "-ffunction-sections", "-fdata-sections", "-ffp-contract=off"),
+    *("-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wcast-align=strict"),
+)
 SANITIZE_FLAGS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer")
 COMPILER_PACKAGES = {
     "arm-none-eabi": "gcc-arm-none-eabi libnewlib-arm-none-eabi",
@@ -32,7 +32,7 @@ COMPILER_PACKAGES = {
 }
 _TIMEOUT_S = 900
 _OVERFLOW = re.compile(r"region [`'](\w+)' overflowed by (\d+) bytes")
-_COMPLAINT = re.compile(r"^.*(?:\berror: |undefined reference|multiple definition|cannot find -l).*$", re.MULTILINE)
+_COMPLAINT = re.compile(r"^.*(?:\berror: |undefined reference|multiple definition|cannot find -l).*$", re.M)
 
 
 def build_firmware(
@@ -49,8 +49,8 @@ def build_firmware(
     `emulate` makes the program for the board's emulator instead of the hardware; `sanitize` (host only) adds
     address and undefined-behaviour checks; without `measurer`, `files` bring their own main().
 
-    Raises FitError where a memory of the board is too small, BuildError where a tool is missing or refuses, and
-    UsageError where the board has no such form.
+    Raises FitError where a memory of the board is too small, BuildError where a tool is missing or refuses,
+    and UsageError where the board has no such form.
     """
     sanitize = sanitize and board.is_host
     compiler = _compiler(board.toolchain)
@@ -122,16 +122,16 @@ def _build_host(project: Project, sources: Path, ready: Path, compiler: str, san
     if status:
         raise explain(project, log + text)
     sizes = measure(elf)
-    weights, tables = (
-        constant_bytes(path for path in (sources / "src/generated").glob(name)) for name in ("weights.o", "model.o")
-    )
+    generated = sources / "src/generated"
+    weights = constant_bytes(generated.glob("weights.o"))
+    tables = constant_bytes(generated.glob("model.o"))
     return replace(
         sizes, code_bytes=sizes.code_bytes - weights - tables, weights_bytes=weights, tables_bytes=tables
     )
 
 
 def platformio_environment(core: Path) -> dict[str, str]:
-    """This process's environment without PlatformIO's variables, with a core folder and nothing that asks the net."""
+    """This process's environment with only our settings for PlatformIO, which never asks the net."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith(("PLATFORMIO_", "SCONS"))}
     return kept | {
         "PLATFORMIO_CORE_DIR": str(core),
@@ -143,8 +143,10 @@ def platformio_environment(core: Path) -> dict[str, str]:
     }
 
 
-def run_logged(command: Sequence[str], environment: Mapping[str, str] | None, folder: Path) -> tuple[int, str]:
-    """Runs a tool to its end; (exit status, everything it printed). Its children die with an interrupt of ours."""
+def run_logged(
+    command: Sequence[str], environment: Mapping[str, str] | None, folder: Path
+) -> tuple[int, str]:
+    """Runs a tool to its end; (exit status, all it printed). Our interrupt ends it and its children."""
     process = subprocess.Popen(
         command,
         env=environment,
@@ -173,14 +175,15 @@ def explain(project: Project, log: str) -> DeployError:
         # The linker repeats a region for every section that no longer fits: the last figure is the total.
         missing = {region: int(count) for region, count in overflows}
         sizes = {"flash": board.flash_bytes} | {it.name: it.bytes for it in board.memories}
-        parts = (f"{region} ({sizes.get(region, 0)} B) is {count} B too small" for region, count in missing.items())
+        parts = (f"{name} ({sizes.get(name, 0)} B) is {count} B too small" for name, count in missing.items())
         return FitError(
             f"the firmware does not fit {board.name}: {'; '.join(parts)} "
             f"(at least {board.stack_bytes} B of {board.memories[0].name} are kept for the stack)."
         )
     path = cache.keep_log(project.name, log)
     lines = _COMPLAINT.findall(log)[:5] or log.strip().splitlines()[-8:]
-    return BuildError(f"the firmware for {board.name} does not build:\n" + "\n".join(lines) + f"\nlog: {path}")
+    excerpt = "\n".join(lines)
+    return BuildError(f"the firmware for {board.name} does not build:\n{excerpt}\nlog: {path}")
 
 
 def _compiler(toolchain: str) -> str:

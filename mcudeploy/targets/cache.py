@@ -1,8 +1,8 @@
 """The cache of built firmware: entries appear whole or not at all, whoever builds at the same time.
 
-    <cache>/firmware/<board>-<key>/firmware.elf, firmware.json
-    <cache>/firmware/tmp-*/          builds in progress; renamed when complete
-    <cache>/logs/<board>-<key>.log   of the last failed build
+- firmware/<board>-<key>/firmware.elf and firmware.json: complete builds
+- firmware/tmp-*/: builds in progress; renamed when complete
+- logs/<board>-<key>.log: of failed builds
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,8 +20,11 @@ from mcudeploy.targets.emulator import QEMU_PACKAGES
 from mcudeploy.targets.flash import OPENOCD_REMEDY
 
 PYTHON_PACKAGES = (
-    *("onnx", "onnxruntime", "numpy", "jinja2", "pyserial", "click", "rich", "rich-click", "pydantic", "pyelftools"),
+    *("onnx", "onnxruntime", "numpy", "jinja2", "pyserial"),
+    *("click", "rich", "rich-click", "pydantic", "pyelftools"),
 )
+_PLATFORMIO = "platformio>=6.1.18,<7"
+_SCONS = "scons>=4.11.1,<4.12"
 _LIBC = {
     "arm-none-eabi": ("newlib (nano)", "nano.specs", "libnewlib-arm-none-eabi"),
     "riscv64-unknown-elf": ("picolibc", "picolibc.specs", "picolibc-riscv64-unknown-elf"),
@@ -30,7 +33,7 @@ _LIBC = {
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that is needed: whether it is there, what was found, and what to do if not (empty when ok)."""
+    """One thing that is needed: whether it is there, what was found, and what mends it (empty when ok)."""
 
     name: str
     ok: bool
@@ -49,13 +52,13 @@ def _checks(boards: tuple[Board, ...]) -> Iterator[Check]:
     yield _packages()
     yield _cache()
     if any(not it.is_host for it in boards):
-        yield _distribution("platformio", "platformio", lambda it: it.startswith("6."), "platformio>=6.1.18,<7")
-        yield _distribution("scons for platformio", "scons", lambda it: it.startswith("4.11."), "scons>=4.11.1,<4.12")
+        yield _distribution("platformio", "platformio", "6.", _PLATFORMIO)
+        yield _distribution("scons for platformio", "scons", "4.11.", _SCONS)
     for toolchain in sorted({it.toolchain for it in boards}):
         yield from _toolchain(toolchain)
-    for qemu in sorted({it.emulator.qemu for it in boards if it.emulator is not None}):
-        machines = {it.emulator.machine for it in boards if it.emulator is not None and it.emulator.qemu == qemu}
-        yield _emulator(qemu, machines)
+    emulators = [it.emulator for it in boards if it.emulator is not None]
+    for qemu in sorted({it.qemu for it in emulators}):
+        yield _emulator(qemu, {it.machine for it in emulators if it.qemu == qemu})
     if any(it.openocd is not None for it in boards):
         yield _tool("openocd", "openocd", OPENOCD_REMEDY)
         yield _tool("gdb-multiarch", "gdb-multiarch", "sudo apt-get install gdb-multiarch")
@@ -75,9 +78,9 @@ def _packages() -> Check:
     return Check("python packages", False, f"missing: {', '.join(missing)}", _pip(*missing))
 
 
-def _distribution(name: str, package: str, fits: Callable[[str], bool], requirement: str) -> Check:
+def _distribution(name: str, package: str, version: str, requirement: str) -> Check:
     found = _installed(package)
-    ok = found is not None and fits(found)
+    ok = found is not None and found.startswith(version)
     return Check(name, ok, found or "not installed", "" if ok else _pip(f"'{requirement}'"))
 
 
@@ -85,7 +88,8 @@ def _cache() -> Check:
     folder = cache_dir()
     existing = next((it for it in (folder, *folder.absolute().parents) if it.exists()), Path("/"))
     ok = existing.is_dir() and os.access(existing, os.W_OK | os.X_OK)
-    return Check("build cache", ok, str(folder), "" if ok else "export MCUDEPLOY_CACHE_DIR=/a/folder/you/can/write")
+    remedy = "export MCUDEPLOY_CACHE_DIR=/a/folder/that/can/be/written"
+    return Check("build cache", ok, str(folder), "" if ok else remedy)
 
 
 def _toolchain(toolchain: str) -> Iterator[Check]:
@@ -112,7 +116,8 @@ def _emulator(qemu: str, machines: set[str]) -> Check:
     known = {line.split(" ", 1)[0] for line in (_output([qemu, "-M", "help"], whole=True) or "").splitlines()}
     missing = sorted(machines - known)
     if missing:
-        return Check(qemu, False, f"{check.found}, without machine {', '.join(missing)}", f"{remedy}  # 7.2 or newer")
+        found = f"{check.found}, without machine {', '.join(missing)}"
+        return Check(qemu, False, found, f"{remedy}  # 7.2 or newer")
     return check
 
 

@@ -46,8 +46,8 @@ def qemu_command(board: Board, elf: Path, listener: int) -> list[str]:
 class Emulator:
     """Context manager: the board runs while inside, and is gone afterwards however this process ends.
 
-    The program starts when something connects to `url`, so that no byte of it is lost. The socket is bound and
-    listens here before QEMU inherits it: the port cannot be taken by another, and connecting never fails early.
+    The program starts when something connects to `url`, so that no byte of it is lost. The socket is bound
+    and listens here before QEMU inherits it: nobody else can take the port, connecting is never too early.
     """
 
     def __init__(self, board: Board, elf: Path) -> None:
@@ -62,7 +62,7 @@ class Emulator:
         with socket.create_server(("127.0.0.1", 0), backlog=1) as listener:
             command = qemu_command(self.board, self.elf, listener.fileno())
             self.url = f"socket://127.0.0.1:{listener.getsockname()[1]}"
-            self._messages = tempfile.TemporaryFile()  # noqa: SIM115 - closed in close()
+            self._messages = tempfile.TemporaryFile()
             self._process = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,

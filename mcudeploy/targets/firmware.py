@@ -20,9 +20,9 @@ from mcudeploy.errors import BuildError
 class Sizes:
     """Bytes. flash = code + weights + tables + data: what is written into flash.
 
-    weights: constants of weights.c; tables: constants of model.c (records, offsets, schedule); code: everything
-    else in flash (functions, their constants, vectors). static_ram = data + bss; bss counts all memory that is
-    not loaded (.bss, .noinit, arenas in further memories), never the stack.
+    weights: constants of weights.c; tables: constants of model.c (records, offsets, schedule); code: all
+    else in flash (functions, their constants, vectors). static_ram = data + bss; bss counts all memory that
+    is not loaded (.bss, .noinit, arenas in further memories), never the stack.
     """
 
     flash_bytes: int

@@ -12,10 +12,16 @@ from mcudeploy.errors import FlashError, UsageError
 
 OPENOCD_REMEDY = "sudo apt-get install openocd"
 _REMEDIES = (
-    ("LIBUSB_ERROR_ACCESS", "the probe's USB device may not be opened: install the udev rules of openocd, replug"),
+    (
+        "LIBUSB_ERROR_ACCESS",
+        "the probe may not be opened: install the udev rules of openocd, then plug it in again",
+    ),
     ("unable to find a matching CMSIS-DAP", "no probe is attached: connect the board by USB"),
     ("open failed", "no probe is attached: connect the board, or its ST-Link, by USB"),
-    ("init mode failed", "the probe cannot reach the chip: check power and SWD wires, hold reset while connecting"),
+    (
+        "init mode failed",
+        "the probe does not reach the chip: check power and SWD wires, hold reset meanwhile",
+    ),
     ("couldn't find script", "this OpenOCD has no script for the board: " + OPENOCD_REMEDY),
     ("checksum mismatch", "flash does not hold what was written: is it write-protected?"),
 )
@@ -24,11 +30,11 @@ _REMEDIES = (
 def flash_command(board: Board, elf: Path, port: str | None = None) -> list[str]:
     """OpenOCD's command line that writes, verifies and starts a program.
 
-    `port`, where given, is the board's serial port: the probe that offers it is the one used. Raises UsageError
-    for a board that exists only in the emulator.
+    `port`, where given, is the board's serial port: the probe that offers it is the one used. Raises
+    UsageError for a board that exists only in the emulator.
     """
     if board.openocd is None:
-        raise UsageError(f"{board.name} has no flash to write: it exists only in the emulator (add --emulate).")
+        raise UsageError(f"{board.name} exists only in the emulator: add --emulate.")
     serial = probe_serial(port) if port else None
     choose = ["-c", f"adapter serial {serial}"] if serial else []
     return ["openocd", *board.openocd.args, *choose, "-c", f"program {{{elf}}} verify reset exit"]
@@ -58,14 +64,15 @@ def flash(board: Board, elf: Path, port: str | None = None, *, timeout_s: float 
 
 def explain(board: Board, command: list[str], output: str) -> str:
     """The message for a failed OpenOCD run."""
-    lines = [line for line in output.splitlines() if "Error" in line or "**" in line][:3] or output.splitlines()[-3:]
+    said = [line.strip() for line in output.splitlines()]
+    lines = [line for line in said if "Error" in line or "**" in line][:3] or said[-3:]
     remedy = next((text for sign, text in _REMEDIES if sign.lower() in output.lower()), None)
     hint = remedy or f"run it by hand for the whole output: {shlex.join(command)}"
-    return f"{board.name} was not flashed: {'; '.join(it.strip() for it in lines)}. {hint[0].upper()}{hint[1:]}."
+    return f"{board.name} was not flashed: {'; '.join(lines)}. {hint[0].upper()}{hint[1:]}."
 
 
 def probe_serial(port: str) -> str | None:
-    """The USB serial number of the probe behind a serial port, from Linux's sysfs; None where it tells none."""
+    """The USB serial number of the probe behind a serial port, from Linux's sysfs; None where unknown."""
     device = Path("/sys/class/tty") / Path(port).name / "device"
     if not device.exists():
         return None

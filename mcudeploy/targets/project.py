@@ -1,4 +1,4 @@
-"""One firmware's sources as a PlatformIO project: which files go where. Pure: paths and contents, no disk writes."""
+"""One firmware's sources as a PlatformIO project: which files go where. Writes nothing to disk."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ def assemble(
 ) -> Project:
     """Collects everything a firmware is made of.
 
-    `files` are the generated C and header files by name; `kernels` the kernels to compile in (what they include
-    comes along); without `measurer` the generated files bring their own main(). `salt` stands for whatever else
-    the result depends on (compiler, options). Raises UsageError where the board lacks the wanted form and
-    BuildError where a source is missing.
+    `files` are the generated C and header files by name; `kernels` the kernels to compile in (what they
+    include comes along); without `measurer` the generated files bring their own main(). `salt` stands for
+    whatever else the result depends on (compiler, options). Raises UsageError where the board lacks the
+    wanted form and BuildError where a source is missing.
     """
     firmware = resource_dir("firmware")
     timer = None if board.is_host else _timer(board, emulate)
@@ -76,14 +76,15 @@ def assemble(
         collected[f"src/hal/{path.name}"] = _read(path)
     if not board.is_host:
         collected |= _platform(board, firmware)
-    digest = hashlib.sha256(json.dumps([board.name, emulate, salt, sorted(collected.items())]).encode()).hexdigest()
+    inputs = json.dumps([board.name, emulate, salt, sorted(collected.items())])
+    digest = hashlib.sha256(inputs.encode()).hexdigest()
     if not board.is_host:
         collected[f"boards/{board.name}.json"] = board_json(board, emulate, int(digest[:8], 16))
     return Project(board, collected, emulate, digest)
 
 
 def kernel_closure(kernels: Sequence[str]) -> tuple[str, ...]:
-    """The kernels, the tape, and the sources of all headers they include; BuildError for an unknown kernel."""
+    """The kernels, the tape, and the sources of all headers they include; BuildError where one is unknown."""
     folder = resource_dir("firmware") / "kernels"
     found: list[str] = []
     pending = ["mcud_tape", *kernels]
@@ -117,8 +118,16 @@ def board_header(board: Board, timer: Timer | None) -> str:
         ]
     if timer is not None and timer is board.timer.emulated and board.emulator is not None:
         facts.append(("MCUD_ICOUNT_SHIFT", str(board.emulator.icount_shift)))
-    defines = "".join(f"#define {name} {value}\n" for name, value in facts)
-    return f"/* Made from boards/{board.name}.toml. */\n#ifndef MCUD_BOARD_H\n#define MCUD_BOARD_H\n\n{defines}\n#endif\n"
+    lines = [
+        f"/* Made from boards/{board.name}.toml. */",
+        "#ifndef MCUD_BOARD_H",
+        "#define MCUD_BOARD_H",
+        "",
+        *(f"#define {name} {value}" for name, value in facts),
+        "",
+        "#endif",
+    ]
+    return "\n".join(lines) + "\n"
 
 
 def board_json(board: Board, emulated: bool, firmware_hash: int) -> str:
@@ -145,8 +154,13 @@ def board_json(board: Board, emulated: bool, firmware_hash: int) -> str:
 
 def memory_script(board: Board) -> str:
     """The linker's regions: flash, every memory by its name, RAM for the first one."""
-    regions = [f"  flash (rx) : ORIGIN = {board.flash.origin:#010x}, LENGTH = {board.flash.bytes:#x}"]
-    regions += [f"  {it.name} (rwx) : ORIGIN = {it.origin:#010x}, LENGTH = {it.bytes:#x}" for it in board.memories]
+    regions = [
+        f"  {name} ({access}) : ORIGIN = {region.origin:#010x}, LENGTH = {region.bytes:#x}"
+        for name, access, region in (
+            ("flash", "rx", board.flash),
+            *((it.name, "rwx", it) for it in board.memories),
+        )
+    ]
     return (
         f"/* Made from boards/{board.name}.toml. */\n"
         + "MEMORY\n{\n"
@@ -157,7 +171,7 @@ def memory_script(board: Board) -> str:
 
 
 def arena_script(board: Board) -> str:
-    """Output sections for arrays placed in the further memories: section .arena.<memory>, not cleared at start."""
+    """Output sections .arena.<memory> for arrays in the further memories; not cleared at start."""
     lines = [
         f"  .arena.{it.name} (NOLOAD) : ALIGN({max(it.alignment, 8)}) {{ *(.arena.{it.name}) }} > {it.name}\n"
         for it in board.memories[1:]
@@ -173,7 +187,8 @@ def environments(text: str, board: str) -> str:
         if section.startswith("env:") and section not in (f"env:{board}", f"env:{board}_registry"):
             ini.remove_section(section)
     out = io.StringIO()
-    out.write(f"; pio run -e {board}: compilers of the system; {board}_registry, where listed: PlatformIO's registry\n\n")
+    out.write(f"; pio run -e {board}: compilers of the system\n")
+    out.write(f"; pio run -e {board}_registry, where listed: packages of PlatformIO's registry\n\n")
     ini.write(out)
     return out.getvalue()
 
