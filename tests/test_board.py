@@ -1,0 +1,99 @@
+"""The shipped board files, and what the loader refuses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mcudeploy.board import Board, family, list_boards, load_board, read_board
+from mcudeploy.errors import BoardNotFoundError, ConfigError
+from mcudeploy.resources import resource_dir
+
+NAMES = tuple(board.name for board in list_boards())
+HAL = resource_dir("firmware") / "hal"
+
+
+def test_the_promised_boards_ship() -> None:
+    assert set(NAMES) >= {
+        *("stm32f405", "stm32f100", "microbit", "mps2-an385", "mps2-an386", "mps2-an500", "mps2-an505"),
+        *("mps3-an547", "riscv32-virt", "host"),
+    }
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_shipped_board(name: str) -> None:
+    board = load_board(name)
+    sources = [*board.hal, *(it.source for it in (board.timer.emulated, board.timer.hardware) if it)]
+    assert all((HAL / source).is_file() for source in sources)
+    assert len(set(sources)) >= len(board.hal)
+    assert board.ram_bytes == board.memories[0].bytes
+    assert board.stack_bytes * 2 <= board.ram_bytes
+    assert board.is_host or board.emulator is not None
+    assert [it.name for it in list_boards() if it.family == board.family and it.family_default], (
+        f"family {board.family} has no default"
+    )
+    if board.emulator is not None and board.timer.emulated is not None:
+        # Two readings are each off by less than a tick: with more than two ticks for each instruction, or
+        # exactly one, the rounded count is exact.
+        ticks = board.timer.emulated.hz * 2**board.emulator.icount_shift / 1e9
+        assert ticks == 1.0 or ticks > 2.0
+        assert board.instructions(round(1_000_003 * ticks)) == 1_000_003
+
+
+def test_a_family_has_one_default() -> None:
+    defaults = [board.family for board in list_boards() if board.family_default]
+    assert len(defaults) == len(set(defaults))
+
+
+def test_family_name_means_its_default_first() -> None:
+    assert load_board("stm32").name == "stm32f405"
+    assert [board.name for board in family("stm32")] == ["stm32f405", "stm32f100"]
+    assert [board.name for board in family("mps2-an385")] == ["mps2-an385"]
+
+
+def test_unknown_board_lists_the_known_ones() -> None:
+    with pytest.raises(BoardNotFoundError, match=r"no board 'stm32f4'.*stm32f405.*Families:.*stm32"):
+        load_board("stm32f4")
+
+
+def test_unknown_memory_lists_the_known_ones() -> None:
+    assert load_board("mps2-an386").memory("psram").bytes == 16 << 20
+    with pytest.raises(ConfigError, match="no memory 'ccm'; it has sram, psram"):
+        load_board("mps2-an386").memory("ccm")
+
+
+def test_host_ticks_are_not_instructions() -> None:
+    with pytest.raises(ConfigError, match="host is not emulated"):
+        load_board("host").instructions(1)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("clock_hz =", "clock_mhz =", "clock_mhz: Extra inputs are not permitted"),
+        ('name = "sram"', 'name = "flash"', "memory names must differ"),
+        ("origin = 0x20000000", "origin = 0x08010000", "memories overlap at 0x08010000"),
+        ("origin = 0x20000000", "origin = 0x20000002", "sram at 0x20000002 is not aligned to 4"),
+        ("alignment = 4", "alignment = 3", "alignment"),
+        ("bytes = 0x20000\n", "bytes = -1\n", "bytes: Input should be greater than 0"),
+        ("stack_bytes = 2048", "stack_bytes = 1000000", "does not fit sram"),
+        ("[openocd]", "[probe]", "probe: Extra inputs"),
+        ('name = "stm32f405"', 'name = "stm32f407"', "the file's is 'stm32f405'"),
+        ("clock_hz", "clock hz", "Expected '='"),
+    ],
+)
+def test_wrong_board_file_is_a_configuration_error(tmp_path: Path, old: str, new: str, message: str) -> None:
+    text = (resource_dir("boards") / "stm32f405.toml").read_text(encoding="utf-8")
+    assert old in text
+    path = tmp_path / "stm32f405.toml"
+    path.write_text(text.replace(old, new, 1), encoding="utf-8")
+    with pytest.raises(ConfigError) as caught:
+        read_board(path)
+    assert message in str(caught.value)
+
+
+def test_boards_are_immutable() -> None:
+    board: Board = load_board("host")
+    with pytest.raises(ValueError, match="frozen"):
+        board.clock_hz = 1
