@@ -17,7 +17,7 @@ from mcudeploy.board import Board, list_boards
 from mcudeploy.targets.build import COMPILER_PACKAGES
 from mcudeploy.targets.cache import cache_dir
 from mcudeploy.targets.emulator import QEMU_PACKAGES
-from mcudeploy.targets.flash import OPENOCD_REMEDY
+from mcudeploy.targets.flashing import OPENOCD_REMEDY
 
 PYTHON_PACKAGES = (
     *("onnx", "onnxruntime", "numpy", "jinja2", "pyserial"),

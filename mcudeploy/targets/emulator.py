@@ -7,6 +7,7 @@ import shutil
 import socket
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
@@ -18,8 +19,8 @@ QEMU_PACKAGES = {"qemu-system-arm": "qemu-system-arm", "qemu-system-riscv32": "q
 FAULT_EXIT = 86  # the status of a program that ended in its fault handler
 
 
-def qemu_command(board: Board, elf: Path, listener: int) -> list[str]:
-    """QEMU's command line for a program, with the serial line on the listening socket `listener`.
+def qemu_command(board: Board, elf: Path, serial: Sequence[str]) -> list[str]:
+    """QEMU's command line for a program; `serial` are the arguments that connect its serial line.
 
     Raises UsageError for a board without emulator, BoardNotFoundError where its QEMU is not installed.
     """
@@ -38,8 +39,7 @@ def qemu_command(board: Board, elf: Path, listener: int) -> list[str]:
         *("-icount", f"shift={facts.icount_shift}"),
         *("-display", "none", "-monitor", "none", "-nodefaults", "-no-user-config"),
         *("-semihosting-config", "enable=on,target=native"),
-        *("-chardev", f"socket,id=uart,fd={listener},server=on,wait=on"),
-        *("-serial", "chardev:uart"),
+        *serial,
     ]
 
 
@@ -60,7 +60,8 @@ class Emulator:
 
     def __enter__(self) -> Self:
         with socket.create_server(("127.0.0.1", 0), backlog=1) as listener:
-            command = qemu_command(self.board, self.elf, listener.fileno())
+            chardev = f"socket,id=uart,fd={listener.fileno()},server=on,wait=on"
+            command = qemu_command(self.board, self.elf, ("-chardev", chardev, "-serial", "chardev:uart"))
             self.url = f"socket://127.0.0.1:{listener.getsockname()[1]}"
             self._messages = tempfile.TemporaryFile()
             self._process = subprocess.Popen(
@@ -112,7 +113,7 @@ class Emulator:
         lines = self._messages.read().decode("utf-8", errors="replace").splitlines()
         return "\n".join(it for it in lines if ": info: " not in it and ": warning: " not in it).strip()
 
-    def failure(self) -> str | None:
+    def why_dead(self) -> str | None:
         """Why the board stopped, in one line for an error message; None while it runs."""
         if self._process is None or self.alive():
             return None

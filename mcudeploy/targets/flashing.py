@@ -9,6 +9,7 @@ from pathlib import Path
 
 from mcudeploy.board import Board
 from mcudeploy.errors import FlashError, UsageError
+from mcudeploy.targets.emulator import qemu_command
 
 OPENOCD_REMEDY = "sudo apt-get install openocd"
 _REMEDIES = (
@@ -27,12 +28,14 @@ _REMEDIES = (
 )
 
 
-def flash_command(board: Board, elf: Path, port: str | None = None) -> list[str]:
-    """OpenOCD's command line that writes, verifies and starts a program.
+def flash_command(board: Board, elf: Path, port: str | None = None, *, emulate: bool = False) -> list[str]:
+    """OpenOCD's command line that writes, verifies and starts a program; or that of its emulator.
 
     `port`, where given, is the board's serial port: the probe that offers it is the one used. Raises
     UsageError for a board that exists only in the emulator.
     """
+    if emulate:
+        return qemu_command(board, elf, ("-serial", "tcp:127.0.0.1:4405,server=on,wait=on"))
     if board.openocd is None:
         raise UsageError(f"{board.name} exists only in the emulator: add --emulate.")
     serial = probe_serial(port) if port else None
