@@ -13,7 +13,7 @@ from mcudeploy.board import Board, load_board
 from mcudeploy.codegen.ctext import c_identifier
 from mcudeploy.codegen.library import write_library
 from mcudeploy.codegen.program import Program, make_program
-from mcudeploy.codegen.render import Source, render_deployment, render_model
+from mcudeploy.codegen.render import Source, render_firmware
 from mcudeploy.device import Device, Target, open_device
 from mcudeploy.errors import ModelError, Problem
 from mcudeploy.frontend import load
@@ -91,8 +91,7 @@ class Deployment:
 
     def build(self, target: Target) -> Firmware:
         """Firmware with the measurer; the target may be the host, to check the same plan there."""
-        files = render_model(self.program, self.plan, self.source)
-        files |= render_deployment(self.program, self.plan, self.source)
+        files = render_firmware(self.program, self.plan, self.source)
         return build_firmware(target.board, files, self.program.kernels, emulate=target.emulated)
 
 

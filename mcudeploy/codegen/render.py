@@ -46,9 +46,14 @@ def render_model(program: Program, plan: Plan, source: Source) -> dict[str, str]
     return {file_name: _render(template, program, plan, source) for template, file_name in names.items()}
 
 
-def render_deployment(program: Program, plan: Plan, source: Source) -> dict[str, str]:
-    """What joins a model with the measurer: which model is deployed, and the table of its kernels."""
-    return {"mcud_deployed.c": _render("deployed.c.j2", program, plan, source)}
+def render_firmware(program: Program, plan: Plan, source: Source) -> dict[str, str]:
+    """The model's C and what joins it with the measurer: which model is deployed, the table of its kernels.
+
+    The sources are called model.c and weights.c: by these names the linker tells tables from weights.
+    """
+    usual = {f"{program.prefix}.c": "model.c", f"{program.prefix}_weights.c": "weights.c"}
+    files = {usual.get(name, name): text for name, text in render_model(program, plan, source).items()}
+    return files | {"deployed.c": _render("deployed.c.j2", program, plan, source)}
 
 
 def render_package(program: Program, plan: Plan, source: Source) -> dict[str, str]:

@@ -13,7 +13,7 @@ from graphs import residual
 
 from mcudeploy.codegen.library import runtime_sources, write_library
 from mcudeploy.codegen.program import Program, make_program
-from mcudeploy.codegen.render import Source, render_deployment, render_model, render_package
+from mcudeploy.codegen.render import Source, render_firmware, render_package
 from mcudeploy.layout.solve import lay_out
 from mcudeploy.plan import Plan
 from mcudeploy.scheduler.rpo import reverse_post_order
@@ -38,8 +38,7 @@ def planned(block_rows: int) -> tuple[Program, Plan]:
 @pytest.mark.parametrize("block_rows", [8, 2])
 def test_generated_files_are_the_golden_ones(block_rows: int, request: pytest.FixtureRequest) -> None:
     program, plan = planned(block_rows)
-    texts = render_model(program, plan, SOURCE)
-    texts |= render_deployment(program, plan, SOURCE) | render_package(program, plan, SOURCE)
+    texts = render_firmware(program, plan, SOURCE) | render_package(program, plan, SOURCE)
     folder = GOLDEN / f"residual_{block_rows}_rows"
     for name, text in texts.items():
         path = folder / name
