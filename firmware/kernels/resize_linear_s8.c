@@ -3,14 +3,15 @@
 #include "mcud_quant.h"
 #include "mcud_quant_f32.h"
 
-/* The four neighbours, without their zero point, and what weighs them. */
+/* The four neighbours, without their zero point, and the position of the output in the tables. */
 typedef struct {
     int32_t near;
     int32_t right;
     int32_t below;
     int32_t far;
-    int32_t col_weight;
     int32_t row;
+    int32_t col;
+    int32_t col_weight; /* of `right` and `far`, with 22 fraction bits */
 } square;
 
 /* Not fused with an addition, whatever the compiler prefers: all machines have to agree on ties. */
@@ -22,8 +23,9 @@ static float product(float a, float b)
 
 static int32_t in_float(const mcud_resize_linear_s8_params *params, const square *at)
 {
-    const float row_fraction = params->row_fractions[at->row];
-    const float col_fraction = (float)at->col_weight / 4194304.0f;
+    /* At the last row and column the reference takes half of it twice, which rounds differently. */
+    const float row_fraction = params->rows[at->row] == params->last_row ? 0.5f : params->row_fractions[at->row];
+    const float col_fraction = params->cols[at->col] == params->last_col ? 0.5f : params->col_fractions[at->col];
     const float row_rest = 1.0f - row_fraction;
     const float col_rest = 1.0f - col_fraction;
     const float scale = params->input_scale;
@@ -60,17 +62,18 @@ void mcud_resize_linear_s8(const mcud_op *op, int32_t first_row, int32_t end_row
         const int8_t *bottom = mcud_row(op->in[0], params->rows[row] + (params->row_fractions[row] > 0.0f));
         int8_t *out = mcud_row(op->out, row);
         for (int32_t col = 0; col < params->out_cols; col++) {
-            const int32_t col_weight = params->col_weights[col];
             const int32_t left = params->cols[col] * channels;
-            const int32_t right = left + (col_weight > 0 ? channels : 0);
+            const int32_t right = left + (params->col_fractions[col] > 0.0f ? channels : 0);
+            const int32_t col_weight = (int32_t)(params->col_fractions[col] * 4194304.0f);
             for (int32_t c = 0; c < channels; c++) {
                 const square at = {
                     top[left + c] - zero_point,
                     top[right + c] - zero_point,
                     bottom[left + c] - zero_point,
                     bottom[right + c] - zero_point,
-                    col_weight,
                     row,
+                    col,
+                    col_weight,
                 };
                 *out++ = (int8_t)interpolate(params, &at);
             }

@@ -18,11 +18,13 @@ typedef struct {
     const uint16_t *rows;
     const uint16_t *cols; /* [out_cols] */
     const float *row_fractions;
+    const float *col_fractions; /* [out_cols] */
     const int32_t *row_weights; /* (1 - fraction) * input_scale / output_scale * 2^(shift - 22) */
     const int32_t *next_row_weights; /* fraction * input_scale / output_scale * 2^(shift - 22) */
-    const int32_t *col_weights; /* [out_cols], fraction * 2^22 */
     int32_t out_cols;
     int32_t channels;
+    int32_t last_row; /* of the input */
+    int32_t last_col;
     int32_t input_zero_point;
     int32_t output_zero_point;
     int32_t shift; /* 23..62 */

@@ -99,7 +99,7 @@ def _coordinate(position: int, in_size: int, out_size: int, scale: float, coordi
         case "half_pixel_symmetric":
             adjustment = np.float32(out_size) / (ratio * np.float32(in_size))
             offset = np.float32(in_size) / np.float32(2) * (one - adjustment)
-            return offset + ((x + half) / ratio - half)
+            return offset + (x + half) / ratio - half
         case _:
             return (x + half) / ratio - half
 
@@ -159,17 +159,18 @@ class Resize:
             size = {"out_cols": out_cols, "run_bytes": channels * output.dtype.size_bytes}
             return KernelCall("resize_nearest", {**places, "table": table, **size})
         places["row_fractions"] = np.array(self.rows.fraction, np.float32)
+        places["col_fractions"] = np.array(self.cols.fraction, np.float32)
         size = {"out_cols": out_cols, "channels": channels}
         if not is_int8(output):
-            col_fractions = np.array(self.cols.fraction, np.float32)
-            return KernelCall("resize_linear_f32", {**places, "col_fractions": col_fractions, **size})
+            return KernelCall("resize_linear_f32", {**places, **size})
         weights, scalars = self._int8_arithmetic(quantization_of(source), quantization_of(output))
-        return KernelCall("resize_linear_s8", {**places, **weights, **size, **scalars})
+        last = {"last_row": source.shape[0] - 1, "last_col": source.shape[1] - 1}
+        return KernelCall("resize_linear_s8", {**places, **weights, **size, **last, **scalars})
 
     def _int8_arithmetic(
         self, source: Quantization, target: Quantization
     ) -> tuple[dict[str, ParamValue], dict[str, ParamValue]]:
-        """Integer weights: of columns with COL_BITS, of rows with the ratio of the scales in them."""
+        """Integer weights of rows, with the ratio of the scales in them; columns have COL_BITS fraction bits."""
         ratio = np.array([source.scale / target.scale], np.float64)
         _, row_shift = quantize_scale(ratio)
         row_shift = min(row_shift, 62 - COL_BITS)
@@ -177,7 +178,6 @@ class Resize:
         weights: dict[str, ParamValue] = {
             "row_weights": np.rint((1 - fractions) * ratio * 2.0**row_shift).astype(np.int32),
             "next_row_weights": np.rint(fractions * ratio * 2.0**row_shift).astype(np.int32),
-            "col_weights": np.rint(np.array(self.cols.fraction, np.float64) * 2**COL_BITS).astype(np.int32),
         }
         if ratio[0] >= 2**20:
             raise ValueError(
