@@ -266,7 +266,9 @@ class Session:
         silence_s = self._timing.answer_s + line_s
         limit = silence_s if timeout_s is None else timeout_s
         deadline = start + (limit if kind is Request.HELLO else min(limit, silence_s))
-        pause, busy, garbage = self._timing.resend_s + line_s, False, self._receiver.garbage_bytes
+        # a board that is just starting drops the first HELLO: repeat that one sooner
+        pause = line_s + self._timing.resend_s / (8 if kind is Request.HELLO else 1)
+        busy, garbage = False, self._receiver.garbage_bytes
         self._line.write(wire)
         resend_at = start + pause
         while (now := time.monotonic()) < deadline:

@@ -20,6 +20,7 @@ from mcudeploy.errors import PortError, ProtocolError
 
 _CHUNK_BYTES = 65536
 _HEAD_LINES, _TAIL_LINES = 12, 3
+_QUICK_ACK: int | None = getattr(socket, "TCP_QUICKACK", None)
 
 
 class Transport(Protocol):
@@ -101,6 +102,13 @@ class SocketTransport(_Descriptor):
             raise PortError(f"cannot connect to {url}: {error}. Is the emulator running?") from None
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         super().__init__(url, self._socket.fileno(), self._socket.fileno())
+
+    def read(self, timeout_s: float) -> bytes:
+        data = super().read(timeout_s)
+        if _QUICK_ACK is not None:
+            # an emulator sends byte by byte and, by Nagle's rule, waits for our delayed acknowledgement
+            self._socket.setsockopt(socket.IPPROTO_TCP, _QUICK_ACK, 1)
+        return data
 
     def close(self) -> None:
         self._socket.close()
