@@ -21,6 +21,7 @@ from mcudeploy.cli.output import Output
 if TYPE_CHECKING:
     from mcudeploy.board import Board
     from mcudeploy.deploy import Options
+    from mcudeploy.device import Target
 
 
 @click.command()
@@ -53,28 +54,18 @@ def build(
 
 
 @click.command()
-@board_option(required=True)
+@device_options
 @click.argument("model", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @planning_options
-@device_options
 @click.option("--dry-run", is_flag=True, help="Build, then print the command that would write the board.")
 @output_options
-def flash(
-    *,
-    board: Board,
-    model: Path | None,
-    options: Options,
-    port: str | None,
-    emulate: bool,
-    dry_run: bool,
-    output: Output,
-) -> None:
+def flash(*, model: Path | None, target: Target, options: Options, dry_run: bool, output: Output) -> None:
     """Build the measurer, or the firmware of MODEL, and write it to the board."""
     from mcudeploy import deploy
 
     with output.progress() as progress:
-        progress.stage(f"flashing {board.name}")
-        report = deploy.flash_board(board, model, options, port, emulate, dry_run)
+        progress.stage(f"flashing {target.board.name}")
+        report = deploy.flash_board(model, target, options, dry_run)
     output.result(report, tables.flash)
 
 

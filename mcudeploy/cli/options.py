@@ -132,18 +132,26 @@ def planning_options(command: Command) -> Command:
 
 
 def device_options(command: Command) -> Command:
-    """Adds --port as `port: str | None` and --emulate as `emulate: bool`."""
-    port = click.option(
+    """Adds --board, --port and --emulate, packed as `target: Target`."""
+
+    @board_option(required=True)
+    @click.option(
         "--port",
         metavar="PORT",
-        help="Serial port of the board or a URL that pyserial knows; found if not given.",
+        help="Serial port of the board, or a URL that pyserial knows; found if not given.",
     )
-    emulate = click.option(
+    @click.option(
         "--emulate/--no-emulate",
         default=False,
         help="Run the board's QEMU machine instead of hardware; implied for boards that exist only there.",
     )
-    return port(emulate(command))
+    @functools.wraps(command)
+    def packed(*args: Any, board: Board, port: str | None, emulate: bool, **rest: Any) -> None:
+        from mcudeploy.device import Target
+
+        command(*args, target=Target(board, port, emulate), **rest)
+
+    return packed
 
 
 def sample_options(command: Command) -> Command:
@@ -154,14 +162,14 @@ def sample_options(command: Command) -> Command:
         metavar="FILE.npy",
         type=_FILE,
         multiple=True,
-        help="Value of the next input, in the ONNX model's layout; drawn from --seed if none is given.",
+        help="Value of the next input, in the ONNX file's layout; more sets, more runs; drawn if none.",
     )
     expected = click.option(
         "--expected",
         metavar="FILE.npy",
         type=_FILE,
         multiple=True,
-        help="Value that the next model output must have; ONNX Runtime's own if none is given.",
+        help="Value that the next model output must have; ONNX Runtime computes it if none is given.",
     )
     return given(expected(command))
 

@@ -9,7 +9,6 @@ import rich_click as click
 
 from mcudeploy.cli import tables
 from mcudeploy.cli.options import (
-    board_option,
     device_options,
     model_argument,
     output_options,
@@ -20,51 +19,39 @@ from mcudeploy.cli.output import Output
 from mcudeploy.errors import OutputsDifferError
 
 if TYPE_CHECKING:
-    from mcudeploy.board import Board
     from mcudeploy.deploy import Options
+    from mcudeploy.device import Target
 
 
 @click.command()
 @model_argument
-@board_option(required=True)
-@planning_options
 @device_options
+@planning_options
 @output_options
-def measure(
-    *,
-    model: Path,
-    board: Board,
-    options: Options,
-    port: str | None,
-    emulate: bool,
-    output: Output,
-) -> None:
+def measure(*, model: Path, target: Target, options: Options, output: Output) -> None:
     """Time every operator of a model on the device."""
     from mcudeploy import deploy
 
     with output.progress() as progress:
-        report = deploy.measure_model(model, board, options, port, emulate, progress=progress)
+        report = deploy.measure_model(model, target, options, progress=progress)
     output.result(report, tables.measure)
 
 
 @click.command()
 @model_argument
-@board_option(required=True)
+@device_options
 @sample_options
 @planning_options
-@device_options
 @output_options
 @click.pass_context
 def run(
     context: click.Context,
     *,
     model: Path,
-    board: Board,
+    target: Target,
     inputs: tuple[Path, ...],
     expected: tuple[Path, ...],
     options: Options,
-    port: str | None,
-    emulate: bool,
     output: Output,
 ) -> None:
     """Build a model, flash it, run it on the device, and verify its outputs."""
@@ -72,14 +59,7 @@ def run(
 
     with output.progress() as progress:
         report = deploy.run_model(
-            model,
-            board,
-            options,
-            port,
-            emulate,
-            inputs=list(inputs),
-            expected=list(expected),
-            progress=progress,
+            model, target, options, inputs=list(inputs), expected=list(expected), progress=progress
         )
     output.result(report, tables.run)
     if not report["verified"]:

@@ -81,6 +81,15 @@ class Options:
     plan_file: Path | None = None
 
 
+@dataclass(frozen=True)
+class Target:
+    """The fields of device.Target."""
+
+    board: Any
+    port: str | None
+    emulate: bool
+
+
 @dataclass
 class Deploy:
     """Answers per function: a value, or an exception to raise. `calls` has what was asked."""
@@ -127,6 +136,9 @@ def deploy(monkeypatch: pytest.MonkeyPatch) -> Deploy:
     for name in ANSWERS:
         setattr(flow, name, answers.function(name))
     flow.Options = Options  # type: ignore[attr-defined]
+    device = ModuleType("mcudeploy.device")
+    device.Target = Target  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, device.__name__, device)
     monkeypatch.setitem(sys.modules, flow.__name__, flow)
     monkeypatch.setattr(mcudeploy, "deploy", flow, raising=False)
     monkeypatch.setattr("mcudeploy.board.load_board", _board)

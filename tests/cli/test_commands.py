@@ -156,7 +156,7 @@ def test_device_and_samples_reach_the_run(mcudeploy_command: Invoke, deploy: Dep
     )
     assert mcudeploy_command(line).exit_code == 0
     args, named = deploy.calls["run_model"]
-    assert args[3:5] == ("/dev/ttyUSB1", True)
+    assert (args[1].board.name, args[1].port, args[1].emulate) == ("tiny", "/dev/ttyUSB1", True)
     assert (named["inputs"], named["expected"]) == ([Path("x.npy"), Path("y.npy")], [Path("y.npy")])
 
 

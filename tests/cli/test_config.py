@@ -59,7 +59,7 @@ def test_lists_and_flags(
     assert result.exit_code == 0
     assert result.stdout.startswith("{")
     args, named = deploy.calls["run_model"]
-    assert args[4] is True
+    assert args[1].emulate is True
     assert (named["inputs"], named["expected"]) == ([Path("x.npy")], [Path("x.npy"), Path("y.npy")])
     assert mcudeploy_command("build m.onnx --board tiny").exit_code == 0
     assert deploy.calls["build_model"][0][3] == Path("out")
