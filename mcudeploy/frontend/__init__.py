@@ -1,0 +1,29 @@
+"""The front end: ONNX files in, graphs out. The only importer of onnx."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mcudeploy.errors import ModelError
+from mcudeploy.frontend.folding import fold
+from mcudeploy.frontend.lowering import lower
+from mcudeploy.frontend.reader import read
+from mcudeploy.frontend.simplify import drop_dead, drop_identities, fold_pads
+from mcudeploy.graph import Graph
+
+__all__ = ["load"]
+
+
+def load(path: Path, float_io: bool = False) -> Graph:
+    """The graph of an ONNX file (opset 13 to 21, float32 or QDQ int8, static shapes, batch 1).
+
+    Float borders of a quantised model are stored quantised unless `float_io`; Graph.inputs and
+    Graph.outputs say how they relate to the model's own.
+    Raises ModelError for files that are malformed, and, listing all of them, for nodes that are not supported.
+    """
+    model, reasons = fold(drop_dead(read(path)))
+    model = drop_dead(fold_pads(drop_dead(drop_identities(model))))
+    try:
+        return lower(model, reasons, float_io=float_io)
+    except MemoryError as fault:
+        raise ModelError("the model is too large to be read in the memory of this computer") from fault

@@ -1,0 +1,83 @@
+"""Constants of a model. One that was dequantised keeps its integers beside its real values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Quantized:
+    """value == scale * (integers - zero_point), elementwise; all three have the constant's shape.
+
+    Full shapes (broadcast views, they cost nothing) let every data movement apply to the three alike,
+    so that no axis has to be followed through transposes and reshapes.
+    """
+
+    integers: NDArray[np.int32]
+    scale: NDArray[np.float32]
+    zero_point: NDArray[np.int32]
+    bits: int
+    signed: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Constant:
+    """A constant value. `quantized` is its integer form where the file has one."""
+
+    value: NDArray[np.generic]
+    quantized: Quantized | None = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.value.shape
+
+    def moved(self, movement: Callable[[NDArray[np.generic]], NDArray[np.generic]]) -> Constant:
+        """The constant after a movement of elements (reshape, transpose, slice, broadcast)."""
+        value = movement(self.value)
+        if self.quantized is None:
+            return Constant(value)
+        return Constant(
+            value,
+            Quantized(
+                movement(self.quantized.integers).astype(np.int32, copy=False),
+                movement(self.quantized.scale).astype(np.float32, copy=False),
+                movement(self.quantized.zero_point).astype(np.int32, copy=False),
+                self.quantized.bits,
+                self.quantized.signed,
+            ),
+        )
+
+    def reals(self) -> NDArray[np.float64]:
+        """The values in double precision; exact products of the integer form where there is one."""
+        if self.quantized is None:
+            return self.value.astype(np.float64)
+        stored = self.quantized
+        offset = stored.integers.astype(np.float64) - stored.zero_point
+        return np.asarray(offset * stored.scale, dtype=np.float64)
+
+
+def dequantized(
+    integers: NDArray[np.generic], scale: NDArray[np.float32], zero_point: NDArray[np.generic], axis: int
+) -> Constant:
+    """The constant that DequantizeLinear makes of constant integers.
+
+    `scale` and `zero_point` have one element, or one per position along `axis`.
+    Raises ValueError where they do not fit.
+    """
+    if scale.size == 1:
+        along = (1,) * integers.ndim
+    else:
+        if not -integers.ndim <= axis < integers.ndim:
+            raise ValueError(f"axis {axis} is outside a constant of {integers.ndim} dimensions")
+        axis %= integers.ndim
+        along = tuple(scale.size if position == axis else 1 for position in range(integers.ndim))
+    scales = np.broadcast_to(scale.reshape(along), integers.shape)
+    zero_points = np.broadcast_to(zero_point.astype(np.int32).reshape(along), integers.shape)
+    wide = integers.astype(np.int32)
+    value = ((wide - zero_points).astype(np.float32) * scales).astype(np.float32)
+    bits = integers.dtype.itemsize * 8
+    return Constant(value, Quantized(wide, scales, zero_points, bits, integers.dtype.kind == "i"))

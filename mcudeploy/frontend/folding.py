@@ -1,0 +1,179 @@
+"""Constant folding: what has only constant inputs is computed here, with bounded sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import prod
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx import helper, numpy_helper, shape_inference
+from onnx.reference import ReferenceEvaluator
+
+from mcudeploy.frontend.constants import Constant, dequantized
+from mcudeploy.frontend.model import MAX_TENSOR_ELEMENTS, Info, Model, Node, Unsupported
+from mcudeploy.frontend.quantization import require_scale
+
+_MOVEMENTS = frozenset({"Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten", "Slice", "Identity", "Expand"})
+"""Operators that only move elements: they apply to the integer form of a constant as well."""
+
+_FOLDED = _MOVEMENTS | frozenset(
+    """Abs Add And BatchNormalization Cast Ceil Clip Concat ConstantOfShape CumSum Div Equal Erf Exp Floor
+    Gather GatherElements GatherND Greater GreaterOrEqual HardSigmoid HardSwish LeakyRelu Less LessOrEqual Log Max
+    Min Mod Mul Neg Not OneHot Or Pad Pow QuantizeLinear Range Reciprocal ReduceMax ReduceMean ReduceMin ReduceProd
+    ReduceSum Relu Round ScatterElements ScatterND Sigmoid Sign Softmax Split Sqrt Sub Tanh Tile Trilu Where
+    Xor""".split()
+)
+"""Operators whose cost is about the size of their output. MatMul and the like are not: they can run for hours."""
+
+_MAX_FOLDED_ELEMENTS = 1 << 26
+_SHAPE_LIKE_ELEMENTS = 1024
+
+
+class _Folder:
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.constants = dict(model.constants)
+        self.elements = 0
+
+    def fold(self, node: Node) -> bool:
+        """Makes the node's outputs constants where that is possible."""
+        if node.domain:
+            return False
+        if node.op == "Constant":
+            self.constants[node.output] = _constant_node(node)
+            return True
+        if node.op in ("Shape", "Size"):
+            return self._fold_shape(node)
+        operands = [self.constants.get(name) for name in node.inputs if name]
+        if not operands or any(operand is None for operand in operands):
+            return False
+        if node.op == "DequantizeLinear":
+            return self._fold_dequantize(node)
+        return node.op in _FOLDED and self._evaluate(node)
+
+    def _fold_shape(self, node: Node) -> bool:
+        name = node.inputs[0]
+        constant, info = self.constants.get(name), self.model.infos.get(name)
+        shape = constant.shape if constant is not None else None if info is None else info.shape
+        if shape is None:
+            return False
+        if node.op == "Size":
+            result = np.array(prod(shape), np.int64)
+        else:
+            result = np.array(shape[node.integer("start", 0) : node.integer("end", len(shape))], np.int64)
+        self.constants[node.output] = Constant(result)
+        return True
+
+    def _fold_dequantize(self, node: Node) -> bool:
+        integers = self.constants[node.inputs[0]].value
+        scale = self.constants[node.inputs[1]].value
+        if node.integer("block_size", 0) != 0 or integers.dtype.kind not in "iu" or scale.ndim > 1:
+            return False
+        zero_point = self.constants[node.inputs[2]].value if node.input(2) else np.zeros(scale.shape, np.int32)
+        if zero_point.size != scale.size:
+            return False
+        made = dequantized(integers, require_scale(scale), zero_point, node.integer("axis", 1))
+        self.constants[node.output] = made
+        return True
+
+    def _evaluate(self, node: Node) -> bool:
+        names = [name for name in node.inputs if name]
+        arrays = {name: self.constants[name].value for name in names}
+        shapes = _output_shapes(node, arrays, self.model.opset)
+        if shapes is None:
+            return False
+        elements = sum(prod(shape) for shape in shapes)
+        self.elements += elements
+        if elements > MAX_TENSOR_ELEMENTS or self.elements > _MAX_FOLDED_ELEMENTS:
+            raise Unsupported(f"its constant result has {elements} elements; the limit is {MAX_TENSOR_ELEMENTS}")
+        quantized = self.constants[names[0]].quantized
+        if node.op in _MOVEMENTS and quantized is not None:
+
+            def movement(array: NDArray[np.generic]) -> NDArray[np.generic]:
+                return _run(node, {**arrays, names[0]: np.ascontiguousarray(array)}, self.model.opset)[0]
+
+            self.constants[node.output] = self.constants[names[0]].moved(movement)
+            return True
+        results = _run(node, arrays, self.model.opset)
+        for name, result in zip(node.outputs, results, strict=True):
+            if name:
+                self.constants[name] = Constant(result)
+        return True
+
+
+def fold(model: Model) -> tuple[Model, dict[str, str]]:
+    """The model without nodes that are constant, and the reasons of those that could not be folded.
+
+    DequantizeLinear of constants keeps the integers (see Constant). The reasons are by node label.
+    """
+    folder = _Folder(model)
+    kept: list[Node] = []
+    reasons: dict[str, str] = {}
+    for node in model.nodes:
+        try:
+            if folder.fold(node):
+                continue
+        except Unsupported as verdict:
+            reasons[node.label] = str(verdict)
+        except Exception as fault:  # the reference evaluator raises anything on malformed attributes
+            reasons[node.label] = f"its constant result cannot be computed: {fault}"
+        kept.append(node)
+    infos = dict(model.infos)
+    for name, constant in folder.constants.items():
+        infos[name] = Info(name, constant.shape, str(constant.value.dtype))
+    folded = Model(
+        model.name, model.opset, tuple(kept), folder.constants, model.inputs, model.outputs, infos
+    )
+    return folded, reasons
+
+
+def _constant_node(node: Node) -> Constant:
+    for name, value in node.attributes.items():
+        if isinstance(value, np.ndarray):
+            return Constant(value)
+        if isinstance(value, int) or (isinstance(value, tuple) and name == "value_ints"):
+            return Constant(np.array(value, np.int64))
+        if isinstance(value, float) or (isinstance(value, tuple) and name == "value_floats"):
+            return Constant(np.array(value, np.float32))
+    raise Unsupported("a constant of this kind is not supported")
+
+
+def _output_shapes(
+    node: Node, arrays: Mapping[str, NDArray[np.generic]], opset: int
+) -> list[tuple[int, ...]] | None:
+    """The shapes of the node's outputs without computing them; None where they cannot be told.
+
+    Small operands may be shapes, so that inference gets their values; of large ones only the type.
+    """
+    inputs, initializers = [], []
+    for name, array in arrays.items():
+        kind = helper.np_dtype_to_tensor_dtype(array.dtype)
+        inputs.append(helper.make_tensor_value_info(name, kind, array.shape))
+        if array.size <= _SHAPE_LIKE_ELEMENTS:
+            initializers.append(numpy_helper.from_array(array, name))
+    outputs = [onnx.ValueInfoProto(name=name) for name in node.outputs if name]
+    graph = helper.make_graph([node.proto], "fold", inputs, outputs, initializers)
+    single = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+    inferred = shape_inference.infer_shapes(single, strict_mode=True, data_prop=True)
+    shapes = []
+    for value in inferred.graph.output:
+        if not value.type.tensor_type.HasField("shape"):
+            return None
+        sizes = value.type.tensor_type.shape.dim
+        if not all(size.HasField("dim_value") for size in sizes):
+            return None
+        shapes.append(tuple(size.dim_value for size in sizes))
+    return shapes
+
+
+def _run(node: Node, arrays: Mapping[str, NDArray[np.generic]], opset: int) -> Sequence[NDArray[np.generic]]:
+    inputs = [onnx.ValueInfoProto(name=name) for name in arrays]
+    outputs = [onnx.ValueInfoProto(name=name) for name in node.outputs if name]
+    graph = helper.make_graph([node.proto], "fold", inputs, outputs)
+    single = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+    with np.errstate(all="ignore"):
+        results = ReferenceEvaluator(single).run(None, dict(arrays))
+    by_name = dict(zip((name for name in node.outputs if name), results, strict=True))
+    return [np.asarray(by_name[name]) if name else np.zeros(0) for name in node.outputs]

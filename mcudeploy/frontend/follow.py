@@ -1,0 +1,118 @@
+"""Looking ahead from an operator's result: what of the following nodes the operator can do itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from math import inf
+
+from mcudeploy.frontend.builder import Builder
+from mcudeploy.frontend.constants import Constant
+from mcudeploy.frontend.model import Node, Unsupported
+from mcudeploy.frontend.quantization import activation_parameters, quantized_dtype
+from mcudeploy.frontend.values import Value
+from mcudeploy.frontend.views import VIEWS, view_index
+from mcudeploy.graph import Quantization
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ending:
+    """The clips and views behind a result that nothing else reads, and the quantisation they end in.
+
+    `name` is the last float value; `quantizers` are its only readers where `quantization` is set.
+    """
+
+    name: str
+    nodes: tuple[Node, ...]
+    low: float
+    high: float
+    quantizers: tuple[Node, ...]
+    quantization: Quantization | None
+
+
+def clip_bounds(constants: Mapping[str, Constant], node: Node) -> tuple[float, float] | None:
+    """The bounds of a Relu or a Clip with constant bounds; None for other nodes."""
+    if node.domain:
+        return None
+    if node.op == "Relu":
+        return 0.0, inf
+    if node.op != "Clip":
+        return None
+    bounds = []
+    for position, open_end in ((1, -inf), (2, inf)):
+        constant = constants.get(node.input(position))
+        if constant is None and node.input(position):
+            return None
+        if constant is not None and constant.value.size != 1:
+            return None
+        bounds.append(open_end if constant is None else float(constant.value.reshape(-1)[0]))
+    low, high = bounds
+    return min(low, high), high
+
+
+def sole_reader(builder: Builder, name: str) -> Node | None:
+    """The one node that reads a value that is no graph output; None where there are others."""
+    readers = builder.consumers.get(name, [])
+    if name in builder.outputs or len(readers) != 1 or readers[0].inputs.count(name) != 1:
+        return None
+    return readers[0]
+
+
+def follow(builder: Builder, name: str) -> Ending:
+    """What stands behind a result: clips to fuse, views, and at best a QuantizeLinear."""
+    low, high = -inf, inf
+    nodes: list[Node] = []
+    while True:
+        quantizers, quantization = _quantizers(builder, name)
+        if quantization is not None:
+            return Ending(name, tuple(nodes), low, high, quantizers, quantization)
+        reader = sole_reader(builder, name)
+        if reader is None or reader.inputs[0] != name:
+            break
+        bounds = clip_bounds(builder.constants, reader)
+        if bounds is not None:
+            low, high = (min(max(bound, bounds[0]), bounds[1]) for bound in (low, high))
+        elif reader.op not in VIEWS or reader.domain:
+            break
+        nodes.append(reader)
+        name = reader.output
+    return Ending(name, tuple(nodes), low, high, (), None)
+
+
+def _quantizers(builder: Builder, name: str) -> tuple[tuple[Node, ...], Quantization | None]:
+    """All readers, where they are QuantizeLinear nodes of one quantisation."""
+    readers = builder.consumers.get(name, [])
+    if name in builder.outputs or not readers:
+        return (), None
+    found: set[Quantization] = set()
+    for node in readers:
+        if node.op != "QuantizeLinear" or node.domain or node.inputs[0] != name:
+            return (), None
+        try:
+            dtype = quantized_dtype(builder.model, builder.constants, node)
+            found.add(activation_parameters(builder.constants, node, dtype))
+        except Unsupported:
+            return (), None
+    return (tuple(readers), found.pop()) if len(found) == 1 else ((), None)
+
+
+def finish(builder: Builder, ending: Ending, value: Value, *, quantized: bool) -> None:
+    """Defines what the fused nodes make, given the operator's own result, and marks them as done.
+
+    The value is the int8 tensor where `quantized`, else the float tensor.
+    """
+    for node in ending.nodes:
+        if node.op in VIEWS:
+            value = replace(value, index=view_index(builder.constants, node, value.index))
+        builder.done.add(node.output)
+    if not quantized:
+        builder.define(ending.name, value)
+        return
+    for node in ending.quantizers:
+        builder.define(node.output, replace(value, real=False, table=None, quantization=ending.quantization))
+        builder.done.add(node.output)
+
+
+def fused_nodes(node: Node, ending: Ending, *, quantized: bool) -> tuple[Node, ...]:
+    """The nodes an operator stands for."""
+    return (node, *ending.nodes, *(ending.quantizers if quantized else ()))

@@ -1,0 +1,155 @@
+"""Graph inputs: in which layout and element type they are stored, found by looking ahead to their readers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from mcudeploy.frontend.builder import Builder
+from mcudeploy.frontend.lower_elementwise import FUNCTIONS, OPERATIONS
+from mcudeploy.frontend.model import Info, Node, Unsupported
+from mcudeploy.frontend.quantization import activation_parameters, dequantize_table, quantized_dtype
+from mcudeploy.frontend.values import (
+    IndexArray,
+    Value,
+    default_layout,
+    image_positions,
+    natural_shape,
+    positions,
+)
+from mcudeploy.frontend.views import VIEWS, view_index
+from mcudeploy.graph import DType, Quantization, Shape
+
+_IMAGE_OPS = frozenset(
+    "Conv MaxPool AveragePool GlobalAveragePool GlobalMaxPool Resize BatchNormalization".split()
+)
+_STORAGE_ORDER_OPS = frozenset({"MatMul", "Gemm"})
+_SAME_LAYOUT = frozenset({"QuantizeLinear", "DequantizeLinear", *FUNCTIONS, *OPERATIONS})
+_MAX_NODES_AHEAD = 64
+
+
+def declare(builder: Builder, info: Info, *, float_io: bool) -> Value:
+    """Makes the tensor of a graph input and defines and returns its value.
+
+    A float input whose readers only quantise it, all alike, is stored quantised unless `float_io`.
+    Raises Unsupported for other element types than float32, int8 and uint8.
+    """
+    if info.shape is None or info.dtype not in ("float32", "int8", "uint8"):
+        raise Unsupported(f"an input of {info.dtype} is not supported; float32, int8 and uint8 are")
+    shape, index = _layout(builder, info.name, info.shape)
+    name = builder.input_name(info.name)
+    if info.dtype != "float32":
+        meaning = _first_meaning(builder, info.name, info.dtype) or Quantization(1.0, 0)
+        builder.tensor(name, shape, DType.INT8, meaning)
+        value = Value(name, index, real=False, quantization=meaning)
+        builder.define(info.name, value)
+        return value
+    quantization = None if float_io else _common_quantization(builder, info.name)
+    if quantization is None:
+        builder.tensor(name, shape, DType.FLOAT32)
+        value = Value(name, index, real=True)
+    else:
+        builder.tensor(name, shape, DType.INT8, quantization)
+        value = Value(name, index, True, dequantize_table(quantization), quantization)
+    builder.define(info.name, value)
+    return value
+
+
+def _layout(builder: Builder, name: str, shape: tuple[int, ...]) -> tuple[Shape, IndexArray]:
+    """The layout that the first reader with a demand wants; channels-last images and storage order else."""
+    wanted = _demand(builder, name, positions(shape))
+    if wanted is None:
+        return default_layout(shape)
+    index = np.empty(wanted.size, np.int32)
+    index[wanted.reshape(-1)] = positions((wanted.size,))
+    return (wanted.shape[0], wanted.shape[1], wanted.shape[2]), index.reshape(shape)
+
+
+def _demand(builder: Builder, name: str, index: IndexArray) -> IndexArray | None:
+    """The positions, in stored order, that the first demanding reader wants to find; None without one."""
+    waiting: list[tuple[str, IndexArray]] = [(name, index)]
+    for _ in range(_MAX_NODES_AHEAD):
+        if not waiting:
+            return None
+        current, places = waiting.pop(0)
+        for node in builder.consumers.get(current, []):
+            try:
+                if node.op in _IMAGE_OPS and node.inputs[0] == current:
+                    return image_positions(places)
+                if node.op in _STORAGE_ORDER_OPS:
+                    return places.reshape(natural_shape(places.shape))
+                if node.op in VIEWS:
+                    waiting.append((node.output, view_index(builder.constants, node, places)))
+                elif node.op in _SAME_LAYOUT and _keeps_shape(builder, node, places.shape):
+                    waiting.append((node.output, places))
+            except Unsupported:
+                continue
+    return None
+
+
+def _keeps_shape(builder: Builder, node: Node, shape: tuple[int, ...]) -> bool:
+    info = builder.model.infos.get(node.output)
+    return info is not None and info.shape == shape
+
+
+def _readers(builder: Builder, name: str) -> list[tuple[str, Node]] | None:
+    """The nodes behind views that read a value; None where the value itself is a graph output."""
+    found: list[tuple[str, Node]] = []
+    waiting = [name]
+    while waiting:
+        current = waiting.pop()
+        if current in builder.outputs:
+            return None
+        for node in builder.consumers.get(current, []):
+            if node.op in VIEWS and node.inputs[0] == current:
+                waiting.append(node.output)
+            else:
+                found.append((current, node))
+    return found
+
+
+def _common_quantization(builder: Builder, name: str) -> Quantization | None:
+    """What all readers of a float input quantise it to; None where they differ or compute with it."""
+    found: set[Quantization] = set()
+    readers = _readers(builder, name)
+    for current, node in readers or []:
+        if node.op != "QuantizeLinear" or node.domain or node.inputs[0] != current:
+            return None
+        try:
+            dtype = quantized_dtype(builder.model, builder.constants, node)
+            found.add(activation_parameters(builder.constants, node, dtype))
+        except Unsupported:
+            return None
+    return found.pop() if len(found) == 1 else None
+
+
+def _first_meaning(builder: Builder, name: str, dtype: str) -> Quantization | None:
+    """The parameters of the first DequantizeLinear that reads an integer input."""
+    for current, node in _readers(builder, name) or []:
+        if node.op == "DequantizeLinear" and node.inputs[0] == current:
+            try:
+                return activation_parameters(builder.constants, node, dtype)
+            except Unsupported:
+                continue
+    return None
+
+
+def placeholder(builder: Builder, name: str) -> bool:
+    """Stands in for a value whose node is not supported, so that later nodes are checked too.
+
+    Returns False where its shape or element type is unknown.
+    """
+    info = builder.model.infos.get(name)
+    if info is None or info.shape is None or info.dtype not in ("float32", "int8", "uint8"):
+        return False
+    try:
+        shape, index = default_layout(info.shape)
+        tensor = builder.input_name("")
+        meaning = None if info.dtype == "float32" else Quantization(1.0, 0)
+        builder.tensor(tensor, shape, DType.FLOAT32 if meaning is None else DType.INT8, meaning)
+    except Unsupported:
+        return False
+    value = Value(tensor, index, real=meaning is None)
+    builder.values[name] = replace(value, quantization=meaning)
+    return True

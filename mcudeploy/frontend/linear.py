@@ -1,0 +1,273 @@
+"""Everything that is a convolution with constant weights, from its weights to the emitted Conv2d.
+
+Conv, Gemm, MatMul and BatchNormalization describe themselves as a `Linear` and say how they read a value;
+scaling and shifting by constants behind them is folded in, in float or into the int8 weight scales.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcudeploy.frontend.builder import Builder
+from mcudeploy.frontend.constants import Constant
+from mcudeploy.frontend.follow import Ending, finish, follow, fused_nodes, sole_reader
+from mcudeploy.frontend.model import Node, Unsupported
+from mcudeploy.frontend.values import IndexArray, Value
+from mcudeploy.graph import DType, Quantization, Shape
+from mcudeploy.ops.conv import Conv2d
+from mcudeploy.ops.opdef import ConstantArray
+
+_Doubles = NDArray[np.float64]
+_SILENT_BIAS = 2.0**20
+"""The bias, in accumulator units, of an int8 channel whose weights a factor of zero has silenced."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Linear:
+    """y[k] = factor[k] * (weights[k] * x + bias[k]) + offset[k]; weights are [K, ...] in stored order."""
+
+    weights: Constant
+    bias: Constant | None
+    factor: _Doubles
+    offset: _Doubles
+    nodes: tuple[Node, ...] = field(default=())
+
+    @classmethod
+    def of(cls, weights: Constant, bias: Constant | None, factor: float = 1.0) -> Linear:
+        """Nothing folded yet. `weights` has the output channels first; `bias` has K values or is None."""
+        count = weights.shape[0]
+        return cls(weights, bias, np.full(count, factor), np.zeros(count))
+
+    @property
+    def channels(self) -> int:
+        return self.weights.shape[0]
+
+    def biases(self) -> _Doubles:
+        """The whole additive part, in real values."""
+        own = np.zeros(self.channels) if self.bias is None else self.bias.reals().reshape(-1)
+        return np.asarray(own * self.factor + self.offset, np.float64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reading:
+    """How a Conv2d reads a stored value: its tensor, the operator, weights in the order it wants, the result."""
+
+    tensor: str
+    op: Conv2d
+    weights: Constant
+    shape: Shape
+    index: IndexArray
+
+
+Reader = Callable[[Value, Constant], Reading]
+"""From the value and the weights [K, ...] to the reading; the operator's clip is filled in later."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class QuantizedWeights:
+    """int8 weights [K, ...] of zero point 0 with one positive scale per output channel."""
+
+    integers: NDArray[np.int8]
+    scale: _Doubles
+
+
+def emit_linear(
+    builder: Builder, node: Node, shape: tuple[int, ...], axis: int, linear: Linear, reader: Reader
+) -> None:
+    """Emits the Conv2d of a node whose first activation input is inputs[0] and defines its result.
+
+    `shape` is the ONNX shape of the result, `axis` its channel axis.
+    """
+    source = next(name for name in node.inputs if name in builder.values)
+    linear, name = fold_affine(builder, node.output, shape, axis, linear)
+    ending = follow(builder, name)
+    if ending.quantization is not None:
+        value = builder.pure(source)
+        if value is not None and value.quantization is not None:
+            reading = reader(value, linear.weights)
+            weights = quantized_weights(linear, reading.weights, value.quantization.scale)
+            if weights is not None:
+                made = _emit_int8(builder, node, linear, reading, weights, value.quantization, ending)
+                finish(builder, ending, made, quantized=True)
+                return
+    reading = reader(builder.real(source), linear.weights)
+    made = _emit_float(builder, node, linear, reading, ending)
+    finish(builder, ending, made, quantized=False)
+
+
+def _fill(op: Conv2d, ending: Ending) -> Conv2d:
+    pads, clip = op.pads, (ending.low, ending.high)
+    return Conv2d(op.out_channels, op.kernel_shape, op.stride, op.dilation, pads, op.groups, *clip)
+
+
+def _emit_float(
+    builder: Builder, node: Node, linear: Linear, reading: Reading, ending: Ending
+) -> Value:
+    along = (-1,) + (1,) * (reading.weights.value.ndim - 1)
+    weights = reading.weights.value
+    if np.any(linear.factor != 1):
+        weights = weights.astype(np.float64) * linear.factor.reshape(along)
+    constants: dict[str, ConstantArray] = {
+        "weights": np.ascontiguousarray(weights, np.float32),
+        "bias": linear.biases().astype(np.float32),
+    }
+    nodes = (node, *linear.nodes, *fused_nodes(node, ending, quantized=False)[1:])
+    op = _fill(reading.op, ending)
+    tensor = builder.emit(op, (reading.tensor,), reading.shape, DType.FLOAT32, None, constants, nodes)
+    return Value(tensor, reading.index, real=True)
+
+
+def _emit_int8(
+    builder: Builder,
+    node: Node,
+    linear: Linear,
+    reading: Reading,
+    weights: QuantizedWeights,
+    source: Quantization,
+    ending: Ending,
+) -> Value:
+    if ending.quantization is None:
+        raise Unsupported("an int8 operator needs a quantised result")
+    constants: dict[str, ConstantArray] = {
+        "weights": weights.integers,
+        "bias": quantized_bias(linear, weights.scale * source.scale),
+        "weight_scale": weights.scale.astype(np.float32),
+    }
+    nodes = (node, *linear.nodes, *fused_nodes(node, ending, quantized=True)[1:])
+    op = _fill(reading.op, ending)
+    tensor = builder.emit(
+        op, (reading.tensor,), reading.shape, DType.INT8, ending.quantization, constants, nodes
+    )
+    return Value(tensor, reading.index, real=True)
+
+
+def quantized_weights(linear: Linear, weights: Constant, input_scale: float) -> QuantizedWeights | None:
+    """The weights as int8 with the factors in their scales; None where they are not quantised so.
+
+    Raises Unsupported for a zero point that does not let them fit into int8.
+    """
+    stored = weights.quantized
+    if stored is None or stored.bits != 8:
+        return None
+    rows = stored.scale.reshape(linear.channels, -1)
+    if rows.shape[1] == 0 or not np.all(rows == rows[:, :1]):
+        return None
+    integers = stored.integers - stored.zero_point
+    if integers.min() < -128 or integers.max() > 127:
+        zero_point = int(stored.zero_point.reshape(-1)[0])
+        raise Unsupported(f"the weights' zero point is {zero_point}; weights must be symmetric")
+    along = (-1,) + (1,) * (integers.ndim - 1)
+    negative, silent = linear.factor < 0, linear.factor == 0
+    if np.any(negative) and integers[negative].min() == -128:
+        return None
+    signed = np.where(silent.reshape(along), 0, np.where(negative.reshape(along), -integers, integers))
+    scale = rows[:, 0].astype(np.float64) * np.abs(linear.factor)
+    scale[silent] = np.maximum(np.abs(linear.offset[silent]), 1e-6) / (input_scale * _SILENT_BIAS)
+    return QuantizedWeights(np.ascontiguousarray(signed, np.int8), scale)
+
+
+def quantized_bias(linear: Linear, scale: _Doubles) -> NDArray[np.int32]:
+    """The bias in units of input scale * weight scale. Integers of that scale are taken as they are.
+
+    Raises Unsupported where a value does not fit an int32.
+    """
+    stored = None if linear.bias is None else linear.bias.quantized
+    plain = bool(np.all(linear.factor == 1) and np.all(linear.offset == 0))
+    if plain and stored is not None and np.allclose(stored.scale.reshape(-1), scale, rtol=1e-5, atol=0.0):
+        units = (stored.integers.astype(np.float64) - stored.zero_point).reshape(-1)
+    else:
+        units = np.rint(linear.biases() / scale)
+    if not np.all(np.isfinite(units)) or np.abs(units).max(initial=0.0) > np.iinfo(np.int32).max:
+        raise Unsupported("the bias does not fit 32 bits in units of input scale * weight scale")
+    return np.asarray(units, np.int32)
+
+
+def fold_affine(
+    builder: Builder, name: str, shape: tuple[int, ...], axis: int, linear: Linear
+) -> tuple[Linear, str]:
+    """Takes over additions and multiplications by channel constants, and BatchNormalization.
+
+    Returns the linear operator and the name of the value it makes then.
+    """
+    while True:
+        reader = sole_reader(builder, name)
+        if reader is None or reader.domain:
+            return linear, name
+        found = _affine(builder, reader, name, shape, axis)
+        if found is None:
+            return linear, name
+        factor, offset = found
+        linear = Linear(
+            linear.weights,
+            linear.bias,
+            linear.factor * factor,
+            linear.offset * factor + offset,
+            (*linear.nodes, reader),
+        )
+        builder.done.add(reader.output)
+        name = reader.output
+
+
+def _affine(
+    builder: Builder, node: Node, name: str, shape: tuple[int, ...], axis: int
+) -> tuple[_Doubles, _Doubles] | None:
+    """factor and offset, per channel, of a node that scales and shifts the value; None for other nodes."""
+    channels = shape[axis]
+    if node.op == "BatchNormalization":
+        if axis % len(shape) != 1 or node.inputs[0] != name:
+            return None
+        return normalization(builder, node, channels)
+    if node.op not in ("Add", "Sub", "Mul", "Div") or len(node.inputs) != 2:
+        return None
+    first = node.inputs[0] == name
+    constant = builder.constants.get(node.inputs[1] if first else node.inputs[0])
+    vector = None if constant is None else channel_vector(constant, shape, axis)
+    if vector is None or not np.all(np.isfinite(vector)):
+        return None
+    one, none = np.ones(channels), np.zeros(channels)
+    match node.op:
+        case "Add":
+            return one, vector
+        case "Sub":
+            return (one, -vector) if first else (-one, vector)
+        case "Mul":
+            return vector, none
+        case _:
+            return (1 / vector, none) if first and np.all(vector != 0) else None
+
+
+def channel_vector(constant: Constant, shape: tuple[int, ...], axis: int) -> _Doubles | None:
+    """A constant operand as one value per channel; None where it varies along other axes or adds some."""
+    if constant.value.ndim > len(shape) or constant.value.dtype.kind != "f":
+        return None
+    sizes = (1,) * (len(shape) - constant.value.ndim) + constant.shape
+    wanted = axis % len(shape)
+    if any(size != 1 for position, size in enumerate(sizes) if position != wanted):
+        return None
+    if sizes[wanted] not in (1, shape[wanted]):
+        return None
+    return np.broadcast_to(constant.reals().reshape(-1), (shape[wanted],)).astype(np.float64)
+
+
+def normalization(builder: Builder, node: Node, channels: int) -> tuple[_Doubles, _Doubles]:
+    """factor and offset of an inference BatchNormalization.
+
+    Raises Unsupported for training mode, and for parameters that are not constant or do not fit.
+    """
+    if node.integer("training_mode", 0) or len([name for name in node.outputs if name]) > 1:
+        raise Unsupported("BatchNormalization in training mode is not supported")
+    names = ("scale", "bias", "mean", "variance")
+    scale, bias, mean, variance = (
+        builder.constant(node.input(position), what).reals().reshape(-1)
+        for position, what in enumerate(names, start=1)
+    )
+    if any(vector.size != channels for vector in (scale, bias, mean, variance)):
+        raise Unsupported(f"its parameters do not have {channels} values")
+    if np.any(variance < 0):
+        raise Unsupported("a variance is negative")
+    factor = scale / np.sqrt(variance + node.number("epsilon", 1e-5))
+    return factor, bias - mean * factor

@@ -1,0 +1,271 @@
+"""Conv, Gemm, MatMul and BatchNormalization: their weights and how they read what is stored."""
+
+from __future__ import annotations
+
+from functools import partial
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcudeploy.frontend.builder import Builder
+from mcudeploy.frontend.constants import Constant, Quantized
+from mcudeploy.frontend.follow import finish, follow, fused_nodes
+from mcudeploy.frontend.linear import Linear, Reading, emit_linear, normalization
+from mcudeploy.frontend.model import Node, Unsupported
+from mcudeploy.frontend.values import (
+    IndexArray,
+    Value,
+    image_index,
+    image_positions,
+    is_storage_order,
+    positions,
+)
+from mcudeploy.frontend.windows import Window, window_of
+from mcudeploy.graph import DType, Quantization, Shape
+from mcudeploy.ops.conv import Conv2d
+from mcudeploy.ops.matmul import MatMul
+
+_UNIT = 127
+"""The int8 weight that stands for a factor: the finest that keeps bias and requantisation exact."""
+_BIAS_LIMIT = 2.0**24
+"""Largest bias, in units of the accumulator, of a channel whose factor is small."""
+
+
+def conv(builder: Builder, node: Node) -> None:
+    """1-D and 2-D convolution of one image with constant weights."""
+    weights = builder.constant(node.input(1), "the weights")
+    value = builder.value(node.inputs[0])
+    if weights.value.ndim not in (3, 4):
+        raise Unsupported(f"weights of {weights.value.ndim} dimensions; 1-D and 2-D convolutions are supported")
+    if value.index.ndim != weights.value.ndim:
+        raise Unsupported(f"weights {list(weights.shape)} do not fit the input {list(value.shape)}")
+    image = image_positions(value.index)
+    groups = node.integer("group", 1)
+    if groups < 1 or weights.shape[1] * groups != value.shape[1]:
+        raise Unsupported(
+            f"weights {list(weights.shape)} in {groups} groups do not fit {value.shape[1]} input channels"
+        )
+    bias = builder.constant(node.input(2), "the bias") if node.input(2) else None
+    if bias is not None and bias.value.size != weights.shape[0]:
+        raise Unsupported(f"the bias has {bias.value.size} values for {weights.shape[0]} channels")
+    window = window_of(node, weights.shape[2:], image.shape[:2], ceil_mode=False)
+    rank = value.index.ndim
+    stored = weights.moved(lambda array: _channels_last(array))
+    rows, cols = window.out_size
+    spatial = (rows, cols) if rank == 4 else (rows,)
+    shape = (1, weights.shape[0], *spatial)
+
+    def read(source: Value, kernel: Constant) -> Reading:
+        return _read_image(builder, source, kernel, window, groups, rank)
+
+    emit_linear(builder, node, shape, 1, Linear.of(stored, bias), read)
+
+
+def _channels_last(array: NDArray[np.generic]) -> NDArray[np.generic]:
+    """[K, C, R, S] or [K, C, R] -> [K, R, S, C]."""
+    if array.ndim == 3:
+        array = array[..., np.newaxis]
+    return array.transpose(0, 2, 3, 1)
+
+
+def _read_image(
+    builder: Builder, source: Value, weights: Constant, window: Window, groups: int, rank: int
+) -> Reading:
+    tensor = builder.arranged(source.tensor, image_positions(source.index))
+    out_channels = weights.shape[0]
+    kernel, stride, dilation = window.kernel, window.stride, window.dilation
+    op = Conv2d(out_channels, kernel, stride, dilation, window.pads, groups)
+    shape = (*window.out_size, out_channels)
+    return Reading(tensor, op, weights, shape, image_index(shape, rank))
+
+
+def gemm(builder: Builder, node: Node) -> None:
+    """alpha * A * B + beta * C with constant B and C."""
+    weights = builder.constant(node.input(1), "the second matrix")
+    value = builder.value(node.inputs[0])
+    if weights.value.ndim != 2 or value.index.ndim != 2:
+        raise Unsupported("both operands must be matrices")
+    if node.integer("transB", 0) == 0:
+        weights = weights.moved(lambda array: array.T)
+    swapped = node.integer("transA", 0) != 0
+    rows, depth = value.shape[::-1] if swapped else value.shape
+    if depth != weights.shape[1]:
+        raise Unsupported(f"the operands do not fit: {depth} columns by {weights.shape[1]} rows")
+    shape = (rows, weights.shape[0])
+    alpha, beta = node.number("alpha", 1.0), node.number("beta", 1.0)
+    bias = None
+    if node.input(2):
+        bias = _gemm_bias(builder.constant(node.input(2), "the third matrix"), shape, beta / alpha if alpha else 0.0)
+    linear = Linear.of(weights, bias, alpha)
+
+    def read(source: Value, kernel: Constant) -> Reading:
+        index = source.index.T if swapped else source.index
+        return _read_matrix(builder, source.tensor, index, kernel, shape)
+
+    emit_linear(builder, node, shape, 1, linear, read)
+
+
+def _gemm_bias(constant: Constant, shape: tuple[int, int], factor: float) -> Constant:
+    if constant.value.ndim > 2 or any(
+        size not in (1, whole) for size, whole in zip(constant.shape[::-1], shape[::-1], strict=False)
+    ):
+        raise Unsupported(f"the third matrix {list(constant.shape)} does not fit {list(shape)}")
+    rows = np.broadcast_to(constant.value, shape)
+    if not np.all(rows == rows[:1]):
+        raise Unsupported("the third matrix differs between rows")
+    single = constant.moved(lambda array: np.broadcast_to(array, shape)[0])
+    return single if factor == 1 else Constant(np.asarray(single.reals() * factor, np.float64))
+
+
+def matmul(builder: Builder, node: Node) -> None:
+    """A product with a constant matrix on either side, or of two activations."""
+    left, right = builder.operand(node.inputs[0]), builder.operand(node.inputs[1])
+    if isinstance(right, Constant) and isinstance(left, Value):
+        _constant_product(builder, node, left, _matrix(right).moved(np.transpose), swapped=False)
+    elif isinstance(left, Constant) and isinstance(right, Value):
+        _constant_product(builder, node, right, _matrix(left), swapped=True)
+    else:
+        _product(builder, node)
+
+
+def _matrix(constant: Constant) -> Constant:
+    if constant.value.ndim < 2 or prod(constant.shape[:-2]) != 1:
+        raise Unsupported(f"a constant operand {list(constant.shape)} is not supported: one matrix is")
+    return constant.moved(lambda array: array.reshape(array.shape[-2:]))
+
+
+def _constant_product(builder: Builder, node: Node, value: Value, weights: Constant, *, swapped: bool) -> None:
+    """`weights` is [K, depth]; `swapped`: the depth is the activation's last axis but one."""
+    if value.index.ndim < 2:
+        raise Unsupported("a product with a vector is not supported")
+    index = np.swapaxes(value.index, -1, -2) if swapped else value.index
+    if index.shape[-1] != weights.shape[1]:
+        raise Unsupported(f"the operands do not fit: {index.shape[-1]} by {weights.shape[1]}")
+    shape = (*index.shape[:-1], weights.shape[0])
+    result = (*shape[:-2], shape[-1], shape[-2]) if swapped else shape
+
+    def read(source: Value, kernel: Constant) -> Reading:
+        own = np.swapaxes(source.index, -1, -2) if swapped else source.index
+        reading = _read_matrix(builder, source.tensor, own, kernel, shape)
+        index = np.swapaxes(reading.index, -1, -2) if swapped else reading.index
+        return Reading(reading.tensor, reading.op, reading.weights, reading.shape, index)
+
+    axis = len(shape) - 2 if swapped else len(shape) - 1
+    emit_linear(builder, node, result, axis, Linear.of(weights, None), read)
+
+
+def _read_matrix(
+    builder: Builder, tensor: str, index: IndexArray, weights: Constant, shape: tuple[int, ...]
+) -> Reading:
+    """Rows of `depth` elements times weights [K, depth]; the weights follow the stored order."""
+    depth, channels = index.shape[-1], weights.shape[0]
+    places = index.reshape(-1, depth)
+    count = len(places)
+    stored = builder.shape_of(tensor)
+    if count == 1:
+        order = np.argsort(places[0])
+        kernel = stored[:2]
+        ordered = weights.moved(lambda array: array[:, order].reshape(channels, *stored))
+        made = (1, 1, channels)
+        return Reading(tensor, Conv2d(channels, kernel), ordered, made, positions((channels,)).reshape(shape))
+    rows, cols = places // depth, places % depth
+    if np.all(rows == rows[:, :1]) and np.all(cols == cols[:1]):
+        order = np.argsort(cols[0])
+        source = tensor if stored[2] == depth else builder.viewed(tensor, (count, 1, depth))
+        row_order = rows[:, 0]
+    else:
+        order, row_order = np.arange(depth), np.arange(count)
+        source = builder.arranged(tensor, places.reshape(count, 1, depth))
+    image = builder.shape_of(source)
+    ordered = weights.moved(lambda array: array[:, order].reshape(channels, 1, 1, depth))
+    made = (image[0], image[1], channels)
+    result = row_order[:, np.newaxis].astype(np.int32) * channels + positions((channels,))
+    return Reading(source, Conv2d(channels), ordered, made, np.asarray(result, np.int32).reshape(shape))
+
+
+def _product(builder: Builder, node: Node) -> None:
+    """The product of two activations: matrices, or equally many of them."""
+    ending = follow(builder, node.output)
+    names = node.inputs[:2]
+    a, b = builder.pure(names[0]), builder.pure(names[1])
+    quantization = ending.quantization
+    quantized = a is not None and b is not None and quantization is not None and not _clips(ending.low, ending.high)
+    if a is None or b is None or not quantized:
+        a, b, quantization = builder.real(names[0]), builder.real(names[1]), None
+    made = _emit_product(builder, node, a, b, quantization)
+    if quantized:
+        finish(builder, ending, made, quantized=True)
+    else:
+        builder.define(node.output, made)
+
+
+def _clips(low: float, high: float) -> bool:
+    return low > -np.inf or high < np.inf
+
+
+def _emit_product(builder: Builder, node: Node, a: Value, b: Value, quantization: Quantization | None) -> Value:
+    if a.index.ndim < 2 or b.index.ndim < 2:
+        raise Unsupported("a product of vectors is not supported")
+    (rows, depth), cols = a.shape[-2:], b.shape[-1]
+    batch = prod(a.shape[:-2])
+    if b.shape[-2] != depth or prod(b.shape[:-2]) != batch:
+        raise Unsupported(f"a product of {list(a.shape)} and {list(b.shape)} is not supported")
+    batched = batch > 1
+    first = builder.arranged(a.tensor, a.index.reshape((batch, rows, depth) if batched else (rows, 1, depth)))
+    straight = b.index.reshape(batch, depth, cols)
+    turned = np.swapaxes(straight, 1, 2)
+    transposed = not is_storage_order(straight)
+    matrix = turned if transposed else straight
+    height, width = matrix.shape[1:]
+    second = builder.arranged(b.tensor, matrix if batched else matrix.reshape(height, 1, width))
+    shape: Shape = (batch, rows, cols) if batched else (rows, 1, cols)
+    dtype = DType.FLOAT32 if quantization is None else DType.INT8
+    op = MatMul(batched, transposed)
+    ending = follow(builder, node.output)
+    nodes = fused_nodes(node, ending, quantized=True) if quantization is not None else (node,)
+    tensor = builder.emit(op, (first, second), shape, dtype, quantization, None, nodes)
+    lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    return Value(tensor, positions((*lead, rows, cols)), real=True)
+
+
+def batch_normalization(builder: Builder, node: Node) -> None:
+    """On its own, a depthwise 1x1 convolution; behind a convolution it was folded already."""
+    value = builder.value(node.inputs[0])
+    if value.index.ndim < 2:
+        raise Unsupported("the input needs a channel axis")
+    channels = value.shape[1]
+    factor, offset = normalization(builder, node, channels)
+    scale_of = builder.pure(node.inputs[0])
+    weights, bias = _factors(factor, offset, scale_of)
+    linear = Linear(weights, None, np.ones(channels), bias)
+    emit_linear(builder, node, value.shape, 1, linear, partial(_read_channels, builder))
+
+
+def _factors(
+    factor: NDArray[np.float64], offset: NDArray[np.float64], source: Value | None
+) -> tuple[Constant, NDArray[np.float64]]:
+    """Factors as depthwise weights [C, 1, 1, 1]; with an int8 form where the input has one."""
+    column = factor.astype(np.float32).reshape(-1, 1, 1, 1)
+    if source is None or source.quantization is None:
+        return Constant(column), offset
+    scale = np.maximum(np.abs(factor) / _UNIT, np.abs(offset) / (source.quantization.scale * _BIAS_LIMIT))
+    scale = np.maximum(scale, np.finfo(np.float32).tiny)
+    integers = np.rint(factor / scale).astype(np.int32).reshape(column.shape)
+    scales = scale.astype(np.float32).reshape(column.shape)
+    return Constant(column, Quantized(integers, scales, np.zeros_like(integers), 8, True)), offset
+
+
+def _read_channels(builder: Builder, source: Value, weights: Constant) -> Reading:
+    """Channels of an image or of a vector, each with its own factor."""
+    index = source.index
+    if index.ndim in (3, 4):
+        image = image_positions(index)
+    else:
+        image = index.reshape(index.shape[0], 1, -1) if index.ndim == 2 else None
+    if image is None:
+        raise Unsupported(f"an input of {index.ndim} dimensions is not supported")
+    tensor = builder.arranged(source.tensor, image)
+    shape: Shape = builder.shape_of(tensor)
+    made = image_index(shape, index.ndim) if index.ndim > 2 else positions(index.shape)
+    return Reading(tensor, Conv2d(shape[2], groups=shape[2]), weights, shape, made)

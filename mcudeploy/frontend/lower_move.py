@@ -1,0 +1,339 @@
+"""Slice, Split, Gather, Pad, Concat, Resize: what moves elements, mostly on what is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcudeploy.frontend.builder import Builder
+from mcudeploy.frontend.follow import finish, follow, fused_nodes
+from mcudeploy.frontend.lower_softmax import along
+from mcudeploy.frontend.model import Node, Unsupported
+from mcudeploy.frontend.quantization import dequantize, quantize
+from mcudeploy.frontend.values import (
+    IndexArray,
+    Value,
+    coordinates,
+    natural_shape,
+    scattered,
+    stored_axis,
+)
+from mcudeploy.graph import DType, Quantization, Shape
+from mcudeploy.ops.concat import Concat
+from mcudeploy.ops.move import Pad, Slice
+
+Triple = tuple[int, int, int]
+
+
+def part(builder: Builder, value: Value, index: IndexArray, node: Node) -> Value:
+    """The elements of a value that `index` (positions in its tensor) names, as a Slice of the tensor.
+
+    Raises Unsupported where they are no regular part of it.
+    """
+    if index.size == 0:
+        raise Unsupported("its result holds no elements")
+    source = builder.tensors[value.tensor]
+    if index.size == source.elements:
+        return replace(value, index=index)
+    for shape in dict.fromkeys((source.shape, natural_shape(value.shape))):
+        found = _regular(index, shape)
+        if found is None:
+            continue
+        op, places = found
+        tensor = builder.viewed(value.tensor, shape)
+        quantization = source.quantization
+        made = builder.emit(op, (tensor,), op.out_shape, source.dtype, quantization, nodes=(node,))
+        return replace(value, tensor=made, index=places)
+    raise Unsupported("it takes elements that do not lie regularly in memory")
+
+
+def _regular(index: IndexArray, shape: Shape) -> tuple[Slice, IndexArray] | None:
+    """The Slice of a tensor of `shape` that has just these positions, and where they are in its result."""
+    starts, steps, sizes, places = [], [], [], []
+    for place in coordinates(index, shape):
+        flat = place.reshape(-1)
+        kept = np.unique(flat)
+        step = int(kept[1] - kept[0]) if kept.size > 1 else 1
+        if kept.size > 1 and np.any(np.diff(kept) != step):
+            return None
+        falling = kept.size > 1 and flat[0] > flat[-1]
+        starts.append(int(kept[-1] if falling else kept[0]))
+        steps.append(-step if falling else step)
+        sizes.append(int(kept.size))
+        places.append((place - starts[-1]) // steps[-1])
+    made: Shape = (sizes[0], sizes[1], sizes[2])
+    if sizes[0] * sizes[1] * sizes[2] != index.size:
+        return None
+    op = Slice((starts[0], starts[1], starts[2]), (steps[0], steps[1], steps[2]), made)
+    return op, np.ravel_multi_index(tuple(places), made).astype(np.int32)
+
+
+def _chosen(builder: Builder, node: Node, index: IndexArray) -> IndexArray:
+    """The index array behind a Slice or Gather."""
+    if node.op == "Gather":
+        axis = node.integer("axis", 0)
+        wanted = builder.constant(node.input(1), "the indices").value
+        if not -index.ndim <= axis < index.ndim or wanted.dtype.kind not in "iu":
+            raise Unsupported(f"axis {axis} is outside {index.ndim} dimensions")
+        size = index.shape[axis]
+        if wanted.size and (wanted.min() < -size or wanted.max() >= size):
+            raise Unsupported(f"indices are outside an axis of {size}")
+        return np.take(index, wanted.astype(np.int64) % size, axis=axis)
+    starts, ends = (builder.constant(node.input(k), "the range").value.reshape(-1) for k in (1, 2))
+    axes = np.arange(len(starts)) if not node.input(3) else builder.constant(node.input(3), "the axes").value
+    steps = np.ones(len(starts), np.int64)
+    if node.input(4):
+        steps = builder.constant(node.input(4), "the steps").value
+    ranges = [slice(None)] * index.ndim
+    for start, end, axis, step in zip(starts, ends, axes.reshape(-1), steps.reshape(-1), strict=True):
+        if not -index.ndim <= axis < index.ndim or step == 0:
+            raise Unsupported(f"axis {axis} step {step} does not fit {index.ndim} dimensions")
+        ranges[axis] = _range(int(start), int(end), int(step), index.shape[axis])
+    return index[tuple(ranges)]
+
+
+def _range(start: int, end: int, step: int, size: int) -> slice:
+    """ONNX clamps where Python does not: an end below the first element of a falling range is -1."""
+    start = start + size if start < 0 else start
+    end = end + size if end < 0 else end
+    if step > 0:
+        return slice(min(max(start, 0), size), min(max(end, 0), size), step)
+    start, end = min(max(start, 0), size - 1), min(max(end, -1), size - 1)
+    return slice(start, None if end == -1 else end, step)
+
+
+def pick(builder: Builder, node: Node) -> None:
+    """Slice, and Gather with constant indices."""
+    value = builder.value(node.inputs[0])
+    builder.define(node.output, part(builder, value, _chosen(builder, node, value.index), node))
+
+
+def real_pick(builder: Builder, node: Node) -> Value:
+    """The same on a float tensor."""
+    value = builder.real(node.inputs[0])
+    return part(builder, value, _chosen(builder, node, value.index), node)
+
+
+def split(builder: Builder, node: Node) -> None:
+    """One Slice for each output that something reads."""
+    value = builder.value(node.inputs[0])
+    axis = node.integer("axis", 0)
+    if not -value.index.ndim <= axis < value.index.ndim:
+        raise Unsupported(f"axis {axis} is outside {value.index.ndim} dimensions")
+    size, count = value.shape[axis], len(node.outputs)
+    if node.input(1):
+        sizes = [int(item) for item in builder.constant(node.input(1), "the sizes").value.reshape(-1)]
+    else:
+        each = -(-size // count)
+        sizes = [each] * (count - 1) + [size - each * (count - 1)]
+    if sum(sizes) != size or min(sizes) < 1 or len(sizes) != count:
+        raise Unsupported(f"sizes {sizes} do not fit an axis of {size}")
+    first = 0
+    for name, length in zip(node.outputs, sizes, strict=True):
+        if name and (name in builder.consumers or name in builder.outputs):
+            index = np.take(value.index, np.arange(first, first + length), axis=axis)
+            builder.define(name, part(builder, value, index, node))
+        first += length
+
+
+def pad(builder: Builder, node: Node) -> None:
+    """On what is stored where the padding has a stored value; else in the result's quantisation; else in float."""
+    value = builder.value(node.inputs[0])
+    amounts = _pad_amounts(builder, node, value.index.ndim)
+    if not any(amounts):
+        builder.define(node.output, value)
+        return
+    filling = _filling(builder, node)
+    info = builder.model.infos.get(node.inputs[0])
+    unsigned = not value.real and info is not None and info.dtype == "uint8"
+    stored = _stored_filling(builder, value, filling - 128 if unsigned else filling)
+    if stored is not None:
+        builder.define(node.output, _pad(builder, node, value, amounts, stored))
+        return
+    ending = follow(builder, node.output)
+    if value.table is not None and ending.quantization is not None and (ending.low, ending.high) == (-np.inf, np.inf):
+        source = builder.requantized(node.inputs[0], ending.quantization)
+        made = _pad(builder, node, source, amounts, filling)
+        finish(builder, ending, made, quantized=True)
+        return
+    builder.define(node.output, _pad(builder, node, builder.real(node.inputs[0]), amounts, filling))
+
+
+def real_pad(builder: Builder, node: Node) -> Value:
+    """The same on a float tensor."""
+    value = builder.real(node.inputs[0])
+    amounts = _pad_amounts(builder, node, value.index.ndim)
+    return _pad(builder, node, value, amounts, _filling(builder, node))
+
+
+def _pad_amounts(builder: Builder, node: Node, rank: int) -> tuple[int, ...]:
+    """Befores, then afters, of every axis."""
+    mode = node.text("mode", "constant")
+    if mode != "constant":
+        raise Unsupported(f"mode {mode!r} is not supported; constant is")
+    given = [int(item) for item in builder.constant(node.input(1), "the pads").value.reshape(-1)]
+    axes: Sequence[int] = range(rank)
+    if node.input(3):
+        listed = builder.constant(node.input(3), "the axes").value.reshape(-1)
+        axes = [int(axis) % rank for axis in listed]
+    if len(given) != 2 * len(axes):
+        raise Unsupported(f"{len(given)} pads for {len(axes)} axes")
+    amounts = [0] * (2 * rank)
+    for position, axis in enumerate(axes):
+        amounts[axis], amounts[axis + rank] = given[position], given[position + len(axes)]
+    return tuple(amounts)
+
+
+def _filling(builder: Builder, node: Node) -> float:
+    if not node.input(2):
+        return 0.0
+    value = builder.constant(node.input(2), "the value").value
+    if value.size != 1:
+        raise Unsupported("the value must be a scalar")
+    return float(value.reshape(-1)[0])
+
+
+def _stored_filling(builder: Builder, value: Value, filling: float) -> float | None:
+    """The padding as the Pad operator of the stored tensor takes it; None where nothing stored means it."""
+    tensor = builder.tensors[value.tensor]
+    if tensor.dtype is DType.FLOAT32:
+        return filling
+    quantization = tensor.quantization or Quantization(1.0, 0)
+    table = np.arange(-128, 128) if value.table is None else value.table
+    candidates = np.flatnonzero(table == np.float32(filling)) - 128
+    if candidates.size == 0:
+        return None
+    real = float(dequantize(candidates[:1], quantization)[0])
+    back = quantize(np.array([real], np.float32), quantization)
+    return real if int(back[0]) == int(candidates[0]) else None
+
+
+def _pad(builder: Builder, node: Node, value: Value, amounts: tuple[int, ...], filling: float) -> Value:
+    rank = value.index.ndim
+    padded = [axis for axis in range(rank) if amounts[axis] or amounts[axis + rank]]
+    shape, dimensions = _dimensions(builder, value, padded)
+    before, after = [0, 0, 0], [0, 0, 0]
+    for axis, dimension in zip(padded, dimensions, strict=True):
+        before[dimension], after[dimension] = amounts[axis], amounts[axis + rank]
+    rows, cols, channels = (size + before[d] + after[d] for d, size in enumerate(shape))
+    made: Shape = (rows, cols, channels)
+    tensor = builder.viewed(value.tensor, shape)
+    source = builder.tensors[tensor]
+    op = Pad((before[0], before[1], before[2]), (after[0], after[1], after[2]), filling)
+    result = builder.emit(op, (tensor,), made, source.dtype, source.quantization, nodes=(node,))
+    return replace(value, tensor=result, index=_regrown(value.index, shape, padded, dimensions, made))
+
+
+def _dimensions(builder: Builder, value: Value, axes: Sequence[int]) -> tuple[Shape, list[int]]:
+    """A stored shape under which each of these ONNX axes is a dimension, and the dimensions."""
+    for shape in (builder.shape_of(value.tensor), natural_shape(value.shape)):
+        found = [stored_axis(value.index, shape, axis) for axis in axes]
+        if None not in found and len(set(found)) == len(found):
+            return shape, [dimension for dimension in found if dimension is not None]
+    raise Unsupported(f"axes {list(axes)} are not dimensions of the value as it lies in memory")
+
+
+def _regrown(
+    index: IndexArray, shape: Shape, axes: Sequence[int], dimensions: Sequence[int], made: Shape
+) -> IndexArray:
+    """The index array after the given axes (stored as `dimensions`) have become as long as in `made`."""
+    sizes = list(index.shape)
+    kept = index
+    for axis, dimension in zip(axes, dimensions, strict=True):
+        kept = kept.take([0], axis=axis)
+        sizes[axis] = made[dimension]
+    places: list[NDArray[np.intp]] = []
+    for dimension, place in enumerate(coordinates(kept, shape)):
+        if dimension in dimensions:
+            axis = axes[dimensions.index(dimension)]
+            along_axis = [1] * index.ndim
+            along_axis[axis] = sizes[axis]
+            place = np.arange(sizes[axis]).reshape(along_axis)
+        places.append(np.broadcast_to(place, sizes))
+    return np.ravel_multi_index(tuple(places), made).astype(np.int32)
+
+
+def concat(builder: Builder, node: Node) -> None:
+    """int8 where all inputs are: as they are where they mean the same, else into the result's quantisation."""
+    names = [name for name in node.inputs if name]
+    if any(name in builder.constants for name in names):
+        raise Unsupported("a constant operand is not supported")
+    values = [builder.value(name) for name in names]
+    if len(values) == 1:
+        builder.define(node.output, values[0])
+        return
+    ending = follow(builder, node.output)
+    on_int8 = all(value.real and value.table is not None for value in values)
+    if on_int8 and ending.quantization is not None and (ending.low, ending.high) == (-np.inf, np.inf):
+        operands = [
+            builder.pure(name) or builder.requantized(name, ending.quantization) for name in names
+        ]
+        nodes = fused_nodes(node, ending, quantized=True)
+        made = _concat(builder, node, operands, ending.quantization, nodes)
+        finish(builder, ending, made, quantized=True)
+        return
+    pure = [builder.pure(name) for name in names] if on_int8 else [None]
+    first = pure[0]
+    if first is not None and all(v is not None and v.quantization == first.quantization for v in pure):
+        operands = [value for value in pure if value is not None]
+        made = _concat(builder, node, operands, first.quantization, (node,))
+        builder.define(node.output, replace(made, table=first.table, quantization=first.quantization))
+        return
+    if all(not value.real for value in values):
+        builder.define(node.output, _integer_concat(builder, node, names))
+        return
+    builder.define(node.output, real_concat(builder, node))
+
+
+def _integer_concat(builder: Builder, node: Node, names: Sequence[str]) -> Value:
+    """Integers side by side: the bytes stay, whatever each of them meant."""
+    settled = [builder.integers(name) for name in names]
+    meaning = settled[0].quantization or Quantization(1.0, 0)
+    operands = [replace(value, tensor=builder.reinterpreted(value.tensor, meaning)) for value in settled]
+    made = _concat(builder, node, operands, meaning, (node,))
+    return replace(made, real=False, quantization=meaning)
+
+
+def real_concat(builder: Builder, node: Node) -> Value:
+    """The same on float tensors."""
+    return _concat(builder, node, [builder.real(name) for name in node.inputs if name], None, (node,))
+
+
+def _concat(
+    builder: Builder,
+    node: Node,
+    operands: Sequence[Value],
+    quantization: Quantization | None,
+    nodes: Sequence[Node],
+) -> Value:
+    """All operands brought into the layout of the first one."""
+    axis = node.integer("axis", 0)
+    rank = operands[0].index.ndim
+    if not -rank <= axis < rank or any(operand.index.ndim != rank for operand in operands):
+        raise Unsupported(f"axis {axis} does not fit the operands")
+    axis %= rank
+    leading, dimension = along(builder, operands[0], axis)
+    shape = builder.shape_of(leading.tensor)
+    sizes = [operand.shape[axis] for operand in operands]
+    inputs = [leading.tensor]
+    for operand, size in zip(operands[1:], sizes[1:], strict=True):
+        own = _with_size(shape, dimension, size)
+        places = _regrown(leading.index, shape, [axis], [dimension], own)
+        if places.shape != operand.shape:
+            raise Unsupported(f"{list(operand.shape)} and {list(leading.shape)} differ beyond axis {axis}")
+        wanted = np.asarray(scattered(places, own, operand.index), np.int32)
+        inputs.append(builder.arranged(operand.tensor, wanted))
+    made = _with_size(shape, dimension, sum(sizes))
+    dtype = builder.tensors[leading.tensor].dtype
+    tensor = builder.emit(Concat(dimension), inputs, made, dtype, quantization, nodes=nodes)
+    return Value(tensor, _regrown(leading.index, shape, [axis], [dimension], made), real=True)
+
+
+def _with_size(shape: Shape, dimension: int, size: int) -> Shape:
+    rows, cols, channels = (size if place == dimension else own for place, own in enumerate(shape))
+    return rows, cols, channels
+
+

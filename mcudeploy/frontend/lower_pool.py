@@ -1,0 +1,184 @@
+"""Pools and means: over windows, over whole images, over any axes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from math import inf
+
+import numpy as np
+
+from mcudeploy.frontend.builder import Builder
+from mcudeploy.frontend.follow import Ending, finish, follow, fused_nodes
+from mcudeploy.frontend.model import Node, Unsupported
+from mcudeploy.frontend.quantization import is_monotone
+from mcudeploy.frontend.values import (
+    IndexArray,
+    Value,
+    axis_shapes,
+    coordinates,
+    image_index,
+    image_positions,
+    natural_shape,
+    stored_axis,
+)
+from mcudeploy.frontend.views import axes_of
+from mcudeploy.frontend.windows import Window, window_of
+from mcudeploy.graph import DType, Quantization, Shape
+from mcudeploy.ops.elementwise import Unary
+from mcudeploy.ops.opdef import OperatorDef
+from mcudeploy.ops.pool import AveragePool, MaxPool
+from mcudeploy.ops.reduce import ReduceMean
+
+
+def movable(builder: Builder, name: str) -> Value:
+    """A value whose stored elements may be picked by size: its table, if any, keeps their order."""
+    value = builder.value(name)
+    if value.table is None or is_monotone(value.table):
+        return value
+    return builder.real(name) if value.real else builder.integers(name)
+
+
+def max_pool(builder: Builder, node: Node) -> None:
+    """On what is stored: a maximum commutes with dequantisation and every rising function."""
+    builder.define(node.output, _max_pool(builder, node, movable(builder, node.inputs[0])))
+
+
+def real_max_pool(builder: Builder, node: Node) -> Value:
+    """The pool on a float tensor."""
+    return _max_pool(builder, node, builder.real(node.inputs[0]))
+
+
+def _max_pool(builder: Builder, node: Node, value: Value) -> Value:
+    if len([name for name in node.outputs if name]) > 1:
+        raise Unsupported("indices of the maxima are not supported")
+    image = image_positions(value.index)
+    window = _pool_window(node, value, image)
+    op = MaxPool(window.kernel, window.stride, window.dilation, window.pads, window.out_size)
+    source = builder.arranged(value.tensor, image)
+    tensor = builder.tensors[source]
+    shape = (*window.out_size, tensor.shape[2])
+    made = builder.emit(op, (source,), shape, tensor.dtype, tensor.quantization, nodes=(node,))
+    return replace(value, tensor=made, index=image_index(shape, value.index.ndim))
+
+
+def _pool_window(node: Node, value: Value, image: IndexArray) -> Window:
+    if node.op.startswith("Global"):
+        size = (image.shape[0], image.shape[1])
+        return Window(size, (1, 1), (1, 1), (0, 0, 0, 0), (1, 1))
+    kernel = node.integers("kernel_shape")
+    if kernel is None or len(kernel) != value.index.ndim - 2:
+        raise Unsupported(f"kernel_shape {list(kernel or ())} does not fit the input {list(value.shape)}")
+    ceil_mode = node.integer("ceil_mode", 0) != 0
+    return window_of(node, kernel, image.shape[:2], ceil_mode=ceil_mode)
+
+
+Emission = Callable[[Value, DType, Quantization | None, Ending], Value]
+"""Emits an operator that averages: from an int8 value to a quantisation, or from a float value."""
+
+
+def averaged(builder: Builder, node: Node, emission: Emission) -> None:
+    """int8 where the input and, behind clips and views, the result are quantised; else float."""
+    ending = follow(builder, node.output)
+    source = builder.pure(node.inputs[0])
+    if source is not None and ending.quantization is not None and (ending.low, ending.high) == (-inf, inf):
+        made = emission(source, DType.INT8, ending.quantization, ending)
+        finish(builder, ending, made, quantized=True)
+        return
+    made = emission(builder.real(node.inputs[0]), DType.FLOAT32, None, ending)
+    if (ending.low, ending.high) != (-inf, inf):
+        shape = builder.shape_of(made.tensor)
+        clip = Unary("clip", ending.low, ending.high)
+        nodes = fused_nodes(node, ending, quantized=False)[1:]
+        made = replace(made, tensor=builder.emit(clip, (made.tensor,), shape, DType.FLOAT32, nodes=nodes))
+    finish(builder, ending, made, quantized=False)
+
+
+def average_pool(builder: Builder, node: Node) -> None:
+    """AveragePool and GlobalAveragePool; the divisor leaves out padding unless it is counted."""
+    counted = node.integer("count_include_pad", 0) != 0
+
+    def emission(value: Value, dtype: DType, quantization: Quantization | None, ending: Ending) -> Value:
+        image = image_positions(value.index)
+        window = _pool_window(node, value, image)
+        op = AveragePool(
+            window.kernel, window.stride, window.dilation, window.pads, window.out_size, counted
+        )
+        source = builder.arranged(value.tensor, image)
+        shape = (*window.out_size, image.shape[2])
+        nodes = fused_nodes(node, ending, quantized=quantization is not None)
+        tensor = builder.emit(op, (source,), shape, dtype, quantization, nodes=nodes)
+        return Value(tensor, image_index(shape, value.index.ndim), real=True)
+
+    averaged(builder, node, emission)
+
+
+def reduce_mean(builder: Builder, node: Node) -> None:
+    """Over rows and columns an average pool, over channels as well a ReduceMean."""
+    value = builder.value(node.inputs[0])
+    axes = axes_of(builder.constants, node, value.index.ndim)
+    if not axes:
+        keep = node.integer("noop_with_empty_axes", 0) != 0
+        axes = () if keep else tuple(range(value.index.ndim))
+    if all(value.shape[axis] == 1 for axis in axes):
+        builder.define(node.output, replace(value, index=_without(value.index, axes, node)))
+        return
+
+    def emission(source: Value, dtype: DType, quantization: Quantization | None, ending: Ending) -> Value:
+        return _mean(builder, node, source, axes, (dtype, quantization), ending)
+
+    averaged(builder, node, emission)
+
+
+def _without(index: IndexArray, axes: tuple[int, ...], node: Node) -> IndexArray:
+    return index if node.integer("keepdims", 1) else index.squeeze(axes)
+
+
+def _mean(
+    builder: Builder,
+    node: Node,
+    value: Value,
+    axes: tuple[int, ...],
+    made_as: tuple[DType, Quantization | None],
+    ending: Ending,
+) -> Value:
+    source, shape, dimensions = _reduced_dimensions(builder, value, axes)
+    if 2 in dimensions:
+        op: OperatorDef = ReduceMean(dimensions)
+    else:
+        kernel = (shape[0] if 0 in dimensions else 1, shape[1] if 1 in dimensions else 1)
+        size = (shape[0] // kernel[0], shape[1] // kernel[1])
+        op = AveragePool(kernel, (1, 1), (1, 1), (0, 0, 0, 0), size, False)
+    rows, cols, channels = (1 if place in dimensions else size for place, size in enumerate(shape))
+    dtype, quantization = made_as
+    nodes = fused_nodes(node, ending, quantized=quantization is not None)
+    tensor = builder.emit(op, (source,), (rows, cols, channels), dtype, quantization, nodes=nodes)
+    kept = value.index
+    for axis in axes:
+        kept = kept.take([0], axis=axis)
+    places = coordinates(kept, shape)
+    zeroed = tuple(np.zeros_like(p) if d in dimensions else p for d, p in enumerate(places))
+    index = np.ravel_multi_index(zeroed, (rows, cols, channels)).astype(np.int32)
+    return Value(tensor, _without(index, axes, node), real=True)
+
+
+def _reduced_dimensions(
+    builder: Builder, value: Value, axes: tuple[int, ...]
+) -> tuple[str, Shape, tuple[int, ...]]:
+    """The tensor, its shape and the stored dimensions that the ONNX axes are.
+
+    Tries the stored shape, then views of it; otherwise brings the reduced axes together at the end.
+    """
+    long_axes = [axis for axis in axes if value.shape[axis] > 1]
+    merged = np.moveaxis(value.index, long_axes, range(-len(long_axes), 0))
+    merged = merged.reshape(*merged.shape[: -len(long_axes)], -1)
+    shapes = [builder.shape_of(value.tensor), natural_shape(value.shape), *axis_shapes(merged, -1)]
+    for shape in shapes:
+        found = [stored_axis(value.index, shape, axis) for axis in long_axes]
+        if None not in found:
+            return builder.viewed(value.tensor, shape), shape, tuple(sorted(d for d in found if d is not None))
+    for shape in shapes:
+        whole = stored_axis(merged, shape, -1)
+        if whole is not None:
+            return builder.viewed(value.tensor, shape), shape, (whole,)
+    raise Unsupported(f"a mean over axes {list(axes)} of a value that lies otherwise in memory")

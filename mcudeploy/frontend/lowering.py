@@ -1,0 +1,167 @@
+"""From a simplified model to the Graph: one lowering function per ONNX operator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from mcudeploy.errors import ModelError, Problem
+from mcudeploy.frontend.builder import Builder, RealLowering
+from mcudeploy.frontend.inputs import declare, placeholder
+from mcudeploy.frontend.lower_elementwise import (
+    FUNCTIONS,
+    OPERATIONS,
+    binary,
+    real_binary,
+    real_unary,
+    unary,
+)
+from mcudeploy.frontend.lower_linear import batch_normalization, conv, gemm, matmul
+from mcudeploy.frontend.lower_move import concat, pad, pick, real_concat, real_pad, real_pick, split
+from mcudeploy.frontend.lower_pool import average_pool, max_pool, real_max_pool, reduce_mean
+from mcudeploy.frontend.lower_quantized import dequantize_linear, quantize_linear, real_view, view
+from mcudeploy.frontend.lower_resize import real_resize, resize
+from mcudeploy.frontend.lower_softmax import softmax
+from mcudeploy.frontend.model import Info, Model, Node, Unsupported
+from mcudeploy.frontend.names import printable
+from mcudeploy.frontend.peephole import tidy
+from mcudeploy.frontend.values import Value
+from mcudeploy.frontend.views import VIEWS
+from mcudeploy.graph import Border, Graph
+
+Lowering = Callable[[Builder, Node], None]
+
+LOWERINGS: dict[str, Lowering] = {
+    **dict.fromkeys(VIEWS, view),
+    **dict.fromkeys(FUNCTIONS, unary),
+    **dict.fromkeys(OPERATIONS, binary),
+    "AveragePool": average_pool,
+    "BatchNormalization": batch_normalization,
+    "Concat": concat,
+    "Conv": conv,
+    "DequantizeLinear": dequantize_linear,
+    "Gather": pick,
+    "Gemm": gemm,
+    "GlobalAveragePool": average_pool,
+    "GlobalMaxPool": max_pool,
+    "MatMul": matmul,
+    "MaxPool": max_pool,
+    "Pad": pad,
+    "QuantizeLinear": quantize_linear,
+    "ReduceMean": reduce_mean,
+    "Resize": resize,
+    "Slice": pick,
+    "Softmax": softmax,
+    "Split": split,
+}
+"""What each supported ONNX operator becomes."""
+
+REAL_LOWERINGS: dict[str, RealLowering] = {
+    **dict.fromkeys(VIEWS, real_view),
+    **dict.fromkeys(FUNCTIONS, real_unary),
+    **dict.fromkeys(OPERATIONS, real_binary),
+    "Concat": real_concat,
+    "Gather": real_pick,
+    "GlobalMaxPool": real_max_pool,
+    "MaxPool": real_max_pool,
+    "Pad": real_pad,
+    "Resize": real_resize,
+    "Slice": real_pick,
+}
+"""The same on float tensors, of operators whose result may first have been a table over an int8 tensor."""
+
+_FAULTS = (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError)
+"""What numpy and operator definitions raise for attributes and shapes that do not fit."""
+
+
+def lower(model: Model, reasons: Mapping[str, str], *, float_io: bool) -> Graph:
+    """The Graph of a model. `reasons`: why nodes, by label, could not be folded.
+
+    Raises ModelError listing all nodes that are not supported.
+    """
+    builder = Builder(model, REAL_LOWERINGS)
+    problems: list[Problem] = []
+    unknown: set[str] = set()
+    inputs: list[Border] = []
+    for info in model.inputs:
+        try:
+            value = declare(builder, info, float_io=float_io)
+            inputs.append(builder.border(info.name, value, info.dtype))
+        except Unsupported as verdict:
+            problems.append(Problem(printable(info.name), "input", str(verdict)))
+            unknown.add(info.name)
+    for node in model.nodes:
+        if node.output in builder.done:
+            continue
+        problem = _lower_node(builder, node, reasons, unknown)
+        if problem is not None:
+            problems.append(problem)
+            unknown.update(name for name in node.outputs if name and not placeholder(builder, name))
+    outputs = _outputs(builder, model, problems, unknown, float_io=float_io)
+    if problems:
+        raise ModelError.unsupported(tuple(problems))
+    return _graph(builder, model, tuple(inputs), outputs)
+
+
+def _lower_node(
+    builder: Builder, node: Node, reasons: Mapping[str, str], unknown: set[str]
+) -> Problem | None:
+    lowering = None if node.domain else LOWERINGS.get(node.op)
+    op = printable(f"{node.domain}::{node.op}" if node.domain else node.op)
+    if lowering is None:
+        reason = reasons.get(node.label, "this operator is not supported")
+        return Problem(printable(node.label), op, reason)
+    if not unknown.isdisjoint(node.inputs):
+        unknown.update(name for name in node.outputs if name)
+        return None
+    try:
+        lowering(builder, node)
+    except Unsupported as verdict:
+        return Problem(printable(node.label), op, str(verdict))
+    except _FAULTS as fault:
+        return Problem(printable(node.label), op, f"its attributes and inputs do not fit: {fault}")
+    return None
+
+
+def _outputs(
+    builder: Builder, model: Model, problems: list[Problem], unknown: set[str], *, float_io: bool
+) -> tuple[Border, ...]:
+    borders: list[Border] = []
+    for info in model.outputs:
+        if info.name in unknown:
+            continue
+        try:
+            value, dtype = _output(builder, info, float_io=float_io)
+            borders.append(builder.border(info.name, value, dtype))
+        except Unsupported as verdict:
+            problems.append(Problem(printable(info.name), "output", str(verdict)))
+        except _FAULTS as fault:
+            problems.append(Problem(printable(info.name), "output", f"it cannot be made: {fault}"))
+    return tuple(borders)
+
+
+def _output(builder: Builder, info: Info, *, float_io: bool) -> tuple[Value, str]:
+    if info.name in builder.constants:
+        raise Unsupported("it does not depend on the inputs: it is constant")
+    value = builder.value(info.name)
+    if not value.real:
+        return builder.integers(info.name), "uint8" if info.dtype == "uint8" else "int8"
+    if value.table is None:
+        return value, "float32"
+    pure = None if float_io else builder.pure(info.name)
+    return (pure if pure is not None else builder.real(info.name)), "float32"
+
+
+def _graph(builder: Builder, model: Model, inputs: tuple[Border, ...], outputs: tuple[Border, ...]) -> Graph:
+    operators, references = tidy(builder.operators, builder.references, outputs, builder.tensors)
+    made = {border.tensor for border in inputs} | {operator.output for operator in operators}
+    try:
+        return Graph(
+            name=model.name,
+            tensors={name: tensor for name, tensor in builder.tensors.items() if name in made},
+            operators=operators,
+            inputs=inputs,
+            outputs=outputs,
+            references={name: border for name, border in references.items() if name in made},
+        )
+    except ValueError as fault:
+        raise ModelError(f"the model cannot be put in order: {fault}") from fault

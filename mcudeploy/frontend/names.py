@@ -1,0 +1,44 @@
+"""Names for generated code. What a file says is untrusted; what the graph says is a C identifier."""
+
+from __future__ import annotations
+
+import re
+
+_SANE = re.compile(r"[a-z][a-z0-9_]{0,30}")
+_RESERVED = frozenset(
+    """auto break case char const continue default do double else enum extern float for goto if inline int long
+    register restrict return short signed sizeof static struct switch typedef union unsigned void volatile while
+    bool true false asm main memory arena scratch""".split()
+)
+
+
+class Names:
+    """Hands out unique identifiers: lower case, [a-z0-9_], at most 40 characters."""
+
+    def __init__(self) -> None:
+        self._taken: set[str] = set()
+        self._counts: dict[str, int] = {}
+
+    def numbered(self, stem: str) -> str:
+        """`stem_0`, `stem_1`, ... in the order of asking."""
+        while True:
+            count = self._counts.get(stem, 0)
+            self._counts[stem] = count + 1
+            name = f"{stem}_{count}"
+            if name not in self._taken:
+                self._taken.add(name)
+                return name
+
+    def like(self, wish: str, stem: str) -> str:
+        """The wish itself where it is a sane, free identifier (any case), else a numbered name."""
+        name = wish.lower()
+        if _SANE.fullmatch(name) is None or name in _RESERVED or name in self._taken:
+            return self.numbered(stem)
+        self._taken.add(name)
+        return name
+
+
+def printable(text: str) -> str:
+    """An ONNX name as it may stand in a message: no control characters, at most 80 characters."""
+    clean = "".join(letter if letter.isprintable() else "?" for letter in text)
+    return clean if len(clean) <= 80 else f"{clean[:77]}..."

@@ -1,0 +1,98 @@
+"""QuantizeLinear and DequantizeLinear: parameters, ONNX Runtime's formulas, tables of 256 entries."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcudeploy.frontend.constants import Constant
+from mcudeploy.frontend.model import Model, Node, Unsupported
+from mcudeploy.graph import Quantization
+
+FloatTable = NDArray[np.float32]
+"""Real values by stored int8 value + 128."""
+IntegerTable = NDArray[np.int8]
+"""Stored int8 values by stored int8 value + 128."""
+
+STORED = np.arange(-128, 128, dtype=np.int32)
+_SUPPORTED = {"int8": 0, "uint8": 128}
+
+
+def require_scale(scale: NDArray[np.generic]) -> NDArray[np.float32]:
+    """The scales as float32. Raises Unsupported unless they are finite, positive float32 numbers."""
+    if scale.dtype != np.float32:
+        raise Unsupported(f"the scale is {scale.dtype}; float32 is supported")
+    if not np.all(np.isfinite(scale)) or not np.all(scale > 0):
+        bad = scale.reshape(-1)[~(np.isfinite(scale) & (scale > 0)).reshape(-1)][0]
+        raise Unsupported(f"the scale is {bad}; a scale must be positive and finite")
+    return np.asarray(scale, np.float32)
+
+
+def constant_parameters(model_constants: dict[str, Constant], node: Node) -> tuple[Constant, Constant | None]:
+    """Scale and zero point of a Q or DQ node. Raises Unsupported where they are not constant."""
+    if node.integer("block_size", 0) != 0:
+        raise Unsupported("blocked quantisation is not supported")
+    scale = model_constants.get(node.input(1))
+    if scale is None:
+        raise Unsupported("the scale is computed at run time; it must be constant")
+    require_scale(scale.value)
+    if node.input(2) == "":
+        return scale, None
+    zero_point = model_constants.get(node.input(2))
+    if zero_point is None:
+        raise Unsupported("the zero point is computed at run time; it must be constant")
+    if zero_point.value.size != scale.value.size:
+        raise Unsupported(f"{scale.value.size} scales but {zero_point.value.size} zero points")
+    return scale, zero_point
+
+
+def activation_parameters(model_constants: dict[str, Constant], node: Node, dtype: str) -> Quantization:
+    """The per-tensor quantisation of a Q or DQ node on an activation of `dtype`, in int8 terms.
+
+    Raises Unsupported for other integer types and for per-axis parameters.
+    """
+    if dtype not in _SUPPORTED:
+        raise Unsupported(f"{dtype} activations are not supported; int8 and uint8 are")
+    scale, zero_point = constant_parameters(model_constants, node)
+    if scale.value.size != 1:
+        raise Unsupported("activations quantised per axis are not supported; per tensor is")
+    zero = 0 if zero_point is None else int(zero_point.value.reshape(-1)[0])
+    return Quantization(float(scale.value.reshape(-1)[0]), zero - _SUPPORTED[dtype])
+
+
+def quantized_dtype(model: Model, model_constants: dict[str, Constant], node: Node) -> str:
+    """The integer type a QuantizeLinear node makes."""
+    zero_point = model_constants.get(node.input(2))
+    if zero_point is not None:
+        return str(zero_point.value.dtype)
+    info = model.infos.get(node.output)
+    return info.dtype if info is not None and info.dtype != "undefined" else "uint8"
+
+
+def quantize(values: NDArray[np.float32], quantization: Quantization) -> NDArray[np.int8]:
+    """QuantizeLinear as ONNX Runtime does it: float32 division, half to even, saturation."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        scaled = np.rint(values.astype(np.float32) / np.float32(quantization.scale))
+    zero = np.float32(quantization.zero_point)
+    return np.clip(np.nan_to_num(scaled) + zero, -128, 127).astype(np.int8)
+
+
+def dequantize(values: NDArray[np.generic], quantization: Quantization) -> NDArray[np.float32]:
+    """DequantizeLinear in float32; `values` are int8 (uint8 less 128)."""
+    offset = values.astype(np.int32) - np.int32(quantization.zero_point)
+    return np.asarray(offset.astype(np.float32) * np.float32(quantization.scale), np.float32)
+
+
+def dequantize_table(quantization: Quantization) -> FloatTable:
+    """The real value of each stored value."""
+    return dequantize(STORED, quantization)
+
+
+def is_identity(table: IntegerTable) -> bool:
+    """True where every stored value maps to itself."""
+    return bool(np.array_equal(table, STORED))
+
+
+def is_monotone(table: NDArray[np.generic]) -> bool:
+    """True where larger stored values never map to smaller ones."""
+    return bool(np.all(table[1:] >= table[:-1]))

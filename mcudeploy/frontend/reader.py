@@ -1,0 +1,330 @@
+"""From a file to a checked Model. Every fault of the file ends in a ModelError that names its cause."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from math import prod
+from pathlib import Path
+
+import numpy as np
+import onnx
+from google.protobuf.message import DecodeError
+from numpy.typing import NDArray
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper, shape_inference
+
+from mcudeploy.errors import ModelError
+from mcudeploy.frontend.constants import Constant
+from mcudeploy.frontend.model import (
+    MAX_TENSOR_ELEMENTS,
+    MAX_TOTAL_ELEMENTS,
+    Attribute,
+    Info,
+    Model,
+    Node,
+)
+from mcudeploy.frontend.names import printable
+
+MAX_FILE_BYTES = 512 * 2**20
+OPSETS = range(13, 22)
+_ITEM_BYTES = {
+    TensorProto.FLOAT: 4,
+    TensorProto.UINT8: 1,
+    TensorProto.INT8: 1,
+    TensorProto.UINT16: 2,
+    TensorProto.INT16: 2,
+    TensorProto.INT32: 4,
+    TensorProto.INT64: 8,
+    TensorProto.BOOL: 1,
+    TensorProto.FLOAT16: 2,
+    TensorProto.DOUBLE: 8,
+    TensorProto.UINT32: 4,
+    TensorProto.UINT64: 8,
+}
+
+
+def read(path: Path) -> Model:
+    """The checked model in the file. Raises ModelError naming what is wrong with it."""
+    proto = _parse(path)
+    _require_opset(proto)
+    for tensor in _tensors(proto.graph):
+        _load_external(tensor, path)
+        _require_consistent(tensor)
+    _require_order(proto.graph)
+    batch_names = _fix_inputs(proto.graph)
+    _fix_batch(proto.graph, batch_names)
+    proto = _checked(proto)
+    return _model(proto)
+
+
+def _parse(path: Path) -> ModelProto:
+    try:
+        size = path.stat().st_size
+        if not path.is_file():
+            raise ModelError(f"{path} is not a file")
+        if size > MAX_FILE_BYTES:
+            raise ModelError(
+                f"{path} has {size // 2**20} MiB; the limit is {MAX_FILE_BYTES // 2**20} MiB: "
+                "no microcontroller holds such a model"
+            )
+        content = path.read_bytes()
+    except (OSError, ValueError) as fault:
+        raise ModelError(f"{path} cannot be read: {getattr(fault, 'strerror', None) or fault}") from fault
+    if not content:
+        raise ModelError(f"{path} is empty")
+    proto = ModelProto()
+    try:
+        proto.ParseFromString(content)
+    except (DecodeError, RuntimeError, ValueError) as fault:
+        raise ModelError(f"{path} is not an ONNX file, or it is truncated: {fault}") from fault
+    if not proto.graph.node and not proto.graph.output:
+        raise ModelError(f"{path} holds no graph: not an ONNX file, or a damaged one")
+    return proto
+
+
+def _require_opset(proto: ModelProto) -> None:
+    versions = [entry.version for entry in proto.opset_import if entry.domain in ("", "ai.onnx")]
+    if len(versions) != 1:
+        raise ModelError(f"the model names {len(versions)} versions of the ONNX operator set, it needs one")
+    if versions[0] not in OPSETS:
+        raise ModelError(
+            f"the model uses opset {versions[0]}; {OPSETS.start} to {OPSETS.stop - 1} are supported. "
+            "onnx.version_converter converts it"
+        )
+
+
+def _tensors(graph: GraphProto) -> Iterator[TensorProto]:
+    """All tensors of the graph, those of nodes' attributes and subgraphs included."""
+    yield from graph.initializer
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.HasField("t"):
+                yield attribute.t
+            yield from attribute.tensors
+            for inner in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
+                yield from _tensors(inner)
+
+
+def _load_external(tensor: TensorProto, path: Path) -> None:
+    """Reads a tensor kept beside the model, from the model's own folder only."""
+    if tensor.data_location != TensorProto.EXTERNAL:
+        return
+    name = printable(tensor.name)
+    facts = {entry.key: entry.value for entry in tensor.external_data}
+    folder = path.resolve().parent
+    try:
+        file = (folder / facts.get("location", "")).resolve()
+        if not file.is_relative_to(folder) or not file.is_file():
+            raise ModelError(
+                f"tensor {name!r} lies in {printable(facts.get('location', ''))!r}, "
+                "which is not a file in the model's folder"
+            )
+        needed = prod(tensor.dims) * _ITEM_BYTES.get(tensor.data_type, 0)
+        offset = int(facts.get("offset", "0"))
+        length = int(facts.get("length", str(needed)))
+        if offset < 0 or length != needed or not 0 < needed <= MAX_FILE_BYTES:
+            raise ModelError(f"tensor {name!r}: its external data does not fit its shape {list(tensor.dims)}")
+        with file.open("rb") as stream:
+            stream.seek(offset)
+            content = stream.read(length)
+    except (OSError, ValueError, OverflowError) as fault:
+        raise ModelError(f"external data of tensor {name!r} cannot be read: {fault}") from fault
+    if len(content) != length:
+        raise ModelError(f"external data of tensor {name!r} ends early: {len(content)} of {length} bytes")
+    tensor.raw_data = content
+    tensor.data_location = TensorProto.DEFAULT
+    del tensor.external_data[:]
+
+
+def _require_consistent(tensor: TensorProto) -> None:
+    """A tensor's data has as many elements as its shape says; checked before anything is allocated."""
+    if any(size < 0 for size in tensor.dims):
+        raise ModelError(f"tensor {printable(tensor.name)!r} has a negative dimension: {list(tensor.dims)}")
+    item = _ITEM_BYTES.get(tensor.data_type)
+    if item is None or not tensor.HasField("raw_data"):
+        return
+    if prod(tensor.dims) * item != len(tensor.raw_data):
+        raise ModelError(
+            f"tensor {printable(tensor.name)!r} has {len(tensor.raw_data)} bytes of data; its shape "
+            f"{list(tensor.dims)} needs {prod(tensor.dims) * item}"
+        )
+
+
+def _require_order(graph: GraphProto) -> None:
+    """Every value has one producer that comes before its readers."""
+    made: set[str] = {value.name for value in graph.input}
+    if len(made) != len(graph.input):
+        raise ModelError("two graph inputs have the same name")
+    initializers = {tensor.name for tensor in graph.initializer}
+    if len(initializers) != len(graph.initializer):
+        raise ModelError("two initializers have the same name")
+    made |= initializers
+    ever = made | {name for node in graph.node for name in node.output}
+    for position, node in enumerate(graph.node):
+        for name in node.input:
+            if name and name not in made:
+                why = "is made only later: the nodes form a cycle or are out of order"
+                raise ModelError(
+                    f"node {_label(node, position)} ({printable(node.op_type)}) reads {printable(name)!r}, "
+                    f"which {why if name in ever else 'nothing makes: an input or initializer is missing'}"
+                )
+        for name in node.output:
+            if name and name in made:
+                raise ModelError(
+                    f"node {_label(node, position)} makes {printable(name)!r}, which exists already"
+                )
+            if name:
+                made.add(name)
+    for value in graph.output:
+        if value.name not in made:
+            raise ModelError(f"graph output {printable(value.name)!r} is never made")
+    if not graph.output:
+        raise ModelError("the graph has no outputs")
+
+
+def _fix_inputs(graph: GraphProto) -> set[str]:
+    """Takes a symbolic batch as 1. Returns its names. Raises ModelError for other open dimensions."""
+    initializers = {tensor.name for tensor in graph.initializer}
+    names: set[str] = set()
+    for value in graph.input:
+        if value.name in initializers:
+            continue
+        if not value.type.HasField("tensor_type") or not value.type.tensor_type.HasField("shape"):
+            raise ModelError(f"input {printable(value.name)!r} is not a tensor with a shape")
+        for axis, dimension in enumerate(value.type.tensor_type.shape.dim):
+            if dimension.HasField("dim_value"):
+                continue
+            if axis > 0:
+                raise ModelError(
+                    f"input {printable(value.name)!r} has an open dimension {axis} "
+                    f"({printable(dimension.dim_param) or '?'}): microcontroller code needs fixed shapes; "
+                    "export the model with them, or fix them with onnxruntime.tools.make_dynamic_shape_fixed"
+                )
+            if dimension.dim_param:
+                names.add(dimension.dim_param)
+            dimension.dim_value = 1
+    return names
+
+
+def _fix_batch(graph: GraphProto, names: set[str]) -> None:
+    """Writes 1 for the batch's names everywhere, and drops value infos that stay open."""
+    kept = []
+    for value in graph.value_info:
+        dimensions = value.type.tensor_type.shape.dim
+        for dimension in dimensions:
+            if dimension.dim_param in names:
+                dimension.dim_value = 1
+        if all(dimension.HasField("dim_value") for dimension in dimensions):
+            kept.append(value)
+    del graph.value_info[:]
+    graph.value_info.extend(kept)
+    for value in graph.output:
+        for dimension in value.type.tensor_type.shape.dim:
+            if dimension.dim_param in names:
+                dimension.dim_value = 1
+
+
+def _checked(proto: ModelProto) -> ModelProto:
+    """The model with inferred shapes. Raises ModelError for what the ONNX checker refuses."""
+    try:
+        onnx.checker.check_model(proto)
+        inferred = shape_inference.infer_shapes(proto, check_type=True, strict_mode=True, data_prop=True)
+    except (onnx.checker.ValidationError, shape_inference.InferenceError) as fault:
+        raise ModelError(f"the model is malformed: {_first_lines(str(fault))}") from fault
+    except (RuntimeError, ValueError, TypeError, IndexError, UnicodeError) as fault:
+        raise ModelError(f"the model cannot be checked: {_first_lines(str(fault))}") from fault
+    return inferred
+
+
+def _first_lines(text: str) -> str:
+    return printable_lines(text.strip().splitlines()[:3]) or "no reason given"
+
+
+def printable_lines(lines: Iterable[str]) -> str:
+    """Lines joined into one, cleaned of control characters."""
+    return " ".join("".join(c if c.isprintable() else " " for c in line) for line in lines)[:400]
+
+
+def _label(node: NodeProto, position: int) -> str:
+    return node.name or f"#{position}"
+
+
+def _model(proto: ModelProto) -> Model:
+    graph = proto.graph
+    constants = {tensor.name: Constant(_array(tensor)) for tensor in graph.initializer}
+    infos = {value.name: _info(value) for value in (*graph.value_info, *graph.input, *graph.output)}
+    elements = 0
+    for info in infos.values():
+        size = prod(info.shape) if info.shape is not None else 0
+        if size > MAX_TENSOR_ELEMENTS:
+            raise ModelError(
+                f"tensor {printable(info.name)!r} has the shape {list(info.shape or ())}; "
+                f"the limit is {MAX_TENSOR_ELEMENTS} elements"
+            )
+        elements += size if info.name not in constants else 0
+    if elements > MAX_TOTAL_ELEMENTS:
+        raise ModelError(
+            f"the activations have {elements} elements; the limit is {MAX_TOTAL_ELEMENTS}: "
+            "no microcontroller runs such a model"
+        )
+    for value in graph.input:
+        shape = infos[value.name].shape
+        if shape is not None and value.name not in constants and any(size < 1 for size in shape):
+            raise ModelError(f"input {printable(value.name)!r} has the shape {list(shape)}: no elements")
+    return Model(
+        name=graph.name,
+        opset=next(entry.version for entry in proto.opset_import if entry.domain in ("", "ai.onnx")),
+        nodes=tuple(_node(node, position) for position, node in enumerate(graph.node)),
+        constants=constants,
+        inputs=tuple(infos[value.name] for value in graph.input if value.name not in constants),
+        outputs=tuple(infos[value.name] for value in graph.output),
+        infos=infos,
+    )
+
+
+def _info(value: onnx.ValueInfoProto) -> Info:
+    kind = value.type.tensor_type
+    shape: tuple[int, ...] | None = None
+    if value.type.HasField("tensor_type") and kind.HasField("shape"):
+        sizes = [item.dim_value if item.HasField("dim_value") else -1 for item in kind.shape.dim]
+        shape = tuple(sizes) if min(sizes, default=0) >= 0 else None
+    try:
+        dtype = TensorProto.DataType.Name(kind.elem_type).lower()
+    except ValueError as fault:
+        raise ModelError(f"{printable(value.name)!r} has an unknown element type") from fault
+    return Info(value.name, shape, {"float": "float32", "double": "float64"}.get(dtype, dtype))
+
+
+def _node(node: NodeProto, position: int) -> Node:
+    domain = "" if node.domain == "ai.onnx" else node.domain
+    attributes = {item.name: _attribute(item) for item in node.attribute}
+    label = _label(node, position)
+    outputs = tuple(node.output)
+    if not outputs:
+        raise ModelError(f"node {printable(label)} ({printable(node.op_type)}) has no outputs")
+    return Node(label, node.op_type, domain, tuple(node.input), outputs, attributes, node)
+
+
+def _attribute(item: AttributeProto) -> Attribute:
+    match item.type:
+        case AttributeProto.INT:
+            return int(item.i)
+        case AttributeProto.FLOAT:
+            return float(item.f)
+        case AttributeProto.STRING:
+            return bytes(item.s).decode("utf-8", "replace")
+        case AttributeProto.INTS:
+            return tuple(int(value) for value in item.ints)
+        case AttributeProto.FLOATS:
+            return tuple(float(value) for value in item.floats)
+        case AttributeProto.TENSOR:
+            return _array(item.t)
+        case _:
+            return None
+
+
+def _array(tensor: TensorProto) -> NDArray[np.generic]:
+    try:
+        return np.asarray(numpy_helper.to_array(tensor))
+    except (ValueError, TypeError, KeyError, IndexError, OverflowError, MemoryError, RuntimeError) as fault:
+        reason = f"tensor {printable(tensor.name)!r} does not hold what its type and shape say: {fault}"
+        raise ModelError(reason) from fault

@@ -1,0 +1,76 @@
+"""Windows of convolutions and pools: kernel, strides, dilations, pads and output size from attributes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mcudeploy.frontend.model import Node, Unsupported
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Pairs are (rows, cols); pads are (top, left, bottom, right). A 1-D window has rows only."""
+
+    kernel: tuple[int, int]
+    stride: tuple[int, int]
+    dilation: tuple[int, int]
+    pads: tuple[int, int, int, int]
+    out_size: tuple[int, int]
+
+
+def window_of(node: Node, kernel: tuple[int, ...], size: tuple[int, ...], *, ceil_mode: bool) -> Window:
+    """The window of a node with this kernel over an image of `size` (rows, cols).
+
+    Raises Unsupported for attributes that do not fit.
+    """
+    rank = len(kernel)
+    stated = node.integers("kernel_shape")
+    if rank not in (1, 2) or (stated is not None and stated != tuple(kernel)):
+        raise Unsupported(f"kernel_shape {list(stated or kernel)} does not fit the input and the weights")
+    stride = node.integers("strides") or (1,) * rank
+    dilation = node.integers("dilations") or (1,) * rank
+    pads = node.integers("pads") or (0,) * (2 * rank)
+    if len(stride) != rank or len(dilation) != rank or len(pads) != 2 * rank:
+        raise Unsupported(f"strides, dilations or pads do not have {rank} dimensions")
+    if min(*kernel, *stride, *dilation) < 1:
+        raise Unsupported("kernel, strides and dilations must be at least 1")
+    if min(pads) < 0:
+        raise Unsupported(f"negative pads {list(pads)} are not supported")
+    auto_pad = node.text("auto_pad", "NOTSET")
+    if auto_pad not in ("", "NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"):
+        raise Unsupported(f"auto_pad {auto_pad!r} is not supported")
+    axes = []
+    for axis in range(rank):
+        given = (0, 0) if auto_pad == "VALID" else (pads[axis], pads[axis + rank])
+        reach = dilation[axis] * (kernel[axis] - 1) + 1
+        if auto_pad.startswith("SAME"):
+            axes.append(_same(size[axis], reach, stride[axis], upper=auto_pad == "SAME_UPPER"))
+        else:
+            axes.append((*given, _positions(size[axis], reach, stride[axis], given, ceil_mode=ceil_mode)))
+    (top, bottom, rows), (left, right, cols) = axes[0], axes[1] if rank == 2 else (0, 0, size[1])
+    return Window(
+        kernel=(kernel[0], kernel[1] if rank == 2 else 1),
+        stride=(stride[0], stride[1] if rank == 2 else 1),
+        dilation=(dilation[0], dilation[1] if rank == 2 else 1),
+        pads=(top, left, bottom, right),
+        out_size=(rows, cols),
+    )
+
+
+def _same(size: int, reach: int, stride: int, *, upper: bool) -> tuple[int, int, int]:
+    """(pad before, pad after, outputs) so that there are ceil(size / stride) outputs."""
+    count = -(-size // stride)
+    total = max(0, (count - 1) * stride + reach - size)
+    less, more = total // 2, total - total // 2
+    return (less, more, count) if upper else (more, less, count)
+
+
+def _positions(size: int, reach: int, stride: int, pads: tuple[int, int], *, ceil_mode: bool) -> int:
+    """How many windows there are; with ceil_mode a last one may reach beyond, but not begin beyond, the input."""
+    free = size + sum(pads) - reach
+    if free < 0:
+        raise Unsupported(f"a window that reaches over {reach} does not fit {size} plus pads {pads}")
+    if not ceil_mode:
+        return free // stride + 1
+    count = -(-free // stride) + 1
+    return count - 1 if (count - 1) * stride >= size + pads[0] else count

@@ -1,0 +1,50 @@
+"""Reshape: the same elements in the same order under another shape. Costs nothing at run time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING, ClassVar
+
+from mcudeploy.ops.opdef import Axis, Index, KernelCall, LoopNest
+
+if TYPE_CHECKING:
+    from mcudeploy.graph import Operator, Shape, Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Reshape:
+    """(rows, cols, channels) -> `shape`, row-major order kept. A view: output and input share memory.
+
+    Where the rows stay what they are, they stay connected; where they do not, every output row is said
+    to need the whole input, because a view has its input's memory as one piece.
+    """
+
+    kind: ClassVar[str] = "Reshape"
+    is_view: ClassVar[bool] = True
+
+    shape: Shape
+
+    def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
+        """Raises ValueError where the numbers of elements differ."""
+        (source,) = inputs
+        if prod(source) != prod(self.shape):
+            raise ValueError(f"cannot view {source} as {self.shape}: the numbers of elements differ")
+        rows, cols, channels = (Axis(name, size) for name, size in zip("hwc", self.shape, strict=True))
+        write = (Index.of(h=1), Index.of(w=1), Index.of(c=1))
+        if source[0] == self.shape[0]:
+            inner = (Axis("r", source[1]), Axis("s", source[2]))
+            return LoopNest(
+                (rows, cols, channels, *inner), ((write[0], Index.of(r=1), Index.of(s=1)),), write
+            )
+        whole = tuple(Axis(name, size) for name, size in zip("qrs", source, strict=True))
+        reads = ((Index.of(q=1), Index.of(r=1), Index.of(s=1)),)
+        return LoopNest((rows, cols, channels, *whole), reads, write)
+
+    def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
+        """A view has no kernel. Raises ValueError."""
+        raise ValueError(f"{operator.name} is a view: it has no kernel")
+
+    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
+        """The output is the input's memory."""
+        return (0,)
