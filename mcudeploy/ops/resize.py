@@ -99,7 +99,8 @@ def _coordinate(position: int, in_size: int, out_size: int, scale: float, coordi
         case "half_pixel_symmetric":
             adjustment = np.float32(out_size) / (ratio * np.float32(in_size))
             offset = np.float32(in_size) / np.float32(2) * (one - adjustment)
-            return offset + (x + half) / ratio - half
+            # Unlike in the other modes ONNX Runtime goes on in double precision.
+            return np.float32(float(offset) + (position + 0.5) / float(ratio) - 0.5)
         case _:
             return (x + half) / ratio - half
 
@@ -170,7 +171,7 @@ class Resize:
     def _int8_arithmetic(
         self, source: Quantization, target: Quantization
     ) -> tuple[dict[str, ParamValue], dict[str, ParamValue]]:
-        """Integer weights of rows, with the ratio of the scales in them; columns have COL_BITS fraction bits."""
+        """Integer weights of rows, with the ratio of the scales in them; columns have COL_BITS bits."""
         ratio = np.array([source.scale / target.scale], np.float64)
         _, row_shift = quantize_scale(ratio)
         row_shift = min(row_shift, 62 - COL_BITS)
