@@ -1,0 +1,172 @@
+"""Every emulated board boots: memory set up, FPU, UART with interrupts, exact instruction count, stack, exit."""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import serial
+
+from mcudeploy.board import list_boards
+from mcudeploy.targets import Emulator, Firmware
+from tests.targets.conftest import Line
+
+EMULATED = tuple(board.name for board in list_boards() if board.emulator is not None)
+Build = Callable[..., Firmware]
+
+
+@pytest.mark.parametrize("name", EMULATED)
+def test_board_boots_and_works(name: str, boot: Build) -> None:
+    firmware = boot(name)
+    board = firmware.board
+    with Emulator(board, firmware.elf) as emulator:
+        line = Line(emulator.url)
+        assert line.ask(b"M", answers=3) == [0x12345678, 0, int(1000 * math.exp(2))]
+
+        line.send(b"C")
+        clock_hz, ticks_hz = (int.from_bytes(line.read(4), "little") for _ in range(2))
+        assert board.timer.emulated is not None
+        assert (clock_hz, ticks_hz) == (board.clock_hz, board.timer.emulated.hz)
+        assert line.port.read_until(b"\0") == b"ticks\0"
+
+        # A known loop counts exactly, whatever its length: only the measurement's own instructions remain.
+        own = {line.instructions(board, n) - 2 * n for n in (1, 2, 3, 100, 4567, 123_456, 4_000_000)}
+        assert len(own) == 1
+        assert 3 <= min(own) < 40
+
+        stack, here_is_inside = line.ask(b"S", answers=2)
+        assert here_is_inside
+        assert board.stack_bytes <= stack <= board.ram_bytes - firmware.static_ram_bytes
+
+        burst = bytes(at % 251 for at in range(3000))
+        line.send(b"E", len(burst), data=burst)
+        assert line.read(len(burst)) == burst
+
+        # Nothing is lost when the receive ring runs full while the program is busy.
+        line.send(b"H", 300_000)
+        line.send(b"E", len(burst), data=burst)
+        assert line.read(1 + len(burst)) == b"h" + burst
+
+        line.send(b"X", 7)
+        assert emulator.wait(10) == 7
+        assert not emulator.alive()
+        assert emulator.why_dead() == "the emulator ended with status 7"
+        line.close()
+
+
+@pytest.mark.parametrize("name", ["stm32f405", "microbit", "riscv32-virt"])
+def test_a_fault_ends_the_emulator_with_its_place(name: str, boot: Build) -> None:
+    firmware = boot(name)
+    with Emulator(firmware.board, firmware.elf) as emulator:
+        line = Line(emulator.url)
+        assert emulator.why_dead() is None
+        line.send(b"F")
+        assert emulator.wait(10) == 86
+        assert "the program faulted: " in str(emulator.why_dead())
+        assert any(place in str(emulator.why_dead()) for place in (" pc ", " mepc "))
+        line.close()
+
+
+@pytest.mark.parametrize("name", ["mps2-an505", "mps3-an547"])
+def test_a_stack_overflow_is_a_fault_where_the_core_has_a_limit(name: str, boot: Build) -> None:
+    firmware = boot(name)
+    with Emulator(firmware.board, firmware.elf) as emulator:
+        line = Line(emulator.url)
+        line.send(b"O")
+        assert emulator.wait(10) == 86
+        line.close()
+
+
+@pytest.mark.parametrize("name", ["stm32f405", "stm32f100", "microbit"])
+def test_firmware_for_hardware_starts_without_clock_hardware(name: str, boot: Build) -> None:
+    """The emulator has no clock tree: every wait for one must end, on the internal oscillator."""
+    firmware = boot(name, emulate=False)
+    with Emulator(firmware.board, firmware.elf) as emulator:
+        line = Line(emulator.url)
+        line.send(b"C")
+        oscillator = {"stm32f405": 16_000_000, "stm32f100": 8_000_000, "microbit": 16_000_000}
+        assert int.from_bytes(line.read(4), "little") == oscillator[name]
+        line.read(4)
+        assert line.port.read_until(b"\0") == b"cycles\0"
+        line.close()
+
+
+def test_a_program_that_is_none_is_reported(tmp_path: Path, boot: Build) -> None:
+    board = boot("stm32f405").board
+    rubbish = tmp_path / "rubbish.elf"
+    rubbish.write_bytes(b"\0" * (board.flash_bytes + 1))
+    with Emulator(board, rubbish) as emulator:
+        with serial.serial_for_url(emulator.url):
+            pass
+        assert emulator.wait(10) == 1
+        assert "rubbish.elf" in str(emulator.why_dead())
+
+
+def test_emulators_run_side_by_side_and_end_with_their_block(boot: Build) -> None:
+    firmware = boot("mps2-an386")
+    with Emulator(firmware.board, firmware.elf) as one, Emulator(firmware.board, firmware.elf) as other:
+        assert one.url != other.url
+        lines = [Line(one.url), Line(other.url)]
+        counts = [line.instructions(firmware.board, 1000) for line in lines]
+        assert counts[0] == counts[1]
+        assert one.alive()
+    assert not one.alive()
+    assert not other.alive()
+
+
+def test_a_thread_that_started_an_emulator_may_end(boot: Build) -> None:
+    firmware = boot("mps2-an386")
+    emulator = Emulator(firmware.board, firmware.elf)
+    thread = threading.Thread(target=emulator.__enter__)
+    thread.start()
+    thread.join()
+    line = Line(emulator.url)
+    assert emulator.alive()
+    line.close()
+    emulator.close()
+    emulator.close()
+
+
+def test_the_emulator_ends_when_its_owner_is_killed(boot: Build) -> None:
+    firmware = boot("mps2-an386")
+    program = (
+        "import sys, time\n"
+        "from pathlib import Path\n"
+        "from mcudeploy.board import load_board\n"
+        "from mcudeploy.targets import Emulator\n"
+        "with Emulator(load_board('mps2-an386'), Path(sys.argv[1])) as it:\n"
+        "    print(it._process.pid, flush=True)\n"
+        "    time.sleep(60)\n"
+    )
+    owner = subprocess.Popen(
+        [sys.executable, "-c", program, str(firmware.elf)],
+        stdout=subprocess.PIPE,
+        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])},
+    )
+    assert owner.stdout is not None
+    emulator = int(owner.stdout.readline())
+    owner.send_signal(signal.SIGKILL)
+    owner.wait()
+    assert ends(emulator)
+    owner.stdout.close()
+
+
+def ends(process: int, timeout_s: float = 10.0) -> bool:
+    """Whether a process that is not our child ends (or is but a zombie) within that time."""
+    done = threading.Event()
+    for _ in range(int(timeout_s / 0.02)):
+        try:
+            state = Path(f"/proc/{process}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0]
+        except FileNotFoundError:
+            return True
+        if state == "Z":
+            return True
+        done.wait(0.02)
+    return False
