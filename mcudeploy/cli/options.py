@@ -51,11 +51,15 @@ def model_argument(command: Command) -> Command:
 
 def board_option(required: bool) -> Callable[[Command], Command]:
     """Adds --board as `board: Board`, or None."""
+    return _board_name(required, _load_board)
+
+
+def _board_name(required: bool, load: Callable[..., Board | None]) -> Callable[[Command], Command]:
     return click.option(
         "--board",
         metavar="NAME",
         required=required,
-        callback=_load_board,
+        callback=load,
         help="Board or board family; see `mcudeploy boards`.",
     )
 
@@ -64,6 +68,18 @@ def _load_board(_: click.Context, __: click.Parameter, name: str | None) -> Boar
     from mcudeploy.board import load_board
 
     return load_board(name) if name else None
+
+
+def _load_attached(context: click.Context, _: click.Parameter, name: str) -> Board:
+    """The board of that name; of a family's boards the attached one, or else the family's default."""
+    from mcudeploy.board import family
+    from mcudeploy.measurer.ports import list_serial_ports
+
+    boards = family(name)
+    if len(boards) == 1 or context.params["emulate"]:
+        return boards[0]
+    attached = {board for port in list_serial_ports(boards) for board in port.boards}
+    return next((board for board in boards if board.name in attached), boards[0])
 
 
 def float_io_option(command: Command) -> Command:
@@ -134,7 +150,7 @@ def planning_options(command: Command) -> Command:
 def device_options(command: Command) -> Command:
     """Adds --board, --port and --emulate, packed as `target: Target`."""
 
-    @board_option(required=True)
+    @_board_name(True, _load_attached)
     @click.option(
         "--port",
         metavar="PORT",
@@ -143,6 +159,7 @@ def device_options(command: Command) -> Command:
     @click.option(
         "--emulate/--no-emulate",
         default=False,
+        is_eager=True,
         help="Run the board's QEMU machine instead of hardware; implied for boards that exist only there.",
     )
     @functools.wraps(command)

@@ -14,8 +14,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 import mcudeploy
+from mcudeploy.board import family, load_board
 from mcudeploy.cli.main import cli
-from mcudeploy.errors import BoardNotFoundError
 
 OPERATORS = [
     {"name": "conv_0", "kernel": "conv2d_s8", "steps": 1, "ticks": 3000, "macs": 1000, "share": 0.75},
@@ -111,9 +111,9 @@ class Deploy:
         return next(value for value in self.calls[name][0] if isinstance(value, Options))
 
 
-def _board(name: str) -> SimpleNamespace:
+def _board(name: str) -> Any:
     if name != "tiny":
-        raise BoardNotFoundError(f"no board {name!r}; there is tiny")
+        return load_board(name)
     memory = SimpleNamespace(name="sram", bytes=131072)
     return SimpleNamespace(
         name="tiny",
@@ -142,6 +142,9 @@ def deploy(monkeypatch: pytest.MonkeyPatch) -> Deploy:
     monkeypatch.setitem(sys.modules, flow.__name__, flow)
     monkeypatch.setattr(mcudeploy, "deploy", flow, raising=False)
     monkeypatch.setattr("mcudeploy.board.load_board", _board)
+    monkeypatch.setattr(
+        "mcudeploy.board.family", lambda name: (_board(name),) if name == "tiny" else family(name)
+    )
     monkeypatch.setattr("mcudeploy.board.list_boards", lambda: (_board("tiny"),))
     checks = [
         SimpleNamespace(name="arm-none-eabi-gcc", ok=True, found="12.2", remedy=""),

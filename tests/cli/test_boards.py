@@ -1,0 +1,49 @@
+"""The shipped boards through the command line, and which board of a family is meant."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+from click.testing import Result
+
+from mcudeploy.board import list_boards
+from mcudeploy.measurer.ports import Port
+from tests.cli.conftest import Deploy
+
+Invoke = Callable[[str], Result]
+
+
+def test_every_shipped_board_is_listed(mcudeploy_command: Invoke) -> None:
+    listed = json.loads(mcudeploy_command("boards --json").stdout)["boards"]
+    assert [board["name"] for board in listed] == [board.name for board in list_boards()]
+    assert all(board["flash_bytes"] > 0 and board["memories"] for board in listed)
+
+
+def test_doctor_looks_for_what_a_board_needs(mcudeploy_command: Invoke) -> None:
+    result = mcudeploy_command("doctor --board stm32f405 --json")
+    assert result.exit_code == 0
+    checks = json.loads(result.stdout)["checks"]
+    assert any("arm-none-eabi" in check["name"] for check in checks)
+    assert not any("riscv" in check["name"] for check in checks)
+    assert all(check["ok"] or check["remedy"] for check in checks)
+
+
+@pytest.mark.parametrize(
+    ("attached", "options", "chosen"),
+    [("", "", "stm32f405"), ("stm32f100", "", "stm32f100"), ("stm32f100", "--emulate", "stm32f405")],
+)
+def test_a_family_is_its_attached_board_or_its_default(
+    attached: str,
+    options: str,
+    chosen: str,
+    mcudeploy_command: Invoke,
+    deploy: Deploy,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ports = (Port("/dev/ttyACM0", "probe", "0483:3748", boards=(attached,)),) if attached else ()
+    monkeypatch.setattr("mcudeploy.measurer.ports.list_serial_ports", lambda boards: ports)
+    result = mcudeploy_command(f"run m.onnx --board stm32 {options}")
+    assert result.exit_code == 0, result.output
+    assert deploy.calls["run_model"][0][1].board.name == chosen
