@@ -10,8 +10,8 @@
 
 typedef struct {
     const int8_t *tables; /* [n][256], requantisation by q + 128; or NULL: all inputs are copied */
-    const int32_t *table_of_input; /* [inputs], none where it is n; or NULL */
-    const int32_t *run_bytes; /* [inputs] */
+    const uint32_t *table_of_input; /* [inputs], none where it is n; or NULL */
+    const uint32_t *run_bytes; /* [inputs] */
     int32_t inputs;
     int32_t runs;
     int32_t out_run_bytes;

@@ -5,7 +5,7 @@
 /* The input's requantisation table, or NULL where its elements are copied. */
 static const int8_t *table_of(const mcud_concat_rows_params *params, int32_t input)
 {
-    if (params->tables == NULL || params->table_of_input[input] == params->table_count) {
+    if (params->tables == NULL || params->table_of_input[input] == (uint32_t)params->table_count) {
         return NULL;
     }
     return params->tables + 256 * params->table_of_input[input];
@@ -17,8 +17,8 @@ void mcud_concat_rows(const mcud_op *op, int32_t first_row, int32_t end_row)
     int32_t input = 0;
     int32_t start = 0; /* the output row at which the input begins */
     for (int32_t row = first_row; row < end_row; row++) {
-        while (row - start >= params->rows[input]) {
-            start += params->rows[input];
+        while (row - start >= (int32_t)params->rows[input]) {
+            start += (int32_t)params->rows[input];
             input++;
         }
         const uint8_t *source = mcud_row(op->in[input], row - start);

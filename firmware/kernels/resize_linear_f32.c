@@ -9,19 +9,24 @@ static float blend(float row_fraction, float col_fraction, float near, float rig
            col_fraction * row_fraction * far;
 }
 
+static float as_float(uint32_t fraction)
+{
+    return (float)fraction / 4294967296.0f;
+}
+
 void mcud_resize_linear_f32(const mcud_op *op, int32_t first_row, int32_t end_row)
 {
     const mcud_resize_linear_f32_params *params = op->params;
     const int32_t channels = params->channels;
     for (int32_t row = first_row; row < end_row; row++) {
-        const float row_fraction = params->row_fractions[row];
+        const float row_fraction = as_float(params->row_fractions[row]);
         const float *top = mcud_row(op->in[0], params->rows[row]);
-        const float *bottom = mcud_row(op->in[0], params->rows[row] + (row_fraction > 0.0f));
+        const float *bottom = mcud_row(op->in[0], params->rows[row] + (params->row_fractions[row] != 0));
         float *out = mcud_row(op->out, row);
         for (int32_t col = 0; col < params->out_cols; col++) {
-            const float col_fraction = params->col_fractions[col];
+            const float col_fraction = as_float(params->col_fractions[col]);
             const int32_t left = params->cols[col] * channels;
-            const int32_t right = left + (col_fraction > 0.0f ? channels : 0);
+            const int32_t right = left + (params->col_fractions[col] != 0 ? channels : 0);
             for (int32_t c = 0; c < channels; c++) {
                 *out++ = blend(row_fraction, col_fraction, top[left + c], top[right + c], bottom[left + c],
                                bottom[right + c]);

@@ -14,8 +14,8 @@
 typedef struct {
     const uint16_t *rows;
     const uint16_t *cols; /* [out_cols] */
-    const float *row_fractions;
-    const float *col_fractions; /* [out_cols] */
+    const uint32_t *row_fractions; /* 2^32 is 1 */
+    const uint32_t *col_fractions; /* [out_cols], 2^32 is 1 */
     int32_t out_cols;
     int32_t channels;
 } mcud_resize_linear_f32_params;

@@ -24,8 +24,10 @@ static float product(float a, float b)
 static int32_t in_float(const mcud_resize_linear_s8_params *params, const square *at)
 {
     /* At the last row and column the reference takes half of it twice, which rounds differently. */
-    const float row_fraction = params->rows[at->row] == params->last_row ? 0.5f : params->row_fractions[at->row];
-    const float col_fraction = params->cols[at->col] == params->last_col ? 0.5f : params->col_fractions[at->col];
+    const float row_share = (float)params->row_fractions[at->row] / 4294967296.0f;
+    const float col_share = (float)params->col_fractions[at->col] / 4294967296.0f;
+    const float row_fraction = params->rows[at->row] == params->last_row ? 0.5f : row_share;
+    const float col_fraction = params->cols[at->col] == params->last_col ? 0.5f : col_share;
     const float row_rest = 1.0f - row_fraction;
     const float col_rest = 1.0f - col_fraction;
     const float scale = params->input_scale;
@@ -59,12 +61,12 @@ void mcud_resize_linear_s8(const mcud_op *op, int32_t first_row, int32_t end_row
     const int32_t zero_point = params->input_zero_point;
     for (int32_t row = first_row; row < end_row; row++) {
         const int8_t *top = mcud_row(op->in[0], params->rows[row]);
-        const int8_t *bottom = mcud_row(op->in[0], params->rows[row] + (params->row_fractions[row] > 0.0f));
+        const int8_t *bottom = mcud_row(op->in[0], params->rows[row] + (params->row_fractions[row] != 0));
         int8_t *out = mcud_row(op->out, row);
         for (int32_t col = 0; col < params->out_cols; col++) {
             const int32_t left = params->cols[col] * channels;
-            const int32_t right = left + (params->col_fractions[col] > 0.0f ? channels : 0);
-            const int32_t col_weight = (int32_t)(params->col_fractions[col] * 4194304.0f);
+            const int32_t right = left + (params->col_fractions[col] != 0 ? channels : 0);
+            const int32_t col_weight = (int32_t)(params->col_fractions[col] >> 10);
             for (int32_t c = 0; c < channels; c++) {
                 const square at = {
                     top[left + c] - zero_point,

@@ -17,8 +17,8 @@
 typedef struct {
     const uint16_t *rows;
     const uint16_t *cols; /* [out_cols] */
-    const float *row_fractions;
-    const float *col_fractions; /* [out_cols] */
+    const uint32_t *row_fractions; /* 2^32 is 1 */
+    const uint32_t *col_fractions; /* [out_cols], 2^32 is 1 */
     const int32_t *row_weights; /* (1 - fraction) * input_scale / output_scale * 2^(shift - 22) */
     const int32_t *next_row_weights; /* fraction * input_scale / output_scale * 2^(shift - 22) */
     int32_t out_cols;

@@ -23,9 +23,10 @@ static place place_of(const mcud_transpose_params *params, int32_t element)
 {
     place at = {{0}, 0};
     for (int32_t d = params->dims - 1; d >= 0; d--) {
-        at.index[d] = element % params->sizes[d];
-        at.source += at.index[d] * params->strides[d];
-        element /= params->sizes[d];
+        const int32_t size = (int32_t)params->sizes[d];
+        at.index[d] = element % size;
+        at.source += at.index[d] * (int32_t)params->strides[d];
+        element /= size;
     }
     return at;
 }
@@ -35,9 +36,9 @@ static void advance(const mcud_transpose_params *params, place *at, int32_t coun
 {
     int32_t d = params->dims - 1;
     at->index[d] += count;
-    at->source += count * params->strides[d];
-    for (; d > 0 && at->index[d] == params->sizes[d]; d--) {
-        at->source += params->strides[d - 1] - params->sizes[d] * params->strides[d];
+    at->source += count * (int32_t)params->strides[d];
+    for (; d > 0 && at->index[d] == (int32_t)params->sizes[d]; d--) {
+        at->source += (int32_t)params->strides[d - 1] - at->index[d] * (int32_t)params->strides[d];
         at->index[d] = 0;
         at->index[d - 1]++;
     }
@@ -80,18 +81,19 @@ void mcud_transpose(const mcud_op *op, int32_t first_row, int32_t end_row)
 {
     const mcud_transpose_params *params = op->params;
     const mcud_tensor *in = op->in[0];
-    const int32_t last = params->dims - 1;
+    const int32_t last_size = (int32_t)params->sizes[params->dims - 1];
+    const int32_t last_stride = (int32_t)params->strides[params->dims - 1];
     window view = {in, NULL, (int32_t)in->block_rows * params->in_row_elements, 0, 0};
     place at = place_of(params, first_row * params->out_row_elements);
     for (int32_t row = first_row; row < end_row; row++) {
         uint8_t *target = mcud_row(op->out, row);
         for (int32_t left = params->out_row_elements; left > 0;) {
-            const int32_t run = params->sizes[last] - at.index[last];
+            const int32_t run = last_size - at.index[params->dims - 1];
             const int32_t count = run < left ? run : left;
             if (params->element_bytes == 1) {
-                copy_bytes(&view, at.source, params->strides[last], target, count);
+                copy_bytes(&view, at.source, last_stride, target, count);
             } else {
-                copy_words(&view, at.source, params->strides[last], target, count);
+                copy_words(&view, at.source, last_stride, target, count);
             }
             advance(params, &at, count);
             target += count * params->element_bytes;

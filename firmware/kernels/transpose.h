@@ -12,8 +12,8 @@
 #include "mcud.h"
 
 typedef struct {
-    const int32_t *sizes; /* [dims] */
-    const int32_t *strides; /* [dims] */
+    const uint32_t *sizes; /* [dims] */
+    const uint32_t *strides; /* [dims] */
     int32_t dims; /* 1..6 */
     int32_t in_row_elements;
     int32_t out_row_elements;

@@ -64,7 +64,7 @@ class Concat:
         params: dict[str, ParamValue] = {"tables": tables, "table_of_input": table_of_input}
         size = output.dtype.size_bytes
         if self.axis == 0:
-            rows = np.array([tensor.shape[0] for tensor in inputs], np.int32)
+            rows = np.array([tensor.shape[0] for tensor in inputs], np.uint32)
             return KernelCall(
                 "concat_rows",
                 {**params, "rows": rows, "row_bytes": output.row_bytes, "table_count": table_count},
@@ -75,7 +75,7 @@ class Concat:
             "concat",
             {
                 **params,
-                "run_bytes": np.array(run_bytes, np.int32),
+                "run_bytes": np.array(run_bytes, np.uint32),
                 "inputs": len(inputs),
                 "runs": pieces,
                 "out_run_bytes": output.shape[2] * size if self.axis == 2 else output.row_bytes,
@@ -92,7 +92,7 @@ def _tables(
     inputs: tuple[Tensor, ...], output: Tensor
 ) -> tuple[
     np.ndarray[tuple[int, ...], np.dtype[np.int8]] | None,
-    np.ndarray[tuple[int, ...], np.dtype[np.int32]] | None,
+    np.ndarray[tuple[int, ...], np.dtype[np.uint32]] | None,
 ]:
     """Requantisation tables int8[n * 256], and which one each input takes (n: none). None if not needed."""
     if not is_int8(output):
@@ -104,4 +104,4 @@ def _tables(
         return None, None
     tables = np.concatenate([requantization_table(source, target) for source in foreign])
     chosen = [len(foreign) if source == target else foreign.index(source) for source in sources]
-    return tables, np.array(chosen, np.int32)
+    return tables, np.array(chosen, np.uint32)

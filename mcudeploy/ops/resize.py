@@ -7,6 +7,7 @@ from math import ceil, floor
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mcudeploy.ops.common import (
     ELEMENTWISE,
@@ -105,6 +106,11 @@ def _coordinate(position: int, in_size: int, out_size: int, scale: float, coordi
             return (x + half) / ratio - half
 
 
+def _fixed_point(fractions: tuple[float, ...]) -> NDArray[np.uint32]:
+    """Fractions below 1 in units of 2^-32, which holds those of a float32 coordinate."""
+    return np.array([int(fraction * 2**32) for fraction in fractions], np.uint32)
+
+
 def _round(place: np.float32, nearest_mode: str) -> int:
     value = float(place)
     match nearest_mode:
@@ -159,8 +165,8 @@ class Resize:
                 table = requantization_table(quantization_of(source), quantization_of(output))
             size = {"out_cols": out_cols, "run_bytes": channels * output.dtype.size_bytes}
             return KernelCall("resize_nearest", {**places, "table": table, **size})
-        places["row_fractions"] = np.array(self.rows.fraction, np.float32)
-        places["col_fractions"] = np.array(self.cols.fraction, np.float32)
+        places["row_fractions"] = _fixed_point(self.rows.fraction)
+        places["col_fractions"] = _fixed_point(self.cols.fraction)
         size = {"out_cols": out_cols, "channels": channels}
         if not is_int8(output):
             return KernelCall("resize_linear_f32", {**places, **size})

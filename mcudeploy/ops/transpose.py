@@ -71,8 +71,8 @@ class Transpose:
         if len(dims) > MAX_DIMS:
             raise ValueError(f"a transpose of {len(dims)} separate dimensions; {MAX_DIMS} are possible")
         params: dict[str, ParamValue] = {
-            "sizes": np.array([dim.size for dim in dims], np.int32),
-            "strides": np.array([dim.stride for dim in dims], np.int32),
+            "sizes": np.array([dim.size for dim in dims], np.uint32),
+            "strides": np.array([dim.stride for dim in dims], np.uint32),
             "dims": len(dims),
             "in_row_elements": source.shape[1] * source.shape[2],
             "out_row_elements": output.shape[1] * output.shape[2],
