@@ -57,9 +57,13 @@ def build_firmware(
     salt = f"{_version(compiler)} {sanitize} {' '.join(HOST_FLAGS) if board.is_host else ''}"
     project = assemble(board, files, kernels, emulate=emulate, measurer=measurer, salt=salt)
     entry = cache.lookup(project.name)
-    if entry is None:
+    firmware = load(entry, board, project.firmware_hash, project.emulated) if entry else None
+    if firmware is None:
         entry = _build(project, compiler, sanitize)
-    return load(entry, board, project.firmware_hash, project.emulated)
+        firmware = load(entry, board, project.firmware_hash, project.emulated)
+    if firmware is None:
+        raise BuildError(f"the build in {entry} is damaged: remove that folder and try again")
+    return firmware
 
 
 def write_project(project: Project, folder: Path) -> None:

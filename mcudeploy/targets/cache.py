@@ -58,13 +58,19 @@ def workshop() -> Iterator[Path]:
 
 
 def store(folder: Path, name: str) -> Path:
-    """Makes a finished folder the entry of that name by one rename; an entry made meanwhile is as good."""
+    """Makes a finished folder the entry of that name by one rename, in place of a damaged or older one."""
     entry = cache_dir() / "firmware" / name
     try:
         folder.rename(entry)
     except OSError:
-        if lookup(name) is None:
-            raise
+        # There is one: made meanwhile by another process, or damaged. Either way ours is as good.
+        with suppress(OSError):
+            entry.rename(folder.with_name("replaced"))
+        try:
+            folder.rename(entry)
+        except OSError:
+            if lookup(name) is None:
+                raise
     _prune(entry.parent)
     return entry
 

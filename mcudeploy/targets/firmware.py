@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import cast
 
 from elftools.common.exceptions import ELFError
 from elftools.elf.constants import SH_FLAGS
@@ -109,10 +108,16 @@ def save(folder: Path, sizes: Sizes) -> None:
     (folder / "firmware.json").write_text(json.dumps(asdict(sizes)) + "\n", encoding="utf-8")
 
 
-def load(folder: Path, board: Board, firmware_hash: int, emulated: bool) -> Firmware:
-    """The firmware of a complete build."""
-    sizes = cast("dict[str, int]", json.loads((folder / "firmware.json").read_text(encoding="utf-8")))
-    return Firmware(folder / "firmware.elf", board, firmware_hash, emulated, Sizes(**sizes))
+def load(folder: Path, board: Board, firmware_hash: int, emulated: bool) -> Firmware | None:
+    """The firmware of a complete build; None where a crash of the computer has left its files damaged."""
+    elf = folder / "firmware.elf"
+    try:
+        sizes = Sizes(**json.loads((folder / "firmware.json").read_text(encoding="utf-8")))
+        with elf.open("rb") as file:
+            whole = file.read(4) == b"\x7fELF"
+    except (OSError, ValueError, TypeError):
+        return None
+    return Firmware(elf, board, firmware_hash, emulated, sizes) if whole else None
 
 
 def _sections(path: Path) -> list[tuple[str, str, int]]:

@@ -1,4 +1,4 @@
-"""Every emulated board boots: memory set up, FPU, UART with interrupts, exact instruction count, stack, exit."""
+"""Every emulated board boots: memory, FPU, UART with interrupts, exact instruction count, stack, exit."""
 
 from __future__ import annotations
 

@@ -1,0 +1,251 @@
+"""Builds: what goes in, what comes out, what fails and how, and that the cache stays whole."""
+
+from __future__ import annotations
+
+import configparser
+import re
+import shutil
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from mcudeploy.board import list_boards, load_board
+from mcudeploy.errors import BuildError, FitError, UsageError
+from mcudeploy.resources import resource_dir
+from mcudeploy.targets import Firmware, build, build_firmware
+from mcudeploy.targets.project import assemble, environments, kernel_closure
+from tests.targets.conftest import BOOT, CONFIG, FILES
+
+WARNINGS = "-Wall -Wextra -Wpedantic -Wconversion -Wcast-align=strict -Werror".split()  # noqa: SIM905
+MODES = [
+    (board.name, emulate)
+    for board in list_boards()
+    for emulate in (True, False)
+    if not board.is_host and (board.timer.emulated if emulate else board.timer.hardware)
+]
+
+
+@pytest.mark.parametrize(("name", "emulate"), MODES)
+def test_hal_compiles_without_a_warning(name: str, emulate: bool, tmp_path: Path) -> None:
+    board = load_board(name)
+    project = assemble(board, {"mcud_config.h": CONFIG}, [], emulate=emulate, measurer=False)
+    build.write_project(project, tmp_path)
+    defines = [f"-DMCUD_EMULATED={int(emulate)}", "-DMCUD_FIRMWARE_HASH=1u", f'-DMCUD_BOARD_NAME="{name}"']
+    folders = ["-Iinclude", "-Isrc/generated", "-Isrc/hal"]
+    sources = sorted(str(path.relative_to(tmp_path)) for path in (tmp_path / "src").rglob("*.c"))
+    assert len(sources) >= 5
+    compiler = [f"{board.toolchain}-gcc", *board.cpu_flags, "-O2", "-std=c99", *WARNINGS, *defines, *folders]
+    if board.toolchain.startswith("riscv"):
+        compiler.append("--specs=picolibc.specs")
+    done = subprocess.run(
+        [*compiler, "-c", *sources], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_same_inputs_are_built_once(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = build_firmware(load_board("microbit"), FILES, [], emulate=True, measurer=False)
+    monkeypatch.setattr(build, "_build", lambda *_: pytest.fail("built again"))
+    again = build_firmware(load_board("microbit"), FILES, [], emulate=True, measurer=False)
+    assert again == first
+    assert first.elf.is_relative_to(cache)
+    assert 0 < first.hash < 2**32
+
+
+def test_hash_tells_boards_forms_and_sources_apart() -> None:
+    board = load_board("stm32f405")
+    hashes = {
+        assemble(one, files, [], emulate=emulate, measurer=False, salt=salt).firmware_hash
+        for one, files, emulate, salt in (
+            (board, FILES, True, ""),
+            (board, FILES, False, ""),
+            (board, FILES, True, "other compiler"),
+            (board, FILES | {"boot.c": BOOT + "\n"}, True, ""),
+            (load_board("mps2-an386"), FILES, True, ""),
+        )
+    }
+    assert len(hashes) == 5
+
+
+def test_parallel_builds_of_the_same_and_of_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MCUDEPLOY_CACHE_DIR", str(tmp_path))
+    names = ["microbit", "microbit", "stm32f100", "microbit"]
+
+    def one(name: str) -> Firmware:
+        return build_firmware(load_board(name), FILES, [], emulate=True, measurer=False)
+
+    with ThreadPoolExecutor(4) as pool:
+        built = list(pool.map(one, names))
+    assert len({it.elf for it in built}) == 2
+    assert all(it.elf.is_file() for it in built)
+    assert len(list((tmp_path / "firmware").iterdir())) == 2
+
+
+def test_interrupt_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MCUDEPLOY_CACHE_DIR", str(tmp_path))
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(build, "run_logged", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        build_firmware(load_board("microbit"), FILES, [], emulate=True, measurer=False)
+    assert list((tmp_path / "firmware").iterdir()) == []
+
+
+def test_entry_without_its_mark_is_built_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MCUDEPLOY_CACHE_DIR", str(tmp_path))
+    board = load_board("microbit")
+    first = build_firmware(board, FILES, [], emulate=True, measurer=False)
+    (first.elf.parent / "firmware.json").write_text("{", encoding="utf-8")
+    assert build_firmware(board, FILES, [], emulate=True, measurer=False) == first
+
+
+def test_unwritable_cache_names_the_way_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("", encoding="utf-8")
+    monkeypatch.setenv("MCUDEPLOY_CACHE_DIR", str(blocked))
+    with pytest.raises(BuildError, match=r"cannot build in .*file.*MCUDEPLOY_CACHE_DIR"):
+        build_firmware(load_board("microbit"), FILES, [], emulate=True, measurer=False)
+
+
+def test_compiler_errors_are_shown_with_the_log(cache: Path) -> None:
+    broken = FILES | {"model.c": "int broken(void) { return missing; }\n"}
+    with pytest.raises(BuildError) as caught:
+        build_firmware(load_board("stm32f405"), broken, [], emulate=True, measurer=False)
+    message = str(caught.value)
+    assert re.search(r"model\.c:1:\d+: error: .*missing", message)
+    log = Path(message.rpartition("log: ")[2])
+    assert log.is_relative_to(cache)
+    assert "error:" in log.read_text(encoding="utf-8")
+
+
+def array(name: str, count: int, rest: str = "") -> str:
+    """C for an array that the linker must keep."""
+    return (
+        "#include <stdint.h>\n"
+        f"extern uint8_t {name}[];\n"
+        f"__attribute__((used{rest})) uint8_t {name}[{count}];\n"
+        f"__attribute__((constructor, used)) static void touch(void) {{ {name}[0] = 1; }}\n"
+    )
+
+
+def test_too_much_ram_names_the_memory_and_the_bytes(cache: Path) -> None:
+    board = load_board("stm32f100")
+    boot = BOOT.replace("static uint32_t cleared[4];", "static volatile uint32_t cleared[2500];")
+    with pytest.raises(FitError) as caught:
+        build_firmware(board, FILES | {"boot.c": boot}, [], emulate=True, measurer=False)
+    found = re.search(r"sram \(8192 B\) is (\d+) B too small", str(caught.value))
+    assert found is not None
+    static = 288 + 10000  # of the small program, with the larger array
+    assert abs(int(found[1]) - (static + board.stack_bytes - board.ram_bytes)) <= 32
+
+
+def test_too_much_flash_names_the_bytes(cache: Path) -> None:
+    table = "const unsigned char table[150000] = {1};\n"
+    boot = BOOT.replace("hal_init();", "hal_init(); send(table + receive(), 1);").replace(
+        "int main", "extern const unsigned char table[];\nint main"
+    )
+    files = FILES | {"boot.c": boot, "weights.c": "extern const unsigned char table[];\n" + table}
+    with pytest.raises(FitError, match=r"flash \(131072 B\) is 2\d{4} B too small"):
+        build_firmware(load_board("stm32f100"), files, [], emulate=True, measurer=False)
+    fits = build_firmware(load_board("microbit"), files, [], emulate=True, measurer=False)
+    assert fits.weights_bytes == 150_000
+    assert fits.flash_bytes == fits.code_bytes + fits.weights_bytes + fits.tables_bytes + fits.data_bytes
+
+
+def test_sizes_tell_weights_tables_and_code_apart(cache: Path) -> None:
+    declare = "extern const int weights[]; extern const int *const model[]; extern unsigned char arena[];\n"
+    files = FILES | {
+        "weights.c": declare + "const int weights[100] = {1};\n",
+        "model.c": declare + "const int *const model[2] = {weights, weights};\nunsigned char arena[512];\n",
+        "boot.c": declare + BOOT.replace("hal_init();", "hal_init(); arena[0] = (uint8_t)*model[receive()];"),
+    }
+    plain = build_firmware(load_board("stm32f405"), FILES, [], emulate=True, measurer=False)
+    larger = build_firmware(load_board("stm32f405"), files, [], emulate=True, measurer=False)
+    assert (larger.weights_bytes, larger.tables_bytes) == (400, 8)
+    assert larger.bss_bytes - plain.bss_bytes == 512
+    assert larger.data_bytes == plain.data_bytes
+    assert larger.static_ram_bytes == larger.data_bytes + larger.bss_bytes
+    assert 0 < larger.code_bytes - plain.code_bytes < 100
+
+
+def test_further_memories_hold_arenas(cache: Path) -> None:
+    boot = BOOT.replace(
+        "static uint32_t cleared[4];",
+        'static uint32_t cleared[4];\n__attribute__((section(".arena.psram"))) uint8_t far_arena[1 << 23];',
+    ).replace("hal_init();", "hal_init(); far_arena[receive()] = 1;")
+    firmware = build_firmware(
+        load_board("mps2-an386"), FILES | {"boot.c": boot}, [], emulate=True, measurer=False
+    )
+    symbols = subprocess.run(
+        ["arm-none-eabi-nm", str(firmware.elf)], capture_output=True, text=True, check=True
+    ).stdout
+    assert re.search(r"^21000000 \w far_arena$", symbols, re.MULTILINE)
+    assert firmware.bss_bytes > 1 << 23
+
+
+def test_unknown_kernel_and_missing_form(cache: Path) -> None:
+    with pytest.raises(BuildError, match=r"kernels/conv9d\.c does not exist"):
+        build_firmware(load_board("stm32f405"), FILES, ["conv9d"], emulate=True, measurer=False)
+    with pytest.raises(UsageError, match="mps2-an386: it exists only in the emulator: add --emulate"):
+        build_firmware(load_board("mps2-an386"), FILES, [], emulate=False, measurer=False)
+
+
+def test_missing_compiler_names_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda *_: None)
+    with pytest.raises(BuildError, match="apt-get install gcc-arm-none-eabi libnewlib-arm-none-eabi"):
+        build_firmware(load_board("stm32f405"), FILES, [], emulate=True)
+
+
+def test_kernels_bring_what_they_include() -> None:
+    assert kernel_closure([]) == ("mcud_tape",)
+    closure = kernel_closure(["dwconv2d_s8"])
+    assert {"mcud_tape", "dwconv2d_s8"} <= set(closure)
+
+
+def test_every_board_has_its_environment_and_a_project_only_its_own() -> None:
+    text = (resource_dir("firmware") / "platformio.ini").read_text(encoding="utf-8")
+    for board in list_boards():
+        if board.is_host:
+            continue
+        ini = configparser.ConfigParser(interpolation=None)
+        ini.read_string(environments(text, board.name))
+        kept = [name for name in ini.sections() if name.startswith("env:")]
+        assert ini[f"env:{board.name}"]["board"] == board.name
+        if board.registry is None:
+            assert kept == [f"env:{board.name}"]
+            continue
+        registry = ini[f"env:{board.name}_registry"]
+        assert registry["platform"] == board.registry.platform
+        assert registry["board"] == board.registry.board
+        assert registry["custom_mcud_board"] == board.name
+        assert len(kept) == 2
+
+
+def test_registry_is_never_asked(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PLATFORMIO_BUILD_FLAGS", "-DBROKEN -Werror=nothing-of-the-kind")
+    environment = build.platformio_environment(cache / "core")
+    assert "PLATFORMIO_BUILD_FLAGS" not in environment
+    assert environment["PLATFORMIO_SETTING_ENABLE_TELEMETRY"] == "no"
+    assert environment["PLATFORMIO_CORE_DIR"] == str(cache / "core")
+
+
+@pytest.mark.parametrize("sanitize", [False, True])
+def test_host_program(cache: Path, sanitize: bool) -> None:
+    files = {
+        "mcud_config.h": CONFIG,
+        "weights.c": "extern const int weights[];\nconst int weights[10] = {7};\n",
+        "main.c": "extern const int weights[];\nint main(int count, char **arguments)\n"
+        "{\n    (void)arguments;\n    return weights[count == 1 ? 0 : count * 5];\n}\n",
+    }
+    board = load_board("host")
+    board = board.model_copy(update={"hal": ()})
+    firmware = build_firmware(board, files, [], emulate=True, sanitize=sanitize, measurer=False)
+    assert firmware.weights_bytes >= 40  # the sanitiser pads
+    assert subprocess.run([firmware.elf], check=False).returncode == 7
+    if sanitize:
+        done = subprocess.run([firmware.elf, "x"], capture_output=True, text=True, check=False)
+        assert "out of bounds" in done.stderr or "AddressSanitizer" in done.stderr

@@ -1,0 +1,111 @@
+"""What `doctor` checks and `flash` calls, without anything attached."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from mcudeploy.board import list_boards, load_board
+from mcudeploy.errors import BoardNotFoundError, FlashError, UsageError
+from mcudeploy.targets import Emulator, checks, doctor, flash, flash_command, flashing
+
+ELF = Path("/a folder/firmware.elf")
+
+
+def test_every_failed_check_has_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "_output", lambda *_, **__: None)
+    monkeypatch.setattr(doctor, "_installed", lambda _: None)
+    found = {check.name: check for check in checks()}
+    assert not found["qemu-system-arm"].ok
+    assert found["qemu-system-arm"].remedy == "sudo apt-get install qemu-system-arm"
+    assert found["qemu-system-riscv32"].remedy == "sudo apt-get install qemu-system-misc"
+    assert found["picolibc"].remedy == "sudo apt-get install picolibc-riscv64-unknown-elf"
+    assert found["newlib (nano)"].remedy == "sudo apt-get install libnewlib-arm-none-eabi"
+    assert found["arm-none-eabi-gcc"].remedy == "sudo apt-get install gcc-arm-none-eabi"
+    assert found["openocd"].remedy == "sudo apt-get install openocd"
+    assert "pip install 'platformio" in found["platformio"].remedy
+    assert "pip install onnx " in found["python packages"].remedy
+    assert all(bool(check.remedy) is not check.ok for check in found.values())
+
+
+def test_here_everything_for_the_emulated_boards_is_there() -> None:
+    missing = [check.name for check in checks(load_board("mps2-an386")) if not check.ok]
+    assert missing == []
+
+
+def test_a_board_needs_only_its_own_tools() -> None:
+    host = {check.name for check in checks(load_board("host"))}
+    assert host == {"python", "python packages", "build cache", "C compiler"}
+    riscv = {check.name for check in checks(load_board("riscv32-virt"))}
+    assert {"riscv64-unknown-elf-gcc", "picolibc", "qemu-system-riscv32"} <= riscv
+    assert not riscv & {"arm-none-eabi-gcc", "openocd", "qemu-system-arm", "serial port permission"}
+    assert {"openocd", "serial port permission"} <= {it.name for it in checks(load_board("stm32f405"))}
+
+
+def test_an_old_qemu_lacks_machines(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = "Supported machines are:\nmicrobit  BBC micro:bit\n"
+
+    def output(command: list[str], **_: bool) -> str:
+        return known if "help" in command else "QEMU emulator version 5.2"
+
+    monkeypatch.setattr(doctor, "_output", output)
+    found = {check.name: check for check in checks(load_board("mps3-an547"))}["qemu-system-arm"]
+    assert not found.ok
+    assert found.found == "QEMU emulator version 5.2, without machine mps3-an547"
+
+
+def test_flash_command() -> None:
+    assert flash_command(load_board("stm32f405"), ELF) == [
+        *("openocd", "-f", "interface/stlink.cfg", "-f", "target/stm32f4x.cfg"),
+        *("-c", "program {/a folder/firmware.elf} verify reset exit"),
+    ]
+    emulated = flash_command(load_board("stm32f405"), ELF, emulate=True)
+    assert emulated[:3] == ["qemu-system-arm", "-M", "netduinoplus2"]
+    with pytest.raises(UsageError, match="mps2-an386 exists only in the emulator: add --emulate"):
+        flash_command(load_board("mps2-an386"), ELF)
+
+
+def test_the_port_chooses_the_probe(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flashing, "probe_serial", {"/dev/ttyACM1": "066DFF48"}.get)
+    assert "adapter serial 066DFF48" in flash_command(load_board("stm32f405"), ELF, "/dev/ttyACM1")
+    assert not any("serial" in it for it in flash_command(load_board("stm32f405"), ELF, "/dev/ttyS0"))
+
+
+def test_ports_without_usb_tell_no_serial_number() -> None:
+    assert flashing.probe_serial("/dev/ttyACM250") is None
+
+
+@pytest.mark.parametrize(
+    ("output", "remedy"),
+    [
+        ("Error: open failed\n** OpenOCD init failed **", "No probe is attached"),
+        ("Error: libusb_open() failed with LIBUSB_ERROR_ACCESS\nError: open failed", "udev rules"),
+        ("Error: init mode failed (unable to connect to the target)", "check power and SWD wires"),
+        ("something new", "run it by hand"),
+    ],
+)
+def test_failed_flashing_says_what_to_do(monkeypatch: pytest.MonkeyPatch, output: str, remedy: str) -> None:
+    done = subprocess.CompletedProcess([], 1, output.encode())
+    monkeypatch.setattr(flashing.shutil, "which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(flashing.subprocess, "run", lambda *_, **__: done)
+    with pytest.raises(FlashError, match=f"(?i)stm32f405 was not flashed: .*{remedy}"):
+        flash(load_board("stm32f405"), ELF)
+
+
+def test_flashing_without_openocd(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flashing.shutil, "which", lambda _: None)
+    with pytest.raises(FlashError, match="openocd is not installed: sudo apt-get install openocd"):
+        flash(load_board("stm32f405"), ELF)
+
+
+def test_missing_qemu_names_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    for board in list_boards():
+        if board.emulator is None:
+            continue
+        with pytest.raises(BoardNotFoundError, match="sudo apt-get install qemu-system-"):
+            Emulator(board, ELF).__enter__()
+    with pytest.raises(UsageError, match="host cannot be emulated"):
+        Emulator(load_board("host"), ELF).__enter__()
