@@ -43,6 +43,7 @@ def test_a_family_is_its_attached_board_or_its_default(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     ports = (Port("/dev/ttyACM0", "probe", "0483:3748", boards=(attached,)),) if attached else ()
+    monkeypatch.setattr("mcudeploy.board.list_boards", list_boards)
     monkeypatch.setattr("mcudeploy.measurer.ports.list_serial_ports", lambda boards: ports)
     result = mcudeploy_command(f"run m.onnx --board stm32 {options}")
     assert result.exit_code == 0, result.output

@@ -1,0 +1,45 @@
+"""The wheel has everything that a checkout has: `mcudeploy` runs from it alone."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
+    subprocess.run(build, cwd=ROOT, check=True, capture_output=True, timeout=120)
+    return next(folder.glob("*.whl"))
+
+
+def test_the_wheel_ships_templates_firmware_and_boards(wheel: Path) -> None:
+    shipped = set(zipfile.ZipFile(wheel).namelist())
+    wanted = {
+        f"mcudeploy/_data/{path.relative_to(ROOT).as_posix()}"
+        for folder in ("templates", "firmware", "boards")
+        for path in (ROOT / folder).rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    assert not wanted - shipped
+    assert "mcudeploy/py.typed" in shipped
+
+
+def test_the_command_runs_from_the_wheel(wheel: Path, tmp_path: Path) -> None:
+    zipfile.ZipFile(wheel).extractall(tmp_path / "site")
+    listing = subprocess.run(
+        [sys.executable, "-m", "mcudeploy", "boards", "--json"],
+        cwd=tmp_path / "site",
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert '"stm32f405"' in listing.stdout
