@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -10,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from mcudeploy.cli.output import cell, plain
+from mcudeploy.cli.output import cell, lines, plain
 
 Values = Mapping[str, Any]
 
@@ -90,13 +91,21 @@ def run(console: Console, report: Values) -> None:
             ("latency", _latency(report.get("latency"))),
         ],
     )
+    unit = f" {report['error_unit']}" if report.get("error_unit") == "LSB" else ""
     counts = f"{report['elements']:,} output elements, {report['mismatches']:,} differ from the reference"
-    text = f"{counts}, largest error {report['max_abs_error']}"
     verdict = ("verified", "bold green") if report["verified"] else ("NOT verified", "bold red")
-    console.print(Text.assemble(verdict, f": {text}"), soft_wrap=True)
-    for key in ("divergence", "reason"):
-        if report.get(key):
-            console.print(cell(report[key]), soft_wrap=True)
+    _operator_checks(console, report.get("operator_checks") or {})
+    text = f": {counts}, largest error {report['max_abs_error']:g}{unit}"
+    console.print(Text.assemble(verdict, text), soft_wrap=True)
+    if report.get("reason"):
+        console.print(Text(lines(report["reason"])), soft_wrap=True)
+
+
+def _operator_checks(console: Console, checked: Values) -> None:
+    if checked:
+        equal = sum(1 for found in checked.values() if not found["mismatches"])
+        text = f"{len(checked)} operators checked one by one against the reference, {equal} equal in every element"
+        console.print(Text(text), soft_wrap=True)
 
 
 def _operators(console: Console, report: Values) -> None:
@@ -171,4 +180,4 @@ def _binary(size: int) -> str:
 
 
 def _command_line(command: object) -> str:
-    return " ".join(map(str, command)) if isinstance(command, list | tuple) else str(command)
+    return shlex.join(command) if isinstance(command, list | tuple) else str(command)

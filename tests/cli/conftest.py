@@ -50,6 +50,9 @@ RUN = (
         "mismatches": 0,
         "elements": 2,
         "max_abs_error": 0,
+        "error_unit": "LSB",
+        "operator_checks": {"conv_0": {"elements": 9, "mismatches": 1, "max_abs_error": 1.0}},
+        "reason": None,
         "stack_bytes": 300,
         "total_ram_bytes": 2400,
     }

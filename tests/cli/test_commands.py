@@ -101,7 +101,7 @@ def test_run_that_is_not_verified_reports_and_exits_11(mcudeploy_command: Invoke
     deploy.answers["run_model"] = RUN | {
         "verified": False,
         "mismatches": 1,
-        "divergence": "conv_0: 3 is not 4",
+        "reason": "conv_0: 3 is not 4",
     }
     result = mcudeploy_command("run m.onnx --board tiny --json")
     assert result.exit_code == 11
