@@ -1,9 +1,9 @@
 """The flags of a board, taken from the JSON that mcudeploy derives from boards/<name>.toml.
 
-One place for both worlds: the local platform, and the platforms of PlatformIO's registry.
+One place for both worlds: the local platform, and the platforms of PlatformIO's registry, whose compilers may
+be as old as GCC 7.
 """
 
-WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wcast-align=strict"]
 LIBC = {"arm-none-eabi": "--specs=nano.specs", "riscv64-unknown-elf": "--specs=picolibc.specs"}
 
 
@@ -14,12 +14,12 @@ def apply(env, build):
         ASFLAGS=cpu,
         ASPPFLAGS=["-x", "assembler-with-cpp"],
         CFLAGS=["-std=c99"],
-        CCFLAGS=[*cpu, "-O2", "-g", "-ffunction-sections", "-fdata-sections", "-ffp-contract=off", *WARNINGS],
+        CCFLAGS=[*cpu, "-O2", "-g", "-ffunction-sections", "-fdata-sections", "-ffp-contract=off", "-Wall", "-Wextra"],
         CPPDEFINES=[
             ("MCUD_EMULATED", int(build["mcud"]["emulated"])),
             ("MCUD_FIRMWARE_HASH", f"{build['mcud']['firmware_hash']}u"),
             ("MCUD_BOARD_NAME", env.StringifyMacro(build["mcud"]["board"])),
         ],
-        LINKFLAGS=[*cpu, "-nostartfiles", "-Wl,--gc-sections", "-Wl,--no-warn-rwx-segments"],
+        LINKFLAGS=[*cpu, "-nostartfiles", "-Wl,--gc-sections"],
         LIBS=["c", "m", "gcc"],
     )
