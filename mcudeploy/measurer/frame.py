@@ -10,6 +10,8 @@ HEADER = struct.Struct("<BBH")
 CRC = struct.Struct("<I")
 MAX_RUN = 254
 """Bytes in a full COBS block, which stands for no zero."""
+_LONGEST = 70_000
+"""More than any frame has on the line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,7 @@ class Receiver:
 
     def __init__(self) -> None:
         self._pending = bytearray()
-        self.garbage_bytes = 0
+        self._garbage_bytes = 0
 
     def feed(self, received: bytes) -> list[Frame]:
         """The intact frames that `received` completes."""
@@ -87,10 +89,13 @@ class Receiver:
             if frame is not None:
                 frames.append(frame)
             else:
-                self.garbage_bytes += len(piece)
+                self._garbage_bytes += len(piece)
+        if len(self._pending) > _LONGEST:
+            self._garbage_bytes += len(self._pending)
+            self._pending.clear()
         return frames
 
     @property
-    def unfinished_bytes(self) -> int:
-        """Bytes that wait for the end of their frame."""
-        return len(self._pending)
+    def garbage_bytes(self) -> int:
+        """Bytes so far that are of no frame, those that still wait for the end of theirs included."""
+        return self._garbage_bytes + len(self._pending)

@@ -105,7 +105,8 @@ class Stack:
 @dataclass(frozen=True, slots=True)
 class Timing:
     """Patience. `answer_s`: without any answer the line is dead. `resend_s`: before the first resend of a
-    request, growing by half each time. `busy_resend_s`: the same once the device has said that it executes.
+    request, growing by half each time up to six times that. `busy_resend_s`: the same once the device has
+    said that it executes.
     """
 
     answer_s: float = 5.0
@@ -116,8 +117,8 @@ class Timing:
 class Session:
     """Talks to one device. Use as a context manager: leaving closes the line.
 
-    Every method raises ProtocolError where the device is silent, was reset, or refuses the request;
-    after that only `hello` may be called.
+    Every method raises ProtocolError where the device is silent, was reset, or refuses the request. After
+    silence or a reset the next request begins with a new HELLO; what the arenas held may be gone.
     """
 
     def __init__(self, transport: Transport, *, board: str = "", timing: Timing | None = None) -> None:
@@ -155,6 +156,7 @@ class Session:
         wait_s = self._timing.answer_s if timeout_s is None else timeout_s
         data = self._request(Request.HELLO, nonce, wait_s, accept=lambda reply: reply.startswith(nonce))
         info = self._parse_hello(data)
+        self._board = self._board or info.board
         if firmware_hash is not None and info.firmware_hash != firmware_hash:
             raise ProtocolError(
                 f"{self._line.name} runs firmware {info.firmware_hash:08x} (board {info.board}), "
@@ -259,6 +261,8 @@ class Session:
         """Send until the reply comes. `timeout_s` bounds the whole; before BUSY or a reply, silence longer
         than `answer_s` ends it earlier.
         """
+        if kind is not Request.HELLO and self._info is None:
+            self.hello()
         self._seq = (self._seq + 1) & 0xFF
         wire = b"\0" + encode(Frame(kind, self._seq, data))
         line_s = 2 * len(wire) / self._line.bytes_per_second
@@ -268,6 +272,7 @@ class Session:
         deadline = start + (limit if kind is Request.HELLO else min(limit, silence_s))
         # a board that is just starting drops the first HELLO: repeat that one sooner
         pause = line_s + self._timing.resend_s / (8 if kind is Request.HELLO else 1)
+        slowest = 6 * (line_s + self._timing.resend_s)
         busy, garbage = False, self._receiver.garbage_bytes
         self._line.write(wire)
         resend_at = start + pause
@@ -275,7 +280,7 @@ class Session:
             if now >= resend_at:
                 self.resends += 1
                 self._line.write(wire)
-                pause *= 1.5
+                pause = min(pause * 1.5, slowest)
                 resend_at = now + pause
             for frame in self._receiver.feed(self._line.read(min(resend_at, deadline) - now)):
                 if frame.seq != self._seq:
@@ -285,6 +290,7 @@ class Session:
                 if frame.type == _BUSY and not busy:
                     busy, deadline = True, start + limit
                     pause = self._timing.busy_resend_s
+                    slowest = 6 * pause
                     resend_at = time.monotonic() + pause
                 if frame.type == _ERROR and kind is not Request.HELLO:
                     raise self._refused(kind, frame.data)
@@ -300,10 +306,13 @@ class Session:
 
     def _refused(self, kind: Request, data: bytes) -> ProtocolError:
         code = data[0] if data else 0
+        if code in (_UNSYNCHRONISED, _SEQUENCE):
+            self._info = None
         what = "the board" if code == _UNSYNCHRONISED else f"{kind.name}: the board"
         return ProtocolError(f"{what} on {self._line.name} {_REASONS.get(code, f'answers error {code}.')}")
 
     def _silent(self, kind: Request, waited_s: float, busy: bool, garbage: int) -> ProtocolError:
+        first_contact, self._info = self._info is None, None
         waited = f"{waited_s:.0f} s" if waited_s >= 1 else f"{waited_s:.1f} s"
         if busy:
             return ProtocolError(
@@ -315,15 +324,14 @@ class Session:
                 f"no answer from {self._line.name} for {waited}, only {garbage} bytes that are no frames: "
                 f"another firmware or another baud rate. {self._flash_hint()}"
             )
-        after = " after connecting" if self._info is None else f" to {kind.name}"
+        after = " after connecting" if first_contact else f" to {kind.name}"
         return ProtocolError(
             f"no answer from {self._line.name} for {waited}{after}: is another program holding the port, "
             f'or no measurer on the board? Run "mcudeploy doctor{self._option()}".'
         )
 
     def _option(self) -> str:
-        board = self._board or (self._info.board if self._info else "")
-        return f" --board {board}" if board else ""
+        return f" --board {self._board}" if self._board else ""
 
     def _flash_hint(self) -> str:
         return f'Write it with "mcudeploy flash{self._option()}".'

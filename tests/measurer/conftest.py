@@ -1,0 +1,75 @@
+"""The real measurer as a process, with the program of program.c and a clock under control."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from mcudeploy.measurer.bench import bench_sources
+from mcudeploy.measurer.session import Session, Timing
+from mcudeploy.measurer.transport import ProcessTransport
+from mcudeploy.resources import resource_dir
+
+FLAGS = (
+    *("-std=c99", "-O1", "-g", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wcast-align=strict"),
+    *("-Werror", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-Wl,--wrap=hal_ticks"),
+)
+HASH = 0xC0FFEE11
+PATIENT = Timing(answer_s=20.0, resend_s=0.03, busy_resend_s=0.1)
+
+
+@pytest.fixture(scope="session")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The host firmware with program.c, under address and undefined-behaviour sanitizers."""
+    folder = tmp_path_factory.mktemp("measurer")
+    firmware = resource_dir("firmware")
+    (folder / "mcud_config.h").write_text(bench_sources(["none"], 8)["mcud_config.h"])
+    sources = [
+        *sorted((firmware / "measurer").glob("*.c")),
+        firmware / "hal" / "host" / "host.c",
+        firmware / "kernels" / "mcud_tape.c",
+        Path(__file__).parent / "program.c",
+    ]
+    includes = [f"-I{path}" for path in (folder, firmware / "include", firmware / "measurer")]
+    defines = [f"-DMCUD_FIRMWARE_HASH={HASH:#x}u", '-DMCUD_BOARD_NAME="host"']
+    path = folder / "program"
+    subprocess.run(["gcc", *FLAGS, *defines, *includes, *map(str, sources), "-o", str(path)], check=True)
+    return path
+
+
+@pytest.fixture
+def session(program: Path) -> Iterator[Session]:
+    """A session over a line without faults."""
+    with Session(ProcessTransport([program])) as found:
+        yield found
+
+
+@pytest.fixture
+def pty_line(program: Path) -> Iterator[Callable[[], str]]:
+    """Starts the program behind a pseudo terminal; the name of the serial port to open."""
+    running: list[subprocess.Popen[bytes]] = []
+    opened: list[int] = []
+
+    def start() -> str:
+        import tty  # noqa: PLC0415 (POSIX only)
+
+        device, port = os.openpty()
+        tty.setraw(port)
+        opened.append(port)
+        running.append(subprocess.Popen([program], stdin=device, stdout=device, stderr=subprocess.DEVNULL))
+        os.close(device)
+        return os.ttyname(port)
+
+    yield start
+    for process in running:
+        process.kill()
+        process.wait()
+    for port in opened:
+        os.close(port)
