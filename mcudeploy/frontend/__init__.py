@@ -19,7 +19,7 @@ def load(path: Path, float_io: bool = False) -> Graph:
 
     Float borders of a quantised model are stored quantised unless `float_io`; Graph.inputs and
     Graph.outputs say how they relate to the model's own.
-    Raises ModelError for files that are malformed, and, listing all of them, for nodes that are not supported.
+    Raises ModelError for files that are malformed, and for nodes that are not supported, listing them all.
     """
     model, reasons = fold(drop_dead(read(path)))
     model = drop_dead(fold_pads(drop_dead(drop_identities(model))))

@@ -167,7 +167,8 @@ class Builder:
             tensor = self._made.get(key)
             if tensor is None:
                 shape = self.shape_of(pure.tensor)
-                tensor = self.emit(Dequantize(), (pure.tensor,), shape, DType.FLOAT32, nodes=self._nodes_of(name))
+                nodes = self._nodes_of(name)
+                tensor = self.emit(Dequantize(), (pure.tensor,), shape, DType.FLOAT32, nodes=nodes)
                 self._made[key] = tensor
             return Value(tensor, pure.index, real=True)
         node = self.producers.get(name)

@@ -13,19 +13,25 @@ from onnx.reference import ReferenceEvaluator
 
 from mcudeploy.frontend.constants import Constant, dequantized
 from mcudeploy.frontend.model import MAX_TENSOR_ELEMENTS, Info, Model, Node, Unsupported
-from mcudeploy.frontend.quantization import require_scale
+from mcudeploy.frontend.quantization import require_finite
 
-_MOVEMENTS = frozenset({"Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten", "Slice", "Identity", "Expand"})
+_MOVEMENTS = frozenset(
+    ("Expand", "Flatten", "Identity", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze")
+)
 """Operators that only move elements: they apply to the integer form of a constant as well."""
 
 _FOLDED = _MOVEMENTS | frozenset(
-    """Abs Add And BatchNormalization Cast Ceil Clip Concat ConstantOfShape CumSum Div Equal Erf Exp Floor
-    Gather GatherElements GatherND Greater GreaterOrEqual HardSigmoid HardSwish LeakyRelu Less LessOrEqual Log Max
-    Min Mod Mul Neg Not OneHot Or Pad Pow QuantizeLinear Range Reciprocal ReduceMax ReduceMean ReduceMin ReduceProd
-    ReduceSum Relu Round ScatterElements ScatterND Sigmoid Sign Softmax Split Sqrt Sub Tanh Tile Trilu Where
-    Xor""".split()
+    (
+        "Abs", "Add", "And", "BatchNormalization", "Cast", "Ceil", "Clip", "Concat", "ConstantOfShape",
+        "CumSum", "Div", "Equal", "Erf", "Exp", "Floor", "Gather", "GatherElements", "GatherND", "Greater",
+        "GreaterOrEqual", "HardSigmoid", "HardSwish", "LeakyRelu", "Less", "LessOrEqual", "Log", "Max",
+        "Min", "Mod", "Mul", "Neg", "Not", "OneHot", "Or", "Pad", "Pow", "QuantizeLinear", "Range",
+        "Reciprocal", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "Relu", "Round",
+        "ScatterElements", "ScatterND", "Sigmoid", "Sign", "Softmax", "Split", "Sqrt", "Sub", "Tanh",
+        "Tile", "Trilu", "Where", "Xor",
+    )
 )
-"""Operators whose cost is about the size of their output. MatMul and the like are not: they can run for hours."""
+"""Operators whose cost is about the size of their output. MatMul and the like could run for hours."""
 
 _MAX_FOLDED_ELEMENTS = 1 << 26
 _SHAPE_LIKE_ELEMENTS = 1024
@@ -71,10 +77,12 @@ class _Folder:
         scale = self.constants[node.inputs[1]].value
         if node.integer("block_size", 0) != 0 or integers.dtype.kind not in "iu" or scale.ndim > 1:
             return False
-        zero_point = self.constants[node.inputs[2]].value if node.input(2) else np.zeros(scale.shape, np.int32)
+        zero_point: NDArray[np.generic] = np.zeros(scale.shape, np.int32)
+        if node.input(2):
+            zero_point = self.constants[node.inputs[2]].value
         if zero_point.size != scale.size:
             return False
-        made = dequantized(integers, require_scale(scale), zero_point, node.integer("axis", 1))
+        made = dequantized(integers, require_finite(scale), zero_point, node.integer("axis", 1))
         self.constants[node.output] = made
         return True
 
@@ -87,7 +95,8 @@ class _Folder:
         elements = sum(prod(shape) for shape in shapes)
         self.elements += elements
         if elements > MAX_TENSOR_ELEMENTS or self.elements > _MAX_FOLDED_ELEMENTS:
-            raise Unsupported(f"its constant result has {elements} elements; the limit is {MAX_TENSOR_ELEMENTS}")
+            limit = f"the limit is {MAX_TENSOR_ELEMENTS}"
+            raise Unsupported(f"its constant result has {elements} elements; {limit}")
         quantized = self.constants[names[0]].quantized
         if node.op in _MOVEMENTS and quantized is not None:
 

@@ -29,6 +29,11 @@ class Ending:
     quantizers: tuple[Node, ...]
     quantization: Quantization | None
 
+    @property
+    def clips(self) -> bool:
+        """True where a clip is to be fused."""
+        return (self.low, self.high) != (-inf, inf)
+
 
 def clip_bounds(constants: Mapping[str, Constant], node: Node) -> tuple[float, float] | None:
     """The bounds of a Relu or a Clip with constant bounds; None for other nodes."""

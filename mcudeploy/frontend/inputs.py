@@ -22,10 +22,11 @@ from mcudeploy.frontend.views import VIEWS, view_index
 from mcudeploy.graph import DType, Quantization, Shape
 
 _IMAGE_OPS = frozenset(
-    "Conv MaxPool AveragePool GlobalAveragePool GlobalMaxPool Resize BatchNormalization".split()
+    ("AveragePool", "BatchNormalization", "Conv", "GlobalAveragePool", "GlobalMaxPool", "MaxPool", "Resize")
 )
 _STORAGE_ORDER_OPS = frozenset({"MatMul", "Gemm"})
 _SAME_LAYOUT = frozenset({"QuantizeLinear", "DequantizeLinear", *FUNCTIONS, *OPERATIONS})
+"""Operators whose result lies as their input does; of two operands, where the result is no larger."""
 _MAX_NODES_AHEAD = 64
 
 
@@ -89,6 +90,8 @@ def _demand(builder: Builder, name: str, index: IndexArray) -> IndexArray | None
 
 
 def _keeps_shape(builder: Builder, node: Node, shape: tuple[int, ...]) -> bool:
+    if node.op not in OPERATIONS:
+        return True
     info = builder.model.infos.get(node.output)
     return info is not None and info.shape == shape
 

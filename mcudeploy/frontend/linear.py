@@ -24,6 +24,10 @@ from mcudeploy.ops.opdef import ConstantArray
 _Doubles = NDArray[np.float64]
 _SILENT_BIAS = 2.0**20
 """The bias, in accumulator units, of an int8 channel whose weights a factor of zero has silenced."""
+_FULL_ACCUMULATOR = 2.0**31 - 2.0**20
+"""What an accumulator may reach; the rest is for the rounding of scales in the file."""
+_CROWDED_BIAS = 2.0**30
+"""The most a bias may take of an accumulator of 32 bits where the channel's steps are made coarser for it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,7 +58,7 @@ class Linear:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reading:
-    """How a Conv2d reads a stored value: its tensor, the operator, weights in the order it wants, the result."""
+    """How a Conv2d reads a stored value: tensor, operator, weights in the order it wants, result."""
 
     tensor: str
     op: Conv2d
@@ -91,6 +95,8 @@ def emit_linear(
             reading = reader(value, linear.weights)
             weights = quantized_weights(linear, reading.weights, value.quantization.scale)
             if weights is not None:
+                scales = value.quantization.scale, ending.quantization.scale
+                weights = fitted(weights, linear.biases(), *scales)
                 made = _emit_int8(builder, node, linear, reading, weights, value.quantization, ending)
                 finish(builder, ending, made, quantized=True)
                 return
@@ -161,26 +167,50 @@ def quantized_weights(linear: Linear, weights: Constant, input_scale: float) -> 
         zero_point = int(stored.zero_point.reshape(-1)[0])
         raise Unsupported(f"the weights' zero point is {zero_point}; weights must be symmetric")
     along = (-1,) + (1,) * (integers.ndim - 1)
-    negative, silent = linear.factor < 0, linear.factor == 0
+    factor = rows[:, 0].astype(np.float64) * linear.factor
+    negative, silent = factor < 0, factor == 0
     if np.any(negative) and integers[negative].min() == -128:
         return None
     signed = np.where(silent.reshape(along), 0, np.where(negative.reshape(along), -integers, integers))
-    scale = rows[:, 0].astype(np.float64) * np.abs(linear.factor)
-    scale[silent] = np.maximum(np.abs(linear.offset[silent]), 1e-6) / (input_scale * _SILENT_BIAS)
+    scale = np.abs(factor)
+    scale[silent] = np.maximum(np.abs(linear.biases()[silent]), 1e-6) / (input_scale * _SILENT_BIAS)
     return QuantizedWeights(np.ascontiguousarray(signed, np.int8), scale)
 
 
+def fitted(
+    weights: QuantizedWeights, bias: _Doubles, input_scale: float, output_scale: float
+) -> QuantizedWeights:
+    """The weights of channels whose bias leaves no room in 32 bits, in coarser steps.
+
+    Quantisers give channels of (almost) zero weights scales so small that the bias saturates. There the
+    bias decides the result, and weights rounded to larger steps move it by less than half an output step.
+    Raises Unsupported where they would move it by more.
+    """
+    flat = weights.integers.reshape(len(bias), -1).astype(np.float64)
+    units = np.abs(bias) / (input_scale * weights.scale)
+    crowded = units + 255 * np.abs(flat).sum(axis=1) > _FULL_ACCUMULATOR
+    growth = np.where(crowded, np.maximum(units / _CROWDED_BIAS, 1.0), 1.0)
+    scale = weights.scale * growth
+    ideal = flat / growth[:, np.newaxis]
+    coarse = np.rint(ideal)
+    moved = 255 * np.abs(ideal - coarse).sum(axis=1) * input_scale * scale / output_scale
+    if np.any(moved > 0.5):
+        raise Unsupported("a bias does not fit 32 bits in units of input scale * weight scale")
+    return QuantizedWeights(coarse.reshape(weights.integers.shape).astype(np.int8), scale)
+
+
 def quantized_bias(linear: Linear, scale: _Doubles) -> NDArray[np.int32]:
-    """The bias in units of input scale * weight scale. Integers of that scale are taken as they are.
+    """The bias in units of `scale`, input scale * weight scale. Integers of that scale are taken as they are.
 
     Raises Unsupported where a value does not fit an int32.
     """
     stored = None if linear.bias is None else linear.bias.quantized
     plain = bool(np.all(linear.factor == 1) and np.all(linear.offset == 0))
-    if plain and stored is not None and np.allclose(stored.scale.reshape(-1), scale, rtol=1e-5, atol=0.0):
-        units = (stored.integers.astype(np.float64) - stored.zero_point).reshape(-1)
-    else:
-        units = np.rint(linear.biases() / scale)
+    units = np.rint(linear.biases() / scale)
+    if plain and stored is not None:
+        alike = np.isclose(stored.scale.reshape(-1), scale, rtol=1e-5, atol=0.0)
+        given = (stored.integers.astype(np.float64) - stored.zero_point).reshape(-1)
+        units = np.where(alike, given, units)
     if not np.all(np.isfinite(units)) or np.abs(units).max(initial=0.0) > np.iinfo(np.int32).max:
         raise Unsupported("the bias does not fit 32 bits in units of input scale * weight scale")
     return np.asarray(units, np.int32)
@@ -215,7 +245,7 @@ def fold_affine(
 def _affine(
     builder: Builder, node: Node, name: str, shape: tuple[int, ...], axis: int
 ) -> tuple[_Doubles, _Doubles] | None:
-    """factor and offset, per channel, of a node that scales and shifts the value; None for other nodes."""
+    """The factor and offset, per channel, of a node that scales and shifts the value; None for others."""
     channels = shape[axis]
     if node.op == "BatchNormalization":
         if axis % len(shape) != 1 or node.inputs[0] != name:
@@ -254,7 +284,7 @@ def channel_vector(constant: Constant, shape: tuple[int, ...], axis: int) -> _Do
 
 
 def normalization(builder: Builder, node: Node, channels: int) -> tuple[_Doubles, _Doubles]:
-    """factor and offset of an inference BatchNormalization.
+    """The factor and offset of an inference BatchNormalization.
 
     Raises Unsupported for training mode, and for parameters that are not constant or do not fit.
     """

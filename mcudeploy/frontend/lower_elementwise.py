@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import inf, prod
 
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -73,7 +72,7 @@ def _hard_sigmoid(builder: Builder, node: Node) -> Function:
 
     def apply(x: _Floats) -> _Floats:
         line = np.float32(alpha) * x + np.float32(beta)
-        return np.maximum(np.float32(0), np.minimum(np.float32(1), line))
+        return np.asarray(np.maximum(np.float32(0), np.minimum(np.float32(1), line)), np.float32)
 
     return Function("hard_sigmoid", alpha, beta, apply)
 
@@ -135,7 +134,7 @@ def _real_unary(
     if function.kind == "relu":
         op = Unary("relu")
     tensor = builder.emit(op, (value.tensor,), shape, DType.FLOAT32, nodes=nodes[:1] if ending else nodes)
-    if ending is not None and (ending.low, ending.high) != (-inf, inf):
+    if ending is not None and ending.clips:
         clip = Unary("clip", ending.low, ending.high)
         tensor = builder.emit(clip, (tensor,), shape, DType.FLOAT32, nodes=nodes[1:])
     return Value(tensor, value.index, real=True)
@@ -189,16 +188,21 @@ def _table_form(node: Node, operands: Operands) -> Value | None:
             if operand.value.size != 1:
                 return None
             tables.append(operand.value.astype(np.float32).reshape(1))
-        elif operand.tensor != leading.tensor or operand.table is None or not operand.real:
-            return None
-        elif not np.array_equal(operand.index.reshape(-1), leading.index.reshape(-1)):
-            return None
-        else:
+        elif operand.table is not None and _lies_like(operand, leading):
             tables.append(np.asarray(operand.table, np.float32))
+        else:
+            return None
     with np.errstate(all="ignore"):
         table = OPERATIONS[node.op][1](*tables)
     index = leading.index.reshape(shape)
     return Value(leading.tensor, index, True, np.asarray(table, np.float32), None)
+
+
+def _lies_like(value: Value, other: Value) -> bool:
+    """True where both are float values of the same stored elements in the same order."""
+    if value.tensor != other.tensor or not value.real or value.index.size != other.index.size:
+        return False
+    return np.array_equal(value.index.reshape(-1), other.index.reshape(-1))
 
 
 def _real_operands(builder: Builder, node: Node) -> Operands:
@@ -287,6 +291,3 @@ def _stored_constant(
     shift = 0 if constant.quantized.signed else 128
     integers = (constant.quantized.integers - shift).astype(np.int8)
     return integers.reshape(-1)[wanted], meaning
-
-
-__all__ = ["FUNCTIONS", "OPERATIONS", "Function", "UnaryFunction", "binary", "real_binary", "real_unary", "unary"]

@@ -37,7 +37,7 @@ def conv(builder: Builder, node: Node) -> None:
     weights = builder.constant(node.input(1), "the weights")
     value = builder.value(node.inputs[0])
     if weights.value.ndim not in (3, 4):
-        raise Unsupported(f"weights of {weights.value.ndim} dimensions; 1-D and 2-D convolutions are supported")
+        raise Unsupported(f"weights of {weights.value.ndim} dimensions; 1-D and 2-D images are supported")
     if value.index.ndim != weights.value.ndim:
         raise Unsupported(f"weights {list(weights.shape)} do not fit the input {list(value.shape)}")
     image = image_positions(value.index)
@@ -51,7 +51,7 @@ def conv(builder: Builder, node: Node) -> None:
         raise Unsupported(f"the bias has {bias.value.size} values for {weights.shape[0]} channels")
     window = window_of(node, weights.shape[2:], image.shape[:2], ceil_mode=False)
     rank = value.index.ndim
-    stored = weights.moved(lambda array: _channels_last(array))
+    stored = weights.moved(_channels_last)
     rows, cols = window.out_size
     spatial = (rows, cols) if rank == 4 else (rows,)
     shape = (1, weights.shape[0], *spatial)
@@ -81,7 +81,7 @@ def _read_image(
 
 
 def gemm(builder: Builder, node: Node) -> None:
-    """alpha * A * B + beta * C with constant B and C."""
+    """The matrix product alpha * A * B + beta * C with constant B and C."""
     weights = builder.constant(node.input(1), "the second matrix")
     value = builder.value(node.inputs[0])
     if weights.value.ndim != 2 or value.index.ndim != 2:
@@ -96,7 +96,8 @@ def gemm(builder: Builder, node: Node) -> None:
     alpha, beta = node.number("alpha", 1.0), node.number("beta", 1.0)
     bias = None
     if node.input(2):
-        bias = _gemm_bias(builder.constant(node.input(2), "the third matrix"), shape, beta / alpha if alpha else 0.0)
+        third = builder.constant(node.input(2), "the third matrix")
+        bias = _gemm_bias(third, shape, beta / alpha if alpha else 0.0)
     linear = Linear.of(weights, bias, alpha)
 
     def read(source: Value, kernel: Constant) -> Reading:
@@ -135,7 +136,9 @@ def _matrix(constant: Constant) -> Constant:
     return constant.moved(lambda array: array.reshape(array.shape[-2:]))
 
 
-def _constant_product(builder: Builder, node: Node, value: Value, weights: Constant, *, swapped: bool) -> None:
+def _constant_product(
+    builder: Builder, node: Node, value: Value, weights: Constant, *, swapped: bool
+) -> None:
     """`weights` is [K, depth]; `swapped`: the depth is the activation's last axis but one."""
     if value.index.ndim < 2:
         raise Unsupported("a product with a vector is not supported")
@@ -168,7 +171,8 @@ def _read_matrix(
         kernel = stored[:2]
         ordered = weights.moved(lambda array: array[:, order].reshape(channels, *stored))
         made = (1, 1, channels)
-        return Reading(tensor, Conv2d(channels, kernel), ordered, made, positions((channels,)).reshape(shape))
+        result = positions((channels,)).reshape(shape)
+        return Reading(tensor, Conv2d(channels, kernel), ordered, made, result)
     rows, cols = places // depth, places % depth
     if np.all(rows == rows[:, :1]) and np.all(cols == cols[:1]):
         order = np.argsort(cols[0])
@@ -180,8 +184,8 @@ def _read_matrix(
     image = builder.shape_of(source)
     ordered = weights.moved(lambda array: array[:, order].reshape(channels, 1, 1, depth))
     made = (image[0], image[1], channels)
-    result = row_order[:, np.newaxis].astype(np.int32) * channels + positions((channels,))
-    return Reading(source, Conv2d(channels), ordered, made, np.asarray(result, np.int32).reshape(shape))
+    result = (row_order[:, np.newaxis] * channels + positions((channels,))).astype(np.int32)
+    return Reading(source, Conv2d(channels), ordered, made, result.reshape(shape))
 
 
 def _product(builder: Builder, node: Node) -> None:
@@ -190,8 +194,9 @@ def _product(builder: Builder, node: Node) -> None:
     names = node.inputs[:2]
     a, b = builder.pure(names[0]), builder.pure(names[1])
     quantization = ending.quantization
-    quantized = a is not None and b is not None and quantization is not None and not _clips(ending.low, ending.high)
+    quantized = quantization is not None and not ending.clips
     if a is None or b is None or not quantized:
+        quantized = False
         a, b, quantization = builder.real(names[0]), builder.real(names[1]), None
     made = _emit_product(builder, node, a, b, quantization)
     if quantized:
@@ -200,11 +205,9 @@ def _product(builder: Builder, node: Node) -> None:
         builder.define(node.output, made)
 
 
-def _clips(low: float, high: float) -> bool:
-    return low > -np.inf or high < np.inf
-
-
-def _emit_product(builder: Builder, node: Node, a: Value, b: Value, quantization: Quantization | None) -> Value:
+def _emit_product(
+    builder: Builder, node: Node, a: Value, b: Value, quantization: Quantization | None
+) -> Value:
     if a.index.ndim < 2 or b.index.ndim < 2:
         raise Unsupported("a product of vectors is not supported")
     (rows, depth), cols = a.shape[-2:], b.shape[-1]
@@ -236,8 +239,7 @@ def batch_normalization(builder: Builder, node: Node) -> None:
         raise Unsupported("the input needs a channel axis")
     channels = value.shape[1]
     factor, offset = normalization(builder, node, channels)
-    scale_of = builder.pure(node.inputs[0])
-    weights, bias = _factors(factor, offset, scale_of)
+    weights, bias = _factors(factor, offset, builder.pure(node.inputs[0]))
     linear = Linear(weights, None, np.ones(channels), bias)
     emit_linear(builder, node, value.shape, 1, linear, partial(_read_channels, builder))
 
@@ -259,12 +261,7 @@ def _factors(
 def _read_channels(builder: Builder, source: Value, weights: Constant) -> Reading:
     """Channels of an image or of a vector, each with its own factor."""
     index = source.index
-    if index.ndim in (3, 4):
-        image = image_positions(index)
-    else:
-        image = index.reshape(index.shape[0], 1, -1) if index.ndim == 2 else None
-    if image is None:
-        raise Unsupported(f"an input of {index.ndim} dimensions is not supported")
+    image = index.reshape(index.shape[0], 1, -1) if index.ndim == 2 else image_positions(index)
     tensor = builder.arranged(source.tensor, image)
     shape: Shape = builder.shape_of(tensor)
     made = image_index(shape, index.ndim) if index.ndim > 2 else positions(index.shape)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcudeploy.frontend.builder import Builder
+from mcudeploy.frontend.constants import Constant
 from mcudeploy.frontend.follow import finish, follow, fused_nodes
 from mcudeploy.frontend.lower_softmax import along
 from mcudeploy.frontend.model import Node, Unsupported
@@ -71,6 +72,11 @@ def _regular(index: IndexArray, shape: Shape) -> tuple[Slice, IndexArray] | None
     return op, np.ravel_multi_index(tuple(places), made).astype(np.int32)
 
 
+def integers_of(constant: Constant) -> list[int]:
+    """The constant's elements as integers."""
+    return [int(item) for item in constant.value.reshape(-1).tolist()]
+
+
 def _chosen(builder: Builder, node: Node, index: IndexArray) -> IndexArray:
     """The index array behind a Slice or Gather."""
     if node.op == "Gather":
@@ -81,17 +87,19 @@ def _chosen(builder: Builder, node: Node, index: IndexArray) -> IndexArray:
         size = index.shape[axis]
         if wanted.size and (wanted.min() < -size or wanted.max() >= size):
             raise Unsupported(f"indices are outside an axis of {size}")
-        return np.take(index, wanted.astype(np.int64) % size, axis=axis)
-    starts, ends = (builder.constant(node.input(k), "the range").value.reshape(-1) for k in (1, 2))
-    axes = np.arange(len(starts)) if not node.input(3) else builder.constant(node.input(3), "the axes").value
-    steps = np.ones(len(starts), np.int64)
+        return np.asarray(np.take(index, wanted.astype(np.int64) % size, axis=axis), np.int32)
+    starts, ends = (integers_of(builder.constant(node.input(k), "the range")) for k in (1, 2))
+    axes = list(range(len(starts)))
+    if node.input(3):
+        axes = integers_of(builder.constant(node.input(3), "the axes"))
+    steps = [1] * len(starts)
     if node.input(4):
-        steps = builder.constant(node.input(4), "the steps").value
+        steps = integers_of(builder.constant(node.input(4), "the steps"))
     ranges = [slice(None)] * index.ndim
-    for start, end, axis, step in zip(starts, ends, axes.reshape(-1), steps.reshape(-1), strict=True):
+    for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
         if not -index.ndim <= axis < index.ndim or step == 0:
             raise Unsupported(f"axis {axis} step {step} does not fit {index.ndim} dimensions")
-        ranges[axis] = _range(int(start), int(end), int(step), index.shape[axis])
+        ranges[axis] = _range(start, end, step, index.shape[axis])
     return index[tuple(ranges)]
 
 
@@ -125,7 +133,7 @@ def split(builder: Builder, node: Node) -> None:
         raise Unsupported(f"axis {axis} is outside {value.index.ndim} dimensions")
     size, count = value.shape[axis], len(node.outputs)
     if node.input(1):
-        sizes = [int(item) for item in builder.constant(node.input(1), "the sizes").value.reshape(-1)]
+        sizes = integers_of(builder.constant(node.input(1), "the sizes"))
     else:
         each = -(-size // count)
         sizes = [each] * (count - 1) + [size - each * (count - 1)]
@@ -140,7 +148,7 @@ def split(builder: Builder, node: Node) -> None:
 
 
 def pad(builder: Builder, node: Node) -> None:
-    """On what is stored where the padding has a stored value; else in the result's quantisation; else in float."""
+    """On what is stored where it can mean the padding; else in the result's quantisation; else in float."""
     value = builder.value(node.inputs[0])
     amounts = _pad_amounts(builder, node, value.index.ndim)
     if not any(amounts):
@@ -154,7 +162,7 @@ def pad(builder: Builder, node: Node) -> None:
         builder.define(node.output, _pad(builder, node, value, amounts, stored))
         return
     ending = follow(builder, node.output)
-    if value.table is not None and ending.quantization is not None and (ending.low, ending.high) == (-np.inf, np.inf):
+    if value.table is not None and ending.quantization is not None and not ending.clips:
         source = builder.requantized(node.inputs[0], ending.quantization)
         made = _pad(builder, node, source, amounts, filling)
         finish(builder, ending, made, quantized=True)
@@ -174,11 +182,10 @@ def _pad_amounts(builder: Builder, node: Node, rank: int) -> tuple[int, ...]:
     mode = node.text("mode", "constant")
     if mode != "constant":
         raise Unsupported(f"mode {mode!r} is not supported; constant is")
-    given = [int(item) for item in builder.constant(node.input(1), "the pads").value.reshape(-1)]
+    given = integers_of(builder.constant(node.input(1), "the pads"))
     axes: Sequence[int] = range(rank)
     if node.input(3):
-        listed = builder.constant(node.input(3), "the axes").value.reshape(-1)
-        axes = [int(axis) % rank for axis in listed]
+        axes = [axis % rank for axis in integers_of(builder.constant(node.input(3), "the axes"))]
     if len(given) != 2 * len(axes):
         raise Unsupported(f"{len(given)} pads for {len(axes)} axes")
     amounts = [0] * (2 * rank)
@@ -239,7 +246,7 @@ def _dimensions(builder: Builder, value: Value, axes: Sequence[int]) -> tuple[Sh
 def _regrown(
     index: IndexArray, shape: Shape, axes: Sequence[int], dimensions: Sequence[int], made: Shape
 ) -> IndexArray:
-    """The index array after the given axes (stored as `dimensions`) have become as long as in `made`."""
+    """The index array after the given axes (stored as `dimensions`) became as long as in `made`."""
     sizes = list(index.shape)
     kept = index
     for axis, dimension in zip(axes, dimensions, strict=True):
@@ -251,13 +258,14 @@ def _regrown(
             axis = axes[dimensions.index(dimension)]
             along_axis = [1] * index.ndim
             along_axis[axis] = sizes[axis]
-            place = np.arange(sizes[axis]).reshape(along_axis)
-        places.append(np.broadcast_to(place, sizes))
+            places.append(np.broadcast_to(np.arange(sizes[axis]).reshape(along_axis), sizes))
+        else:
+            places.append(np.broadcast_to(place, sizes))
     return np.ravel_multi_index(tuple(places), made).astype(np.int32)
 
 
 def concat(builder: Builder, node: Node) -> None:
-    """int8 where all inputs are: as they are where they mean the same, else into the result's quantisation."""
+    """int8 where all inputs are: as they are where they mean the same, else as the result is quantised."""
     names = [name for name in node.inputs if name]
     if any(name in builder.constants for name in names):
         raise Unsupported("a constant operand is not supported")
@@ -267,7 +275,7 @@ def concat(builder: Builder, node: Node) -> None:
         return
     ending = follow(builder, node.output)
     on_int8 = all(value.real and value.table is not None for value in values)
-    if on_int8 and ending.quantization is not None and (ending.low, ending.high) == (-np.inf, np.inf):
+    if on_int8 and ending.quantization is not None and not ending.clips:
         operands = [
             builder.pure(name) or builder.requantized(name, ending.quantization) for name in names
         ]

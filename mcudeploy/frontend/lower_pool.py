@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from math import inf
 
 import numpy as np
 
@@ -81,12 +80,12 @@ def averaged(builder: Builder, node: Node, emission: Emission) -> None:
     """int8 where the input and, behind clips and views, the result are quantised; else float."""
     ending = follow(builder, node.output)
     source = builder.pure(node.inputs[0])
-    if source is not None and ending.quantization is not None and (ending.low, ending.high) == (-inf, inf):
+    if source is not None and ending.quantization is not None and not ending.clips:
         made = emission(source, DType.INT8, ending.quantization, ending)
         finish(builder, ending, made, quantized=True)
         return
     made = emission(builder.real(node.inputs[0]), DType.FLOAT32, None, ending)
-    if (ending.low, ending.high) != (-inf, inf):
+    if ending.clips:
         shape = builder.shape_of(made.tensor)
         clip = Unary("clip", ending.low, ending.high)
         nodes = fused_nodes(node, ending, quantized=False)[1:]
@@ -176,7 +175,8 @@ def _reduced_dimensions(
     for shape in shapes:
         found = [stored_axis(value.index, shape, axis) for axis in long_axes]
         if None not in found:
-            return builder.viewed(value.tensor, shape), shape, tuple(sorted(d for d in found if d is not None))
+            dimensions = tuple(sorted(dimension for dimension in found if dimension is not None))
+            return builder.viewed(value.tensor, shape), shape, dimensions
     for shape in shapes:
         whole = stored_axis(merged, shape, -1)
         if whole is not None:

@@ -11,7 +11,7 @@ from mcudeploy.frontend.lower_elementwise import FUNCTIONS, OPERATIONS
 from mcudeploy.frontend.model import Node, Unsupported
 from mcudeploy.frontend.quantization import activation_parameters, is_identity, quantize, quantized_dtype
 from mcudeploy.frontend.values import Value
-from mcudeploy.frontend.views import VIEWS, view_index
+from mcudeploy.frontend.views import view_index
 from mcudeploy.graph import DType
 from mcudeploy.ops.quantize import Quantize
 

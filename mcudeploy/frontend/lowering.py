@@ -113,6 +113,8 @@ def _lower_node(
     if not unknown.isdisjoint(node.inputs):
         unknown.update(name for name in node.outputs if name)
         return None
+    if node.label in reasons and all(name in builder.constants for name in node.inputs if name):
+        return Problem(printable(node.label), op, reasons[node.label])
     try:
         lowering(builder, node)
     except Unsupported as verdict:

@@ -50,7 +50,8 @@ def _clips_fused(
     for operator in operators:
         fused = None
         source = operator.inputs[0] if operator.inputs else ""
-        if isinstance(operator.op, Lut) and source in producers and readers[source] == 1 and source not in wanted:
+        sole = source in producers and readers[source] == 1 and source not in wanted
+        if isinstance(operator.op, Lut) and sole:
             fused = _clipped(result[producers[source]], operator, tensors)
         if fused is None:
             producers[operator.output] = len(result)
@@ -78,4 +79,5 @@ def _clipped(producer: Operator, table: Operator, tensors: Mapping[str, Tensor])
     if last < 127:
         high = min(high, quantization.scale * (last - quantization.zero_point))
     nodes = tuple(dict.fromkeys((*producer.onnx_nodes, *table.onnx_nodes)))
-    return replace(producer, op=replace(op, low=low, high=max(low, high)), output=table.output, onnx_nodes=nodes)
+    clipped = replace(op, low=low, high=max(low, high))
+    return replace(producer, op=clipped, output=table.output, onnx_nodes=nodes)

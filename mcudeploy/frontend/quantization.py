@@ -18,13 +18,15 @@ STORED = np.arange(-128, 128, dtype=np.int32)
 _SUPPORTED = {"int8": 0, "uint8": 128}
 
 
-def require_scale(scale: NDArray[np.generic]) -> NDArray[np.float32]:
-    """The scales as float32. Raises Unsupported unless they are finite, positive float32 numbers."""
+def require_finite(scale: NDArray[np.generic]) -> NDArray[np.float32]:
+    """The scales of constants as float32: quantisers do write zero and negative ones for weights.
+
+    Raises Unsupported for other types, infinities and NaN.
+    """
     if scale.dtype != np.float32:
         raise Unsupported(f"the scale is {scale.dtype}; float32 is supported")
-    if not np.all(np.isfinite(scale)) or not np.all(scale > 0):
-        bad = scale.reshape(-1)[~(np.isfinite(scale) & (scale > 0)).reshape(-1)][0]
-        raise Unsupported(f"the scale is {bad}; a scale must be positive and finite")
+    if not np.all(np.isfinite(scale)):
+        raise Unsupported("a scale is not finite")
     return np.asarray(scale, np.float32)
 
 
@@ -35,7 +37,9 @@ def constant_parameters(model_constants: dict[str, Constant], node: Node) -> tup
     scale = model_constants.get(node.input(1))
     if scale is None:
         raise Unsupported("the scale is computed at run time; it must be constant")
-    require_scale(scale.value)
+    scales = require_finite(scale.value)
+    if not np.all(scales > 0):
+        raise Unsupported(f"the scale is {float(scales.min())}; the scale of activations must be positive")
     if node.input(2) == "":
         return scale, None
     zero_point = model_constants.get(node.input(2))
@@ -74,7 +78,7 @@ def quantize(values: NDArray[np.float32], quantization: Quantization) -> NDArray
     with np.errstate(over="ignore", invalid="ignore"):
         scaled = np.rint(values.astype(np.float32) / np.float32(quantization.scale))
     zero = np.float32(quantization.zero_point)
-    return np.clip(np.nan_to_num(scaled) + zero, -128, 127).astype(np.int8)
+    return np.asarray(np.clip(np.nan_to_num(scaled) + zero, -128, 127), np.int8)
 
 
 def dequantize(values: NDArray[np.generic], quantization: Quantization) -> NDArray[np.float32]:
@@ -95,4 +99,4 @@ def is_identity(table: IntegerTable) -> bool:
 
 def is_monotone(table: NDArray[np.generic]) -> bool:
     """True where larger stored values never map to smaller ones."""
-    return bool(np.all(table[1:] >= table[:-1]))
+    return bool(np.all(np.diff(table.astype(np.float64)) >= 0))

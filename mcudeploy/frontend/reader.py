@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from math import prod
 from pathlib import Path
 
 import numpy as np
 import onnx
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper, shape_inference
 
@@ -26,7 +26,7 @@ from mcudeploy.frontend.names import printable
 
 MAX_FILE_BYTES = 512 * 2**20
 OPSETS = range(13, 22)
-_ITEM_BYTES = {
+_ITEM_BYTES: dict[int, int] = {
     TensorProto.FLOAT: 4,
     TensorProto.UINT8: 1,
     TensorProto.INT8: 1,
@@ -236,12 +236,8 @@ def _checked(proto: ModelProto) -> ModelProto:
 
 
 def _first_lines(text: str) -> str:
-    return printable_lines(text.strip().splitlines()[:3]) or "no reason given"
-
-
-def printable_lines(lines: Iterable[str]) -> str:
-    """Lines joined into one, cleaned of control characters."""
-    return " ".join("".join(c if c.isprintable() else " " for c in line) for line in lines)[:400]
+    line = " ".join(text.strip().splitlines()[:3])[:400]
+    return "".join(letter if letter.isprintable() else " " for letter in line) or "no reason given"
 
 
 def _label(node: NodeProto, position: int) -> str:

@@ -1,10 +1,9 @@
-"""Rewriting before lowering: nodes that do nothing, nodes nobody reads, padding that a window can take over."""
+"""Rewriting before lowering: nodes that do nothing or nobody reads, padding that a window can do."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
-from math import prod
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -60,29 +59,41 @@ def fold_pads(model: Model) -> Model:
     outputs = {info.name for info in model.outputs}
     replaced: dict[str, Node] = {}
     renamed: dict[str, str] = {}
+    stale: set[str] = set()
     for node in model.nodes:
-        if node.op != "Pad" or node.domain or node.output in outputs:
-            continue
         amounts = zero_padding(model, node)
-        if amounts is None:
+        if amounts is None or node.output in outputs:
             continue
-        windows = _windows_behind(node, consumers, outputs)
+        path: set[str] = {node.output}
+        windows = _windows_behind(_Padded(node.output, amounts), consumers, outputs, path)
         if windows is None:
             continue
-        padded = [_with_pads(replaced.get(window.output, window), amounts) for window in windows]
+        padded = [
+            _with_pads(replaced.get(window.output, window), pads) for window, pads in windows
+        ]
         if any(item is None for item in padded):
             continue
         replaced.update({item.output: item for item in padded if item is not None})
         renamed[node.output] = node.inputs[0]
+        stale |= path
     if not renamed:
         return model
     nodes = []
     for node in model.nodes:
-        if node.op == "Pad" and node.output in renamed:
+        if node.output in renamed:
             continue
         current = replaced.get(node.output, node)
         nodes.append(replace(current, inputs=tuple(_resolve(renamed, name) for name in current.inputs)))
-    return replace(model, nodes=tuple(nodes))
+    infos = {name: info for name, info in model.infos.items() if name not in stale}
+    return replace(model, nodes=tuple(nodes), infos=infos)
+
+
+@dataclass(frozen=True, slots=True)
+class _Padded:
+    """A value on the way from a Pad to the windows behind it, and its padding: befores, then afters."""
+
+    name: str
+    amounts: tuple[int, ...]
 
 
 def _resolve(renamed: Mapping[str, str], name: str) -> str:
@@ -92,54 +103,77 @@ def _resolve(renamed: Mapping[str, str], name: str) -> str:
 
 
 def zero_padding(model: Model, node: Node) -> tuple[int, ...] | None:
-    """The pads (befores, then afters) of a Pad node that pads spatial axes with zeros, else None."""
+    """The pads (befores, then afters) of a node that pads with constant zeros, else None."""
+    if node.op != "Pad" or node.domain or node.input(3):
+        return None
+    if node.attributes.get("mode", "constant") != "constant":
+        return None
     amounts = model.constants.get(node.input(1))
     value = model.constants.get(node.input(2))
-    if amounts is None or node.input(3) or node.text("mode", "constant") != "constant":
+    if node.input(2) and (value is None or value.value.size != 1 or np.any(value.value != 0)):
         return None
-    if node.input(2) and (value is None or value.value.size != 1 or float(value.value.reshape(-1)[0]) != 0.0):
+    if amounts is None or amounts.value.size % 2 or amounts.value.size < 6:
         return None
     pads = tuple(int(amount) for amount in amounts.value.reshape(-1))
-    rank = len(pads) // 2
-    if rank < 3 or min(pads) < 0 or any(pads[axis] or pads[axis + rank] for axis in (0, 1)):
-        return None
-    return pads
+    return pads if min(pads) >= 0 else None
 
 
 def _windows_behind(
-    pad: Node, consumers: Mapping[str, list[Node]], outputs: set[str]
-) -> list[Node] | None:
-    """The convolutions and pools that read a padded value, through Q and DQ; None where others do."""
-    found: list[Node] = []
-    waiting = [(pad.output, node) for node in consumers.get(pad.output, [])]
+    padded: _Padded, consumers: Mapping[str, list[Node]], outputs: set[str], path: set[str]
+) -> list[tuple[Node, tuple[int, ...]]] | None:
+    """The convolutions and pools that read a padded value, behind Q, DQ and transposes, and their padding.
+
+    None where others read it too. The names on the way are added to `path`.
+    """
+    found: list[tuple[Node, tuple[int, ...]]] = []
+    waiting = [padded]
     while waiting:
-        name, node = waiting.pop()
-        if node.domain or node.inputs.index(name) != 0 or node.inputs.count(name) > 1:
-            return None
-        if node.op in ("QuantizeLinear", "DequantizeLinear") and node.output not in outputs:
-            waiting.extend((node.output, reader) for reader in consumers.get(node.output, []))
-        elif node.op in _PADDED_WINDOWS:
-            found.append(node)
-        else:
-            return None
+        current = waiting.pop()
+        for node in consumers.get(current.name, []):
+            if node.domain or node.inputs.index(current.name) != 0 or node.inputs.count(current.name) > 1:
+                return None
+            if node.op in _PADDED_WINDOWS:
+                found.append((node, current.amounts))
+                continue
+            amounts = _behind(node, current.amounts)
+            if amounts is None or node.output in outputs:
+                return None
+            path.add(node.output)
+            waiting.append(_Padded(node.output, amounts))
     return found
+
+
+def _behind(node: Node, amounts: tuple[int, ...]) -> tuple[int, ...] | None:
+    """The padding behind a node that it commutes with."""
+    if node.op in ("QuantizeLinear", "DequantizeLinear"):
+        return amounts
+    perm = node.attributes.get("perm")
+    rank = len(amounts) // 2
+    if node.op != "Transpose" or not isinstance(perm, tuple) or sorted(perm) != list(range(rank)):
+        return None
+    axes = [int(axis) for axis in perm]
+    return tuple(amounts[axis] for axis in axes) + tuple(amounts[axis + rank] for axis in axes)
 
 
 def _with_pads(window: Node, amounts: tuple[int, ...]) -> Node | None:
     """The convolution or pool with more padding, or None where that would change its result."""
-    spatial = len(amounts) // 2 - 2
-    extra = amounts[2 : 2 + spatial] + amounts[4 + spatial :]
-    if prod(amount + 1 for amount in extra) == 1:
+    rank = len(amounts) // 2
+    if any(amounts[axis] or amounts[axis + rank] for axis in (0, 1)):
+        return None
+    extra = amounts[2:rank] + amounts[rank + 2 :]
+    if not any(extra):
         return window
-    own = window.integers("pads") or (0,) * (2 * spatial)
-    if window.text("auto_pad", "NOTSET") not in ("NOTSET", "VALID") or len(own) != len(extra):
+    own = window.attributes.get("pads") or (0,) * len(extra)
+    if not isinstance(own, tuple) or len(own) != len(extra):
+        return None
+    if window.attributes.get("auto_pad", "NOTSET") not in ("NOTSET", "VALID"):
         return None
     attributes = dict(window.attributes)
     if window.op == "AveragePool":
-        counted = window.integer("count_include_pad", 0) == 1
-        if window.integer("ceil_mode", 0) or (any(own) and not counted):
+        counted = attributes.get("count_include_pad", 0) == 1
+        if attributes.get("ceil_mode", 0) or (any(own) and not counted):
             return None
         attributes["count_include_pad"] = 1
-    attributes["pads"] = tuple(a + b for a, b in zip(own, extra, strict=True))
+    attributes["pads"] = tuple(int(a) + int(b) for a, b in zip(own, extra, strict=True))
     attributes["auto_pad"] = "NOTSET"
     return replace(window, attributes=attributes)

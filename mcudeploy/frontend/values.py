@@ -61,8 +61,8 @@ def image_index(shape: Shape, rank: int) -> IndexArray:
     """The index array of an ONNX image of `rank` 3 or 4 that is stored channels-last as `shape`."""
     stored = positions(shape)
     if rank == 4:
-        return stored.transpose(2, 0, 1)[np.newaxis]
-    return stored.transpose(2, 0, 1).reshape(1, shape[2], shape[0] * shape[1])
+        return np.asarray(stored.transpose(2, 0, 1)[np.newaxis], np.int32)
+    return np.asarray(stored.transpose(2, 0, 1).reshape(1, shape[2], shape[0] * shape[1]), np.int32)
 
 
 def image_positions(index: IndexArray) -> IndexArray:
@@ -71,12 +71,12 @@ def image_positions(index: IndexArray) -> IndexArray:
     Raises Unsupported for other ranks and batches.
     """
     if index.ndim not in (3, 4):
-        raise Unsupported(f"an input of {index.ndim} dimensions is not supported here: 1-D and 2-D images are")
+        raise Unsupported(f"an input of {index.ndim} dimensions is not supported: 1-D and 2-D images are")
     if index.shape[0] != 1:
         raise Unsupported(f"the batch is {index.shape[0]}; only batch 1 is supported")
     if index.ndim == 3:
-        return index[0].T[:, np.newaxis, :]
-    return index[0].transpose(1, 2, 0)
+        return np.asarray(index[0].T[:, np.newaxis, :], np.int32)
+    return np.asarray(index[0].transpose(1, 2, 0), np.int32)
 
 
 def natural_shape(shape: tuple[int, ...]) -> Shape:

@@ -66,7 +66,7 @@ def _same(size: int, reach: int, stride: int, *, upper: bool) -> tuple[int, int,
 
 
 def _positions(size: int, reach: int, stride: int, pads: tuple[int, int], *, ceil_mode: bool) -> int:
-    """How many windows there are; with ceil_mode a last one may reach beyond, but not begin beyond, the input."""
+    """How many windows there are; with ceil_mode the last one may reach, but not begin, beyond the input."""
     free = size + sum(pads) - reach
     if free < 0:
         raise Unsupported(f"a window that reaches over {reach} does not fit {size} plus pads {pads}")
