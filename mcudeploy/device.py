@@ -28,8 +28,8 @@ class Target:
 
     @property
     def emulated(self) -> bool:
-        """Whether the emulator runs it: asked for, or the board exists only there."""
-        return self.emulate or self.board.emulated_only
+        """Whether the emulator runs it: asked for, or the board exists only there. The host needs none."""
+        return self.board.emulated_only or (self.emulate and not self.board.is_host)
 
 
 @dataclass(frozen=True, slots=True)
