@@ -6,10 +6,10 @@
  * Steps are in elements; 0 where the operand broadcasts.
  *
  *   sum = a * a_multiplier + b * b_multiplier + constant
- *   q = clamp(sum / 2^shift, low, high), half to even: where both scales are the output's times a
- *       power of two every other sum may be a tie, and the reference rounds them to even
+ *   q = clamp(output_zero_point + sum / 2^shift, low, high), half to even: where both scales are the
+ *       output's times a power of two every other sum may be a tie, and the reference rounds it so
  *
- * The multipliers are scale ratios times 2^shift, the zero points are part of the constant;
+ * The multipliers are scale ratios times 2^shift, the operands' zero points are part of the constant;
  * |sum| + 2^shift < 2^31 for all int8 operands.
  */
 #ifndef MCUD_ADD_S8_H
@@ -32,6 +32,7 @@ typedef struct {
     int32_t b_multiplier; /* negative for a subtraction */
     int32_t constant;
     int32_t shift; /* 1..30 */
+    int32_t output_zero_point;
     int32_t low;
     int32_t high;
 } mcud_add_s8_params;

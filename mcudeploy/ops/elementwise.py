@@ -176,9 +176,15 @@ def _add_arithmetic(a: Quantization, b: Quantization, sign: int, out: Quantizati
     ratios = a.scale / out.scale, sign * b.scale / out.scale
     for shift in range(30, 0, -1):
         ma, mb = (round(ratio * 2**shift) for ratio in ratios)
-        c = (out.zero_point << shift) - a.zero_point * ma - b.zero_point * mb
+        c = -a.zero_point * ma - b.zero_point * mb
         if 128 * abs(ma) + 128 * abs(mb) + abs(c) + (1 << shift) < 2**31:
-            return {"a_multiplier": ma, "b_multiplier": mb, "constant": c, "shift": shift}
+            return {
+                "a_multiplier": ma,
+                "b_multiplier": mb,
+                "constant": c,
+                "shift": shift,
+                "output_zero_point": out.zero_point,
+            }
     raise ValueError(f"input scales {a.scale}, {b.scale} are too large for the output scale {out.scale}")
 
 
