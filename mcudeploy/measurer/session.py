@@ -12,11 +12,11 @@ from types import TracebackType
 
 from mcudeploy.errors import ProtocolError
 from mcudeploy.measurer.frame import Frame, Receiver, encode
+from mcudeploy.measurer.replies import DeviceInfo, Stack, StepTicks, Ticks, device_info, ticks_of
 from mcudeploy.measurer.transport import Transport, open_transport
 
 VERSION = 1
 _REPLY, _BUSY, _ERROR = 0x80, 0xFE, 0xFF
-_HELLO = struct.Struct("<IBBBBIIIIIHBB")
 _RANGE = struct.Struct("<BIH")
 _WRITE = struct.Struct("<BI")
 _CALL = struct.Struct("<BIIII")
@@ -49,57 +49,6 @@ _REASONS = {
     6: "refuses it: the kernel is not linked into this firmware.",
     7: "cannot do it: only a host build with the address sanitizer guards memory.",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Arena:
-    """A device's static array in one memory."""
-
-    base: int
-    size_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class DeviceInfo:
-    """What a device says of itself (HELLO). `align` is the unit of row offsets in bytes."""
-
-    pointer_bytes: int
-    offset_bytes: int
-    align: int
-    firmware_hash: int
-    clock_hz: int
-    ticks_hz: int
-    steps: int
-    kernel_count: int
-    max_data_bytes: int
-    max_times: int
-    arenas: tuple[Arena, ...]
-    board: str
-    ticks_name: str
-
-
-@dataclass(frozen=True, slots=True)
-class Ticks:
-    """Observed time. `disturbed`: bytes arrived meanwhile, so interrupts are part of it."""
-
-    ticks: int
-    disturbed: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class StepTicks:
-    """Observed time of consecutive steps."""
-
-    ticks: tuple[int, ...]
-    disturbed: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Stack:
-    """Bytes of stack that the last RUN reached, and how many there are."""
-
-    used_bytes: int
-    size_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +141,7 @@ class Session:
         """Run `count` steps (all by default) of the deployed program; never twice. Total ticks."""
         steps = self.info.steps - first_step if count is None else count
         data = self._request(Request.RUN, struct.pack("<II", first_step, steps), timeout_s, reply_bytes=9)
-        return _ticks(data)
+        return ticks_of(data)
 
     def time_steps(
         self,
@@ -232,7 +181,7 @@ class Session:
     ) -> Ticks:
         """Call the kernel of the `mcud_op` at `offset` for rows [first_row, end_row), `repeat` times."""
         request = _CALL.pack(memory, offset, first_row, end_row, repeat)
-        return _ticks(self._request(Request.CALL, request, timeout_s, reply_bytes=9))
+        return ticks_of(self._request(Request.CALL, request, timeout_s, reply_bytes=9))
 
     def kernels(self) -> tuple[int, ...]:
         """Addresses of the linked kernels, in the order of their sorted names."""
@@ -343,35 +292,12 @@ class Session:
                 f"{VERSION}. {self._flash_hint()}"
             )
         try:
-            return _device_info(data)
+            return device_info(data)
         except (struct.error, IndexError, UnicodeDecodeError):
             raise ProtocolError(
                 f"{self._line.name} answers HELLO with {len(data)} bytes that make no sense. "
                 f"{self._flash_hint()}"
             ) from None
-
-
-def _device_info(data: bytes) -> DeviceInfo:
-    (_, _, pointer, offset, align, *words, arenas) = _HELLO.unpack_from(data)
-    firmware, clock, ticks, steps, kernels, max_data, max_times = words
-    at = _HELLO.size
-    found = tuple(Arena(*struct.unpack_from("<QI", data, at + 12 * i)) for i in range(arenas))
-    at += 12 * arenas
-    names = []
-    for _ in range(2):
-        end = at + 1 + data[at]
-        names.append(data[at + 1 : end].decode("ascii"))
-        at = end
-    if at != len(data) or pointer not in (4, 8) or offset not in (2, 4) or align == 0 or max_times == 0:
-        raise IndexError
-    return DeviceInfo(
-        pointer, offset, align, firmware, clock, ticks, steps, kernels, max_data, max_times, found, *names
-    )
-
-
-def _ticks(data: bytes) -> Ticks:
-    disturbed, ticks = struct.unpack("<BQ", data)
-    return Ticks(ticks, disturbed != 0)
 
 
 def connect(

@@ -11,25 +11,34 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mcudeploy.board import Board
 from mcudeploy.graph import Graph, Operator
 from mcudeploy.interval import Interval
-from mcudeploy.measurer.session import DeviceInfo, Session, Ticks
+from mcudeploy.measurer.replies import DeviceInfo, Ticks
+from mcudeploy.measurer.session import Session
 from mcudeploy.ops.opdef import ConstantArray, KernelCall
 
 _IMAGE_ALIGN = 8
+_FLASH_SKIP = 64
+_SHARE_FOR_IMAGES = 4
+"""A quarter of an arena is kept for images while tiles are timed."""
+_MERGE_BYTES = 24
+"""What a WRITE of its own costs on the line: smaller gaps between changes are sent along."""
 
 
 @dataclass(frozen=True, slots=True)
 class TileTensor:
     """A tensor in an arena: block b of `block_rows` rows begins at byte `offsets[b]`.
 
-    Scratch has `row_bytes` 0, and one offset for each block of the output.
+    Scratch has `row_bytes` 0, and one offset for each block of the output. With `first_block`, `offsets` has
+    those from that block on only: the ones before must not be touched.
     """
 
     offsets: tuple[int, ...]
     row_bytes: int
     block_rows: int
     memory: int = 0
+    first_block: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,6 +59,13 @@ class Region:
 
     base: int
     size_bytes: int
+
+    @classmethod
+    def of(cls, board: Board) -> Region | None:
+        """The flash of a board but its first bytes, which may be at address 0; None for the host."""
+        if board.is_host:
+            return None
+        return cls(board.flash.origin + _FLASH_SKIP, board.flash.bytes - _FLASH_SKIP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +154,8 @@ def _tensor(tensor: TileTensor, builder: _Builder, info: DeviceInfo) -> int:
     if units.size and int(units.max()) >= 1 << 8 * info.offset_bytes:
         raise ValueError(f"offset {max(tensor.offsets)} does not fit the {info.offset_bytes}-byte tables")
     offsets = builder.add(units.astype({2: "<u2", 4: "<u4"}[info.offset_bytes]).tobytes())
-    head = builder.pointers([info.arenas[tensor.memory].base, offsets])
+    virtual = offsets - tensor.first_block * info.offset_bytes
+    head = builder.pointers([info.arenas[tensor.memory].base, virtual])
     return builder.add(head + struct.pack("<II", tensor.row_bytes, tensor.block_rows))
 
 
@@ -172,6 +189,70 @@ def run_tile(
     return session.call(image.memory, image.op_offset, rows.lo, rows.hi, repeat=repeat, timeout_s=timeout_s)
 
 
+class TileTimer:
+    """Times tiles on one device; sends of each image only what differs from the one before.
+
+    With `flash` (see `pack`) the constants of operators that multiply are not sent at all. Nobody else may
+    write to this arena in between.
+    """
+
+    def __init__(
+        self, session: Session, kernels: KernelTable, *, memory: int = 0, flash: Region | None = None
+    ) -> None:
+        self._session, self._kernels, self._memory, self._flash = session, kernels, memory, flash
+        self._sent = b""
+
+    def time(
+        self,
+        graph: Graph,
+        operator: Operator,
+        rows: Interval,
+        *,
+        input_block_rows: Sequence[int] | None = None,
+        timeout_s: float = 60.0,
+    ) -> Ticks:
+        """The ticks of computing output rows `rows` of an operator in one step, on any data.
+
+        `input_block_rows` says how each input is cut (whole by default): it changes nothing but how a kernel
+        finds its rows. Only what the step touches takes room in the arena; where even that is too much,
+        blocks share addresses, which is no matter to a kernel whose time depends on no data.
+        Raises ValueError where a single block or the image does not fit the arena.
+        """
+        info = self._session.info
+        size = info.arenas[self._memory].size_bytes
+        tile, used = timing_tile(
+            graph, operator, rows, info, input_block_rows=input_block_rows, memory=self._memory
+        )
+        flash = self._flash if graph.loops(operator).multiplies else None
+        home = image_home(size)
+        at = max(home, used)
+        image = pack(tile, self._kernels, info, at=at, memory=self._memory, flash=flash)
+        if at + len(image.data) > size:
+            raise ValueError(f"{operator.name} with its constants does not fit the arena for timing")
+        before, self._sent = (self._sent, image.data) if at == home else (b"", b"")
+        for part in _changes(before, image.data):
+            self._session.write(self._memory, at + part.lo, image.data[part.lo : part.hi])
+        return self._session.call(self._memory, image.op_offset, rows.lo, rows.hi, timeout_s=timeout_s)
+
+
+def _changes(before: bytes, after: bytes) -> list[Interval]:
+    """The parts of `after` that differ from `before` or lie behind it; near ones are taken together."""
+    common = min(len(before), len(after))
+    differ = np.ones(len(after), np.bool_)
+    differ[:common] = np.frombuffer(before, np.uint8, common) != np.frombuffer(after, np.uint8, common)
+    where = np.flatnonzero(differ)
+    if where.size == 0:
+        return []
+    starts = np.flatnonzero(np.diff(where, prepend=-_MERGE_BYTES - 1) > _MERGE_BYTES)
+    ends = np.append(starts[1:] - 1, where.size - 1)
+    return [Interval(int(where[lo]), int(where[hi]) + 1) for lo, hi in zip(starts, ends, strict=True)]
+
+
+def image_home(arena_bytes: int) -> int:
+    """Where the images for timing lie in an arena of this size."""
+    return (arena_bytes - arena_bytes // _SHARE_FOR_IMAGES) // _IMAGE_ALIGN * _IMAGE_ALIGN
+
+
 def time_tile(
     session: Session,
     kernels: KernelTable,
@@ -184,22 +265,9 @@ def time_tile(
     flash: Region | None = None,
     timeout_s: float = 60.0,
 ) -> Ticks:
-    """The ticks of computing output rows `rows` of an operator in one step, on any data.
-
-    `input_block_rows` says how each input is cut (whole by default): it changes nothing but how a kernel
-    finds its rows. Only what the step touches takes room in the arena; where even that is too much, blocks
-    share addresses, which is no matter to a kernel whose time depends on no data. With `flash` (see `pack`)
-    the constants of operators that multiply are not sent. Raises ValueError where a single block or the
-    image does not fit the arena.
-    """
-    tile, at = timing_tile(
-        graph, operator, rows, session.info, input_block_rows=input_block_rows, memory=memory
-    )
-    multiplies = graph.loops(operator).multiplies
-    image = pack(tile, kernels, session.info, at=at, memory=memory, flash=flash if multiplies else None)
-    if at + len(image.data) > session.info.arenas[memory].size_bytes:
-        raise ValueError(f"{operator.name} with its constants does not fit the arena for timing")
-    return run_tile(session, image, rows, timeout_s=timeout_s)
+    """One tile by a `TileTimer` of its own; see there."""
+    timer = TileTimer(session, kernels, memory=memory, flash=flash)
+    return timer.time(graph, operator, rows, input_block_rows=input_block_rows, timeout_s=timeout_s)
 
 
 def timing_tile(
@@ -213,8 +281,8 @@ def timing_tile(
 ) -> tuple[Tile, int]:
     """A tile for timing and the offset behind its tensors, where the image goes.
 
-    The tensors lie behind one another from offset 0; see `time_tile`. Raises ValueError for rows that are
-    no block of any cut.
+    The tensors lie behind one another from offset 0; see `TileTimer.time`. Raises ValueError for rows that
+    are no block of any cut.
     """
     if len(rows) == 0 or (rows.lo % len(rows) and rows.lo < len(rows)):
         raise ValueError(f"rows {rows} of {operator.name} are no block of any cut")
@@ -242,10 +310,8 @@ def timing_tile(
 class _Arena:
     """Hands out addresses from offset 0; starts over within a tensor where it is full."""
 
-    _RESERVE = 4  # a quarter of the arena stays free for the image
-
     def __init__(self, size_bytes: int, memory: int) -> None:
-        self._limit = size_bytes - size_bytes // self._RESERVE
+        self._limit = image_home(size_bytes)
         self._memory = memory
         self.used = 0
 
@@ -254,8 +320,6 @@ class _Arena:
         size = -(-block_bytes // _IMAGE_ALIGN) * _IMAGE_ALIGN
         start = self.used
         distinct = min(len(blocks), max(1, (self._limit - start) // max(size, 1)))
-        offsets = [start] * blocks.hi
-        for block in range(blocks.lo, blocks.hi):
-            offsets[block] = start + (block - blocks.lo) % distinct * size
+        offsets = tuple(start + index % distinct * size for index in range(len(blocks)))
         self.used = start + distinct * size
-        return TileTensor(tuple(offsets), row_bytes, block_rows, self._memory)
+        return TileTensor(offsets, row_bytes, block_rows, self._memory, blocks.lo)

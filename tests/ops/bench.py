@@ -9,7 +9,6 @@ from __future__ import annotations
 import atexit
 import hashlib
 import os
-import re
 import subprocess
 import tempfile
 from collections.abc import Sequence
@@ -18,7 +17,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from mcudeploy.measurer.bench import bench_sources
+from mcudeploy.measurer.bench import bench_sources, kernels_in
 from mcudeploy.measurer.session import Session
 from mcudeploy.measurer.tile import KernelTable
 from mcudeploy.measurer.transport import ProcessTransport
@@ -30,7 +29,6 @@ _FLAGS = (
     *("-Wcast-align=strict", "-Werror"),
 )
 _DEFINES = ("-DMCUD_DATA_BYTES=32768", '-DMCUD_BOARD_NAME="host"', "-DMCUD_FIRMWARE_HASH=0x12345678")
-_KERNEL = re.compile(r"^void\s+mcud_(\w+)\s*\(\s*const\s+mcud_op\s*\*", re.MULTILINE)
 _ASAN = "detect_leaks=0"
 
 
@@ -82,9 +80,9 @@ def build_bench(
         fixed = list(pool.map(compile_file, fixed_files, (path.read_text() for path in fixed_files)))
     broken, names = {}, []
     for path, made in objects.items():
-        found = _KERNEL.findall(kernel_files[path])
+        found = kernels_in(kernel_files[path])
         if isinstance(made, str):
-            broken.update(dict.fromkeys(found or [path.stem], made))
+            broken.update(dict.fromkeys(found or (path.stem,), made))
         else:
             names += found
     text = bench_sources(names, arena_bytes)["deployed.c"]
