@@ -1,0 +1,38 @@
+/* Average over windows, float32. Padding adds nothing; the divisor is the number of counted rows times the
+ * number of counted columns, and its reciprocal is made offline for each such pair.
+ *
+ * in[0]    float [input_rows][input_cols][channels]
+ * out      float [rows][output_cols][channels]
+ * scratch  uint32_t [kernel_rows]
+ */
+#ifndef MCUD_AVGPOOL_F32_H
+#define MCUD_AVGPOOL_F32_H
+
+#include "mcud.h"
+
+typedef struct {
+    const float *factors; /* [rows - least_rows][cols - least_cols], of factor_cols columns */
+    int32_t input_rows;
+    int32_t input_cols;
+    int32_t channels;
+    int32_t output_cols;
+    int32_t kernel_rows;
+    int32_t kernel_cols;
+    int32_t stride_rows;
+    int32_t stride_cols;
+    int32_t dilation_rows;
+    int32_t dilation_cols;
+    int32_t pad_top;
+    int32_t pad_left;
+    int32_t counted_top; /* positions that the divisor counts: rows [counted_top, counted_bottom) */
+    int32_t counted_left;
+    int32_t counted_bottom;
+    int32_t counted_right;
+    int32_t least_rows; /* counted rows and columns of a window that the first factor is for */
+    int32_t least_cols;
+    int32_t factor_cols;
+} mcud_avgpool_f32_params;
+
+mcud_kernel mcud_avgpool_f32;
+
+#endif

@@ -1,0 +1,27 @@
+/* Convolution whose kernel is as large as the input, float32: one output pixel, no padding, one group. A
+ * fully connected layer behind a flatten is one.
+ *
+ * in[0]    float [input_rows][row_values]
+ * out      float [1][1][output_channels]
+ * scratch  uint32_t [input_rows]
+ *
+ * Reads the input row by row where it is, four output channels at a time.
+ */
+#ifndef MCUD_CONV2D_F32_FULL_H
+#define MCUD_CONV2D_F32_FULL_H
+
+#include "mcud.h"
+
+typedef struct {
+    const float *weights; /* [output_channels][input_rows][row_values] */
+    const float *bias;    /* [output_channels] */
+    int32_t input_rows;
+    int32_t row_values; /* input columns * input channels */
+    int32_t output_channels;
+    float low;
+    float high;
+} mcud_conv2d_f32_full_params;
+
+mcud_kernel mcud_conv2d_f32_full;
+
+#endif

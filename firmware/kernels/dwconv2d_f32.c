@@ -1,0 +1,100 @@
+#include "dwconv2d_f32.h"
+
+#include "mcud_dot_f32.h"
+#include "mcud_window.h"
+
+/* What the taps of one output pixel are read from. */
+typedef struct {
+    const uint8_t *memory;
+    const uint32_t *offsets; /* of the input rows */
+    mcud_taps rows;
+    mcud_taps cols;
+    int32_t first_byte; /* of tap cols.first in an input row */
+} window_place;
+
+/* Channels [channel, channel + 4) of a pixel, for multiplier 1. */
+static void four_channels(const mcud_dwconv2d_f32_params *params, const window_place *place, int32_t channel,
+                          float *out)
+{
+    const int32_t pitch = params->output_channels;
+    const int32_t x_pitch = params->dilation_cols * params->input_channels;
+    float a = params->bias[channel];
+    float b = params->bias[channel + 1];
+    float c = params->bias[channel + 2];
+    float d = params->bias[channel + 3];
+    for (int32_t r = place->rows.first; r < place->rows.end; r++) {
+        const void *row = place->memory + place->offsets[r] + place->first_byte;
+        const float *x = (const float *)row + channel;
+        const float *w = params->weights + (r * params->kernel_cols + place->cols.first) * pitch + channel;
+        for (int32_t s = place->cols.first; s < place->cols.end; s++) {
+            a += x[0] * w[0];
+            b += x[1] * w[1];
+            c += x[2] * w[2];
+            d += x[3] * w[3];
+            x += x_pitch;
+            w += pitch;
+        }
+    }
+    out[channel] = mcud_clamp_f32(a, params->low, params->high);
+    out[channel + 1] = mcud_clamp_f32(b, params->low, params->high);
+    out[channel + 2] = mcud_clamp_f32(c, params->low, params->high);
+    out[channel + 3] = mcud_clamp_f32(d, params->low, params->high);
+}
+
+/* One channel of a pixel, for any multiplier. */
+static void one_channel(const mcud_dwconv2d_f32_params *params, const window_place *place, int32_t input_channel,
+                        int32_t channel, float *out)
+{
+    const int32_t pitch = params->output_channels;
+    const int32_t x_pitch = params->dilation_cols * params->input_channels;
+    float sum = params->bias[channel];
+    for (int32_t r = place->rows.first; r < place->rows.end; r++) {
+        const void *row = place->memory + place->offsets[r] + place->first_byte;
+        const float *x = (const float *)row + input_channel;
+        const float *w = params->weights + (r * params->kernel_cols + place->cols.first) * pitch + channel;
+        for (int32_t s = place->cols.first; s < place->cols.end; s++) {
+            sum += *x * *w;
+            x += x_pitch;
+            w += pitch;
+        }
+    }
+    out[channel] = mcud_clamp_f32(sum, params->low, params->high);
+}
+
+static void one_pixel(const mcud_dwconv2d_f32_params *params, const window_place *place, float *out)
+{
+    int32_t c = 0;
+    if (params->multiplier == 1) {
+        for (; c + 4 <= params->input_channels; c += 4) {
+            four_channels(params, place, c, out);
+        }
+    }
+    int32_t k = c * params->multiplier;
+    for (; c < params->input_channels; c++) {
+        for (int32_t m = 0; m < params->multiplier; m++, k++) {
+            one_channel(params, place, c, k, out);
+        }
+    }
+}
+
+void mcud_dwconv2d_f32(const mcud_op *op, int32_t first_row, int32_t end_row)
+{
+    const mcud_dwconv2d_f32_params *params = op->params;
+    const int32_t pixel_bytes = params->input_channels * (int32_t)sizeof(float);
+    uint32_t *offsets = mcud_row(op->scratch, first_row);
+    float *out = mcud_row(op->out, first_row);
+    window_place place = {.memory = op->in[0]->memory, .offsets = offsets};
+    for (int32_t row = first_row; row < end_row; row++) {
+        const int32_t top = row * params->stride_rows - params->pad_top;
+        place.rows = mcud_taps_inside(top, params->dilation_rows, params->kernel_rows, 0, params->input_rows);
+        mcud_window_rows(op->in[0], top, params->dilation_rows, place.rows, offsets);
+        int32_t left = -params->pad_left;
+        for (int32_t col = 0; col < params->output_cols; col++, left += params->stride_cols) {
+            place.cols =
+                mcud_taps_inside(left, params->dilation_cols, params->kernel_cols, 0, params->input_cols);
+            place.first_byte = (left + place.cols.first * params->dilation_cols) * pixel_bytes;
+            one_pixel(params, &place, out);
+            out += params->output_channels;
+        }
+    }
+}

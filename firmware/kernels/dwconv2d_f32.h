@@ -1,0 +1,37 @@
+/* Depthwise convolution, float32: output channel k reads input channel k / multiplier only.
+ *
+ * in[0]    float [input_rows][input_cols][input_channels]
+ * out      float [rows][output_cols][output_channels]
+ * scratch  uint32_t [kernel_rows]
+ *
+ * With multiplier 1 four neighbouring channels are summed at a time. Padded taps are skipped.
+ */
+#ifndef MCUD_DWCONV2D_F32_H
+#define MCUD_DWCONV2D_F32_H
+
+#include "mcud.h"
+
+typedef struct {
+    const float *weights; /* [kernel_rows][kernel_cols][output_channels] */
+    const float *bias;    /* [output_channels] */
+    int32_t input_rows;
+    int32_t input_cols;
+    int32_t input_channels;
+    int32_t output_cols;
+    int32_t output_channels;
+    int32_t kernel_rows;
+    int32_t kernel_cols;
+    int32_t stride_rows;
+    int32_t stride_cols;
+    int32_t dilation_rows;
+    int32_t dilation_cols;
+    int32_t pad_top;
+    int32_t pad_left;
+    int32_t multiplier; /* output channels of each input channel */
+    float low;
+    float high;
+} mcud_dwconv2d_f32_params;
+
+mcud_kernel mcud_dwconv2d_f32;
+
+#endif

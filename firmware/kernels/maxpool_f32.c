@@ -1,0 +1,87 @@
+#include "maxpool_f32.h"
+
+#include <float.h>
+
+#include "mcud_window.h"
+
+/* What the taps of one output pixel are read from. */
+typedef struct {
+    const uint8_t *memory;
+    const uint32_t *offsets; /* of the input rows */
+    mcud_taps rows;
+    mcud_taps cols;
+    int32_t first_byte; /* of tap cols.first in an input row */
+} window_place;
+
+/* Channels [channel, channel + 4) of a pixel. */
+static void four_channels(const mcud_maxpool_f32_params *params, const window_place *place, int32_t channel,
+                          float *out)
+{
+    const int32_t pitch = params->dilation_cols * params->channels;
+    float a = -FLT_MAX;
+    float b = -FLT_MAX;
+    float c = -FLT_MAX;
+    float d = -FLT_MAX;
+    for (int32_t r = place->rows.first; r < place->rows.end; r++) {
+        const void *row = place->memory + place->offsets[r] + place->first_byte;
+        const float *x = (const float *)row + channel;
+        for (int32_t s = place->cols.first; s < place->cols.end; s++, x += pitch) {
+            a = x[0] > a ? x[0] : a;
+            b = x[1] > b ? x[1] : b;
+            c = x[2] > c ? x[2] : c;
+            d = x[3] > d ? x[3] : d;
+        }
+    }
+    out[channel] = a;
+    out[channel + 1] = b;
+    out[channel + 2] = c;
+    out[channel + 3] = d;
+}
+
+static void one_channel(const mcud_maxpool_f32_params *params, const window_place *place, int32_t channel,
+                        float *out)
+{
+    const int32_t pitch = params->dilation_cols * params->channels;
+    float value = -FLT_MAX;
+    for (int32_t r = place->rows.first; r < place->rows.end; r++) {
+        const void *row = place->memory + place->offsets[r] + place->first_byte;
+        const float *x = (const float *)row + channel;
+        for (int32_t s = place->cols.first; s < place->cols.end; s++, x += pitch) {
+            value = *x > value ? *x : value;
+        }
+    }
+    out[channel] = value;
+}
+
+static void one_pixel(const mcud_maxpool_f32_params *params, const window_place *place, float *out)
+{
+    int32_t c = 0;
+    for (; c + 4 <= params->channels; c += 4) {
+        four_channels(params, place, c, out);
+    }
+    for (; c < params->channels; c++) {
+        one_channel(params, place, c, out);
+    }
+}
+
+void mcud_maxpool_f32(const mcud_op *op, int32_t first_row, int32_t end_row)
+{
+    const mcud_maxpool_f32_params *params = op->params;
+    const int32_t pixel_bytes = params->channels * (int32_t)sizeof(float);
+    uint32_t *offsets = mcud_row(op->scratch, first_row);
+    float *out = mcud_row(op->out, first_row);
+    window_place place = {.memory = op->in[0]->memory, .offsets = offsets};
+    for (int32_t row = first_row; row < end_row; row++) {
+        const int32_t top = row * params->stride_rows - params->pad_top;
+        place.rows = mcud_taps_inside(top, params->dilation_rows, params->kernel_rows, 0, params->input_rows);
+        mcud_window_rows(op->in[0], top, params->dilation_rows, place.rows, offsets);
+        int32_t left = -params->pad_left;
+        for (int32_t col = 0; col < params->output_cols; col++, left += params->stride_cols) {
+            place.cols =
+                mcud_taps_inside(left, params->dilation_cols, params->kernel_cols, 0, params->input_cols);
+            place.first_byte = (left + place.cols.first * params->dilation_cols) * pixel_bytes;
+            one_pixel(params, &place, out);
+            out += params->channels;
+        }
+    }
+}

@@ -1,0 +1,29 @@
+/* Maximum over windows, float32. Padding never wins; a window of nothing but padding gives the least finite float.
+ *
+ * in[0]    float [input_rows][input_cols][channels]
+ * out      float [rows][output_cols][channels]
+ * scratch  uint32_t [kernel_rows]
+ */
+#ifndef MCUD_MAXPOOL_F32_H
+#define MCUD_MAXPOOL_F32_H
+
+#include "mcud.h"
+
+typedef struct {
+    int32_t input_rows;
+    int32_t input_cols;
+    int32_t channels;
+    int32_t output_cols;
+    int32_t kernel_rows;
+    int32_t kernel_cols;
+    int32_t stride_rows;
+    int32_t stride_cols;
+    int32_t dilation_rows;
+    int32_t dilation_cols;
+    int32_t pad_top;
+    int32_t pad_left;
+} mcud_maxpool_f32_params;
+
+mcud_kernel mcud_maxpool_f32;
+
+#endif

@@ -1,0 +1,29 @@
+/* Maximum over windows, int8. Padding never wins; a window of nothing but padding gives -128.
+ *
+ * in[0]    int8 [input_rows][input_cols][channels]
+ * out      int8 [rows][output_cols][channels]
+ * scratch  uint32_t [kernel_rows]
+ */
+#ifndef MCUD_MAXPOOL_S8_H
+#define MCUD_MAXPOOL_S8_H
+
+#include "mcud.h"
+
+typedef struct {
+    int32_t input_rows;
+    int32_t input_cols;
+    int32_t channels;
+    int32_t output_cols;
+    int32_t kernel_rows;
+    int32_t kernel_cols;
+    int32_t stride_rows;
+    int32_t stride_cols;
+    int32_t dilation_rows;
+    int32_t dilation_cols;
+    int32_t pad_top;
+    int32_t pad_left;
+} mcud_maxpool_s8_params;
+
+mcud_kernel mcud_maxpool_s8;
+
+#endif
