@@ -59,28 +59,11 @@ class Emulator:
         self._messages: IO[bytes] | None = None
 
     def __enter__(self) -> Self:
-        with socket.create_server(("127.0.0.1", 0), backlog=1) as listener:
-            chardev = f"socket,id=uart,fd={listener.fileno()},server=on,wait=on"
-            command = qemu_command(self.board, self.elf, ("-chardev", chardev, "-serial", "chardev:uart"))
-            self.url = f"socket://127.0.0.1:{listener.getsockname()[1]}"
-            self._messages = tempfile.TemporaryFile()
-            self._process = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=self._messages,
-                stderr=subprocess.STDOUT,
-                pass_fds=(listener.fileno(),),
-                start_new_session=True,  # an interrupt of ours is not one of QEMU
-            )
-        # A pipe that ends with this process, even when it is killed, ends QEMU. PR_SET_PDEATHSIG would do so
-        # already when the thread that started QEMU ends.
-        self._guard = subprocess.Popen(
-            ["/bin/sh", "-c", 'read -r _; kill -KILL "$1"', "guard", str(self._process.pid)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
+        try:
+            self._start()
+        except BaseException:  # also an interrupt: QEMU may already wait for its connection
+            self.close()
+            raise
         return self
 
     def __exit__(
@@ -131,6 +114,30 @@ class Emulator:
         if self._messages is not None and not self._messages.closed:
             self._messages.close()
         self._messages = None
+
+    def _start(self) -> None:
+        with socket.create_server(("127.0.0.1", 0), backlog=1) as listener:
+            chardev = f"socket,id=uart,fd={listener.fileno()},server=on,wait=on"
+            command = qemu_command(self.board, self.elf, ("-chardev", chardev, "-serial", "chardev:uart"))
+            self.url = f"socket://127.0.0.1:{listener.getsockname()[1]}"
+            self._messages = tempfile.TemporaryFile()  # noqa: SIM115 - closed in close()
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=self._messages,
+                stderr=subprocess.STDOUT,
+                pass_fds=(listener.fileno(),),
+                start_new_session=True,  # an interrupt of ours is not one of QEMU
+            )
+        # A pipe that ends with this process, even when it is killed, ends QEMU. PR_SET_PDEATHSIG would do so
+        # already when the thread that started QEMU ends.
+        self._guard = subprocess.Popen(
+            ["/bin/sh", "-c", 'read -r _; kill -KILL "$1"', "guard", str(self._process.pid)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
 
     def _dismiss_guard(self) -> None:
         if self._guard is not None:

@@ -16,7 +16,8 @@ import serial
 
 from mcudeploy.board import list_boards
 from mcudeploy.targets import Emulator, Firmware
-from tests.targets.conftest import Line
+
+from .board_line import Line
 
 EMULATED = tuple(board.name for board in list_boards() if board.emulator is not None)
 Build = Callable[..., Firmware]

@@ -16,7 +16,8 @@ from mcudeploy.errors import BuildError, FitError, UsageError
 from mcudeploy.resources import resource_dir
 from mcudeploy.targets import Firmware, build, build_firmware
 from mcudeploy.targets.project import assemble, environments, kernel_closure
-from tests.targets.conftest import BOOT, CONFIG, FILES
+
+from .board_line import BOOT, CONFIG, FILES
 
 WARNINGS = "-Wall -Wextra -Wpedantic -Wconversion -Wcast-align=strict -Werror".split()  # noqa: SIM905
 MODES = [

@@ -10,6 +10,7 @@
 #define EVENTS_HFCLKSTARTED 0x40000100u
 #define GPIO_OUTSET 0x50000508u
 #define GPIO_DIRSET 0x50000518u
+#define GPIO_PIN_CNF(pin) (0x50000700u + 4u * (pin))
 
 #define UART_STARTRX (MCUD_UART_BASE + 0x000u)
 #define UART_STARTTX (MCUD_UART_BASE + 0x008u)
@@ -50,6 +51,7 @@ void uart_init(uint32_t clock_hz)
 {
     reg_write(GPIO_OUTSET, 1u << TX_PIN); /* idle level before the UART takes the pin */
     reg_write(GPIO_DIRSET, 1u << TX_PIN);
+    reg_write(GPIO_PIN_CNF(RX_PIN), 0); /* input; after reset its buffer is off */
     reg_write(UART_PSELTXD, TX_PIN);
     reg_write(UART_PSELRXD, RX_PIN);
     reg_write(UART_PSELRTS, NO_PIN);

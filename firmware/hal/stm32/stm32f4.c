@@ -37,7 +37,7 @@ static void start_pll(void)
     reg_set(RCC_APB1ENR, 1u << 28); /* PWR */
     reg_set(PWR_CR, 1u << 14);      /* voltage scale 1, needed above 144 MHz */
     reg_set(RCC_CR, CR_HSION);
-    reg_write(RCC_PLLCFGR, 8u | (168u << 6) | (0u << 16) | (7u << 24));
+    reg_change(RCC_PLLCFGR, 0x0F437FFFu, 8u | (168u << 6) | (7u << 24));
     reg_set(RCC_CR, CR_PLLON);
     if (!reg_wait(RCC_CR, CR_PLLRDY, CR_PLLRDY, READY_ATTEMPTS)) {
         return;

@@ -14,7 +14,10 @@ def apply(env, build):
         ASFLAGS=cpu,
         ASPPFLAGS=["-x", "assembler-with-cpp"],
         CFLAGS=["-std=c99"],
-        CCFLAGS=[*cpu, "-O2", "-g", "-ffunction-sections", "-fdata-sections", "-ffp-contract=off", "-Wall", "-Wextra"],
+        CCFLAGS=[
+            *(*cpu, "-O2", "-g", "-ffunction-sections", "-fdata-sections", "-ffp-contract=off"),
+            *("-Wall", "-Wextra"),
+        ],
         CPPDEFINES=[
             ("MCUD_EMULATED", int(build["mcud"]["emulated"])),
             ("MCUD_FIRMWARE_HASH", f"{build['mcud']['firmware_hash']}u"),
