@@ -203,6 +203,7 @@ class Builder:
         shape: Shape,
         dtype: DType,
         quantization: Quantization | None = None,
+        *,
         constants: Mapping[str, ConstantArray] | None = None,
         nodes: Sequence[Node] = (),
     ) -> str:
@@ -233,7 +234,9 @@ class Builder:
         if key not in self._made:
             shape = self.shape_of(tensor)
             constants = {"table": np.ascontiguousarray(table, np.int8)}
-            self._made[key] = self.emit(Lut(), (tensor,), shape, DType.INT8, quantization, constants, nodes)
+            self._made[key] = self.emit(
+                Lut(), (tensor,), shape, DType.INT8, quantization, constants=constants, nodes=nodes
+            )
         return self._made[key]
 
     def reinterpreted(self, tensor: str, quantization: Quantization) -> str:

@@ -17,7 +17,7 @@ from mcudeploy.frontend.constants import Constant
 from mcudeploy.frontend.follow import Ending, finish, follow, fused_nodes, sole_reader
 from mcudeploy.frontend.model import Node, Unsupported
 from mcudeploy.frontend.values import IndexArray, Value
-from mcudeploy.graph import DType, Quantization, Shape
+from mcudeploy.graph import DType, Shape
 from mcudeploy.ops.conv import Conv2d
 from mcudeploy.ops.opdef import ConstantArray
 
@@ -80,7 +80,7 @@ class QuantizedWeights:
 
 
 def emit_linear(
-    builder: Builder, node: Node, shape: tuple[int, ...], axis: int, linear: Linear, reader: Reader
+    builder: Builder, node: Node, shape: tuple[int, ...], axis: int, *, linear: Linear, reader: Reader
 ) -> None:
     """Emits the Conv2d of a node whose first activation input is inputs[0] and defines its result.
 
@@ -97,7 +97,9 @@ def emit_linear(
             if weights is not None:
                 scales = value.quantization.scale, ending.quantization.scale
                 weights = fitted(weights, linear.biases(), *scales)
-                made = _emit_int8(builder, node, linear, reading, weights, value.quantization, ending)
+                made = _emit_int8(
+                    builder, node, linear, reading, weights=weights, scale=scales[0], ending=ending
+                )
                 finish(builder, ending, made, quantized=True)
                 return
     reading = reader(builder.real(source), linear.weights)
@@ -123,7 +125,9 @@ def _emit_float(
     }
     nodes = (node, *linear.nodes, *fused_nodes(node, ending, quantized=False)[1:])
     op = _fill(reading.op, ending)
-    tensor = builder.emit(op, (reading.tensor,), reading.shape, DType.FLOAT32, None, constants, nodes)
+    tensor = builder.emit(
+        op, (reading.tensor,), reading.shape, DType.FLOAT32, constants=constants, nodes=nodes
+    )
     return Value(tensor, reading.index, real=True)
 
 
@@ -132,21 +136,28 @@ def _emit_int8(
     node: Node,
     linear: Linear,
     reading: Reading,
+    *,
     weights: QuantizedWeights,
-    source: Quantization,
+    scale: float,
     ending: Ending,
 ) -> Value:
     if ending.quantization is None:
         raise Unsupported("an int8 operator needs a quantised result")
     constants: dict[str, ConstantArray] = {
         "weights": weights.integers,
-        "bias": quantized_bias(linear, weights.scale * source.scale),
+        "bias": quantized_bias(linear, weights.scale * scale),
         "weight_scale": weights.scale.astype(np.float32),
     }
     nodes = (node, *linear.nodes, *fused_nodes(node, ending, quantized=True)[1:])
     op = _fill(reading.op, ending)
     tensor = builder.emit(
-        op, (reading.tensor,), reading.shape, DType.INT8, ending.quantization, constants, nodes
+        op,
+        (reading.tensor,),
+        reading.shape,
+        DType.INT8,
+        ending.quantization,
+        constants=constants,
+        nodes=nodes,
     )
     return Value(tensor, reading.index, real=True)
 

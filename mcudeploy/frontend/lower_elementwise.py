@@ -111,19 +111,18 @@ def unary(builder: Builder, node: Node) -> None:
         builder.define(node.output, replace(value, table=table, quantization=None))
         return
     ending = follow(builder, node.output)
-    made = _real_unary(builder, node, value, function, fused_nodes(node, ending, quantized=False), ending)
+    made = _real_unary(builder, value, function, (node, *ending.nodes), ending)
     finish(builder, ending, made, quantized=False)
 
 
 def real_unary(builder: Builder, node: Node) -> Value:
     """The function on a float tensor."""
     function = FUNCTIONS[node.op](builder, node)
-    return _real_unary(builder, node, builder.real(node.inputs[0]), function, (node,), None)
+    return _real_unary(builder, builder.real(node.inputs[0]), function, (node,), None)
 
 
 def _real_unary(
     builder: Builder,
-    node: Node,
     value: Value,
     function: Function,
     nodes: tuple[Node, ...],
@@ -264,7 +263,7 @@ def _emit(
     op = Binary(OPERATIONS[node.op][0], position, constant_shape, meaning, low, high)
     nodes = (node,) if ending is None else fused_nodes(node, ending, quantized=quantization is not None)
     dtype = DType.FLOAT32 if quantization is None else DType.INT8
-    tensor = builder.emit(op, inputs, stored, dtype, quantization, constants, nodes)
+    tensor = builder.emit(op, inputs, stored, dtype, quantization, constants=constants, nodes=nodes)
     return Value(tensor, index, real=True)
 
 

@@ -57,9 +57,9 @@ def conv(builder: Builder, node: Node) -> None:
     shape = (1, weights.shape[0], *spatial)
 
     def read(source: Value, kernel: Constant) -> Reading:
-        return _read_image(builder, source, kernel, window, groups, rank)
+        return _read_image(builder, source, kernel, window, groups)
 
-    emit_linear(builder, node, shape, 1, Linear.of(stored, bias), read)
+    emit_linear(builder, node, shape, 1, linear=Linear.of(stored, bias), reader=read)
 
 
 def _channels_last(array: NDArray[np.generic]) -> NDArray[np.generic]:
@@ -70,14 +70,14 @@ def _channels_last(array: NDArray[np.generic]) -> NDArray[np.generic]:
 
 
 def _read_image(
-    builder: Builder, source: Value, weights: Constant, window: Window, groups: int, rank: int
+    builder: Builder, source: Value, weights: Constant, window: Window, groups: int
 ) -> Reading:
     tensor = builder.arranged(source.tensor, image_positions(source.index))
     out_channels = weights.shape[0]
     kernel, stride, dilation = window.kernel, window.stride, window.dilation
     op = Conv2d(out_channels, kernel, stride, dilation, window.pads, groups)
     shape = (*window.out_size, out_channels)
-    return Reading(tensor, op, weights, shape, image_index(shape, rank))
+    return Reading(tensor, op, weights, shape, image_index(shape, source.index.ndim))
 
 
 def gemm(builder: Builder, node: Node) -> None:
@@ -104,7 +104,7 @@ def gemm(builder: Builder, node: Node) -> None:
         index = source.index.T if swapped else source.index
         return _read_matrix(builder, source.tensor, index, kernel, shape)
 
-    emit_linear(builder, node, shape, 1, linear, read)
+    emit_linear(builder, node, shape, 1, linear=linear, reader=read)
 
 
 def _gemm_bias(constant: Constant, shape: tuple[int, int], factor: float) -> Constant:
@@ -155,7 +155,7 @@ def _constant_product(
         return Reading(reading.tensor, reading.op, reading.weights, reading.shape, index)
 
     axis = len(shape) - 2 if swapped else len(shape) - 1
-    emit_linear(builder, node, result, axis, Linear.of(weights, None), read)
+    emit_linear(builder, node, result, axis, linear=Linear.of(weights, None), reader=read)
 
 
 def _read_matrix(
@@ -227,7 +227,7 @@ def _emit_product(
     op = MatMul(batched, transposed)
     ending = follow(builder, node.output)
     nodes = fused_nodes(node, ending, quantized=True) if quantization is not None else (node,)
-    tensor = builder.emit(op, (first, second), shape, dtype, quantization, None, nodes)
+    tensor = builder.emit(op, (first, second), shape, dtype, quantization, nodes=nodes)
     lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     return Value(tensor, positions((*lead, rows, cols)), real=True)
 
@@ -241,7 +241,8 @@ def batch_normalization(builder: Builder, node: Node) -> None:
     factor, offset = normalization(builder, node, channels)
     weights, bias = _factors(factor, offset, builder.pure(node.inputs[0]))
     linear = Linear(weights, None, np.ones(channels), bias)
-    emit_linear(builder, node, value.shape, 1, linear, partial(_read_channels, builder))
+    reader = partial(_read_channels, builder)
+    emit_linear(builder, node, value.shape, 1, linear=linear, reader=reader)
 
 
 def _factors(

@@ -124,7 +124,17 @@ def reduce_mean(builder: Builder, node: Node) -> None:
         return
 
     def emission(source: Value, dtype: DType, quantization: Quantization | None, ending: Ending) -> Value:
-        return _mean(builder, node, source, axes, (dtype, quantization), ending)
+        read, shape, dimensions = _reduced_dimensions(builder, source, axes)
+        op, made = _mean(shape, dimensions)
+        nodes = fused_nodes(node, ending, quantized=quantization is not None)
+        tensor = builder.emit(op, (read,), made, dtype, quantization, nodes=nodes)
+        kept = source.index
+        for axis in axes:
+            kept = kept.take([0], axis=axis)
+        places = coordinates(kept, shape)
+        zeroed = tuple(np.zeros_like(p) if d in dimensions else p for d, p in enumerate(places))
+        index = np.ravel_multi_index(zeroed, made).astype(np.int32)
+        return Value(tensor, _without(index, axes, node), real=True)
 
     averaged(builder, node, emission)
 
@@ -133,32 +143,14 @@ def _without(index: IndexArray, axes: tuple[int, ...], node: Node) -> IndexArray
     return index if node.integer("keepdims", 1) else index.squeeze(axes)
 
 
-def _mean(
-    builder: Builder,
-    node: Node,
-    value: Value,
-    axes: tuple[int, ...],
-    made_as: tuple[DType, Quantization | None],
-    ending: Ending,
-) -> Value:
-    source, shape, dimensions = _reduced_dimensions(builder, value, axes)
-    if 2 in dimensions:
-        op: OperatorDef = ReduceMean(dimensions)
-    else:
-        kernel = (shape[0] if 0 in dimensions else 1, shape[1] if 1 in dimensions else 1)
-        size = (shape[0] // kernel[0], shape[1] // kernel[1])
-        op = AveragePool(kernel, (1, 1), (1, 1), (0, 0, 0, 0), size, False)
+def _mean(shape: Shape, dimensions: tuple[int, ...]) -> tuple[OperatorDef, Shape]:
+    """The operator that takes the mean over these stored dimensions, and the shape of its result."""
     rows, cols, channels = (1 if place in dimensions else size for place, size in enumerate(shape))
-    dtype, quantization = made_as
-    nodes = fused_nodes(node, ending, quantized=quantization is not None)
-    tensor = builder.emit(op, (source,), (rows, cols, channels), dtype, quantization, nodes=nodes)
-    kept = value.index
-    for axis in axes:
-        kept = kept.take([0], axis=axis)
-    places = coordinates(kept, shape)
-    zeroed = tuple(np.zeros_like(p) if d in dimensions else p for d, p in enumerate(places))
-    index = np.ravel_multi_index(zeroed, (rows, cols, channels)).astype(np.int32)
-    return Value(tensor, _without(index, axes, node), real=True)
+    if 2 in dimensions:
+        return ReduceMean(dimensions), (rows, cols, channels)
+    kernel = (shape[0] // rows, shape[1] // cols)
+    op = AveragePool(kernel, (1, 1), (1, 1), (0, 0, 0, 0), (rows, cols), False)
+    return op, (rows, cols, channels)
 
 
 def _reduced_dimensions(

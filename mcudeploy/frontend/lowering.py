@@ -154,16 +154,16 @@ def _output(builder: Builder, info: Info, *, float_io: bool) -> tuple[Value, str
 
 
 def _graph(builder: Builder, model: Model, inputs: tuple[Border, ...], outputs: tuple[Border, ...]) -> Graph:
-    operators, references = tidy(builder.operators, builder.references, outputs, builder.tensors)
-    made = {border.tensor for border in inputs} | {operator.output for operator in operators}
+    tidied = tidy(builder.operators, outputs, builder.references, builder.tensors)
+    made = {border.tensor for border in inputs} | {operator.output for operator in tidied.operators}
     try:
         return Graph(
             name=model.name,
             tensors={name: tensor for name, tensor in builder.tensors.items() if name in made},
-            operators=operators,
+            operators=tidied.operators,
             inputs=inputs,
-            outputs=outputs,
-            references={name: border for name, border in references.items() if name in made},
+            outputs=tidied.outputs,
+            references={name: border for name, border in tidied.references.items() if name in made},
         )
     except ValueError as fault:
         raise ModelError(f"the model cannot be put in order: {fault}") from fault

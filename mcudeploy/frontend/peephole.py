@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -13,18 +13,31 @@ from mcudeploy.ops.conv import Conv2d
 from mcudeploy.ops.elementwise import Binary, Lut
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Tidied:
+    """The final operators, and the borders with the names they have there."""
+
+    operators: tuple[Operator, ...]
+    outputs: tuple[Border, ...]
+    references: dict[str, Border]
+
+
 def tidy(
     operators: Sequence[Operator],
-    references: Mapping[str, Border],
     outputs: Sequence[Border],
+    references: Mapping[str, Border],
     tensors: Mapping[str, Tensor],
-) -> tuple[tuple[Operator, ...], dict[str, Border]]:
+) -> Tidied:
     """The operators without dead ones and without tables that are a clip of the operator before them."""
     wanted = {border.tensor for border in outputs}
-    alive = _alive(operators, wanted)
-    alive = _clips_fused(alive, wanted, tensors)
-    made = {name for operator in alive for name in (operator.output, *operator.inputs)} | wanted
-    return tuple(alive), {name: border for name, border in references.items() if name in made}
+    alive, renamed = _clips_fused(_alive(operators, wanted), wanted, tensors)
+    kept: dict[str, Border] = {}
+    for name, border in references.items():
+        if name not in renamed.values():
+            final = renamed.get(name, name)
+            kept[final] = replace(border, tensor=final)
+    ends = tuple(replace(border, tensor=renamed.get(border.tensor, border.tensor)) for border in outputs)
+    return Tidied(tuple(alive), ends, kept)
 
 
 def _alive(operators: Sequence[Operator], wanted: set[str]) -> list[Operator]:
@@ -39,30 +52,36 @@ def _alive(operators: Sequence[Operator], wanted: set[str]) -> list[Operator]:
 
 def _clips_fused(
     operators: Sequence[Operator], wanted: set[str], tensors: Mapping[str, Tensor]
-) -> list[Operator]:
-    """A Lut that only clamps, on the only use of a convolution's or a Binary's result, becomes its clip."""
+) -> tuple[list[Operator], dict[str, str]]:
+    """A Lut that only clamps, on the only use of a convolution's or a Binary's result, becomes its clip.
+
+    Also returns the tensors that went away: each under the name of the one that now holds the values.
+    """
     readers: dict[str, int] = {}
     for operator in operators:
         for name in operator.inputs:
             readers[name] = readers.get(name, 0) + 1
     result: list[Operator] = []
     producers: dict[str, int] = {}
+    renamed: dict[str, str] = {}
     for operator in operators:
-        fused = None
-        source = operator.inputs[0] if operator.inputs else ""
+        source = operator.inputs[0]
         sole = source in producers and readers[source] == 1 and source not in wanted
+        fused = None
         if isinstance(operator.op, Lut) and sole:
             fused = _clipped(result[producers[source]], operator, tensors)
-        if fused is None:
-            producers[operator.output] = len(result)
-            result.append(operator)
-        else:
-            producers[operator.output] = producers[source]
+        if fused is not None:
             result[producers[source]] = fused
-    return result
+            renamed[operator.output] = source
+            continue
+        producers[operator.output] = len(result)
+        inputs = tuple(renamed.get(name, name) for name in operator.inputs)
+        result.append(replace(operator, inputs=inputs))
+    return result, renamed
 
 
 def _clipped(producer: Operator, table: Operator, tensors: Mapping[str, Tensor]) -> Operator | None:
+    """The producer with the clamp of the table; None where it is no clamp or the producer has no clip."""
     op = producer.op
     quantization = tensors[table.output].quantization
     if not isinstance(op, Conv2d | Binary) or quantization is None:
@@ -79,5 +98,4 @@ def _clipped(producer: Operator, table: Operator, tensors: Mapping[str, Tensor])
     if last < 127:
         high = min(high, quantization.scale * (last - quantization.zero_point))
     nodes = tuple(dict.fromkeys((*producer.onnx_nodes, *table.onnx_nodes)))
-    clipped = replace(op, low=low, high=max(low, high))
-    return replace(producer, op=clipped, output=table.output, onnx_nodes=nodes)
+    return replace(producer, op=replace(op, low=low, high=max(low, high)), onnx_nodes=nodes)
