@@ -1,0 +1,72 @@
+"""Small ONNX models that a test can make and ONNX Runtime can run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+
+def quantised_convolutions(path: Path, seed: int = 1) -> Path:
+    """Image int8 [1,3,12,12] -> conv 3x3, relu -> conv 1x1 -> logits int8 [1,4,12,12], QDQ, at `path`."""
+    rng = np.random.default_rng(seed)
+    nodes: list[onnx.NodeProto] = []
+    constants: list[onnx.TensorProto] = []
+
+    def constant(name: str, value: np.ndarray) -> str:
+        constants.append(numpy_helper.from_array(value, name))
+        return name
+
+    def conv(name: str, source: str, channels: tuple[int, int], kernel: int, in_scale: float) -> str:
+        inputs, outputs = channels
+        scale = rng.uniform(0.002, 0.01, outputs).astype(np.float32)
+        weights = rng.integers(-127, 127, (outputs, inputs, kernel, kernel), np.int8, endpoint=True)
+        bias = rng.integers(-2000, 2000, outputs, np.int32)
+        zeros = np.zeros(outputs, np.int8)
+        pads = [kernel // 2] * 4
+        for what, value, its_scale, zero in (
+            ("w", weights, scale, zeros),
+            ("b", bias, scale * np.float32(in_scale), zeros.astype(np.int32)),
+        ):
+            inputs_of = [
+                constant(f"{name}_{what}", value),
+                constant(f"{name}_{what}_scale", its_scale),
+                constant(f"{name}_{what}_zero", zero),
+            ]
+            nodes.append(helper.make_node("DequantizeLinear", inputs_of, [f"{name}_{what}_real"], axis=0))
+        nodes.append(
+            helper.make_node("Conv", [source, f"{name}_w_real", f"{name}_b_real"], [name], name, pads=pads)
+        )
+        return name
+
+    def quantised(name: str, source: str, scale: float, zero_point: int, output: str) -> str:
+        scale_name = constant(f"{name}_scale", np.float32(scale))
+        zero_name = constant(f"{name}_zero", np.int8(zero_point))
+        nodes.append(helper.make_node("QuantizeLinear", [source, scale_name, zero_name], [output], name))
+        nodes.append(helper.make_node("DequantizeLinear", [output, scale_name, zero_name], [f"{name}_real"]))
+        return f"{name}_real"
+
+    nodes.append(
+        helper.make_node(
+            "DequantizeLinear",
+            ["image", constant("in_scale", np.float32(0.02)), constant("in_zero", np.int8(-5))],
+            ["image_real"],
+        )
+    )
+    conv("first", "image_real", (3, 8), 3, 0.02)
+    nodes.append(helper.make_node("Relu", ["first"], ["first_relu"], "relu"))
+    middle = quantised("q_first", "first_relu", 0.05, -128, "middle")
+    conv("second", middle, (8, 4), 1, 0.05)
+    quantised("q_second", "second", 0.06, 3, "logits")
+    nodes.pop()  # the model ends at the quantised output
+    graph = helper.make_graph(
+        nodes,
+        "small",
+        [helper.make_tensor_value_info("image", TensorProto.INT8, [1, 3, 12, 12])],
+        [helper.make_tensor_value_info("logits", TensorProto.INT8, [1, 4, 12, 12])],
+        constants,
+    )
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    return path

@@ -1,0 +1,125 @@
+"""The main job end to end on a small model: plan, build, run on a board under emulation, verify."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from models import quantised_convolutions
+
+from mcudeploy import deploy
+from mcudeploy.board import load_board
+from mcudeploy.deploy import Options
+from mcudeploy.device import Target, open_device
+from mcudeploy.errors import ConfigError, FitError, UsageError
+from mcudeploy.progress import SILENT
+from mcudeploy.samples import load_samples
+from mcudeploy.verdict import judge
+
+HOST = Target(load_board("host"))
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    return quantised_convolutions(tmp_path / "small.onnx")
+
+
+@pytest.mark.parametrize("board", ["host", "stm32f405", "microbit"])
+def test_run_verifies_and_reports(model: Path, board: str) -> None:
+    report = deploy.run_model(
+        model, Target(load_board(board), emulate=True), Options(), inputs=[], expected=[]
+    )
+    assert report["verified"] and report["reason"] is None
+    assert report["elements"] == 4 * 12 * 12
+    # 12 x 12 x 8 between the convolutions, and the input or the output beside it; scratch below 200 bytes.
+    assert 12 * 12 * (8 + 4) <= report["arena_bytes"] < 12 * 12 * (8 + 4) + 200
+    assert report["macs"] == 12 * 12 * (3 * 9 * 8 + 8 * 4)
+    assert [operator["kernel"] for operator in report["operators"]] == ["conv2d_s8", "conv2d_s8_1x1"]
+    assert sum(operator["share"] for operator in report["operators"]) == pytest.approx(1)
+    assert report["latency"]["unit"] == ("us" if board == "host" else "instructions")
+    assert report["total_ram_bytes"] == report["static_ram_bytes"] + report["stack_bytes"]
+    assert report["static_ram_bytes"] >= report["arena_bytes"]
+
+
+def test_instruction_counts_repeat_exactly(model: Path) -> None:
+    target = Target(load_board("mps2-an386"))
+    first, second = (deploy.measure_model(model, target, Options()) for _ in range(2))
+    assert first["latency"] == second["latency"] and first["operators"] == second["operators"]
+
+
+def test_wrong_weights_are_not_verified(model: Path) -> None:
+    made = deploy.plan_model(model, HOST.board, Options())
+    constants = made.program.constants
+    spoiled = [replace(c, lines=[line.replace("1", "2") for line in c.lines]) for c in constants]
+    made = replace(made, program=replace(made.program, constants=spoiled))
+    samples = load_samples(made.model.graph, [], [], 0)
+    with open_device(HOST, made.build(HOST)) as machine:
+        verdict = judge(machine, made.plan, model, samples, SILENT)
+    assert verdict.reasons and verdict.reasons[0].startswith("conv_0 (Conv2d)")
+
+
+def test_a_device_that_computes_otherwise_is_not_verified(model: Path) -> None:
+    made = deploy.plan_model(model, HOST.board, Options())
+    samples = load_samples(made.model.graph, [], [], 0)
+    with open_device(HOST, made.build(HOST)) as machine:
+        verdict = judge(machine, made.plan, model, samples, SILENT)
+    assert not verdict.reasons
+    outputs = {name: value.copy() for name, value in verdict.host[0].items()}
+    assert not verdict.with_device([outputs]).reasons
+    next(iter(outputs.values())).flat[7] ^= 1
+    assert "differs from the host build in 1 of 576" in verdict.with_device([outputs]).reasons[0]
+
+
+def test_expected_outputs_decide(model: Path, tmp_path: Path) -> None:
+    image = np.zeros((1, 3, 12, 12), np.int8)
+    np.save(tmp_path / "in.npy", image)
+    np.save(tmp_path / "out.npy", np.full((1, 4, 12, 12), 99, np.int8))
+    files = {"inputs": [tmp_path / "in.npy"], "expected": [tmp_path / "out.npy"]}
+    report = deploy.run_model(model, HOST, Options(), **files)
+    assert not report["verified"] and "expected 99" in report["reason"]
+    np.save(tmp_path / "in.npy", image[:, :2])
+    with pytest.raises(UsageError, match=r"\[1, 2, 12, 12\]"):
+        deploy.run_model(model, HOST, Options(), **files)
+
+
+def test_plan_files_come_back(model: Path, tmp_path: Path) -> None:
+    made = deploy.plan_model(model, HOST.board, Options())
+    stored = tmp_path / "plan.json"
+    deploy.save_plan(made, stored)
+    again = deploy.plan_model(model, HOST.board, Options(plan_file=stored))
+    assert deploy.plan_report(again) == deploy.plan_report(made)
+    other = quantised_convolutions(tmp_path / "other.onnx", seed=2)
+    with pytest.raises(ConfigError, match="another model"):
+        deploy.plan_model(other, HOST.board, Options(plan_file=stored))
+    with pytest.raises(ConfigError, match="not for stm32f405"):
+        deploy.plan_model(model, load_board("stm32f405"), Options(plan_file=stored))
+    stored.write_text(stored.read_text().replace('"offsets": [\n    0\n   ]', '"offsets": [\n    8\n   ]'))
+    with pytest.raises(ConfigError, match=r"overlap|overwritten|leaves"):
+        deploy.plan_model(model, HOST.board, Options(plan_file=stored))
+    stored.write_text("[]")
+    with pytest.raises(ConfigError, match="not a plan"):
+        deploy.plan_model(model, HOST.board, Options(plan_file=stored))
+
+
+def test_what_does_not_fit_says_by_how_much(model: Path) -> None:
+    need = deploy.plan_report(deploy.plan_model(model, HOST.board, Options()))["arena_bytes"]
+    with pytest.raises(FitError, match=rf"limit is 1,000: {need - 1000} too many"):
+        deploy.plan_model(model, HOST.board, Options(ram_limit=1000))
+
+
+def test_library_compiles_on_its_own(model: Path, tmp_path: Path) -> None:
+    report = deploy.build_model(model, load_board("mps2-an386"), Options(name="tiny"), tmp_path / "out")
+    names = {Path(name).relative_to(tmp_path / "out").as_posix() for name in report["files"]}
+    assert {"include/tiny.h", "src/tiny.c", "src/tiny_weights.c", "CMakeLists.txt", "library.json"} <= names
+    assert "firmware/tiny-mps2-an386.elf" in names
+    assert 0 < report["weights_bytes"] < report["flash_bytes"]
+    sources = sorted((tmp_path / "out" / "src").glob("*.c"))
+    command = ["gcc", "-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror", "-I"]
+    command += [tmp_path / "out" / "include", "-I", tmp_path / "out" / "src"]
+    command += [*sources, tmp_path / "out" / "examples" / "main.c", "-lm", "-o", tmp_path / "program"]
+    subprocess.run(command, check=True)
+    printed = subprocess.run([tmp_path / "program"], check=True, capture_output=True, text=True).stdout
+    assert len(printed.splitlines()) == 4 * 12 * 12
