@@ -12,8 +12,10 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from bad_line import HASH
+
 from mcudeploy.measurer.bench import bench_sources
-from mcudeploy.measurer.session import Session, Timing
+from mcudeploy.measurer.session import Session
 from mcudeploy.measurer.transport import ProcessTransport
 from mcudeploy.resources import resource_dir
 
@@ -21,8 +23,6 @@ FLAGS = (
     *("-std=c99", "-O1", "-g", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wcast-align=strict"),
     *("-Werror", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-Wl,--wrap=hal_ticks"),
 )
-HASH = 0xC0FFEE11
-PATIENT = Timing(answer_s=20.0, resend_s=0.03, busy_resend_s=0.1)
 
 
 @pytest.fixture(scope="session")

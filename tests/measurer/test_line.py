@@ -7,8 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import PATIENT
-from line import BadLine, Faults
+from bad_line import PATIENT, BadLine, Faults
 
 from mcudeploy.measurer.session import Session
 from mcudeploy.measurer.transport import ProcessTransport

@@ -9,8 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import HASH, PATIENT
-from line import BadLine, Faults
+from bad_line import HASH, PATIENT, BadLine, Faults
 
 from mcudeploy.errors import PortError, ProtocolError
 from mcudeploy.measurer.frame import Frame, Receiver, encode

@@ -8,7 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mcudeploy.measurer.session import Timing
 from mcudeploy.measurer.transport import Transport
+
+HASH = 0xC0FFEE11
+"""Of the tests' firmware."""
+PATIENT = Timing(answer_s=20.0, resend_s=0.03, busy_resend_s=0.1)
 
 
 @dataclass(frozen=True, slots=True)
