@@ -75,12 +75,6 @@ def flash(console: Console, report: Values) -> None:
 def measure(console: Console, report: Values) -> None:
     """The `measure` report."""
     _operators(console, report)
-    _facts(console, [("latency", _latency(report.get("latency"))), *_plan_facts(report)])
-
-
-def run(console: Console, report: Values) -> None:
-    """The `run` report."""
-    _operators(console, report)
     _facts(
         console,
         [
@@ -91,6 +85,11 @@ def run(console: Console, report: Values) -> None:
             ("latency", _latency(report.get("latency"))),
         ],
     )
+
+
+def run(console: Console, report: Values) -> None:
+    """The `run` report."""
+    measure(console, report)
     unit = f" {report['error_unit']}" if report.get("error_unit") == "LSB" else ""
     counts = f"{report['elements']:,} output elements, {report['mismatches']:,} differ from the reference"
     verdict = ("verified", "bold green") if report["verified"] else ("NOT verified", "bold red")
@@ -104,24 +103,25 @@ def run(console: Console, report: Values) -> None:
 def _operator_checks(console: Console, checked: Values) -> None:
     if checked:
         equal = sum(1 for found in checked.values() if not found["mismatches"])
-        text = f"{len(checked)} operators checked one by one against the reference, {equal} equal in every element"
+        text = f"{len(checked)} operators checked one by one, {equal} equal to the reference in every element"
         console.print(Text(text), soft_wrap=True)
 
 
 def _operators(console: Console, report: Values) -> None:
     unit = (report.get("latency") or {}).get("unit", "ticks")
     table = _table("operator", "kernel", "steps>", "MACs>", f"{unit}>", "per MAC>", "share>")
-    for operator in report.get("operators", ()):
+    for operator in report["operators"]:
         macs, ticks = operator["macs"], operator["ticks"]
-        table.add_row(
-            cell(operator["name"]),
-            cell(operator["kernel"]),
-            cell(operator["steps"]),
-            cell(f"{macs:,}" if macs else "-"),
-            cell(f"{ticks:,}"),
-            cell(f"{ticks / macs:.2f}" if macs else "-"),
-            cell(f"{operator['share']:.1%}"),
+        texts = (
+            operator["name"],
+            operator["kernel"],
+            operator["steps"],
+            f"{macs:,}" if macs else "-",
+            f"{ticks:,}",
+            f"{ticks / macs:.2f}" if macs and unit != "us" else "-",
+            f"{operator['share']:.1%}",
         )
+        table.add_row(*map(cell, texts))
     console.print(table)
 
 
