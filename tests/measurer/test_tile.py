@@ -197,7 +197,7 @@ def test_times_are_the_same_each_time(device: tuple[Session, KernelTable, Region
 
 
 def test_kernels_are_found_in_their_sources(tmp_path: Path) -> None:
-    (tmp_path / "a.c").write_text("static int c;\n\nvoid mcud_b(const mcud_op *op, int32_t f, int32_t e)\n{\n}\n")
+    (tmp_path / "a.c").write_text("int c;\n\nvoid mcud_b(const mcud_op *op, int32_t f, int32_t e)\n{\n}\n")
     (tmp_path / "z.c").write_text("void mcud_a(const mcud_op *op,\n            int32_t f, int32_t e)\n{\n}\n")
     assert all_kernels(tmp_path) == ("a", "b")
     assert set(KERNELS) <= set(all_kernels())

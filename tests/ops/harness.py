@@ -21,10 +21,13 @@ import onnx
 from bench import machine
 from numpy.typing import NDArray
 
+from mcudeploy.borders import to_device
+from mcudeploy.frontend import load
 from mcudeploy.graph import DType, Graph, Operator, Tensor
 from mcudeploy.interval import Interval
 from mcudeploy.measurer.session import Session
 from mcudeploy.measurer.tile import Tile, TileTensor, pack
+from mcudeploy.reference import Reference
 
 Array = NDArray[Any]
 Cut = Callable[[Operator, int], int]
@@ -277,11 +280,6 @@ def check_against_onnx(
     `float_tolerance` of the reference's range; int8: no element more than `max_lsb` off, and equal in a
     share of `equal_share`, or in all but `few` elements. Returns the graph.
     """
-    from mcudeploy.borders import to_device  # noqa: PLC0415
-
-    from mcudeploy.frontend import load  # noqa: PLC0415
-    from mcudeploy.reference import Reference  # noqa: PLC0415
-
     with TemporaryDirectory() as folder:
         path = Path(folder) / "model.onnx"
         onnx.save(model, path)
