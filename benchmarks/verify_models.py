@@ -22,7 +22,7 @@ from mcudeploy.errors import DeployError, FitError, ModelError
 
 COLUMNS = (
     "model", "board", "arena", "peak", "flash", "code", "stack", "RAM", "instructions", "per MAC",
-    "samples", "operators: differ / elements", "outputs: differ / elements, worst", "verdict",
+    "samples", "operators: differ (at ties) / elements", "outputs: differ / elements, worst", "verdict",
 )  # fmt: skip
 
 
@@ -58,7 +58,9 @@ def row(folder: Path, board: Board) -> tuple[str, ...]:
 def figures(report: dict[str, Any], count: int) -> tuple[str, ...]:
     """The numbers of a line."""
     checks = report["operator_checks"].values()
-    differ, elements = sum(c["mismatches"] for c in checks), sum(c["elements"] for c in checks)
+    differ, ties, elements = (
+        sum(check[key] for check in checks) for key in ("mismatches", "ties", "elements")
+    )
     sizes = ("arena_bytes", "peak_bytes", "flash_bytes", "code_bytes", "stack_bytes", "total_ram_bytes")
     latency = report["latency"]["value"]
     return (
@@ -66,7 +68,7 @@ def figures(report: dict[str, Any], count: int) -> tuple[str, ...]:
         f"{latency:,}",
         f"{latency / report['macs']:.2f}" if report["macs"] else "",
         str(count),
-        f"{differ:,} / {elements:,}",
+        f"{differ:,} ({ties:,}) / {elements:,}",
         f"{report['mismatches']:,} / {report['elements']:,}, {report['max_abs_error']:.3g}",
     )
 

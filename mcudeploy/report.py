@@ -159,7 +159,12 @@ def verdict(made: Deployment, found: Verdict) -> JsonObject:
     """Whether the outputs stand, and how far each operator is from the reference."""
     outputs = [made.plan.graph.tensors[border.tensor].dtype for border in made.plan.graph.outputs]
     checks: Mapping[str, Any] = {
-        name: {"elements": diff.elements, "mismatches": diff.mismatches, "max_abs_error": diff.worst}
+        name: {
+            "elements": diff.elements,
+            "mismatches": diff.mismatches,
+            "ties": diff.ties,
+            "max_abs_error": diff.worst,
+        }
         for name, diff in found.operators.items()
     }
     return {

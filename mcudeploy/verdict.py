@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcudeploy.borders import to_device
+from mcudeploy.frontend.expose import quantizer_inputs
 from mcudeploy.graph import DType
 from mcudeploy.plan import Plan
 from mcudeploy.progress import Progress
@@ -27,6 +28,7 @@ from mcudeploy.verify import (
     output_stands,
     run_once,
     stored_references,
+    stored_ties,
 )
 
 Array = NDArray[Any]
@@ -75,11 +77,13 @@ def judge(
     """
     graph, storage = plan.graph, Storage.of(plan)
     names = [border.name for border in (*graph.references.values(), *graph.outputs)]
-    reference = Reference(model, names)
+    quantizers = quantizer_inputs(model, names)
+    reference = Reference(model, [*names, *quantizers.values()])
     tables, host, expected = [], [], []
     for done, sample in enumerate(samples):
         values = reference.run(sample.inputs)
-        tables.append(check_operators(machine, storage, stored_references(graph, values)))
+        stored, ties = stored_references(graph, values), stored_ties(graph, values, quantizers)
+        tables.append(check_operators(machine, storage, stored, ties))
         run_once(machine, storage, sample.stored)
         host.append({b.tensor: storage.get_tensor(machine, b.tensor) for b in graph.outputs})
         wanted = {**values, **sample.expected}

@@ -3,6 +3,10 @@
 An int8 operator, fed with the reference's own inputs, must have at least 99.5 % of its elements equal and
 none more than 1 LSB off; end to end the largest output keeps its index and no element is off by more
 than 4 LSB. A float32 tensor must be within 1e-4 of the reference's range.
+
+A tie is an element whose value before rounding, in the reference itself, lies within 1e-4 LSB of the
+middle between two int8 values: there the reference's float32 noise decides, and both neighbours are right.
+Means of int8 values are such ties by construction: one in n for n values of equal scale.
 """
 
 from __future__ import annotations
@@ -26,6 +30,7 @@ EQUAL_SHARE = 0.995
 OPERATOR_LSB = 1
 OUTPUT_LSB = 4
 FLOAT_SHARE_OF_RANGE = 1e-4
+TIE_LSB = 1e-4
 
 
 class Machine(Protocol):
@@ -43,10 +48,14 @@ class Machine(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """How far a tensor is from its reference. `worst` is in LSB for int8, absolute for float32."""
+    """How far a tensor is from its reference. `worst` is in LSB for int8, absolute for float32.
+
+    `ties` of the mismatches are off by one at a tie of the reference.
+    """
 
     elements: int
     mismatches: int
+    ties: int
     worst: float
     range: float
     where: int
@@ -59,6 +68,7 @@ class Difference:
         return Difference(
             self.elements + other.elements,
             self.mismatches + other.mismatches,
+            self.ties + other.ties,
             worse.worst,
             max(self.range, other.range),
             worse.where,
@@ -67,8 +77,8 @@ class Difference:
         )
 
 
-def difference(found: Array, expected: Array) -> Difference:
-    """Compare two stored tensors of the same shape and type element by element."""
+def difference(found: Array, expected: Array, ties: Array | None = None) -> Difference:
+    """Compare two stored tensors of the same shape and type element by element; `ties` marks the ties."""
     got, want = found.astype(np.float64).ravel(), expected.astype(np.float64).ravel()
     gap = np.abs(got - want)
     gap[np.isnan(gap)] = np.where(np.isnan(got) & np.isnan(want), 0.0, np.inf)[np.isnan(gap)]
@@ -79,6 +89,7 @@ def difference(found: Array, expected: Array) -> Difference:
     return Difference(
         elements=gap.size,
         mismatches=int((gap > 0).sum()),
+        ties=0 if ties is None else int((ties.ravel() & (gap == 1)).sum()),
         worst=float(gap[worst]) if gap.size else 0.0,
         range=max(spread, float(np.abs(finite).max()) if finite.size else 0.0),
         where=worst,
@@ -91,7 +102,7 @@ def operator_stands(diff: Difference, dtype: DType) -> bool:
     """Whether an operator fed with the reference's own inputs is right."""
     if dtype is DType.FLOAT32:
         return diff.worst <= FLOAT_SHARE_OF_RANGE * diff.range
-    return diff.worst <= OPERATOR_LSB and diff.mismatches <= (1 - EQUAL_SHARE) * diff.elements
+    return diff.worst <= OPERATOR_LSB and diff.mismatches - diff.ties <= (1 - EQUAL_SHARE) * diff.elements
 
 
 def output_stands(found: Array, expected: Array, dtype: DType) -> bool:
@@ -162,6 +173,23 @@ def stored_references(graph: Graph, values: Mapping[str, Array]) -> dict[str, Ar
     }
 
 
+def stored_ties(graph: Graph, values: Mapping[str, Array], quantizers: Mapping[str, str]) -> dict[str, Array]:
+    """Tensor name to a mask of the reference's ties, as the tensor is stored, for every quantised tensor.
+
+    `quantizers` maps an ONNX tensor to the float tensor that its QuantizeLinear rounds.
+    """
+    ties: dict[str, Array] = {}
+    for name, border in graph.references.items():
+        quantization = graph.tensors[border.tensor].quantization
+        if quantization is None or border.name not in quantizers:
+            continue
+        steps = values[quantizers[border.name]].astype(np.float64).ravel() / quantization.scale
+        mask = np.empty(steps.size, np.bool_)
+        mask[border.order] = np.abs(steps - np.floor(steps) - 0.5) < TIE_LSB
+        ties[name] = mask.reshape(graph.tensors[border.tensor].shape)
+    return ties
+
+
 def run_once(machine: Machine, storage: Storage, inputs: Mapping[str, Array]) -> int:
     """Write the inputs (stored form, by tensor name), run the tape; ticks."""
     for name, value in inputs.items():
@@ -170,11 +198,12 @@ def run_once(machine: Machine, storage: Storage, inputs: Mapping[str, Array]) ->
 
 
 def check_operators(
-    machine: Machine, storage: Storage, references: Mapping[str, Array]
+    machine: Machine, storage: Storage, references: Mapping[str, Array], ties: Mapping[str, Array]
 ) -> dict[str, Difference]:
     """Run the tape step by step, each step fed with the reference's own inputs; operator to difference.
 
-    `references` are stored values by tensor name. Operators whose output has none are run, not judged.
+    `references` and `ties` are stored values and masks by tensor name. Operators whose output has no
+    reference are run, not judged.
     """
     graph, tiled = storage.plan.graph, storage.tiled
     stored = {tiled.roots[name]: value.tobytes() for name, value in references.items()}
@@ -193,7 +222,10 @@ def check_operators(
         found = np.frombuffer(
             storage.get(machine, (operator.output, step.block)), graph.tensors[operator.output].dtype.value
         )
-        diff = difference(found, expected[rows.lo : rows.hi])
+        mask = ties.get(operator.output)
+        diff = difference(
+            found, expected[rows.lo : rows.hi], None if mask is None else mask[rows.lo : rows.hi]
+        )
         result[operator.name] = result[operator.name].merge(diff) if operator.name in result else diff
     return result
 
@@ -216,6 +248,7 @@ def diverging(graph: Graph, differences: Mapping[str, Difference]) -> Sequence[s
             continue
         lines.append(
             f"{operator.name} ({operator.op.kind}): element {diff.where} is {diff.found:g}, the reference "
-            f"has {diff.expected:g}; {diff.mismatches} of {diff.elements} elements differ"
+            f"has {diff.expected:g}; {diff.mismatches} of {diff.elements} elements differ, "
+            f"{diff.ties} of them at ties"
         )
     return lines
