@@ -22,7 +22,8 @@ from mcudeploy.errors import DeployError, FitError, ModelError
 
 COLUMNS = (
     "model", "board", "arena", "peak", "flash", "code", "stack", "RAM", "instructions", "per MAC",
-    "samples", "operators: differ (at ties) / elements", "outputs: differ / elements, worst", "verdict",
+    "samples", "operators: differ (at ties) / elements", "outputs: differ / elements, worst",
+    "ties resolved", "verdict",
 )  # fmt: skip
 
 
@@ -47,9 +48,9 @@ def row(folder: Path, board: Board) -> tuple[str, ...]:
             expected=expected,
         )
     except (FitError, ModelError) as error:
-        return (folder.name, board.name, *[""] * 11, " ".join(str(error).split())[:300])
+        return (folder.name, board.name, *[""] * 12, " ".join(str(error).split())[:300])
     except DeployError as error:
-        return (folder.name, board.name, *[""] * 11, f"FAILED: {error}"[:300])
+        return (folder.name, board.name, *[""] * 12, f"FAILED: {error}"[:300])
     verdict = "verified" if report["verified"] else f"FAILED: {report['reason'][:200]}"
     print(f"{folder.name} {board.name} {verdict} {time.monotonic() - start:.0f} s", file=sys.stderr)
     return (folder.name, board.name, *figures(report, len(inputs)), verdict)
@@ -70,6 +71,7 @@ def figures(report: dict[str, Any], count: int) -> tuple[str, ...]:
         str(count),
         f"{differ:,} ({ties:,}) / {elements:,}",
         f"{report['mismatches']:,} / {report['elements']:,}, {report['max_abs_error']:.3g}",
+        str(report["ties_resolved"]),
     )
 
 

@@ -28,7 +28,7 @@ from mcudeploy.resources import resource_dir
 from mcudeploy.samples import Sample, load_samples
 from mcudeploy.scheduler.rpo import reverse_post_order
 from mcudeploy.simulator.blocks import whole
-from mcudeploy.targets.build import Firmware, build_firmware
+from mcudeploy.targets import Firmware, build_firmware
 from mcudeploy.targets.flashing import flash_command
 from mcudeploy.verdict import judge
 from mcudeploy.verify import Storage, run_once
@@ -134,8 +134,8 @@ def _make_plan(model: Model, board: Board) -> Plan:
     tiled = whole(model.graph)
     memory = board.memories[0]
     candidates = []
-    for tie in (tuple, reversed):
-        schedule = reverse_post_order(tiled, lambda accesses, tie=tie: tuple(tie(accesses)))
+    for first_input_first in (True, False):
+        schedule = reverse_post_order(tiled, first_input_first)
         layout, estimate = lay_out(tiled, schedule, model.scratch_bytes, memory.name, memory.alignment)
         candidates.append(Plan(model.graph, board.name, tiled.block_rows, schedule, layout, estimate))
     return min(candidates, key=lambda plan: plan.layout.arena_bytes)

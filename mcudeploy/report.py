@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from mcudeploy.errors import FitError, ModelError
 from mcudeploy.graph import DType
 
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
     from mcudeploy.board import Board
     from mcudeploy.deploy import Deployment, Model
     from mcudeploy.plan import Measurement, Plan
-    from mcudeploy.targets.build import Firmware
+    from mcudeploy.targets import Firmware
     from mcudeploy.verdict import Verdict
 
 JsonObject = dict[str, Any]
@@ -55,7 +57,7 @@ def weights_bytes(model: Model) -> int:
         (value.dtype.name, value.tobytes())
         for call in model.calls.values()
         for value in call.params.values()
-        if hasattr(value, "tobytes")
+        if isinstance(value, np.ndarray)
     }
     return sum(len(data) for _, data in arrays)
 
@@ -173,6 +175,7 @@ def verdict(made: Deployment, found: Verdict) -> JsonObject:
         "mismatches": found.outputs.mismatches,
         "max_abs_error": found.outputs.worst,
         "error_unit": "LSB" if all(dtype is DType.INT8 for dtype in outputs) else "absolute",
+        "ties_resolved": found.ties_resolved,
         "operator_checks": checks,
         "reason": "\n".join(found.reasons) or None,
     }

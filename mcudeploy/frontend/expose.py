@@ -25,4 +25,4 @@ def expose(path: Path, names: Sequence[str]) -> bytes:
     del model.graph.output[:]
     for name in dict.fromkeys(names):
         model.graph.output.append(own.get(name) or onnx.helper.make_empty_tensor_value_info(name))
-    return model.SerializeToString()
+    return bytes(model.SerializeToString())

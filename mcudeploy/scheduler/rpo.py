@@ -4,25 +4,24 @@ as soon as it can be. Method: mcudeploy's split search, after Peking University'
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 
 from mcudeploy.plan import Schedule, Step
-from mcudeploy.simulator.blocks import Access, TiledGraph
+from mcudeploy.simulator.blocks import TiledGraph
 
 
-def reverse_post_order(
-    tiled: TiledGraph, tie: Callable[[Sequence[Access]], Sequence[Access]] = lambda accesses: accesses
-) -> Schedule:
+def reverse_post_order(tiled: TiledGraph, first_input_first: bool = True) -> Schedule:
     """Every step once, after the steps it reads from; blocks of an operator in ascending order.
 
-    `tie` orders the inputs of a step: the first is brought into being first.
+    Of the inputs of a step the first is brought into being first, or the last.
     """
     position_of = {operator.output: i for i, operator in enumerate(tiled.graph.operators)}
     done: set[Step] = set()
     order: list[Step] = []
 
     def needs(step: Step) -> Iterator[Step]:
-        for access in tie(tiled.reads(tiled.graph.operators[step.operator], step.block)):
+        accesses = tiled.reads(tiled.graph.operators[step.operator], step.block)
+        for access in accesses if first_input_first else reversed(accesses):
             for root, block in access.blocks:
                 if root in position_of:
                     yield Step(position_of[root], block)
