@@ -18,7 +18,6 @@ from mcudeploy.frontend.values import (
     Value,
     image_index,
     image_positions,
-    is_storage_order,
     positions,
 )
 from mcudeploy.frontend.windows import Window, window_of
@@ -218,13 +217,13 @@ def _emit_product(
     first = builder.arranged(a.tensor, a.index.reshape((batch, rows, depth) if batched else (rows, 1, depth)))
     straight = b.index.reshape(batch, depth, cols)
     turned = np.swapaxes(straight, 1, 2)
-    transposed = not is_storage_order(straight)
+    transposed = cols > 1 and straight[0, 0, 1] - straight[0, 0, 0] != 1
     matrix = turned if transposed else straight
     height, width = matrix.shape[1:]
     second = builder.arranged(b.tensor, matrix if batched else matrix.reshape(height, 1, width))
     shape: Shape = (batch, rows, cols) if batched else (rows, 1, cols)
     dtype = DType.FLOAT32 if quantization is None else DType.INT8
-    op = MatMul(batched, transposed)
+    op = MatMul(batched, bool(transposed))
     ending = follow(builder, node.output)
     nodes = fused_nodes(node, ending, quantized=True) if quantization is not None else (node,)
     tensor = builder.emit(op, (first, second), shape, dtype, quantization, nodes=nodes)

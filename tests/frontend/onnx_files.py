@@ -1,0 +1,109 @@
+"""Small ONNX models, written from nodes and arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx import helper, numpy_helper
+
+Array = NDArray[Any]
+
+
+def node(op: str, inputs: str, outputs: str, **attributes: Any) -> onnx.NodeProto:
+    """A node; names are separated by blanks, "-" is a missing input."""
+    names = ["" if name == "-" else name for name in inputs.split()]
+    return helper.make_node(op, names, outputs.split(), name=f"{op}_{outputs.split()[0]}", **attributes)
+
+
+def build(
+    nodes: Sequence[onnx.NodeProto],
+    inputs: Mapping[str, Array],
+    outputs: Sequence[str],
+    constants: Mapping[str, Array] | None = None,
+    opset: int = 17,
+) -> onnx.ModelProto:
+    """A model whose inputs have the shapes and types of the given arrays; output shapes are inferred."""
+    graph = helper.make_graph(
+        list(nodes),
+        "test",
+        [_value(name, array) for name, array in inputs.items()],
+        [onnx.ValueInfoProto(name=name) for name in outputs],
+        [numpy_helper.from_array(np.asarray(array), name) for name, array in (constants or {}).items()],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+    model.ir_version = 9
+    inferred = onnx.shape_inference.infer_shapes(model, strict_mode=True, data_prop=True)
+    known = {value.name: value for value in inferred.graph.output}
+    for value in model.graph.output:
+        value.CopyFrom(known[value.name])
+    return model
+
+
+def save(model: onnx.ModelProto, folder: Path) -> Path:
+    """The model as a file."""
+    path = folder / "model.onnx"
+    path.write_bytes(model.SerializeToString())
+    return path
+
+
+def _value(name: str, array: Array) -> onnx.ValueInfoProto:
+    return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
+
+
+class QuantizedModel:
+    """Collects nodes and constants of a QDQ model, with scales as an exporter would choose them."""
+
+    def __init__(self, seed: int = 0) -> None:
+        self.random = np.random.default_rng(seed)
+        self.nodes: list[onnx.NodeProto] = []
+        self.constants: dict[str, Array] = {}
+
+    def quantize(self, source: str, scale: float, zero_point: int, dtype: Any = np.int8) -> str:
+        """Adds Q and DQ behind a float value; returns the name of the float value behind them."""
+        name = f"{source}_{len(self.nodes)}"
+        parameters = self._parameters(name, scale, np.array(zero_point, dtype))
+        self.nodes.append(node("QuantizeLinear", f"{source} {parameters}", f"{name}_q"))
+        return self.dequantize(f"{name}_q", scale, zero_point, dtype)
+
+    def dequantize(self, stored: str, scale: float, zero_point: int, dtype: Any = np.int8) -> str:
+        """Adds DQ behind an integer value; returns the name of the float value."""
+        name = f"{stored}_{len(self.nodes)}_dq"
+        parameters = self._parameters(name, scale, np.array(zero_point, dtype))
+        self.nodes.append(node("DequantizeLinear", f"{stored} {parameters}", name))
+        return name
+
+    def _parameters(self, name: str, scale: float, zero_point: Array) -> str:
+        self.constants[f"{name}_s"] = np.array(scale, np.float32)
+        self.constants[f"{name}_z"] = zero_point
+        return f"{name}_s {name}_z"
+
+    def weights(self, name: str, shape: tuple[int, ...], axis: int | None = 0, scale: float = 0.02) -> str:
+        """int8 weights behind a DQ, per channel along `axis` or per tensor."""
+        integers = self.random.integers(-127, 128, shape).astype(np.int8)
+        count = 1 if axis is None else shape[axis]
+        scales = (scale * self.random.uniform(0.5, 1.5, count)).astype(np.float32)
+        return self.stored(name, integers, scales if axis is not None else scales.reshape(()), axis)
+
+    def bias(self, name: str, scales: Array) -> str:
+        """int32 bias behind a DQ with the given scales."""
+        integers = self.random.integers(-3000, 3000, scales.shape).astype(np.int32)
+        return self.stored(name, integers, scales.astype(np.float32), 0)
+
+    def stored(self, name: str, integers: Array, scales: Array, axis: int | None, zero: int = 0) -> str:
+        """Constant integers behind a DQ."""
+        self.constants[f"{name}_i"] = integers
+        self.constants[f"{name}_s"] = scales
+        self.constants[f"{name}_z"] = np.full(scales.shape, zero, integers.dtype)
+        attributes = {} if axis is None else {"axis": axis}
+        self.nodes.append(node("DequantizeLinear", f"{name}_i {name}_s {name}_z", name, **attributes))
+        return name
+
+    def add(self, op: str, inputs: str, output: str, **attributes: Any) -> str:
+        """Adds a node and returns its output."""
+        self.nodes.append(node(op, inputs, output, **attributes))
+        return output
