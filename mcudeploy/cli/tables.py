@@ -101,10 +101,15 @@ def run(console: Console, report: Values) -> None:
 
 
 def _operator_checks(console: Console, checked: Values) -> None:
-    if checked:
-        equal = sum(1 for found in checked.values() if not found["mismatches"])
-        text = f"{len(checked)} operators checked one by one, {equal} equal to the reference in every element"
-        console.print(Text(text), soft_wrap=True)
+    if not checked:
+        return
+    equal = sum(1 for found in checked.values() if not found["mismatches"])
+    differing = sum(found["mismatches"] for found in checked.values())
+    ties = sum(found.get("ties", 0) for found in checked.values())
+    text = f"{len(checked)} operators checked one by one, {equal} equal to the reference in every element"
+    if differing:
+        text += f"; {differing:,} elements of the others differ, {ties:,} of them at rounding ties"
+    console.print(Text(text), soft_wrap=True)
 
 
 def _operators(console: Console, report: Values) -> None:

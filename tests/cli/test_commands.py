@@ -94,6 +94,8 @@ def test_run_prints_every_operator_and_the_verdict(mcudeploy_command: Invoke, de
         "4,000 instructions",
     ):
         assert expected in text
+    assert "1 operators checked one by one, 0 equal" in text
+    assert "2 elements of the others differ, 1 of them at rounding ties" in text
     assert "\nverified: 2 output elements, 0 differ" in text
 
 
