@@ -39,6 +39,7 @@ class Request(IntEnum):
     GUARD = 9
 
 
+_CHANGING = frozenset({Request.HELLO, Request.WRITE, Request.RUN, Request.TIME, Request.CALL})
 _UNSYNCHRONISED, _SEQUENCE = 1, 2
 _REASONS = {
     1: "was reset in the middle of the session (brown-out, watchdog, crash, or its reset button). Run again.",
@@ -78,6 +79,8 @@ class Session:
         self._seq = os.urandom(1)[0]
         self._info: DeviceInfo | None = None
         self.resends = 0
+        self.changes = 0
+        """Requests so far after which an arena may hold something else."""
 
     def __enter__(self) -> Session:
         return self
@@ -212,6 +215,7 @@ class Session:
         """
         if kind is not Request.HELLO and self._info is None:
             self.hello()
+        self.changes += kind in _CHANGING
         self._seq = (self._seq + 1) & 0xFF
         wire = b"\0" + encode(Frame(kind, self._seq, data))
         line_s = 2 * len(wire) / self._line.bytes_per_second
