@@ -133,7 +133,8 @@ def conv_kernel(conv: Conv2d, operator: Operator, source: Tensor, output: Tensor
             "row_values": source.shape[1] * channels,
             "output_channels": conv.out_channels,
         }
-        return KernelCall(f"conv2d_{suffix}_full", arrays | fields | numbers)
+        scratch = source.shape[0] * _OFFSET_BYTES
+        return KernelCall(f"conv2d_{suffix}_full", arrays | fields | numbers, scratch)
     group_inputs = channels // conv.groups
     patch = conv.kernel_shape[0] * conv.kernel_shape[1] * group_inputs
     fields = _window_fields(conv, source, output) | {

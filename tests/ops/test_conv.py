@@ -1,0 +1,308 @@
+"""Convolutions and products with constant weights, against ONNX Runtime and by hand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from harness import check_against_onnx
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from onnx import helper, numpy_helper
+from single_node import OPSET, bounded, check_float, fitting, node, normal, real_output, seeds
+
+from mcudeploy.graph import DType, Graph, Operator, Quantization, Tensor
+from mcudeploy.interval import Interval
+from mcudeploy.ops.conv import Conv2d, fold_zero_point
+from mcudeploy.ops.opdef import KernelCall
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A convolution: ONNX attributes, and the shapes of input [1, C, H, W] and weights."""
+
+    x: tuple[int, ...]
+    w: tuple[int, ...]
+    attributes: dict[str, Any]
+
+
+@st.composite
+def cases(draw: st.DrawFn, grouping: str = "any") -> Case:
+    """Any attributes whose window fits its padded input; small enough for many of them."""
+    rank = draw(st.sampled_from([1, 2, 2, 2]))
+    groups = draw(st.integers(1, 3)) if grouping == "any" else draw(st.integers(2, 9))
+    inputs = draw(st.integers(1, 7)) if grouping == "any" else 1
+    outputs = draw(st.integers(1, 7)) if grouping == "any" else draw(st.sampled_from([1, 1, 1, 2, 4]))
+    kernel = [draw(st.integers(1, 4)) for _ in range(rank)]
+    dilation = [draw(st.sampled_from([1, 1, 2])) for _ in range(rank)]
+    pads = [draw(st.integers(0, 3)) for _ in range(2 * rank)]
+    reach = [d * (k - 1) + 1 for k, d in zip(kernel, dilation, strict=True)]
+    size = [draw(st.integers(max(1, reach[i] - pads[i] - pads[i + rank]), reach[i] + 5)) for i in range(rank)]
+    attributes = {
+        "kernel_shape": kernel,
+        "strides": [draw(st.integers(1, 3)) for _ in range(rank)],
+        "dilations": dilation,
+        "pads": pads,
+        "group": groups,
+    }
+    return Case((1, inputs * groups, *size), (outputs * groups, inputs, *kernel), attributes)
+
+
+def quantized_model(
+    op: str, rng: np.random.Generator, x: Array, w: Array, attributes: dict[str, Any], activation: str = ""
+) -> onnx.ModelProto:
+    """DequantizeLinear of input, per-channel weights and bias; `op`; QuantizeLinear that uses its range."""
+    dtype = x.dtype.type
+    count = w.shape[0]
+    scales = rng.uniform(0.002, 0.02, count).astype(np.float32)
+    x_scale, x_zero = np.float32(rng.uniform(0.01, 0.1)), dtype(rng.integers(*_range(dtype)))
+    bias = rng.integers(-20000, 20000, count).astype(np.int32)
+    constants = {
+        "w": w.astype(np.float32) * scales.reshape(-1, *[1] * (w.ndim - 1)),
+        "b": bias.astype(np.float32) * (scales * x_scale),
+    }
+    real_x = (x.astype(np.int32) - np.int32(x_zero)).astype(np.float32) * x_scale
+    real = real_output(node(op, "x", "w", "b", constants=constants, **attributes), {"x": real_x})
+    y_scale, y_zero = fitting(real, dtype)
+    zeros = np.zeros(count, np.int8)
+    initializers = {
+        "x_s": x_scale, "x_z": x_zero, "w_q": w, "w_s": scales, "w_z": zeros,
+        "b_q": bias, "b_s": scales * x_scale, "y_s": np.float32(y_scale), "y_z": dtype(y_zero),
+    }  # fmt: skip
+    nodes = [
+        helper.make_node("DequantizeLinear", ["x_q", "x_s", "x_z"], ["x"], name="dq_x"),
+        helper.make_node("DequantizeLinear", ["w_q", "w_s", "w_z"], ["w"], name="dq_w", axis=0),
+        helper.make_node("DequantizeLinear", ["b_q", "b_s"], ["b"], name="dq_b", axis=0),
+        helper.make_node(op, ["x", "w", "b"], ["real"], name="node", **attributes),
+    ]
+    if activation:
+        nodes.append(helper.make_node(activation, ["real"], ["active"], name="activation"))
+    nodes.append(helper.make_node("QuantizeLinear", [nodes[-1].output[0], "y_s", "y_z"], ["y"], name="q"))
+    kind = helper.np_dtype_to_tensor_dtype(x.dtype)
+    graph = helper.make_graph(
+        nodes,
+        "quantized",
+        [helper.make_tensor_value_info("x_q", kind, x.shape)],
+        [helper.make_tensor_value_info("y", kind, real.shape)],
+        [numpy_helper.from_array(np.asarray(array), name) for name, array in initializers.items()],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=9)
+
+
+def _range(dtype: type) -> tuple[int, int]:
+    info = np.iinfo(dtype)
+    return int(info.min), int(info.max) + 1
+
+
+def _kernels(graph: Graph) -> set[str]:
+    return {
+        operator.op.kernel(operator, graph.input_tensors(operator), graph.tensors[operator.output]).kernel
+        for operator in graph.operators
+        if operator.op.kind == "Conv2d"
+    }
+
+
+def _check_quantized(case: Case, seed: int, dtype: type, activation: str = "", op: str = "Conv") -> Graph:
+    rng = np.random.default_rng(seed)
+    x = rng.integers(*_range(dtype), case.x).astype(dtype)
+    w = rng.integers(-128, 128, case.w).astype(np.int8)
+    return check_against_onnx(
+        quantized_model(op, rng, x, w, case.attributes, activation), {"x_q": x}, seed=seed
+    )
+
+
+def _check_float(case: Case, seed: int) -> Graph:
+    rng = np.random.default_rng(seed)
+    constants = {"w": normal(rng, case.w), "b": normal(rng, case.w[:1])}
+    what = node("Conv", "x", "w", "b", constants=constants, **case.attributes)
+    return check_float(what, {"x": normal(rng, case.x)})
+
+
+@given(case=cases(), dtype=st.sampled_from([np.int8, np.uint8]), relu=st.booleans(), seed=seeds)
+@bounded
+def test_int8(case: Case, dtype: type, relu: bool, seed: int) -> None:
+    _check_quantized(case, seed, dtype, "Relu" if relu else "")
+
+
+@given(case=cases(), seed=seeds)
+@bounded
+def test_float(case: Case, seed: int) -> None:
+    _check_float(case, seed)
+
+
+@given(case=cases("depthwise"), seed=seeds)
+@bounded
+def test_depthwise(case: Case, seed: int) -> None:
+    assert "dwconv2d_s8" in _kernels(_check_quantized(case, seed, np.int8))
+    assert "dwconv2d_f32" in _kernels(_check_float(case, seed))
+
+
+@given(
+    channels=st.integers(1, 19),
+    outputs=st.integers(1, 11),
+    size=st.tuples(st.integers(1, 6), st.integers(1, 6)),
+    strides=st.tuples(st.integers(1, 3), st.integers(1, 3)),
+    seed=seeds,
+)
+@bounded
+def test_pointwise(
+    channels: int, outputs: int, size: tuple[int, int], strides: tuple[int, int], seed: int
+) -> None:
+    case = Case(
+        (1, channels, *size), (outputs, channels, 1, 1), {"kernel_shape": [1, 1], "strides": list(strides)}
+    )
+    assert _kernels(_check_quantized(case, seed, np.int8)) == {"conv2d_s8_1x1"}
+    assert _kernels(_check_float(case, seed)) == {"conv2d_f32_1x1"}
+
+
+@given(
+    channels=st.integers(1, 9),
+    outputs=st.integers(1, 11),
+    size=st.tuples(st.integers(2, 5), st.integers(1, 5)),
+    seed=seeds,
+)
+@bounded
+def test_kernel_as_large_as_the_input(channels: int, outputs: int, size: tuple[int, int], seed: int) -> None:
+    case = Case((1, channels, *size), (outputs, channels, *size), {"kernel_shape": list(size)})
+    assert _kernels(_check_quantized(case, seed, np.int8)) == {"conv2d_s8_full"}
+    assert _kernels(_check_float(case, seed)) == {"conv2d_f32_full"}
+
+
+@given(batch=st.integers(1, 5), depth=st.integers(1, 40), outputs=st.integers(1, 11), seed=seeds)
+@bounded
+def test_gemm(batch: int, depth: int, outputs: int, seed: int) -> None:
+    case = Case((batch, depth), (outputs, depth), {"transB": 1})
+    assert _kernels(_check_quantized(case, seed, np.int8, op="Gemm")) == {"conv2d_s8_1x1"}
+
+
+def test_scales_beyond_the_fast_shift() -> None:
+    """Channels from tiny to large scales still agree with the reference."""
+    rng = np.random.default_rng(5)
+    x = rng.integers(-128, 128, (1, 4, 5, 5)).astype(np.int8)
+    w = rng.integers(-4, 5, (6, 4, 1, 1)).astype(np.int8)
+    model = quantized_model("Conv", rng, x, w, {"kernel_shape": [1, 1]})
+    for tensor in model.graph.initializer:
+        if tensor.name == "y_s":
+            tensor.CopyFrom(numpy_helper.from_array(np.float32(0.0001), "y_s"))
+    check_against_onnx(model, {"x_q": x})
+
+
+# Loop nests and packing, worked by hand.
+
+
+def test_the_output_shape_follows_window_stride_dilation_and_pads() -> None:
+    shape = (10, 13, 4)
+    for conv, wanted in (
+        (Conv2d(8), (10, 13, 8)),
+        (Conv2d(8, (3, 3), pads=(1, 1, 1, 1)), (10, 13, 8)),
+        (Conv2d(8, (3, 3), (2, 2), pads=(0, 1, 1, 1)), (5, 7, 8)),
+        (Conv2d(8, (3, 2), dilation=(2, 3)), (6, 10, 8)),
+        (Conv2d(8, (10, 13)), (1, 1, 8)),
+        (Conv2d(8, (5, 1), (3, 4), groups=4), (2, 4, 8)),
+    ):
+        assert conv.loops((shape,)).output_shape() == wanted
+
+
+@pytest.mark.parametrize(
+    ("conv", "rows", "wanted"),
+    [
+        (Conv2d(1), Interval(3, 5), Interval(3, 5)),
+        (Conv2d(1, stride=(2, 2)), Interval(1, 3), Interval(2, 5)),
+        (Conv2d(1, (3, 3), pads=(1, 1, 1, 1)), Interval(0, 1), Interval(0, 2)),
+        (Conv2d(1, (3, 3), pads=(1, 1, 1, 1)), Interval(4, 5), Interval(3, 6)),
+        (Conv2d(1, (3, 3), pads=(1, 1, 1, 1)), Interval(9, 10), Interval(8, 10)),
+        (Conv2d(1, (3, 3), (2, 2), pads=(0, 0, 1, 1)), Interval(2, 4), Interval(4, 9)),
+        (Conv2d(1, (3, 3), dilation=(2, 2), pads=(2, 2, 2, 2)), Interval(1, 2), Interval(0, 4)),
+        (Conv2d(1, (2, 2), pads=(3, 0, 0, 0)), Interval(0, 1), Interval(0, 0)),
+        (Conv2d(1, (10, 10)), Interval(0, 1), Interval(0, 10)),
+    ],
+)
+def test_rows_read(conv: Conv2d, rows: Interval, wanted: Interval) -> None:
+    found = conv.loops(((10, 10, 1),)).rows_read(0, rows, 10)
+    assert found == wanted or len(found) == len(wanted) == 0
+
+
+def test_macs_of_grouped_convolutions() -> None:
+    assert Conv2d(8, (3, 3), pads=(1, 1, 1, 1)).loops(((6, 5, 4),)).macs() == 6 * 5 * 8 * 9 * 4
+    assert Conv2d(8, (3, 3), pads=(1, 1, 1, 1), groups=2).loops(((6, 5, 4),)).macs() == 6 * 5 * 8 * 9 * 2
+    assert Conv2d(4, (3, 3), pads=(1, 1, 1, 1), groups=4).loops(((6, 5, 4),)).macs() == 6 * 5 * 4 * 9
+
+
+def test_a_group_reads_and_makes_its_own_channels() -> None:
+    nest = Conv2d(6, groups=2).loops(((3, 3, 4),))
+    axes = {axis.name: axis for axis in nest.axes}
+    tile = {"g": Interval(1, 2)}
+    assert nest.reads[0][2].reach(axes, tile) == Interval(2, 4)
+    assert nest.write[2].reach(axes, tile) == Interval(3, 6)
+
+
+@pytest.mark.parametrize(
+    ("conv", "reason"),
+    [
+        (Conv2d(4, (7, 7)), "does not fit"),
+        (Conv2d(4, groups=3), "groups"),
+        (Conv2d(3, groups=2), "groups"),
+        (Conv2d(4, pads=(-1, 0, 0, 0)), "negative pads"),
+        (Conv2d(4, stride=(0, 1)), "at least 1"),
+    ],
+)
+def test_what_does_not_fit_is_named(conv: Conv2d, reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        conv.loops(((6, 6, 4),))
+
+
+def _packed(weights: Array, bias: Array, x_scale: float = 0.1, y_scale: float = 0.1) -> KernelCall:
+    conv = Conv2d(len(weights), weights.shape[1:3])
+    shape = (4, 4, weights.shape[3])
+    x = Tensor("x", shape, DType.INT8, Quantization(x_scale, 3))
+    y = Tensor("y", conv.loops((shape,)).output_shape(), DType.INT8, Quantization(y_scale, -2))
+    constants = {"weights": weights, "bias": bias, "weight_scale": np.full(len(weights), 0.5, np.float32)}
+    return conv.kernel(Operator("conv", conv, ("x",), "y", constants), (x,), y)
+
+
+def test_the_input_zero_point_is_folded_into_the_bias() -> None:
+    weights = np.array([[1, 2], [-3, 4]], np.int8).reshape(2, 1, 1, 2)
+    assert fold_zero_point("conv", weights, np.array([100, 200], np.int32), -7).tolist() == [121, 207]
+    params = _packed(weights, np.array([100, 200], np.int32)).params
+    assert np.asarray(params["bias"]).tolist() == [91, 197]
+    assert (params["low"], params["high"], params["output_zero_point"]) == (-128, 127, -2)
+
+
+def test_sums_that_could_overflow_are_refused() -> None:
+    weights = np.full((1, 2, 2, 3), 127, np.int8)
+    with pytest.raises(ValueError, match="conv: the accumulator of channel 0"):
+        _packed(weights, np.array([2**31 - 5000], np.int32))
+    with pytest.raises(ValueError, match="folded zero point"):
+        _packed(-weights, np.array([2**31 - 1], np.int32))
+    with pytest.raises(ValueError, match="output scale is too small"):
+        _packed(weights, np.array([0], np.int32), x_scale=100, y_scale=0.00001)
+
+
+def test_constants_of_a_wrong_shape_are_refused() -> None:
+    x = Tensor("x", (4, 4, 3), DType.FLOAT32)
+    conv = Conv2d(2)
+    y = Tensor("y", (4, 4, 2), DType.FLOAT32)
+    constants = {"weights": np.zeros((2, 1, 1, 4), np.float32), "bias": np.zeros(2, np.float32)}
+    with pytest.raises(ValueError, match="weights"):
+        conv.kernel(Operator("conv", conv, ("x",), "y", constants), (x,), y)
+
+
+@pytest.mark.parametrize("dtype", [DType.INT8, DType.FLOAT32])
+def test_scratch_holds_two_patches(dtype: DType) -> None:
+    conv = Conv2d(4, (3, 3), pads=(1, 1, 1, 1), groups=2)
+    quantization = Quantization(0.1, 0) if dtype is DType.INT8 else None
+    x = Tensor("x", (8, 8, 6), dtype, quantization)
+    y = Tensor("y", (8, 8, 4), dtype, quantization)
+    constants = {
+        "weights": np.ones((4, 3, 3, 3), dtype.value),
+        "bias": np.zeros(4, np.int32 if dtype is DType.INT8 else np.float32),
+        "weight_scale": np.ones(4, np.float32),
+    }
+    call = conv.kernel(Operator("conv", conv, ("x",), "y", constants), (x,), y)
+    assert call.scratch_bytes == 3 * 4 + 2 * 27 * dtype.size_bytes
