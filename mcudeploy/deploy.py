@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,15 +21,16 @@ from mcudeploy.frontend import load
 from mcudeploy.graph import Graph
 from mcudeploy.layout.check import check as check_plan
 from mcudeploy.layout.solve import lay_out
-from mcudeploy.measurer.bench import bench_sources
+from mcudeploy.measurer.bench import all_kernels, bench_sources
+from mcudeploy.measurer.database import Database, RunKey
 from mcudeploy.ops.opdef import KernelCall
-from mcudeploy.plan import Measurement, OperatorTime, Plan
+from mcudeploy.plan import Measurement, OperatorTime, Plan, Schedule, Search
 from mcudeploy.progress import SILENT, Progress
-from mcudeploy.resources import resource_dir
 from mcudeploy.samples import Sample, load_samples
 from mcudeploy.scheduler.rpo import reverse_post_order
 from mcudeploy.simulator.blocks import whole
 from mcudeploy.targets import Firmware, build_firmware
+from mcudeploy.targets.build import firmware_hash
 from mcudeploy.targets.flashing import flash_command
 from mcudeploy.verdict import judge
 from mcudeploy.verify import Storage, run_once
@@ -78,6 +80,7 @@ class Deployment:
     board: Board
     plan: Plan
     program: Program
+    search: Search
 
     @property
     def source(self) -> Source:
@@ -93,6 +96,23 @@ class Deployment:
         """Firmware with the measurer; the target may be the host, to check the same plan there."""
         files = render_firmware(self.program, self.plan, self.source)
         return build_firmware(target.board, files, self.program.kernels, emulate=target.emulated)
+
+    def run_key(self, firmware_hash: int) -> RunKey:
+        """What a measurement of this plan is stored under."""
+        digest = hashlib.sha256(planfile.plan_text(self.plan, self.model.sha256).encode()).hexdigest()
+        return RunKey(self.model.sha256, self.board.name, f"{firmware_hash:08x}", digest)
+
+    def measured(self) -> Measurement | None:
+        """What was measured of this plan before: on hardware, else emulated; None where it never was."""
+        files = render_firmware(self.program, self.plan, self.source)
+        hashes = [
+            firmware_hash(self.board, files, self.program.kernels, emulate=emulate)
+            for emulate in (False, True)
+            if (self.board.emulator is not None if emulate else not self.board.emulated_only)
+        ]
+        with Database() as database:
+            found = [database.run(self.run_key(each)) for each in hashes]
+        return next((measurement for measurement in found if measurement is not None), None)
 
 
 def load_model(path: Path, options: Options) -> Model:
@@ -120,25 +140,30 @@ def plan_model(path: Path, board: Board, options: Options) -> Deployment:
     model = load_model(path, options)
     memory = board.memories[0]
     if options.plan_file is None:
-        plan = _make_plan(model, board)
+        plan, search = _find_plan(model, board)
     else:
-        plan = planfile.load_plan(options.plan_file, model.graph, model.sha256, board.name)
+        plan, search = planfile.load_plan(options.plan_file, model.graph, model.sha256, board.name), Search()
     report.require_fit(plan, model, board, options.ram_limit)
     capacities = {memory.name: memory.bytes for memory in board.memories}
     check_plan(plan, model.scratch_bytes, memory.alignment, capacities)
     name = c_identifier(options.name or path.stem)
-    return Deployment(model, board, plan, make_program(plan, model.calls, name, memory.alignment))
+    return Deployment(model, board, plan, make_program(plan, model.calls, name, memory.alignment), search)
 
 
-def _make_plan(model: Model, board: Board) -> Plan:
+def _find_plan(model: Model, board: Board) -> tuple[Plan, Search]:
+    """The unsplit plan with the smaller arena of two depth-first orders."""
+    start = time.monotonic()
     tiled = whole(model.graph)
     memory = board.memories[0]
-    candidates = []
+    plans: dict[Schedule, Plan] = {}
     for first_input_first in (True, False):
         schedule = reverse_post_order(tiled, first_input_first)
+        if schedule in plans:
+            continue
         layout, estimate = lay_out(tiled, schedule, model.scratch_bytes, memory.name, memory.alignment)
-        candidates.append(Plan(model.graph, board.name, tiled.block_rows, schedule, layout, estimate))
-    return min(candidates, key=lambda plan: plan.layout.arena_bytes)
+        plans[schedule] = Plan(model.graph, board.name, tiled.block_rows, schedule, layout, estimate)
+    best = min(plans.values(), key=lambda plan: plan.layout.arena_bytes)
+    return best, Search(time.monotonic() - start, candidates=2, duplicates=2 - len(plans))
 
 
 def check_model(path: Path, board: Board | None, options: Options) -> JsonObject:
@@ -149,13 +174,13 @@ def check_model(path: Path, board: Board | None, options: Options) -> JsonObject
         if not error.problems:
             raise
         return report.unsupported(error)
-    plan = _make_plan(model, board or load_board("host"))
+    plan, _ = _find_plan(model, board or load_board("host"))
     return report.check(model, plan, board)
 
 
 def plan_report(made: Deployment) -> JsonObject:
-    """The JSON object of `plan`."""
-    return report.plan(made)
+    """The JSON object of `plan`; its latency is what was measured of this very plan before."""
+    return report.plan(made) | report.latency(made.measured())
 
 
 def save_plan(made: Deployment, path: Path) -> None:
@@ -183,7 +208,7 @@ def flash_board(path: Path | None, target: Target, options: Options, dry_run: bo
 
 def build_bench(target: Target) -> Firmware:
     """The measurer with all kernels and no model; half of the memory is arena."""
-    kernels = sorted(path.stem for path in (resource_dir("firmware") / "kernels").glob("*_*.c"))
+    kernels = all_kernels()
     files = bench_sources(kernels, target.board.ram_bytes // 2)
     return build_firmware(target.board, files, kernels, emulate=target.emulated)
 
@@ -237,7 +262,10 @@ def _on_device(
     firmware = made.build(target)
     progress.stage(f"running on {target.board.name}")
     with open_device(target, firmware, made.patience_s) as device:
-        return firmware, observe(device, target, made, samples, progress)
+        observed = observe(device, target, made, samples, progress)
+    with Database() as database:
+        database.add_run(made.run_key(firmware.hash), observed.measurement)
+    return firmware, observed
 
 
 def observe(

@@ -62,6 +62,19 @@ class Estimate:
     lower_bound_bytes: int
 
 
+@dataclass(frozen=True, slots=True)
+class Search:
+    """How a plan was found. `duplicates` were generated but the same as one before; `measured` tiles ran on
+    a device for it, `cache_hits` were known from the database.
+    """
+
+    seconds: float = 0.0
+    candidates: int = 0
+    duplicates: int = 0
+    measured: int = 0
+    cache_hits: int = 0
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:
     """A graph, how it is cut (`block_rows` of each operator), ordered and placed for a board."""

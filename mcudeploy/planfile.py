@@ -42,7 +42,12 @@ class _PlanFile(_Model):
 
 
 def save_plan(plan: Plan, model_sha256: str, path: Path) -> None:
-    """Writes a plan. The text is the same for the same plan."""
+    """Writes a plan. Raises OSError where it cannot be written."""
+    path.write_text(plan_text(plan, model_sha256), encoding="utf-8")
+
+
+def plan_text(plan: Plan, model_sha256: str) -> str:
+    """A plan as JSON: the same text for the same plan."""
 
     def placements(table: dict[str, Placement]) -> dict[str, _Placement]:
         return {
@@ -65,7 +70,7 @@ def save_plan(plan: Plan, model_sha256: str, path: Path) -> None:
         peak_step=plan.estimate.peak_step,
         lower_bound_bytes=plan.estimate.lower_bound_bytes,
     )
-    path.write_text(json.dumps(content.model_dump(), indent=1) + "\n", encoding="utf-8")
+    return json.dumps(content.model_dump(), indent=1) + "\n"
 
 
 def load_plan(path: Path, graph: Graph, model_sha256: str, board: str) -> Plan:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -111,6 +112,17 @@ def plan(made: Deployment) -> JsonObject:
         "splits": [],
         "steps": len(found.schedule.steps),
         "macs": made.model.macs,
+        "search": asdict(made.search),
+    }
+
+
+def latency(measured: Measurement | None) -> JsonObject:
+    """The latency of an unsplit plan, which is its own yardstick; null where it was never measured."""
+    found = None if measured is None else {"value": measured.latency, "unit": measured.unit}
+    return {
+        "latency": found,
+        "unsplit_latency": found,
+        "overhead_percent": None if found is None else 0.0,
     }
 
 
@@ -121,7 +133,7 @@ def sizes(firmware: Firmware) -> JsonObject:
         "code_bytes": firmware.code_bytes,
         "weights_bytes": firmware.weights_bytes,
         "static_ram_bytes": firmware.static_ram_bytes,
-        "firmware_hash": firmware.hash,
+        "firmware_hash": f"{firmware.hash:08x}",
     }
 
 
@@ -132,7 +144,11 @@ def build(made: Deployment, firmware: Firmware, files: Sequence[Path]) -> JsonOb
 
 def flash(firmware: Firmware, port: str | None, command: Sequence[str] | None) -> JsonObject:
     """The object of `flash`; `command` is what a dry run would have called."""
-    return {"port": port, "firmware_hash": firmware.hash, "command": list(command) if command else None}
+    return {
+        "port": port,
+        "firmware_hash": f"{firmware.hash:08x}",
+        "command": list(command) if command else None,
+    }
 
 
 def measurement(made: Deployment, observed: Measurement, firmware: Firmware) -> JsonObject:
@@ -140,7 +156,7 @@ def measurement(made: Deployment, observed: Measurement, firmware: Firmware) -> 
     operators = {operator.name: operator for operator in made.plan.graph.operators}
     total = sum(time.ticks for time in observed.operators) or 1
     return {
-        "latency": {"value": observed.latency, "unit": observed.unit},
+        **latency(observed),
         "stack_bytes": observed.stack_bytes,
         "total_ram_bytes": firmware.static_ram_bytes + observed.stack_bytes,
         "operators": [

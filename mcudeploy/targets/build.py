@@ -53,9 +53,8 @@ def build_firmware(
     and UsageError where the board has no such form.
     """
     sanitize = sanitize and board.is_host
+    project = _project(board, files, kernels, emulate=emulate, sanitize=sanitize, measurer=measurer)
     compiler = _compiler(board.toolchain)
-    salt = f"{_version(compiler)} {sanitize} {' '.join(HOST_FLAGS) if board.is_host else ''}"
-    project = assemble(board, files, kernels, emulate=emulate, measurer=measurer, salt=salt)
     entry = cache.lookup(project.name)
     firmware = load(entry, board, project.firmware_hash, project.emulated) if entry else None
     if firmware is None:
@@ -64,6 +63,25 @@ def build_firmware(
     if firmware is None:
         raise BuildError(f"the build in {entry} is damaged: remove that folder and try again")
     return firmware
+
+
+def firmware_hash(board: Board, files: Mapping[str, str], kernels: Sequence[str], *, emulate: bool) -> int:
+    """The hash that `build_firmware` would give the firmware; builds nothing. Raises what it raises."""
+    return _project(board, files, kernels, emulate=emulate, sanitize=False, measurer=True).firmware_hash
+
+
+def _project(
+    board: Board,
+    files: Mapping[str, str],
+    kernels: Sequence[str],
+    *,
+    emulate: bool,
+    sanitize: bool,
+    measurer: bool,
+) -> Project:
+    compiler = _version(_compiler(board.toolchain))
+    salt = f"{compiler} {sanitize} {' '.join(HOST_FLAGS) if board.is_host else ''}"
+    return assemble(board, files, kernels, emulate=emulate, measurer=measurer, salt=salt)
 
 
 def write_project(project: Project, folder: Path) -> None:
