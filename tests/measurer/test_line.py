@@ -18,9 +18,9 @@ LINES = {
     "corrupt": Faults(corrupt=0.002),
     "insert": Faults(insert=0.002),
     "repeat": Faults(repeat=0.4),
-    "lose": Faults(lose=0.3),
-    "delay": Faults(delay=0.3, delay_s=0.08),
-    "all": Faults(drop=0.001, corrupt=0.001, insert=0.001, repeat=0.1, lose=0.1, delay=0.1),
+    "lose": Faults(lose=0.15),
+    "delay": Faults(delay=0.3, delay_s=0.06),
+    "all": Faults(drop=0.001, corrupt=0.001, insert=0.001, repeat=0.1, lose=0.05, delay=0.1),
 }
 
 
@@ -29,8 +29,7 @@ def counters(session: Session) -> tuple[int, int]:
     return runs, total
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-@pytest.mark.parametrize("name", LINES)
+@pytest.mark.parametrize(("name", "seed"), [*((name, 1) for name in LINES), ("all", 2)])
 def test_every_command_over_a_bad_line(program: Path, name: str, seed: int) -> None:
     line = BadLine(ProcessTransport([program]), LINES[name], seed)
     rng = np.random.default_rng(seed)
