@@ -90,7 +90,7 @@ def test_plan_files_come_back(model: Path, tmp_path: Path) -> None:
     stored = tmp_path / "plan.json"
     deploy.save_plan(made, stored)
     again = deploy.plan_model(model, HOST.board, Options(plan_file=stored))
-    assert deploy.plan_report(again) == deploy.plan_report(made)
+    assert again.plan.layout == made.plan.layout and again.plan.schedule == made.plan.schedule
     other = quantised_convolutions(tmp_path / "other.onnx", seed=2)
     with pytest.raises(ConfigError, match="another model"):
         deploy.plan_model(other, HOST.board, Options(plan_file=stored))
@@ -123,3 +123,14 @@ def test_library_compiles_on_its_own(model: Path, tmp_path: Path) -> None:
     subprocess.run(command, check=True)
     printed = subprocess.run([tmp_path / "program"], check=True, capture_output=True, text=True).stdout
     assert len(printed.splitlines()) == 4 * 12 * 12
+
+
+def test_measurements_are_kept_for_the_plan(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MCUDEPLOY_CACHE_DIR", str(tmp_path / "cache"))
+    board = load_board("stm32f405")
+    assert deploy.plan_report(deploy.plan_model(model, board, Options()))["latency"] is None
+    measured = deploy.measure_model(model, Target(board, emulate=True), Options())
+    planned = deploy.plan_report(deploy.plan_model(model, board, Options()))
+    assert planned["latency"] == measured["latency"] and planned["overhead_percent"] == 0
