@@ -34,7 +34,8 @@ static inline int32_t mcud_dot_s8(const int8_t *x, const int8_t *w, int32_t dept
 }
 
 /* Adds the products of one pixel and four channels, whose weights lie `pitch` apart. */
-static inline void mcud_dot4_s8(const int8_t *x, const int8_t *w, int32_t pitch, int32_t depth, int32_t sums[4])
+static inline void mcud_dot4_s8(const int8_t *x, const int8_t *w, int32_t pitch, int32_t depth,
+                                int32_t sums[4])
 {
     const int8_t *w1 = w + pitch;
     const int8_t *w2 = w1 + pitch;

@@ -13,7 +13,8 @@ typedef struct {
 } mcud_taps;
 
 /* Which of `count` taps at start, start + step, ... have a position in [low, high); step >= 1. */
-static inline mcud_taps mcud_taps_inside(int32_t start, int32_t step, int32_t count, int32_t low, int32_t high)
+static inline mcud_taps mcud_taps_inside(int32_t start, int32_t step, int32_t count, int32_t low,
+                                         int32_t high)
 {
     mcud_taps taps = {0, count};
     while (taps.first < taps.end && start + taps.first * step < low) {

@@ -42,8 +42,8 @@ static void four_channels(const mcud_dwconv2d_f32_params *params, const window_p
 }
 
 /* One channel of a pixel, for any multiplier. */
-static void one_channel(const mcud_dwconv2d_f32_params *params, const window_place *place, int32_t input_channel,
-                        int32_t channel, float *out)
+static void one_channel(const mcud_dwconv2d_f32_params *params, const window_place *place,
+                        int32_t input_channel, int32_t channel, float *out)
 {
     const int32_t pitch = params->output_channels;
     const int32_t x_pitch = params->dilation_cols * params->input_channels;

@@ -73,8 +73,8 @@ static void four_channels(const mcud_dwconv2d_s8_params *params, const window_pl
 }
 
 /* One channel of a pixel, for any multiplier. */
-static void one_channel(const mcud_dwconv2d_s8_params *params, const window_place *place, int32_t input_channel,
-                        int32_t channel, int8_t *out)
+static void one_channel(const mcud_dwconv2d_s8_params *params, const window_place *place,
+                        int32_t input_channel, int32_t channel, int8_t *out)
 {
     const int32_t x_pitch = params->dilation_cols * params->input_channels;
     const int8_t *w = params->weights + channel;
