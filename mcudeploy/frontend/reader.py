@@ -45,6 +45,7 @@ _ITEM_BYTES: dict[int, int] = {
 def read(path: Path) -> Model:
     """The checked model in the file. Raises ModelError naming what is wrong with it."""
     proto = _parse(path)
+    _require_text(proto)
     _require_opset(proto)
     for tensor in _tensors(proto.graph):
         _load_external(tensor, path)
@@ -79,6 +80,20 @@ def _parse(path: Path) -> ModelProto:
     if not proto.graph.node and not proto.graph.output:
         raise ModelError(f"{path} holds no graph: not an ONNX file, or a damaged one")
     return proto
+
+
+def _require_text(proto: ModelProto) -> None:
+    """Every name is text: protobuf hands out what is not UTF-8 as bytes."""
+    graph = proto.graph
+    names: list[object] = [graph.name, *(entry.domain for entry in proto.opset_import)]
+    for node in graph.node:
+        names += [node.name, node.op_type, node.domain, *node.input, *node.output]
+        names += [attribute.name for attribute in node.attribute]
+    names += [tensor.name for tensor in _tensors(graph)]
+    for value in (*graph.input, *graph.output, *graph.value_info):
+        names += [value.name, *(size.dim_param for size in value.type.tensor_type.shape.dim)]
+    if not all(isinstance(name, str) for name in names):
+        raise ModelError("a name in the model is not UTF-8 text: the file is damaged")
 
 
 def _require_opset(proto: ModelProto) -> None:

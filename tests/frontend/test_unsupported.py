@@ -1,0 +1,104 @@
+"""Nodes that cannot be deployed are listed, all of them, each with its reason."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+from onnx_files import QuantizedModel, build, node, save
+
+from mcudeploy.errors import ModelError, Problem
+from mcudeploy.frontend import load
+
+X = np.ones((1, 4, 6, 6), np.float32)
+W = np.ones((3, 4, 3, 3), np.float32)
+
+
+def problems(model: onnx.ModelProto, folder: Path) -> tuple[Problem, ...]:
+    with pytest.raises(ModelError) as caught:
+        load(save(model, folder))
+    assert caught.value.exit_code == 4
+    for problem in caught.value.problems:
+        assert str(problem) in str(caught.value)
+    return caught.value.problems
+
+
+def test_all_nodes_are_listed(tmp_path: Path) -> None:
+    nodes = [
+        node("Erf", "x", "a"),
+        node("Conv", "a w", "b"),
+        node("Pad", "b p", "c", mode="reflect"),
+        node("Relu", "c", "d"),
+        node("LayerNormalization", "d g", "e", axis=-1),
+        helper.make_node("Erf", ["e"], ["y"]),
+    ]
+    constants = {"w": W, "p": np.array([0, 0, 1, 1, 0, 0, 1, 1]), "g": np.ones(6, np.float32)}
+    found = problems(build(nodes, {"x": X}, ["y"], constants), tmp_path)
+    assert [problem.op for problem in found] == ["Erf", "Pad", "LayerNormalization", "Erf"]
+    assert [problem.node for problem in found] == ["Erf_a", "Pad_c", "LayerNormalization_e", "#5"]
+    assert "reflect" in found[1].reason
+
+
+def test_other_domains(tmp_path: Path) -> None:
+    model = build([node("Relu", "x", "y")], {"x": X}, ["y"])
+    model.graph.node[0].domain = "com.example"
+    model.opset_import.append(helper.make_opsetid("com.example", 1))
+    (found,) = problems(model, tmp_path)
+    assert found.op == "com.example::Relu"
+
+
+@pytest.mark.parametrize(
+    ("item", "constants", "reason"),
+    [
+        (node("Conv", "z w", "y"), {"w": W}, "batch is 2"),
+        (node("MaxPool", "x", "y i", kernel_shape=[2, 2]), {}, "indices"),
+        (node("Resize", "x - k", "y", mode="cubic"), {"k": np.array([1, 1, 2, 2], np.float32)}, "cubic"),
+        (node("Concat", "x k", "y", axis=1), {"k": X}, "constant operand"),
+        (node("Expand", "x k", "y"), {"k": np.array([3, 4, 6, 6])}, "repeating"),
+        (node("Cast", "x", "y", to=6), {}, "casting"),
+        (node("Gather", "x k", "y", axis=2), {"k": np.array([0, 1, 4])}, "regularly"),
+        (node("Conv", "x z", "y"), {}, "weights must be constant"),
+        (node("BatchNormalization", "x k k k k", "y m v", training_mode=1), {"k": np.ones(4, np.float32)}, "training"),
+    ],
+)
+def test_reasons(item: Any, constants: dict[str, Any], reason: str, tmp_path: Path) -> None:
+    inputs = {"x": X, "z": np.ones((2, 4, 6, 6), np.float32)}
+    constants = {name: value for name, value in constants.items() if name in item.input}
+    used = {name: array for name, array in inputs.items() if name in item.input}
+    model = build([item], used, [name for name in item.output if name], constants)
+    (found,) = problems(model, tmp_path)
+    assert reason in found.reason
+
+
+def test_other_integers(tmp_path: Path) -> None:
+    m = QuantizedModel()
+    model = build([m.nodes[0]] if m.nodes else [node("Relu", "x", "y")], {"x": X}, ["y"])
+    model.graph.input[0].type.tensor_type.elem_type = onnx.TensorProto.DOUBLE
+    model.graph.output[0].type.tensor_type.elem_type = onnx.TensorProto.DOUBLE
+    (found,) = problems(model, tmp_path)
+    assert (found.node, found.op) == ("x", "input")
+    y = m.quantize(m.add("Relu", m.quantize("x", 0.05, 5, np.int16), "r"), 0.05, 5, np.int16)
+    found_16 = problems(build(m.nodes, {"x": X}, [y], m.constants, 21), tmp_path)
+    assert {problem.op for problem in found_16} == {"QuantizeLinear"}
+    assert all("int16" in problem.reason for problem in found_16)
+
+
+def test_asymmetric_weights(tmp_path: Path) -> None:
+    m = QuantizedModel()
+    stored = np.full((3, 4, 2, 2), -128, np.int8)
+    stored[0] = 127
+    w = m.stored("w", stored, np.array(0.02, np.float32), None, zero=40)
+    y = m.quantize(m.add("Conv", f"{m.quantize('x', 0.05, 5)} {w}", "c"), 0.1, 0)
+    (found,) = problems(build(m.nodes, {"x": X}, [y], m.constants), tmp_path)
+    assert "zero point is 40" in found.reason
+
+
+def test_constant_output(tmp_path: Path) -> None:
+    model = build([node("Relu", "x", "y"), node("Relu", "k", "z")], {"x": X}, ["y", "z"], {"k": X})
+    (found,) = problems(model, tmp_path)
+    assert found.node == "z"
+    assert "constant" in found.reason
