@@ -22,6 +22,9 @@ static inline int32_t mcud_clamp(int32_t value, int32_t low, int32_t high)
 static inline int32_t mcud_scale(int32_t acc, int32_t multiplier, int32_t shift)
 {
     const int64_t product = (int64_t)acc * multiplier;
+    if (shift == 32) { /* the common case: no 64-bit shifts */
+        return (int32_t)((product + ((int64_t)1 << 31)) >> 32);
+    }
     return (int32_t)((product + ((int64_t)1 << (shift - 1))) >> shift);
 }
 
