@@ -11,6 +11,7 @@ from typing import Any
 
 from mcudeploy import planfile, report
 from mcudeploy.board import Board, load_board
+from mcudeploy.codegen.bench import all_kernels, bench_sources
 from mcudeploy.codegen.ctext import c_identifier
 from mcudeploy.codegen.library import write_library
 from mcudeploy.codegen.program import Program, make_program
@@ -21,7 +22,6 @@ from mcudeploy.frontend import load
 from mcudeploy.graph import Graph
 from mcudeploy.layout.check import check as check_plan
 from mcudeploy.layout.solve import lay_out
-from mcudeploy.measurer.bench import all_kernels, bench_sources
 from mcudeploy.measurer.database import Database, RunKey
 from mcudeploy.ops.opdef import KernelCall
 from mcudeploy.plan import Measurement, OperatorTime, Plan, Schedule, Search

@@ -41,9 +41,10 @@ def render_model(program: Program, plan: Plan, source: Source) -> dict[str, str]
         "model.c.j2": f"{program.prefix}.c",
         "weights.h.j2": f"{program.prefix}_weights.h",
         "weights.c.j2": f"{program.prefix}_weights.c",
-        "config.h.j2": "mcud_config.h",
     }
-    return {file_name: _render(template, program, plan, source) for template, file_name in names.items()}
+    files = {file_name: _render(template, program, plan, source) for template, file_name in names.items()}
+    widths = {"offset_bits": program.offset_bits, "code_bits": program.code_bits}
+    return files | {"mcud_config.h": render("config.h.j2", alignment=program.alignment, **widths)}
 
 
 def render_firmware(program: Program, plan: Plan, source: Source) -> dict[str, str]:
@@ -66,16 +67,17 @@ def render_package(program: Program, plan: Plan, source: Source) -> dict[str, st
     return {file_name: _render(template, program, plan, source) for template, file_name in names.items()}
 
 
+def render(template: str, **values: object) -> str:
+    """One template; a value that it asks for and does not get is an error."""
+    return _environment().get_template(template).render(version=__version__, **values)
+
+
 def _render(template: str, program: Program, plan: Plan, source: Source) -> str:
-    return (
-        _environment()
-        .get_template(template)
-        .render(
-            p=program,
-            plan=plan,
-            upper=program.prefix.upper(),
-            version=__version__,
-            file_name=comment_text(source.file_name),
-            sha256=source.sha256[:8],
-        )
+    return render(
+        template,
+        p=program,
+        plan=plan,
+        upper=program.prefix.upper(),
+        file_name=comment_text(source.file_name),
+        sha256=source.sha256[:8],
     )

@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from bad_line import HASH
 
-from mcudeploy.measurer.bench import bench_sources
+from mcudeploy.codegen.bench import bench_sources
 from mcudeploy.measurer.session import Session
 from mcudeploy.measurer.transport import ProcessTransport
 from mcudeploy.resources import resource_dir

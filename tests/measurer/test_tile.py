@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from mcudeploy.board import load_board
+from mcudeploy.codegen.bench import all_kernels, bench_sources
 from mcudeploy.graph import Border, DType, Graph, Operator, Quantization, Tensor
 from mcudeploy.interval import Interval
-from mcudeploy.measurer.bench import all_kernels, bench_sources
 from mcudeploy.measurer.replies import Arena, DeviceInfo
 from mcudeploy.measurer.session import Session, connect
 from mcudeploy.measurer.tile import (

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from mcudeploy.measurer.bench import bench_sources, kernels_in
+from mcudeploy.codegen.bench import bench_sources, kernels_in
 from mcudeploy.measurer.session import Session
 from mcudeploy.measurer.tile import KernelTable
 from mcudeploy.measurer.transport import ProcessTransport

@@ -132,8 +132,9 @@ static const mcud_add_s8_params p_add = {
     .b_channel_step = 1,
     .a_multiplier = 4194304,
     .b_multiplier = 4194304,
-    .constant = -12582912,
+    .constant = -25165824,
     .shift = 22,
+    .output_zero_point = 3,
     .low = -128,
     .high = 127,
 };
