@@ -9,7 +9,7 @@ from math import prod
 import numpy as np
 
 from mcudeploy.frontend.constants import Constant
-from mcudeploy.frontend.model import Model, Node, Unsupported, require_bounded
+from mcudeploy.frontend.model import MAX_TOTAL_ELEMENTS, Model, Node, Unsupported, require_bounded
 from mcudeploy.frontend.names import Names
 from mcudeploy.frontend.quantization import (
     IntegerTable,
@@ -48,6 +48,7 @@ class Builder:
         self.producers = model.producers()
         self.outputs = {info.name for info in model.outputs}
         self._names = Names()
+        self._elements = 0
         self._real_lowerings = real_lowerings
         self._reals: dict[str, Value] = {}
         self._made: dict[tuple[object, ...], str] = {}
@@ -188,6 +189,9 @@ class Builder:
     ) -> Tensor:
         """A new tensor. Raises Unsupported for sizes beyond any microcontroller."""
         require_bounded(shape, "a result")
+        self._elements += prod(shape)
+        if self._elements > MAX_TOTAL_ELEMENTS:
+            raise Unsupported(f"the activations up to here have more than {MAX_TOTAL_ELEMENTS} elements")
         made = Tensor(name, shape, dtype, quantization)
         self.tensors[name] = made
         return made

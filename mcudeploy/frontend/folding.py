@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from math import prod
 
 import numpy as np
@@ -14,6 +15,7 @@ from onnx.reference import ReferenceEvaluator
 from mcudeploy.frontend.constants import Constant, dequantized
 from mcudeploy.frontend.model import MAX_TENSOR_ELEMENTS, Info, Model, Node, Unsupported
 from mcudeploy.frontend.quantization import require_finite
+from mcudeploy.frontend.reader import info_of
 
 _MOVEMENTS = frozenset(
     ("Expand", "Flatten", "Identity", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze")
@@ -22,13 +24,65 @@ _MOVEMENTS = frozenset(
 
 _FOLDED = _MOVEMENTS | frozenset(
     (
-        "Abs", "Add", "And", "BatchNormalization", "Cast", "Ceil", "Clip", "Concat", "ConstantOfShape",
-        "CumSum", "Div", "Equal", "Erf", "Exp", "Floor", "Gather", "GatherElements", "GatherND", "Greater",
-        "GreaterOrEqual", "HardSigmoid", "HardSwish", "LeakyRelu", "Less", "LessOrEqual", "Log", "Max",
-        "Min", "Mod", "Mul", "Neg", "Not", "OneHot", "Or", "Pad", "Pow", "QuantizeLinear", "Range",
-        "Reciprocal", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "Relu", "Round",
-        "ScatterElements", "ScatterND", "Sigmoid", "Sign", "Softmax", "Split", "Sqrt", "Sub", "Tanh",
-        "Tile", "Trilu", "Where", "Xor",
+        "Abs",
+        "Add",
+        "And",
+        "BatchNormalization",
+        "Cast",
+        "Ceil",
+        "Clip",
+        "Concat",
+        "ConstantOfShape",
+        "CumSum",
+        "Div",
+        "Equal",
+        "Erf",
+        "Exp",
+        "Floor",
+        "Gather",
+        "GatherElements",
+        "GatherND",
+        "Greater",
+        "GreaterOrEqual",
+        "HardSigmoid",
+        "HardSwish",
+        "LeakyRelu",
+        "Less",
+        "LessOrEqual",
+        "Log",
+        "Max",
+        "Min",
+        "Mod",
+        "Mul",
+        "Neg",
+        "Not",
+        "OneHot",
+        "Or",
+        "Pad",
+        "Pow",
+        "QuantizeLinear",
+        "Range",
+        "Reciprocal",
+        "ReduceMax",
+        "ReduceMean",
+        "ReduceMin",
+        "ReduceProd",
+        "ReduceSum",
+        "Relu",
+        "Round",
+        "ScatterElements",
+        "ScatterND",
+        "Sigmoid",
+        "Sign",
+        "Softmax",
+        "Split",
+        "Sqrt",
+        "Sub",
+        "Tanh",
+        "Tile",
+        "Trilu",
+        "Where",
+        "Xor",
     )
 )
 """Operators whose cost is about the size of their output. MatMul and the like could run for hours."""
@@ -41,6 +95,7 @@ class _Folder:
     def __init__(self, model: Model) -> None:
         self.model = model
         self.constants = dict(model.constants)
+        self.infos = dict(model.infos)
         self.elements = 0
 
     def fold(self, node: Node) -> bool:
@@ -59,9 +114,31 @@ class _Folder:
             return self._fold_dequantize(node)
         return node.op in _FOLDED and self._evaluate(node)
 
+    def complete(self, node: Node) -> None:
+        """Infers the shapes of a node's outputs that are not known yet: constants may tell them by now."""
+        if node.domain or all(self._known(name) for name in node.outputs if name):
+            return
+        if not all(self._known(name) for name in node.inputs if name):
+            return
+        with suppress(Exception):  # inference refuses what lowering will refuse with a better reason
+            self.infos.update((info.name, info) for info in self._infer(node))
+
+    def _known(self, name: str) -> bool:
+        info = self.infos.get(name)
+        return name in self.constants or (info is not None and info.shape is not None)
+
+    def _infer(self, node: Node) -> list[Info]:
+        names = [name for name in dict.fromkeys(node.inputs) if name]
+        constants = {name: self.constants[name] for name in names if name in self.constants}
+        operands = {name: self.infos[name] for name in names if name not in constants}
+        for name, constant in constants.items():
+            operands[name] = Info(name, constant.shape, str(constant.value.dtype))
+        small = {name: c for name, c in constants.items() if c.value.size <= _SHAPE_LIKE_ELEMENTS}
+        return _inferred(node, operands, small, self.model.opset)
+
     def _fold_shape(self, node: Node) -> bool:
         name = node.inputs[0]
-        constant, info = self.constants.get(name), self.model.infos.get(name)
+        constant, info = self.constants.get(name), self.infos.get(name)
         shape = constant.shape if constant is not None else None if info is None else info.shape
         if shape is None:
             return False
@@ -89,10 +166,11 @@ class _Folder:
     def _evaluate(self, node: Node) -> bool:
         names = [name for name in node.inputs if name]
         arrays = {name: self.constants[name].value for name in names}
-        shapes = _output_shapes(node, arrays, self.model.opset)
-        if shapes is None:
-            return False
-        elements = sum(prod(shape) for shape in shapes)
+        elements = 0
+        for info in self._infer(node):
+            if info.shape is None:
+                return False
+            elements += prod(info.shape)
         self.elements += elements
         if elements > MAX_TENSOR_ELEMENTS or self.elements > _MAX_FOLDED_ELEMENTS:
             limit = f"the limit is {MAX_TENSOR_ELEMENTS}"
@@ -129,12 +207,11 @@ def fold(model: Model) -> tuple[Model, dict[str, str]]:
         except Exception as fault:  # the reference evaluator raises anything on malformed attributes
             reasons[node.label] = f"its constant result cannot be computed: {fault}"
         kept.append(node)
-    infos = dict(model.infos)
+        folder.complete(node)
+    infos = folder.infos
     for name, constant in folder.constants.items():
         infos[name] = Info(name, constant.shape, str(constant.value.dtype))
-    folded = Model(
-        model.name, model.opset, tuple(kept), folder.constants, model.inputs, model.outputs, infos
-    )
+    folded = Model(model.name, model.opset, tuple(kept), folder.constants, model.inputs, model.outputs, infos)
     return folded, reasons
 
 
@@ -149,32 +226,23 @@ def _constant_node(node: Node) -> Constant:
     raise Unsupported("a constant of this kind is not supported")
 
 
-def _output_shapes(
-    node: Node, arrays: Mapping[str, NDArray[np.generic]], opset: int
-) -> list[tuple[int, ...]] | None:
-    """The shapes of the node's outputs without computing them; None where they cannot be told.
+def _inferred(
+    node: Node, operands: Mapping[str, Info], small: Mapping[str, Constant], opset: int
+) -> list[Info]:
+    """What is known of the node's outputs without computing them: from shapes and small constants.
 
-    Small operands may be shapes, so that inference gets their values; of large ones only the type.
+    Raises whatever ONNX shape inference raises for inputs that do not fit.
     """
-    inputs, initializers = [], []
-    for name, array in arrays.items():
-        kind = helper.np_dtype_to_tensor_dtype(array.dtype)
-        inputs.append(helper.make_tensor_value_info(name, kind, array.shape))
-        if array.size <= _SHAPE_LIKE_ELEMENTS:
-            initializers.append(numpy_helper.from_array(array, name))
+    inputs = []
+    for name, info in operands.items():
+        kind = helper.np_dtype_to_tensor_dtype(np.dtype(info.dtype))
+        inputs.append(helper.make_tensor_value_info(name, kind, info.shape))
+    initializers = [numpy_helper.from_array(constant.value, name) for name, constant in small.items()]
     outputs = [onnx.ValueInfoProto(name=name) for name in node.outputs if name]
     graph = helper.make_graph([node.proto], "fold", inputs, outputs, initializers)
     single = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
-    inferred = shape_inference.infer_shapes(single, strict_mode=True, data_prop=True)
-    shapes = []
-    for value in inferred.graph.output:
-        if not value.type.tensor_type.HasField("shape"):
-            return None
-        sizes = value.type.tensor_type.shape.dim
-        if not all(size.HasField("dim_value") for size in sizes):
-            return None
-        shapes.append(tuple(size.dim_value for size in sizes))
-    return shapes
+    inferred = shape_inference.infer_shapes(single, strict_mode=True)
+    return [info_of(value) for value in inferred.graph.output]
 
 
 def _run(node: Node, arrays: Mapping[str, NDArray[np.generic]], opset: int) -> Sequence[NDArray[np.generic]]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from mcudeploy.frontend.builder import Builder
 from mcudeploy.frontend.lower_elementwise import FUNCTIONS, OPERATIONS
-from mcudeploy.frontend.model import Info, Node, Unsupported
+from mcudeploy.frontend.model import Info, Node, Unsupported, require_bounded
 from mcudeploy.frontend.quantization import activation_parameters, dequantize_table, quantized_dtype
 from mcudeploy.frontend.values import (
     IndexArray,
@@ -147,6 +147,7 @@ def placeholder(builder: Builder, name: str) -> bool:
     if info is None or info.shape is None or info.dtype not in ("float32", "int8", "uint8"):
         return False
     try:
+        require_bounded(info.shape, "a result")
         shape, index = default_layout(info.shape)
         tensor = builder.input_name("")
         meaning = None if info.dtype == "float32" else Quantization(1.0, 0)

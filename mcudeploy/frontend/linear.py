@@ -112,9 +112,7 @@ def _fill(op: Conv2d, ending: Ending) -> Conv2d:
     return Conv2d(op.out_channels, op.kernel_shape, op.stride, op.dilation, pads, op.groups, *clip)
 
 
-def _emit_float(
-    builder: Builder, node: Node, linear: Linear, reading: Reading, ending: Ending
-) -> Value:
+def _emit_float(builder: Builder, node: Node, linear: Linear, reading: Reading, ending: Ending) -> Value:
     along = (-1,) + (1,) * (reading.weights.value.ndim - 1)
     weights = reading.weights.value
     if np.any(linear.factor != 1):

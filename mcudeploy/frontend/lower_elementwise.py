@@ -267,9 +267,7 @@ def _emit(
     return Value(tensor, index, real=True)
 
 
-def _common_layout(
-    builder: Builder, operands: Operands, shape: tuple[int, ...]
-) -> tuple[Shape, IndexArray]:
+def _common_layout(builder: Builder, operands: Operands, shape: tuple[int, ...]) -> tuple[Shape, IndexArray]:
     for operand in operands:
         if isinstance(operand, Value) and operand.index.size == prod(shape):
             return builder.shape_of(operand.tensor), operand.index.reshape(shape)

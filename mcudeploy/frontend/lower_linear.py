@@ -68,9 +68,7 @@ def _channels_last(array: NDArray[np.generic]) -> NDArray[np.generic]:
     return array.transpose(0, 2, 3, 1)
 
 
-def _read_image(
-    builder: Builder, source: Value, weights: Constant, window: Window, groups: int
-) -> Reading:
+def _read_image(builder: Builder, source: Value, weights: Constant, window: Window, groups: int) -> Reading:
     tensor = builder.arranged(source.tensor, image_positions(source.index))
     out_channels = weights.shape[0]
     kernel, stride, dilation = window.kernel, window.stride, window.dilation

@@ -276,9 +276,7 @@ def concat(builder: Builder, node: Node) -> None:
     ending = follow(builder, node.output)
     on_int8 = all(value.real and value.table is not None for value in values)
     if on_int8 and ending.quantization is not None and not ending.clips:
-        operands = [
-            builder.pure(name) or builder.requantized(name, ending.quantization) for name in names
-        ]
+        operands = [builder.pure(name) or builder.requantized(name, ending.quantization) for name in names]
         nodes = fused_nodes(node, ending, quantized=True)
         made = _concat(builder, node, operands, ending.quantization, nodes)
         finish(builder, ending, made, quantized=True)
@@ -343,5 +341,3 @@ def _concat(
 def _with_size(shape: Shape, dimension: int, size: int) -> Shape:
     rows, cols, channels = (size if place == dimension else own for place, own in enumerate(shape))
     return rows, cols, channels
-
-

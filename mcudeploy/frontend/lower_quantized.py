@@ -84,5 +84,3 @@ def real_view(builder: Builder, node: Node) -> Value:
     """The same on a float tensor."""
     value = builder.real(node.inputs[0])
     return replace(value, index=view_index(builder.constants, node, value.index))
-
-

@@ -239,10 +239,13 @@ def _fix_batch(graph: GraphProto, names: set[str]) -> None:
 
 
 def _checked(proto: ModelProto) -> ModelProto:
-    """The model with inferred shapes. Raises ModelError for what the ONNX checker refuses."""
+    """The model with inferred shapes. Raises ModelError for what the ONNX checker refuses.
+
+    Without data propagation: it would write out every element of a constant that a file asks for.
+    """
     try:
         onnx.checker.check_model(proto)
-        inferred = shape_inference.infer_shapes(proto, check_type=True, strict_mode=True, data_prop=True)
+        inferred = shape_inference.infer_shapes(proto, check_type=True, strict_mode=True)
     except (onnx.checker.ValidationError, shape_inference.InferenceError) as fault:
         raise ModelError(f"the model is malformed: {_first_lines(str(fault))}") from fault
     except (RuntimeError, ValueError, TypeError, IndexError, UnicodeError) as fault:
@@ -262,7 +265,7 @@ def _label(node: NodeProto, position: int) -> str:
 def _model(proto: ModelProto) -> Model:
     graph = proto.graph
     constants = {tensor.name: Constant(_array(tensor)) for tensor in graph.initializer}
-    infos = {value.name: _info(value) for value in (*graph.value_info, *graph.input, *graph.output)}
+    infos = {value.name: info_of(value) for value in (*graph.value_info, *graph.input, *graph.output)}
     elements = 0
     for info in infos.values():
         size = prod(info.shape) if info.shape is not None else 0
@@ -292,7 +295,8 @@ def _model(proto: ModelProto) -> Model:
     )
 
 
-def _info(value: onnx.ValueInfoProto) -> Info:
+def info_of(value: onnx.ValueInfoProto) -> Info:
+    """Shape (None where any dimension is open) and element type. Raises ModelError for an unknown type."""
     kind = value.type.tensor_type
     shape: tuple[int, ...] | None = None
     if value.type.HasField("tensor_type") and kind.HasField("shape"):

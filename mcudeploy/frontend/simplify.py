@@ -68,9 +68,7 @@ def fold_pads(model: Model) -> Model:
         windows = _windows_behind(_Padded(node.output, amounts), consumers, outputs, path)
         if windows is None:
             continue
-        padded = [
-            _with_pads(replaced.get(window.output, window), pads) for window, pads in windows
-        ]
+        padded = [_with_pads(replaced.get(window.output, window), pads) for window, pads in windows]
         if any(item is None for item in padded):
             continue
         replaced.update({item.output: item for item in padded if item is not None})

@@ -178,9 +178,7 @@ def compressed(index: IndexArray) -> IndexArray:
     return index
 
 
-def scattered(
-    index: IndexArray, shape: Shape, values: NDArray[np.generic]
-) -> NDArray[np.generic]:
+def scattered(index: IndexArray, shape: Shape, values: NDArray[np.generic]) -> NDArray[np.generic]:
     """`values` (of the ONNX shape) in stored order: result[index[i]] = values[i]."""
     result = np.empty(prod(shape), values.dtype)
     result[index.reshape(-1)] = values.reshape(-1)

@@ -51,7 +51,9 @@ def reference(path: Path, inputs: Mapping[str, Array]) -> dict[str, Array]:
     return dict(zip(names, session.run(names, dict(inputs)), strict=True))
 
 
-def assert_same(path: Path, inputs: Mapping[str, Array], steps: float = 1, *, float_io: bool = False) -> Graph:
+def assert_same(
+    path: Path, inputs: Mapping[str, Array], steps: float = 1, *, float_io: bool = False
+) -> Graph:
     """The loaded graph means what the model means: float32 to 1e-4 of the range, else `steps` LSB."""
     graph = load(path, float_io)
     found, wanted = run(graph, inputs), reference(path, inputs)
@@ -142,7 +144,10 @@ def _moved(op: Any, array: Array, output: Tensor) -> Array:
         case "Pad":
             value = _store(np.array(op.value), output)
             made = np.full(output.shape, value)
-            cut = tuple(slice(max(0, -b), n + min(0, a)) for b, a, n in zip(op.before, op.after, array.shape, strict=True))
+            cut = tuple(
+                slice(max(0, -b), n + min(0, a))
+                for b, a, n in zip(op.before, op.after, array.shape, strict=True)
+            )
             kept = array[cut]
             into = tuple(slice(max(0, b), max(0, b) + n) for b, n in zip(op.before, kept.shape, strict=True))
             made[into] = kept
@@ -167,9 +172,9 @@ def _conv(op: Any, x: Array, constants: Mapping[str, Array], source: Tensor, out
     total = np.zeros((rows, cols, op.groups, each_out))
     for r in range(op.kernel_shape[0]):
         for s in range(op.kernel_shape[1]):
-            part = padded[
-                r * op.dilation[0] :: op.stride[0], s * op.dilation[1] :: op.stride[1]
-            ][:rows, :cols].reshape(rows, cols, op.groups, each_in)
+            part = padded[r * op.dilation[0] :: op.stride[0], s * op.dilation[1] :: op.stride[1]][
+                :rows, :cols
+            ].reshape(rows, cols, op.groups, each_in)
             total += np.einsum("hwgc,gkc->hwgk", part, grouped[:, :, r, s])
     return _store(total.reshape(rows, cols, -1) + bias, output, op.low, op.high)
 

@@ -16,8 +16,9 @@ Array = NDArray[Any]
 
 def node(op: str, inputs: str, outputs: str, **attributes: Any) -> onnx.NodeProto:
     """A node; names are separated by blanks, "-" is a missing input."""
-    names = ["" if name == "-" else name for name in inputs.split()]
-    return helper.make_node(op, names, outputs.split(), name=f"{op}_{outputs.split()[0]}", **attributes)
+    read = ["" if name == "-" else name for name in inputs.split()]
+    made = outputs.split()
+    return helper.make_node(op, read, made, name=f"{op}_{made[0]}", **attributes)
 
 
 def build(

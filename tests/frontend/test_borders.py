@@ -21,7 +21,9 @@ def border(dtype: str) -> Border:
 
 
 @settings(max_examples=30, deadline=None)
-@given(values=st.lists(st.integers(0, 255), min_size=24, max_size=24), dtype=st.sampled_from(["int8", "uint8"]))
+@given(
+    values=st.lists(st.integers(0, 255), min_size=24, max_size=24), dtype=st.sampled_from(["int8", "uint8"])
+)
 def test_integers_return(values: list[int], dtype: str) -> None:
     array = np.array(values, np.uint8).view(dtype).reshape(1, 4, 2, 3)
     tensor = Tensor("t", STORED, DType.INT8, MEANING)
@@ -70,5 +72,7 @@ def test_wrong_tensors() -> None:
         from_device(border("int8"), Tensor("t", STORED, DType.INT8, MEANING), np.zeros(24, np.int16))
     with pytest.raises(ValueError, match="NaN"):
         to_device(
-            border("float32"), Tensor("t", STORED, DType.INT8, MEANING), np.full((1, 4, 2, 3), np.nan, np.float32)
+            border("float32"),
+            Tensor("t", STORED, DType.INT8, MEANING),
+            np.full((1, 4, 2, 3), np.nan, np.float32),
         )

@@ -98,7 +98,11 @@ CASES: list[tuple[str, list[Any], dict[str, Any], dict[str, Any], dict[str, int]
     ),
     (
         "flatten_gemm",
-        [node("Conv", "x w", "c"), node("Flatten", "c", "f"), node("Gemm", "f g b", "y", transB=1, alpha=0.5, beta=2.0)],
+        [
+            node("Conv", "x w", "c"),
+            node("Flatten", "c", "f"),
+            node("Gemm", "f g b", "y", transB=1, alpha=0.5, beta=2.0),
+        ],
         {"x": X},
         {"w": W, "g": floats(5, 36), "b": floats(5)},
         {"Conv2d": 2},
@@ -152,7 +156,13 @@ CASES: list[tuple[str, list[Any], dict[str, Any], dict[str, Any], dict[str, int]
             node("Reshape", "o1 u", "y"),
         ],
         {"x": T},
-        {"wq": floats(8, 8), "wk": floats(8, 8), "s": integers(1, 7, 2, 4), "d": np.float32(2), "u": integers(0, 0, -1)},
+        {
+            "wq": floats(8, 8),
+            "wk": floats(8, 8),
+            "s": integers(1, 7, 2, 4),
+            "d": np.float32(2),
+            "u": integers(0, 0, -1),
+        },
         {"Conv2d": 2, "Transpose": 2, "MatMul": 2, "Binary": 1, "Softmax": 1},
         17,
     ),
@@ -172,7 +182,10 @@ CASES: list[tuple[str, list[Any], dict[str, Any], dict[str, Any], dict[str, int]
     ),
     (
         "pool_1d",
-        [node("MaxPool", "x", "m", kernel_shape=[3], dilations=[2]), node("AveragePool", "m", "y", kernel_shape=[2])],
+        [
+            node("MaxPool", "x", "m", kernel_shape=[3], dilations=[2]),
+            node("AveragePool", "m", "y", kernel_shape=[2]),
+        ],
         {"x": floats(1, 3, 12)},
         {},
         {"MaxPool": 1, "AveragePool": 1},
@@ -199,7 +212,14 @@ CASES: list[tuple[str, list[Any], dict[str, Any], dict[str, Any], dict[str, int]
         18,
     ),
     *(
-        (f"softmax_{axis}", [node("Relu", "x", "r"), node("Softmax", "r", "y", axis=axis)], {"x": X}, {}, {"Unary": 1, "Softmax": 1}, 17)
+        (
+            f"softmax_{axis}",
+            [node("Relu", "x", "r"), node("Softmax", "r", "y", axis=axis)],
+            {"x": X},
+            {},
+            {"Unary": 1, "Softmax": 1},
+            17,
+        )
         for axis in (1, 2, -1)
     ),
     (
@@ -237,7 +257,12 @@ CASES: list[tuple[str, list[Any], dict[str, Any], dict[str, Any], dict[str, int]
     ),
     (
         "broadcasting",
-        [node("Add", "x p", "a"), node("Mul", "r a", "b"), node("Div", "b s", "c"), node("Sub", "one c", "y")],
+        [
+            node("Add", "x p", "a"),
+            node("Mul", "r a", "b"),
+            node("Div", "b s", "c"),
+            node("Sub", "one c", "y"),
+        ],
         {"x": X, "r": floats(6, 1)},
         {"p": floats(1, 6, 5), "s": np.abs(floats(4, 1, 5)) + 1, "one": np.float32(1)},
         {"Binary": 4},
@@ -294,7 +319,11 @@ CASES: list[tuple[str, list[Any], dict[str, Any], dict[str, Any], dict[str, int]
         "pads",
         [node("Relu", "x", "r"), node("Pad", "r p v", "q"), node("Pad", "q p2", "y")],
         {"x": X},
-        {"p": integers(0, 1, 0, 2, 0, 0, 1, 0), "v": np.float32(1.5), "p2": integers(0, 0, -1, 0, 0, 0, 0, -2)},
+        {
+            "p": integers(0, 1, 0, 2, 0, 0, 1, 0),
+            "v": np.float32(1.5),
+            "p2": integers(0, 0, -1, 0, 0, 0, 0, -2),
+        },
         {"Unary": 1, "Pad": 2},
         17,
     ),
@@ -322,7 +351,16 @@ CASES: list[tuple[str, list[Any], dict[str, Any], dict[str, Any], dict[str, int]
     *(
         (
             f"resize_{mode}_{coordinates}",
-            [node("Resize", "x - k", "y", mode=mode, coordinate_transformation_mode=coordinates, nearest_mode="floor")],
+            [
+                node(
+                    "Resize",
+                    "x - k",
+                    "y",
+                    mode=mode,
+                    coordinate_transformation_mode=coordinates,
+                    nearest_mode="floor",
+                )
+            ],
             {"x": X},
             {"k": np.array([1, 1, 2, 1.5], np.float32)},
             {"Resize": 1},

@@ -122,16 +122,22 @@ def _wrong_wire(model: onnx.ModelProto, data: st.DataObject) -> None:
 def _wrong_op(model: onnx.ModelProto, data: st.DataObject) -> None:
     changed = data.draw(st.sampled_from(list(model.graph.node)))
     changed.op_type = data.draw(
-        st.sampled_from(["Add", "MatMul", "Softmax", "Concat", "Transpose", "Squeeze", "Pad", "Split", "Slice", "If"])
+        st.sampled_from(
+            ["Add", "MatMul", "Softmax", "Concat", "Transpose", "Squeeze", "Pad", "Split", "Slice", "If"]
+        )
     )
 
 
 def _wrong_attribute(model: onnx.ModelProto, data: st.DataObject) -> None:
     changed = data.draw(st.sampled_from(list(model.graph.node)))
-    name = data.draw(st.sampled_from(["kernel_shape", "pads", "strides", "dilations", "group", "axis", "perm"]))
+    name = data.draw(
+        st.sampled_from(["kernel_shape", "pads", "strides", "dilations", "group", "axis", "perm"])
+    )
     value = data.draw(
         st.one_of(
-            st.integers(-(2**62), 2**62), st.lists(st.integers(-3, 2**62), min_size=1, max_size=4), st.just("text")
+            st.integers(-(2**62), 2**62),
+            st.lists(st.integers(-3, 2**62), min_size=1, max_size=4),
+            st.just("text"),
         )
     )
     kept = [attribute for attribute in changed.attribute if attribute.name != name]

@@ -17,7 +17,9 @@ RANDOM = np.random.default_rng(11)
 IMAGE = (2 * RANDOM.standard_normal((1, 4, 6, 5))).astype(np.float32)
 
 
-def finish(model: QuantizedModel, outputs: list[str], folder: Path, inputs: dict[str, Any] | None = None) -> Path:
+def finish(
+    model: QuantizedModel, outputs: list[str], folder: Path, inputs: dict[str, Any] | None = None
+) -> Path:
     return save(build(model.nodes, inputs or {"x": IMAGE}, outputs, model.constants), folder)
 
 
@@ -287,7 +289,7 @@ def test_float_islands(tmp_path: Path) -> None:
     s = m.add("Softmax", c, "s", axis=1)
     y = m.quantize(s, 1 / 256, -128)
     d = m.add("Conv", f"{y} {m.weights('w', (2, 3, 2, 2))}", "d")
-    graph = assert_same(finish(m, ["d", y], tmp_path), {"x": IMAGE}, steps=1.01)
+    graph = assert_same(finish(m, [d, y], tmp_path), {"x": IMAGE}, steps=1.01)
     assert kinds(graph) == {"Dequantize": 2, "Conv2d": 2, "Softmax": 1, "Quantize": 1}
 
 

@@ -62,7 +62,11 @@ def test_other_domains(tmp_path: Path) -> None:
         (node("Cast", "x", "y", to=6), {}, "casting"),
         (node("Gather", "x k", "y", axis=2), {"k": np.array([0, 1, 4])}, "regularly"),
         (node("Conv", "x z", "y"), {}, "weights must be constant"),
-        (node("BatchNormalization", "x k k k k", "y m v", training_mode=1), {"k": np.ones(4, np.float32)}, "training"),
+        (
+            node("BatchNormalization", "x k k k k", "y m v", training_mode=1),
+            {"k": np.ones(4, np.float32)},
+            "training",
+        ),
     ],
 )
 def test_reasons(item: Any, constants: dict[str, Any], reason: str, tmp_path: Path) -> None:
