@@ -132,12 +132,14 @@ UNARY: dict[str, dict[str, Any]] = {
 def test_functions_of_one_value(function: str, shape: tuple[int, ...], dtype: type, seed: int) -> None:
     rng = np.random.default_rng(seed)
     what = node(function, "x", **UNARY[function])
-    graph = check_float(what, {"x": 4 * normal(rng, shape)}, float_tolerance=1e-5)
+    graph = check_float(what, {"x": 4 * normal(rng, shape)})
     assert "Unary" in kinds(graph)
-    check_quantized(what, {"x": Quantized.draw(rng, shape, dtype)})
+    # Not the scale that just holds -1 to 1: there -1 is a tie, and the last bit of a tanh decides.
+    output = (1 / 100, 0) if function in ("Sigmoid", "Tanh") else None
+    check_quantized(what, {"x": Quantized.draw(rng, shape, dtype)}, output=output)
 
 
-@given(shape=shapes, low=st.floats(-2, 0), high=st.floats(0.1, 2), dtype=quantized_types, seed=seeds)
+@given(shape=shapes, low=st.floats(-2, -0.1), high=st.floats(0.1, 2), dtype=quantized_types, seed=seeds)
 @bounded
 def test_clip(shape: tuple[int, ...], low: float, high: float, dtype: type, seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -1,0 +1,167 @@
+"""The parameters Python packs are those the kernel's C header declares, field by field."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from mcudeploy.graph import DType, Operator, Quantization, Shape, Tensor
+from mcudeploy.ops import OPERATORS
+from mcudeploy.ops.concat import Concat
+from mcudeploy.ops.conv import Conv2d
+from mcudeploy.ops.elementwise import Binary, Lut, Unary
+from mcudeploy.ops.matmul import MatMul
+from mcudeploy.ops.move import Pad, Slice
+from mcudeploy.ops.opdef import ConstantArray, KernelCall, OperatorDef, ParamValue
+from mcudeploy.ops.pool import AveragePool, MaxPool
+from mcudeploy.ops.quantize import Dequantize, Quantize
+from mcudeploy.ops.reduce import ReduceMean
+from mcudeploy.ops.resize import Resize, resize_samples
+from mcudeploy.ops.softmax import Softmax
+from mcudeploy.ops.transpose import Transpose
+from mcudeploy.resources import resource_dir
+
+KERNELS = resource_dir("firmware") / "kernels"
+IMAGE: Shape = (6, 6, 4)
+ELEMENT_TYPES = {
+    "int8_t": "int8",
+    "int32_t": "int32",
+    "float": "float32",
+    "uint16_t": "uint16",
+    "uint32_t": "uint32",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One line of a params struct."""
+
+    name: str
+    type: str
+    is_pointer: bool
+
+
+def header_fields(kernel: str) -> tuple[Field, ...]:
+    """The fields of mcud_<kernel>_params; none where the header has no such struct."""
+    text = re.sub(r"/\*.*?\*/", "", (KERNELS / f"{kernel}.h").read_text(), flags=re.DOTALL)
+    found = re.search(r"typedef\s+struct\s*\{([^}]*)\}\s*mcud_" + kernel + r"_params\s*;", text)
+    if found is None:
+        return ()
+    fields = []
+    for line in filter(None, (part.strip() for part in found[1].split(";"))):
+        match = re.fullmatch(r"(const\s+)?(\w+)\s*(\*?)\s*(\w+)", line)
+        assert match is not None, f"{kernel}.h: cannot read {line!r}"
+        assert bool(match[1]) == bool(match[3]), (
+            f"{kernel}.h: pointers, and only they, are to const: {line!r}"
+        )
+        fields.append(Field(match[4], match[2], bool(match[3])))
+    return tuple(fields)
+
+
+def _tensor(name: str, shape: Shape, dtype: DType, zero_point: int = 3) -> Tensor:
+    quantization = Quantization(0.1, zero_point) if dtype is DType.INT8 else None
+    return Tensor(name, shape, dtype, quantization)
+
+
+def _call(
+    op: OperatorDef,
+    shapes: tuple[Shape, ...],
+    dtype: DType,
+    constants: Mapping[str, ConstantArray] | None = None,
+    out_dtype: DType | None = None,
+    out_zero_point: int = 3,
+) -> KernelCall:
+    inputs = tuple(_tensor(f"x{position}", shape, dtype) for position, shape in enumerate(shapes))
+    output = _tensor("y", op.loops(shapes).output_shape(), out_dtype or dtype, out_zero_point)
+    operator = Operator("op", op, tuple(tensor.name for tensor in inputs), "y", constants or {})
+    return op.kernel(operator, inputs, output)
+
+
+def _convolutions(dtype: DType) -> Iterator[KernelCall]:
+    shapes = {
+        "general": Conv2d(5, (3, 3), pads=(1, 1, 1, 1)),
+        "pointwise": Conv2d(5),
+        "whole": Conv2d(5, (6, 6)),
+        "depthwise": Conv2d(4, (3, 3), groups=4),
+    }
+    for conv in shapes.values():
+        count = conv.out_channels
+        weights = np.ones((count, *conv.kernel_shape, 4 // conv.groups), dtype.value)
+        bias = np.zeros(count, np.int32 if dtype is DType.INT8 else np.float32)
+        constants = {"weights": weights, "bias": bias, "weight_scale": np.full(count, 0.01, np.float32)}
+        yield _call(conv, (IMAGE,), dtype, constants)
+
+
+def _of_type(dtype: DType) -> Iterator[KernelCall]:
+    """Sample calls of everything that exists for this element type."""
+    constant = {"constant": np.ones((1, 1, 4), dtype.value)}
+    for function in ("add", "sub", "mul", "div"):
+        yield _call(Binary(function), (IMAGE, IMAGE), dtype)
+        for operand in (0, 1):
+            q = Quantization(0.2, 1) if dtype is DType.INT8 else None
+            yield _call(Binary(function, operand, (1, 1, 4), q), (IMAGE,), dtype, constant)
+    for axis in range(3):
+        yield _call(Softmax(axis), (IMAGE,), dtype)
+        yield _call(Concat(axis), (IMAGE, IMAGE), dtype)
+        yield _call(Concat(axis), (IMAGE, IMAGE), dtype, out_zero_point=4)
+    yield _call(ReduceMean((2,)), (IMAGE,), dtype)
+    yield _call(Slice((0, 0, 0), (1, 2, 1), (6, 3, 4)), (IMAGE,), dtype)
+    yield _call(Pad((1, 0, 0), (0, 1, 0), 0.5), (IMAGE,), dtype)
+    yield _call(Transpose(IMAGE, (2, 0, 1), (4, 6, 6)), (IMAGE,), dtype)
+    for mode in ("nearest", "linear"):
+        samples = resize_samples(6, 12, 2.0, mode=mode)
+        yield _call(Resize(mode, samples, samples), (IMAGE,), dtype)
+        yield _call(Resize(mode, samples, samples), (IMAGE,), dtype, out_zero_point=4)
+    for transpose in (False, True):
+        yield _call(MatMul(True, transpose), (IMAGE, (6, 5, 4) if transpose else (6, 4, 5)), dtype)
+    window = ((2, 2), (2, 2), (1, 1), (0, 0, 0, 0), (3, 3))
+    yield _call(MaxPool(*window), (IMAGE,), dtype)
+    yield _call(AveragePool(*window, False), (IMAGE,), dtype)
+    yield from _convolutions(dtype)
+
+
+def sample_calls() -> list[KernelCall]:
+    """At least one call of every kernel."""
+    calls = [*_of_type(DType.INT8), *_of_type(DType.FLOAT32)]
+    calls.append(_call(Lut(), (IMAGE,), DType.INT8, {"table": np.zeros(256, np.int8)}))
+    functions = ("relu", "clip", "leaky_relu", "sigmoid", "tanh", "hard_sigmoid", "hard_swish")
+    calls += [_call(Unary(function, 0.1, 0.5), (IMAGE,), DType.FLOAT32) for function in functions]
+    calls.append(_call(Quantize(), (IMAGE,), DType.FLOAT32, out_dtype=DType.INT8))
+    calls.append(_call(Dequantize(), (IMAGE,), DType.INT8, out_dtype=DType.FLOAT32))
+    return calls
+
+
+def _fits(value: ParamValue, field: Field) -> bool:
+    if field.is_pointer:
+        return value is None or (isinstance(value, np.ndarray) and value.dtype == ELEMENT_TYPES[field.type])
+    if field.type == "float":
+        return isinstance(value, float)
+    return field.type == "int32_t" and isinstance(value, int) and -(2**31) <= value < 2**31
+
+
+@pytest.mark.parametrize("call", sample_calls(), ids=lambda call: call.kernel)
+def test_params_are_the_fields_of_the_header(call: KernelCall) -> None:
+    fields = header_fields(call.kernel)
+    assert list(call.params) == [field.name for field in fields]
+    for field in fields:
+        value = call.params[field.name]
+        assert _fits(value, field), (
+            f"{field.name} is {field.type}{' *' * field.is_pointer}, packed is {value!r}"
+        )
+    pointers = [field.is_pointer for field in fields]
+    assert pointers == sorted(pointers, reverse=True), "pointers come first"
+
+
+def test_every_kernel_has_a_sample_call() -> None:
+    headers = {path.stem for path in KERNELS.glob("*.h") if header_fields(path.stem)}
+    assert headers == {call.kernel for call in sample_calls()}
+    assert headers <= {path.stem for path in KERNELS.glob("*.c")}
+
+
+def test_the_table_has_every_family_under_its_kind() -> None:
+    assert all(family.kind == kind for kind, family in OPERATORS.items())
+    assert {kind for kind, family in OPERATORS.items() if family.is_view} == {"Reshape"}

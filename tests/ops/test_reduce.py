@@ -1,0 +1,50 @@
+"""Means over axes that include channels, and over the others."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from single_node import (
+    Quantized,
+    bounded,
+    check_float,
+    check_quantized,
+    node,
+    normal,
+    quantized_types,
+    seeds,
+    shapes,
+)
+
+from mcudeploy.graph import DType, Quantization, Tensor
+from mcudeploy.ops.reduce import ReduceMean
+
+CHOICES = [(1,), (2,), (3,), (1, 2), (1, 3), (2, 3), (1, 2, 3)]
+
+
+@given(shape=shapes, axes=st.sampled_from(CHOICES), keep=st.booleans(), dtype=quantized_types, seed=seeds)
+@bounded
+def test_image(shape: tuple[int, ...], axes: tuple[int, ...], keep: bool, dtype: type, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    constants = {"axes": np.array(axes, np.int64)}
+    what = node("ReduceMean", "x", "axes", constants=constants, keepdims=int(keep))
+    check_float(what, {"x": normal(rng, shape)})
+    check_quantized(what, {"x": Quantized.draw(rng, shape, dtype)})
+
+
+@pytest.mark.parametrize("channels", [2, 4, 8])
+def test_ties_go_to_even(channels: int) -> None:
+    """With the same scale in and out, a power of two, every tie is one in ONNX Runtime too."""
+    rng = np.random.default_rng(channels)
+    x = Quantized(Quantized.draw(rng, (1, channels, 16, 16), np.int8).values, 0.25, 3)
+    constants = {"axes": np.array([1], np.int64)}
+    check_quantized(node("ReduceMean", "x", "axes", constants=constants), {"x": x}, output=(0.25, 3), few=0)
+
+
+def test_a_sum_that_could_overflow_is_refused() -> None:
+    q = Quantization(0.1, 0)
+    x, y = Tensor("x", (1, 3000, 3000), DType.INT8, q), Tensor("y", (1, 1, 1), DType.INT8, q)
+    with pytest.raises(ValueError, match="overflow"):
+        ReduceMean((1, 2)).kernel(None, (x,), y)  # type: ignore[arg-type]

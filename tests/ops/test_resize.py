@@ -1,0 +1,132 @@
+"""Resize of rows and columns: every supported mode, by scales and by sizes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from single_node import (
+    Node,
+    Quantized,
+    bounded,
+    check_float,
+    check_quantized,
+    kinds,
+    node,
+    normal,
+    quantized_types,
+    seeds,
+)
+
+from mcudeploy.interval import Interval
+from mcudeploy.ops.resize import COORDINATE_MODES, NEAREST_MODES, Resize, resize_samples
+
+heights = st.integers(2, 7)
+targets = st.tuples(st.integers(1, 14), st.integers(1, 14))
+
+
+def _resize(shape: tuple[int, ...], target: tuple[int, int], by_scales: bool, **attributes: str) -> Node:
+    if by_scales:
+        factors = [1, 1, *(out / size for out, size in zip(target, shape[2:], strict=True))]
+        # A little more, so that rounding down gives the size wanted.
+        scales = np.array(factors, np.float32) * np.array([1, 1, 1.001, 1.001], np.float32)
+        return node("Resize", "x", "", "scales", constants={"scales": scales}, **attributes)
+    sizes = np.array([*shape[:2], *target], np.int64)
+    return node("Resize", "x", "", "", "sizes", constants={"sizes": sizes}, **attributes)
+
+
+@given(
+    height=heights,
+    width=heights,
+    target=targets,
+    by_scales=st.booleans(),
+    coordinates=st.sampled_from(COORDINATE_MODES),
+    nearest=st.sampled_from(NEAREST_MODES),
+    dtype=quantized_types,
+    seed=seeds,
+)
+@bounded
+def test_nearest(
+    height: int,
+    width: int,
+    target: tuple[int, int],
+    by_scales: bool,
+    coordinates: str,
+    nearest: str,
+    dtype: type,
+    seed: int,
+) -> None:
+    assume(target != (height, width))  # then ONNX Runtime copies, whatever the scales
+    rng = np.random.default_rng(seed)
+    shape = (1, 3, height, width)
+    what = _resize(
+        shape,
+        target,
+        by_scales,
+        mode="nearest",
+        coordinate_transformation_mode=coordinates,
+        nearest_mode=nearest,
+    )
+    check_float(what, {"x": normal(rng, shape)}, float_tolerance=0)
+    x = Quantized.draw(rng, shape, dtype)
+    check_quantized(what, {"x": x}, output=(x.scale, x.zero_point), few=0, equal_share=1)
+
+
+@given(
+    height=heights,
+    width=heights,
+    target=targets,
+    by_scales=st.booleans(),
+    coordinates=st.sampled_from(COORDINATE_MODES),
+    same=st.booleans(),
+    dtype=quantized_types,
+    seed=seeds,
+)
+@bounded
+def test_linear(
+    height: int,
+    width: int,
+    target: tuple[int, int],
+    by_scales: bool,
+    coordinates: str,
+    same: bool,
+    dtype: type,
+    seed: int,
+) -> None:
+    assume(target != (height, width))  # then ONNX Runtime copies, whatever the scales
+    rng = np.random.default_rng(seed)
+    shape = (1, 5, height, width)
+    what = _resize(shape, target, by_scales, mode="linear", coordinate_transformation_mode=coordinates)
+    check_float(what, {"x": normal(rng, shape)}, float_tolerance=1e-5)
+    x = Quantized.draw(rng, shape, dtype)
+    check_quantized(what, {"x": x}, output=(x.scale, x.zero_point) if same else None)
+
+
+def test_twice_the_size_has_no_element_that_differs() -> None:
+    """Every sixteenth value is a tie: they fall as in ONNX Runtime, whatever the scale."""
+    x = Quantized.draw(np.random.default_rng(2), (1, 8, 12, 12), np.int8)
+    what = _resize(
+        x.values.shape, (24, 24), False, mode="linear", coordinate_transformation_mode="half_pixel"
+    )
+    graph = check_quantized(what, {"x": x}, output=(x.scale, x.zero_point), few=0, equal_share=1)
+    assert "Resize" in kinds(graph)
+
+
+def test_rows_are_read_through_the_tables() -> None:
+    rows = resize_samples(4, 8, 2.0, mode="linear")
+    cols = resize_samples(3, 3, 1.0, mode="linear")
+    nest = Resize("linear", rows, cols).loops(((4, 3, 2),))
+    assert nest.output_shape() == (8, 3, 2)
+    assert nest.rows_read(0, Interval(0, 1), 4) == Interval(0, 1)
+    assert nest.rows_read(0, Interval(1, 3), 4) == Interval(0, 2)
+    assert nest.rows_read(0, Interval(7, 8), 4) == Interval(3, 4)
+
+
+@pytest.mark.parametrize(
+    ("attribute", "value"),
+    [("mode", "cubic"), ("coordinates", "tf_crop_and_resize"), ("nearest_mode", "simple")],
+)
+def test_what_is_not_supported_is_named(attribute: str, value: str) -> None:
+    with pytest.raises(ValueError, match=value):
+        resize_samples(4, 8, 2.0, **{"mode": "nearest", attribute: value})
