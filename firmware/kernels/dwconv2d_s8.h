@@ -2,10 +2,10 @@
  *
  * in[0]    int8 [input_rows][input_cols][input_channels]
  * out      int8 [rows][output_cols][output_channels]
- * scratch  uint32_t [kernel_rows]
+ * scratch  uint32_t [kernel_rows], then uint32_t [kernel_rows * kernel_cols][2]
  *
- * With multiplier 1 four neighbouring channels are summed at a time. Padded taps count as the input's zero
- * point.
+ * A list of the window's taps is made once for all pixels of a row whose windows lie alike. With multiplier 1
+ * four neighbouring channels are summed at a time. Padded taps count as the input's zero point.
  */
 #ifndef MCUD_DWCONV2D_S8_H
 #define MCUD_DWCONV2D_S8_H

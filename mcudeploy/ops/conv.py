@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _OFFSET_BYTES = 4
 """One uint32_t row offset of the kernels' scratch."""
+_TAP_BYTES = 8
+"""One entry of the depthwise kernel's list of taps."""
 _PATCHES = 2
 """Output pixels whose input patches a general convolution gathers at a time."""
 
@@ -117,6 +119,8 @@ def conv_kernel(conv: Conv2d, operator: Operator, source: Tensor, output: Tensor
         arrays["weights"] = _by_tap(weights)
         fields = _window_fields(conv, source, output) | {"multiplier": conv.out_channels // channels}
         scratch = conv.kernel_shape[0] * _OFFSET_BYTES
+        if suffix == "s8":
+            scratch += conv.kernel_shape[0] * conv.kernel_shape[1] * _TAP_BYTES
         return KernelCall(f"dwconv2d_{suffix}", arrays | fields | numbers, scratch)
     if conv.kernel_shape == (1, 1) and conv.pads == (0, 0, 0, 0) and conv.groups == 1:
         fields = {
