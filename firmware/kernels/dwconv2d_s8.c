@@ -47,8 +47,8 @@ static inline int8_t requantize(const mcud_dwconv2d_s8_params *params, int32_t c
 }
 
 /* Channels [channel, channel + 4) of a pixel, for multiplier 1; `x` is its first tap inside the input. */
-static inline void four_channels(const mcud_dwconv2d_s8_params *params, const tap_list *list, const uint8_t *x,
-                                 int32_t channel, int8_t *out)
+static inline void four_channels(const mcud_dwconv2d_s8_params *params, const tap_list *list,
+                                 const uint8_t *x, int32_t channel, int8_t *out)
 {
     const int8_t *weights = params->weights + channel;
     const int32_t *bias = params->bias + channel;
@@ -99,7 +99,8 @@ static inline void one_channel(const mcud_dwconv2d_s8_params *params, const tap_
     out[channel] = requantize(params, channel, sum);
 }
 
-static void one_pixel(const mcud_dwconv2d_s8_params *params, const tap_list *list, const uint8_t *x, int8_t *out)
+static void one_pixel(const mcud_dwconv2d_s8_params *params, const tap_list *list, const uint8_t *x,
+                      int8_t *out)
 {
     int32_t c = 0;
     if (params->multiplier == 1) {
