@@ -28,4 +28,12 @@ static inline int32_t mcud_scale(int32_t acc, int32_t multiplier, int32_t shift)
     return (int32_t)((product + ((int64_t)1 << (shift - 1))) >> shift);
 }
 
+/* The same, but a tie goes to the even result: for means, which often are ties. */
+static inline int32_t mcud_scale_even(int32_t acc, int32_t multiplier, int32_t shift)
+{
+    const int64_t product = (int64_t)acc * multiplier;
+    const int64_t odd = (product >> shift) & 1;
+    return (int32_t)((product + ((int64_t)1 << (shift - 1)) - 1 + odd) >> shift);
+}
+
 #endif

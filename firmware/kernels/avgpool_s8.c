@@ -1,7 +1,6 @@
 #include "avgpool_s8.h"
 
 #include "mcud_quant.h"
-#include "mcud_quant_f32.h"
 #include "mcud_window.h"
 
 /* What the taps of one output pixel are read from. */
@@ -13,63 +12,11 @@ typedef struct {
     int32_t first_byte; /* of tap cols.first in an input row */
     int32_t multiplier; /* for this window's divisor */
     int32_t offset;     /* minus the sum of the zero points under the window */
-    int32_t divisor;
 } window_place;
 
-/* The real value of tap `index` of those inside the input, counted row by row. */
-static float real_tap(const mcud_avgpool_s8_params *params, const window_place *place, int32_t channel,
-                      int32_t index)
+static int8_t mean(const mcud_avgpool_s8_params *params, const window_place *place, int32_t sum)
 {
-    const int32_t cols = place->cols.end - place->cols.first;
-    const int32_t row = index / cols;
-    const int32_t pixel = (index - row * cols) * params->dilation_cols;
-    const void *start = place->memory + place->offsets[place->rows.first + row] + place->first_byte;
-    const int8_t *x = (const int8_t *)start + pixel * params->channels + channel;
-    return (float)(*x - params->input_zero_point) * params->input_scale;
-}
-
-static float real_mean(const mcud_avgpool_s8_params *params, const window_place *place, int32_t channel)
-{
-    const int32_t cols = place->cols.end - place->cols.first;
-    const int32_t taps = (place->rows.end - place->rows.first) * cols;
-    float sum = 0.0f;
-    int32_t index = 0;
-    if (params->summation == 1) {
-        for (int32_t s = 0; s < cols; s++) {
-            float column = 0.0f;
-            for (index = s; index < taps; index += cols) {
-                column += real_tap(params, place, channel, index);
-            }
-            sum += column;
-        }
-        return sum / (float)place->divisor;
-    }
-    if (params->summation == 2) {
-        float lanes[4] = {0.0f, 0.0f, 0.0f, 0.0f};
-        for (; index < taps - taps % 4; index++) {
-            lanes[index % 4] += real_tap(params, place, channel, index);
-        }
-        sum = (lanes[0] + lanes[2]) + (lanes[1] + lanes[3]);
-    }
-    for (; index < taps; index++) {
-        sum += real_tap(params, place, channel, index);
-    }
-    return sum / (float)place->divisor;
-}
-
-static int8_t mean(const mcud_avgpool_s8_params *params, const window_place *place, int32_t channel,
-                   int32_t sum)
-{
-    const int64_t product = (int64_t)(sum + place->offset) * place->multiplier;
-    const int64_t one = (int64_t)1 << params->shift;
-    const int64_t fraction = product & (one - 1);
-    const int64_t from_tie = fraction - one / 2;
-    if (from_tie <= one >> 10 && from_tie >= -(one >> 10)) {
-        const float real = real_mean(params, place, channel);
-        return (int8_t)mcud_quantized(real, params->output_scale, params->output_zero_point, INT8_MIN,
-                                      INT8_MAX);
-    }
-    const int32_t scaled = (int32_t)((product + one / 2) >> params->shift);
+    const int32_t scaled = mcud_scale_even(sum + place->offset, place->multiplier, params->shift);
     return (int8_t)mcud_clamp(scaled + params->output_zero_point, INT8_MIN, INT8_MAX);
 }
 
@@ -92,10 +39,10 @@ static void four_channels(const mcud_avgpool_s8_params *params, const window_pla
             d += x[3];
         }
     }
-    out[channel] = mean(params, place, channel, a);
-    out[channel + 1] = mean(params, place, channel + 1, b);
-    out[channel + 2] = mean(params, place, channel + 2, c);
-    out[channel + 3] = mean(params, place, channel + 3, d);
+    out[channel] = mean(params, place, a);
+    out[channel + 1] = mean(params, place, b);
+    out[channel + 2] = mean(params, place, c);
+    out[channel + 3] = mean(params, place, d);
 }
 
 static void one_channel(const mcud_avgpool_s8_params *params, const window_place *place, int32_t channel,
@@ -110,7 +57,7 @@ static void one_channel(const mcud_avgpool_s8_params *params, const window_place
             value += *x;
         }
     }
-    out[channel] = mean(params, place, channel, value);
+    out[channel] = mean(params, place, value);
 }
 
 static void one_pixel(const mcud_avgpool_s8_params *params, const window_place *place, int8_t *out)
@@ -150,7 +97,6 @@ void mcud_avgpool_s8(const mcud_op *op, int32_t first_row, int32_t end_row)
                 (place.rows.end - place.rows.first) * (place.cols.end - place.cols.first);
             place.offset = -taps * params->input_zero_point;
             place.multiplier = multipliers[counted.end - counted.first - params->least_cols];
-            place.divisor = (counted_rows.end - counted_rows.first) * (counted.end - counted.first);
             one_pixel(params, &place, out);
             out += params->channels;
         }

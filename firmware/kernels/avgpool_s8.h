@@ -1,12 +1,8 @@
 /* Average over windows, int8. Padding adds nothing; the divisor is the number of counted rows times the
  * number of counted columns, and is part of a multiplier made offline for each such pair.
  *
- * With equal scales, means halfway between two integers are common (1 of 4 for a window of 2 x 2). There the
- * rounding errors of the reference's float32 sum decide, so a mean within 2^-10 of a tie is recomputed in
- * float32 in the reference's order (only + * / of IEEE single precision, which must not be contracted):
- *   taps     one after the other, row by row
- *   columns  every column on its own, then the columns
- *   lanes    taps 0, 4, 8..., 1, 5, 9... and so on on their own, then (0 + 2) + (1 + 3), then what is left
+ * One rounding, half to even before the zero point is added: with equal scales, means halfway between two
+ * integers are common (1 of 4 for a window of 2 x 2).
  *
  * in[0]    int8 [input_rows][input_cols][channels]
  * out      int8 [rows][output_cols][channels]
@@ -41,9 +37,6 @@ typedef struct {
     int32_t shift;              /* 1..62 */
     int32_t input_zero_point;   /* -128..127, as the following one */
     int32_t output_zero_point;
-    int32_t summation; /* of floats next to a tie: 0 taps, 1 columns, 2 lanes */
-    float input_scale;
-    float output_scale;
 } mcud_avgpool_s8_params;
 
 mcud_kernel mcud_avgpool_s8;

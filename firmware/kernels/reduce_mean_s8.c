@@ -2,14 +2,6 @@
 
 #include "mcud_quant.h"
 
-/* mcud_scale() but for ties, which go to even. */
-static int32_t scale_to_even(int32_t acc, int32_t multiplier, int32_t shift)
-{
-    const int64_t product = (int64_t)acc * multiplier;
-    const int64_t odd = (product >> shift) & 1;
-    return (int32_t)((product + ((int64_t)1 << (shift - 1)) - 1 + odd) >> shift);
-}
-
 /* The sum of the elements behind one element of the output; `first` is the first one's place in a row. */
 static int32_t sum_at(const mcud_reduce_mean_s8_params *params, const mcud_tensor *tensor, int32_t row, int32_t first)
 {
@@ -35,7 +27,7 @@ void mcud_reduce_mean_s8(const mcud_op *op, int32_t first_row, int32_t end_row)
         for (int32_t col = 0; col < params->cols; col++) {
             for (int32_t channel = 0; channel < params->channels; channel++) {
                 const int32_t sum = sum_at(params, op->in[0], row, col * params->col_step + channel);
-                const int32_t mean = scale_to_even(sum, params->multiplier, params->shift);
+                const int32_t mean = mcud_scale_even(sum, params->multiplier, params->shift);
                 *out = (int8_t)mcud_clamp(params->output_zero_point + mean, -128, 127);
                 out++;
             }

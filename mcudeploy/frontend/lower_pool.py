@@ -26,7 +26,7 @@ from mcudeploy.frontend.windows import Window, window_of
 from mcudeploy.graph import DType, Quantization, Shape
 from mcudeploy.ops.elementwise import Unary
 from mcudeploy.ops.opdef import OperatorDef
-from mcudeploy.ops.pool import AveragePool, MaxPool, Summation
+from mcudeploy.ops.pool import AveragePool, MaxPool
 from mcudeploy.ops.reduce import ReduceMean
 
 
@@ -101,10 +101,6 @@ def average_pool(builder: Builder, node: Node) -> None:
         image = image_positions(value.index)
         window = _pool_window(node, value, image)
         op = AveragePool(window.kernel, window.stride, window.dilation, window.pads, window.out_size, counted)
-        if quantization is not None:
-            op = replace(
-                op, summation=_summation(builder.model.opset, node, window, value.index.ndim - 2, image)
-            )
         source = builder.arranged(value.tensor, image)
         shape = (*window.out_size, image.shape[2])
         nodes = fused_nodes(node, ending, quantized=quantization is not None)
@@ -112,17 +108,6 @@ def average_pool(builder: Builder, node: Node) -> None:
         return Value(tensor, image_index(shape, value.index.ndim), real=True)
 
     averaged(builder, node, emission)
-
-
-def _summation(opset: int, node: Node, window: Window, rank: int, image: IndexArray) -> Summation:
-    """The order in which ONNX Runtime adds the window of an average pool (as seen in its version 1.31)."""
-    if node.op.startswith("Global"):
-        return "lanes"
-    if opset >= 19:
-        return "taps"
-    if window.kernel == image.shape[:2] and window.stride == (1, 1) and not any(window.pads):
-        return "lanes"
-    return "columns" if rank == 2 and window.stride[1] <= 2 else "taps"
 
 
 def reduce_mean(builder: Builder, node: Node) -> None:

@@ -63,6 +63,8 @@ def _resized(
     if sizes[:2] != value.shape[:2]:
         raise Unsupported("batch and channels cannot be resized")
     require_bounded(sizes, "its result")
+    if sizes == value.shape:  # the reference copies then, whatever the scales say
+        scales = (1.0,) * len(sizes)
     samples = [
         _samples(node, value.shape[axis], sizes[axis], scales[axis]) for axis in range(2, value.index.ndim)
     ]

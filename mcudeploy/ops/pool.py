@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal, get_args
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -13,13 +13,6 @@ from mcudeploy.ops.opdef import Axis, AxisKind, Index, KernelCall, LoopNest, Par
 
 if TYPE_CHECKING:
     from mcudeploy.graph import Operator, Shape, Tensor
-
-Summation = Literal["taps", "columns", "lanes"]
-"""The order in which the reference adds a window in float32; it decides where a tie of the mean falls.
-
-taps: one after the other, row by row. columns: every column on its own, then the columns. lanes: taps
-0, 4, 8..., 1, 5, 9... and so on on their own, then (0 + 2) + (1 + 3), then the up to three taps left over.
-"""
 
 _OFFSET_BYTES = 4
 """One uint32_t row offset of the kernels' scratch."""
@@ -111,8 +104,7 @@ class AveragePool:
     x (H, W, C) -> y (out_size[0], out_size[1], C). Pairs are (rows, cols); pads are (top, left, bottom,
     right). `out_size` is given because ceil_mode decides it. The divisor is the number of taps inside the
     image, or with `count_include_pad` inside the image and its pads (what a ceil_mode window has beyond
-    them never counts). int8: input and output may have different quantisations; a mean next to a tie is
-    rounded as the reference does, which adds floats in the order `summation`.
+    them never counts). int8: input and output may have different quantisations; ties go to even.
     """
 
     kind: ClassVar[str] = "AveragePool"
@@ -124,7 +116,6 @@ class AveragePool:
     pads: tuple[int, int, int, int]
     out_size: tuple[int, int]
     count_include_pad: bool
-    summation: Summation = "taps"
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
         """One input (H, W, C). Raises ValueError where the windows do not fit it."""
@@ -180,9 +171,6 @@ class AveragePool:
             "shift": shift,
             "input_zero_point": read.zero_point,
             "output_zero_point": made.zero_point,
-            "summation": get_args(Summation).index(self.summation),
-            "input_scale": read.scale,
-            "output_scale": made.scale,
         }
         return KernelCall("avgpool_s8", {"multipliers": multipliers} | fields | numbers, scratch)
 
