@@ -29,6 +29,7 @@ class Concat:
 
     kind: ClassVar[str] = "Concat"
     is_view: ClassVar[bool] = False
+    accumulates: ClassVar[bool] = False
 
     axis: int
 

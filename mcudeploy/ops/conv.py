@@ -47,6 +47,7 @@ class Conv2d:
 
     kind: ClassVar[str] = "Conv2d"
     is_view: ClassVar[bool] = False
+    accumulates: ClassVar[bool] = False
 
     out_channels: int
     kernel_shape: tuple[int, int] = (1, 1)

@@ -45,6 +45,7 @@ class Binary:
 
     kind: ClassVar[str] = "Binary"
     is_view: ClassVar[bool] = False
+    accumulates: ClassVar[bool] = False
 
     function: BinaryFunction
     constant_operand: int | None = None
@@ -208,6 +209,7 @@ class Lut:
 
     kind: ClassVar[str] = "Lut"
     is_view: ClassVar[bool] = False
+    accumulates: ClassVar[bool] = False
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
         """Element to element."""
@@ -234,6 +236,7 @@ class Unary:
 
     kind: ClassVar[str] = "Unary"
     is_view: ClassVar[bool] = False
+    accumulates: ClassVar[bool] = False
 
     function: UnaryFunction
     alpha: float = 0.0

@@ -24,6 +24,7 @@ class MatMul:
 
     kind: ClassVar[str] = "MatMul"
     is_view: ClassVar[bool] = False
+    accumulates: ClassVar[bool] = False
 
     batched: bool = False
     transpose_b: bool = False

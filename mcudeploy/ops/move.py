@@ -33,6 +33,7 @@ class Slice:
 
     kind: ClassVar[str] = "Slice"
     is_view: ClassVar[bool] = False
+    accumulates: ClassVar[bool] = False
 
     start: Triple
     step: Triple
@@ -84,6 +85,7 @@ class Pad:
 
     kind: ClassVar[str] = "Pad"
     is_view: ClassVar[bool] = False
+    accumulates: ClassVar[bool] = False
 
     before: Triple
     after: Triple

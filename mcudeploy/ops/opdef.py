@@ -141,12 +141,14 @@ class KernelCall:
     The C function is `mcud_<kernel>` in firmware/kernels/<kernel>.c; its parameters are
     `mcud_<kernel>_params` in firmware/kernels/<kernel>.h with exactly the fields of `params`, in this
     order: pointers first, then scalars of 32 bits.
-    `scratch_bytes` is needed by one step of any number of rows.
+    `scratch_bytes` is needed by one step of any number of rows; `state_bytes` from the first step to the
+    last, by operators that accumulate. A kernel has one of the two, and finds it at op->scratch.
     """
 
     kernel: str
     params: Mapping[str, ParamValue] = field(default_factory=dict)
     scratch_bytes: int = 0
+    state_bytes: int = 0
 
 
 class OperatorDef(Protocol):
@@ -155,6 +157,8 @@ class OperatorDef(Protocol):
     kind: ClassVar[str]
     is_view: ClassVar[bool]
     """True where the output is the input's memory under another shape: no kernel, no step."""
+    accumulates: ClassVar[bool]
+    """True where each step takes in a block of input rows; the output is whole after the last step."""
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
         """The loop nest for inputs of these shapes. Raises ValueError where they do not fit."""

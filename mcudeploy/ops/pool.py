@@ -72,6 +72,7 @@ class MaxPool:
 
     kind: ClassVar[str] = "MaxPool"
     is_view: ClassVar[bool] = False
+    accumulates: ClassVar[bool] = False
 
     kernel_shape: tuple[int, int]
     stride: tuple[int, int]
@@ -109,6 +110,7 @@ class AveragePool:
 
     kind: ClassVar[str] = "AveragePool"
     is_view: ClassVar[bool] = False
+    accumulates: ClassVar[bool] = False
 
     kernel_shape: tuple[int, int]
     stride: tuple[int, int]

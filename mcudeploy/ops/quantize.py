@@ -28,6 +28,7 @@ class Quantize:
 
     kind: ClassVar[str] = "Quantize"
     is_view: ClassVar[bool] = False
+    accumulates: ClassVar[bool] = False
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
         """Element to element."""
@@ -50,6 +51,7 @@ class Dequantize:
 
     kind: ClassVar[str] = "Dequantize"
     is_view: ClassVar[bool] = False
+    accumulates: ClassVar[bool] = False
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
         """Element to element."""

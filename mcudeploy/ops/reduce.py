@@ -26,6 +26,7 @@ class ReduceMean:
 
     kind: ClassVar[str] = "ReduceMean"
     is_view: ClassVar[bool] = False
+    accumulates: ClassVar[bool] = False
 
     axes: tuple[int, ...]
 

@@ -130,6 +130,7 @@ class Resize:
 
     kind: ClassVar[str] = "Resize"
     is_view: ClassVar[bool] = False
+    accumulates: ClassVar[bool] = False
 
     mode: ResizeMode
     rows: Samples

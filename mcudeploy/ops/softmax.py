@@ -36,6 +36,7 @@ class Softmax:
 
     kind: ClassVar[str] = "Softmax"
     is_view: ClassVar[bool] = False
+    accumulates: ClassVar[bool] = False
 
     axis: int = 2
 

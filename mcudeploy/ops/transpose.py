@@ -35,6 +35,7 @@ class Transpose:
 
     kind: ClassVar[str] = "Transpose"
     is_view: ClassVar[bool] = False
+    accumulates: ClassVar[bool] = False
 
     dims: tuple[int, ...]
     perm: tuple[int, ...]

@@ -22,6 +22,7 @@ class Reshape:
 
     kind: ClassVar[str] = "Reshape"
     is_view: ClassVar[bool] = True
+    accumulates: ClassVar[bool] = False
 
     shape: Shape
 
