@@ -1,0 +1,36 @@
+"""What can be cut together, from the operators' loop nests alone: axis connections, components, regions."""
+
+from mcudeploy.analyzer.axes import AxisGraph, AxisNode, Edge, axis_graph
+from mcudeploy.analyzer.components import (
+    Reachability,
+    components,
+    connections,
+    convex,
+    cuttable,
+    find_components,
+    reachability,
+    takes_parts,
+)
+from mcudeploy.analyzer.regions import halo, region, rows_needed
+from mcudeploy.analyzer.window import AnyWindow, TableWindow, Window
+
+__all__ = [
+    "AnyWindow",
+    "AxisGraph",
+    "AxisNode",
+    "Edge",
+    "Reachability",
+    "TableWindow",
+    "Window",
+    "axis_graph",
+    "components",
+    "connections",
+    "convex",
+    "cuttable",
+    "find_components",
+    "halo",
+    "reachability",
+    "region",
+    "rows_needed",
+    "takes_parts",
+]
