@@ -153,6 +153,10 @@ class Board(_Facts):
         """Whether it can run in the emulator but not be flashed."""
         return self.emulator is not None and self.openocd is None
 
+    def has_form(self, emulated: bool) -> bool:
+        """Whether firmware can be built for its emulator, or for itself."""
+        return self.emulator is not None if emulated else not self.emulated_only
+
     @property
     def ram_bytes(self) -> int:
         """Size of the memory that holds .data, .bss and the stack."""

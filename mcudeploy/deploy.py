@@ -17,7 +17,7 @@ from mcudeploy.codegen.library import write_library
 from mcudeploy.codegen.program import Program, make_program
 from mcudeploy.codegen.render import Source, render_firmware
 from mcudeploy.device import Device, Target, open_device
-from mcudeploy.errors import ModelError, Problem
+from mcudeploy.errors import BuildError, ModelError, Problem
 from mcudeploy.frontend import load
 from mcudeploy.graph import Graph
 from mcudeploy.layout.check import check as check_plan
@@ -29,6 +29,7 @@ from mcudeploy.progress import SILENT, Progress
 from mcudeploy.samples import Sample, load_samples
 from mcudeploy.scheduler.rpo import reverse_post_order
 from mcudeploy.simulator.blocks import whole
+from mcudeploy.simulator.live import work_bytes
 from mcudeploy.targets import Firmware, build_firmware
 from mcudeploy.targets.build import firmware_hash
 from mcudeploy.targets.flashing import flash_command
@@ -61,11 +62,8 @@ class Model:
     calls: Mapping[str, KernelCall]
 
     @property
-    def scratch_bytes(self) -> dict[str, int]:
-        return {
-            operator.name: self.calls[operator.name].scratch_bytes if operator.name in self.calls else 0
-            for operator in self.graph.operators
-        }
+    def work(self) -> dict[str, tuple[int, int]]:
+        return work_bytes(self.calls)
 
     @property
     def macs(self) -> int:
@@ -104,15 +102,17 @@ class Deployment:
 
     def measured(self) -> Measurement | None:
         """What was measured of this plan before: on hardware, else emulated; None where it never was."""
-        files = render_firmware(self.program, self.plan, self.source)
-        hashes = [
-            firmware_hash(self.board, files, self.program.kernels, emulate=emulate)
-            for emulate in (False, True)
-            if (self.board.emulator is not None if emulate else not self.board.emulated_only)
-        ]
         with Database() as database:
-            found = [database.run(self.run_key(each)) for each in hashes]
+            found = [database.run(self.run_key(each)) for each in self._firmware_hashes()]
         return next((measurement for measurement in found if measurement is not None), None)
+
+    def _firmware_hashes(self) -> list[int]:
+        files = render_firmware(self.program, self.plan, self.source)
+        forms = [emulate for emulate in (False, True) if self.board.has_form(emulate)]
+        try:
+            return [firmware_hash(self.board, files, self.program.kernels, emulate=form) for form in forms]
+        except BuildError:  # without its compiler nothing can have been measured
+            return []
 
 
 def load_model(path: Path, options: Options) -> Model:
@@ -145,7 +145,7 @@ def plan_model(path: Path, board: Board, options: Options) -> Deployment:
         plan, search = planfile.load_plan(options.plan_file, model.graph, model.sha256, board.name), Search()
     report.require_fit(plan, model, board, options.ram_limit)
     capacities = {memory.name: memory.bytes for memory in board.memories}
-    check_plan(plan, model.scratch_bytes, memory.alignment, capacities)
+    check_plan(plan, model.work, memory.alignment, capacities)
     name = c_identifier(options.name or path.stem)
     return Deployment(model, board, plan, make_program(plan, model.calls, name, memory.alignment), search)
 
@@ -160,7 +160,7 @@ def _find_plan(model: Model, board: Board) -> tuple[Plan, Search]:
         schedule = reverse_post_order(tiled, first_input_first)
         if schedule in plans:
             continue
-        layout, estimate = lay_out(tiled, schedule, model.scratch_bytes, memory.name, memory.alignment)
+        layout, estimate = lay_out(tiled, schedule, model.work, memory.name, memory.alignment)
         plans[schedule] = Plan(model.graph, board.name, tiled.block_rows, schedule, layout, estimate)
     best = min(plans.values(), key=lambda plan: plan.layout.arena_bytes)
     return best, Search(time.monotonic() - start, candidates=2, duplicates=2 - len(plans))
@@ -200,7 +200,7 @@ def flash_board(path: Path | None, target: Target, options: Options, dry_run: bo
     """Build and flash a model's firmware, or the measurer alone; `dry_run` only names the command."""
     firmware = build_bench(target) if path is None else plan_model(path, target.board, options).build(target)
     if dry_run:
-        command = flash_command(target.board, firmware.elf, emulate=target.emulated)
+        command = flash_command(target.board, firmware.elf, target.port, emulate=target.emulated)
         return report.flash(firmware, target.port, command)
     with open_device(target, firmware) as device:
         return report.flash(firmware, device.port, None)

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 
 from mcudeploy.borders import to_device
 from mcudeploy.graph import DType, Graph, Tensor
-from mcudeploy.interval import Interval
-from mcudeploy.plan import Plan
+from mcudeploy.plan import Plan, Step
 from mcudeploy.simulator.blocks import BlockId, TiledGraph
+from mcudeploy.simulator.flow import Flow
 
 Array = NDArray[Any]
 
@@ -124,7 +124,7 @@ class Storage:
     @classmethod
     def of(cls, plan: Plan) -> Storage:
         """The storage of a plan."""
-        return cls(plan, TiledGraph(plan.graph, plan.block_rows))
+        return cls(plan, TiledGraph(Flow.of(plan.graph), plan.block_rows))
 
     def _address(self, block_id: BlockId) -> tuple[int, int]:
         placement = self.plan.layout.tensors[block_id[0]]
@@ -150,8 +150,16 @@ class Storage:
 
     def blocks(self, tensor: str) -> list[BlockId]:
         """All blocks of the memory that a tensor lies in."""
-        root = self.tiled.roots[tensor]
+        root = self.tiled.flow.roots[tensor]
         return [(root, block) for block in range(self.tiled.block_count(root))]
+
+    def made(self, step: Step) -> BlockId | None:
+        """The block that is complete after a step; None within an accumulation."""
+        operator = self.plan.graph.operators[step.operator]
+        if not operator.op.accumulates:
+            return operator.output, step.block
+        last = step.block == self.tiled.step_counts[step.operator] - 1
+        return (operator.output, 0) if last else None
 
     def put_tensor(self, machine: Machine, tensor: str, value: Array) -> None:
         """Write a whole tensor."""
@@ -210,22 +218,20 @@ def check_operators(
     reference are run, not judged.
     """
     graph, tiled = storage.plan.graph, storage.tiled
-    stored = {tiled.roots[name]: value.tobytes() for name, value in references.items()}
+    stored = {tiled.flow.roots[name]: value.tobytes() for name, value in references.items()}
     result: dict[str, Difference] = {}
     for time, step in enumerate(storage.plan.schedule.steps):
         operator = graph.operators[step.operator]
-        for access in tiled.reads(operator, step.block):
-            for block_id in access.blocks:
+        for blocks in tiled.blocks_read(step):
+            for block_id in blocks:
                 if block_id[0] in stored:
                     storage.put(machine, block_id, stored[block_id[0]])
         machine.run(time, 1)
-        expected = references.get(operator.output)
-        if expected is None:
+        expected, made = references.get(operator.output), storage.made(step)
+        if expected is None or made is None:
             continue
-        rows: Interval = tiled.output_rows(operator, step.block)
-        found = np.frombuffer(
-            storage.get(machine, (operator.output, step.block)), graph.tensors[operator.output].dtype.value
-        )
+        rows = tiled.block_interval(*made)
+        found = np.frombuffer(storage.get(machine, made), graph.tensors[operator.output].dtype.value)
         mask = ties.get(operator.output)
         diff = difference(
             found, expected[rows.lo : rows.hi], None if mask is None else mask[rows.lo : rows.hi]
@@ -251,17 +257,17 @@ def run_with_ties_as_reference(
         storage.put_tensor(machine, name, value)
     given = 0
     for time, step in enumerate(storage.plan.schedule.steps):
-        output = graph.operators[step.operator].output
+        output, made = graph.operators[step.operator].output, storage.made(step)
         machine.run(time, 1)
-        if output not in ties:
+        if output not in ties or made is None:
             continue
-        rows = tiled.block_interval(output, step.block)
+        rows = tiled.block_interval(*made)
         expected, mask = references[output][rows.lo : rows.hi], ties[output][rows.lo : rows.hi]
-        found = np.frombuffer(storage.get(machine, (output, step.block)), np.int8).reshape(expected.shape)
+        found = np.frombuffer(storage.get(machine, made), np.int8).reshape(expected.shape)
         off = mask & (np.abs(found.astype(np.int16) - expected) == 1)
         if off.any():
             given += int(off.sum())
-            storage.put_block(machine, (output, step.block), np.where(off, expected, found).tobytes())
+            storage.put_block(machine, made, np.where(off, expected, found).tobytes())
     return given
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import textwrap
 
 import numpy as np
 
@@ -30,12 +29,10 @@ def c_int(value: int) -> str:
 
 
 def c_float(value: float) -> str:
-    """The shortest literal that gives this float32 back."""
+    """The shortest literal that gives this float32 back. Raises ValueError for infinities and NaN."""
     single = np.float32(value)
-    if np.isinf(single):
-        return "INFINITY" if single > 0 else "-INFINITY"
-    if np.isnan(single):
-        return "NAN"
+    if not np.isfinite(single):
+        raise ValueError(f"{value} has no literal in C")
     text = np.format_float_positional(single, unique=True, trim="0")
     if len(text) > 16:
         text = np.format_float_scientific(single, unique=True, trim="0")
@@ -66,8 +63,3 @@ def c_identifier(text: str, fallback: str = "model") -> str:
 def comment_text(text: str) -> str:
     """Text that is safe inside a C comment: printable ASCII that ends no comment and continues no line."""
     return re.sub(r"[^A-Za-z0-9 ._+-]", "_", text)[:80]
-
-
-def wrap_comment(text: str) -> str:
-    """Text folded into the lines of a block comment."""
-    return "\n".join(f" * {line}" for line in textwrap.wrap(text, 100))

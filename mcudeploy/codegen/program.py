@@ -16,7 +16,8 @@ from mcudeploy.graph import Border, DType, Operator, Tensor
 from mcudeploy.ops.opdef import ConstantArray, KernelCall
 from mcudeploy.plan import Placement, Plan
 from mcudeploy.simulator.blocks import TiledGraph
-from mcudeploy.simulator.live import live_ranges
+from mcudeploy.simulator.flow import Flow
+from mcudeploy.simulator.live import lives
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +107,6 @@ class Program:
     inputs: list[BorderText]
     outputs: list[BorderText]
     weights_bytes: int
-    needs_math: bool
 
 
 def make_program(plan: Plan, calls: Mapping[str, KernelCall], prefix: str, alignment: int) -> Program:
@@ -142,7 +142,6 @@ def make_program(plan: Plan, calls: Mapping[str, KernelCall], prefix: str, align
         inputs=_borders(plan, plan.graph.inputs, "input"),
         outputs=_borders(plan, plan.graph.outputs, "output"),
         weights_bytes=constants.size_bytes,
-        needs_math=any("INFINITY" in value for record in records for _, value in record.params),
     )
 
 
@@ -178,7 +177,9 @@ class _OffsetTable:
 
     def tensor(self, name: str, row_bytes: int, placement: Placement) -> TensorText:
         offsets, block_rows = placement.offsets, placement.block_rows
-        if len(set(offsets)) == 1 and row_bytes == 0:  # scratch that never moves needs one entry
+        pitch = row_bytes * block_rows
+        if all(offset == offsets[0] + i * pitch for i, offset in enumerate(offsets)):
+            # in one piece (scratch: in one place), so one offset serves all rows
             offsets, block_rows = offsets[:1], 0xFFFFFFFF
         units = np.array([offset // self._alignment for offset in offsets], np.uint32)
         self.lines.append((name, ", ".join(c_elements(units))))
@@ -207,7 +208,7 @@ def _operator_text(plan: Plan, operator: Operator, call: KernelCall, constants: 
         inputs=list(operator.inputs),
         output=operator.output,
         has_scratch=operator.name in plan.layout.scratch,
-        rows=plan.graph.tensors[operator.output].shape[0],
+        rows=plan.graph.tensors[operator.inputs[0] if operator.op.accumulates else operator.output].shape[0],
         block_rows=plan.block_rows[operator.name],
     )
 
@@ -221,17 +222,18 @@ def _codes(plan: Plan, positions: Mapping[int, int]) -> tuple[int, NDArray[np.ui
 
 
 def _arena_map(plan: Plan) -> list[MapLine]:
-    tiled = TiledGraph(plan.graph, plan.block_rows)
-    live = live_ranges(tiled, plan.schedule.steps)
+    tiled = TiledGraph(Flow.of(plan.graph), plan.block_rows)
+    found = lives(tiled, plan.schedule.steps)
     lines = []
     for name, tensor in plan.graph.tensors.items():
-        if tiled.roots[name] != name:
-            lines.append(_map_line(tensor, 1, f"view of {tiled.roots[name]}", ""))
+        root = tiled.flow.roots[name]
+        if root != name:
+            lines.append(_map_line(tensor, 1, f"view of {root}", ""))
             continue
         offsets = plan.layout.tensors[name].offsets
-        ranges = [live[name, block] for block in range(len(offsets))]
+        blocks = slice(tiled.first_block[name], tiled.first_block[name] + len(offsets))
         where = str(offsets[0]) if len(offsets) == 1 else f"{min(offsets)}.."
-        span = f"[{min(r.lo for r in ranges)}, {max(r.hi for r in ranges)})"
+        span = f"[{min(found.first[blocks])}, {max(found.end[blocks])})"
         lines.append(_map_line(tensor, len(offsets), where, span))
     return lines
 

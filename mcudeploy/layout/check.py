@@ -22,21 +22,23 @@ class PlanFaultError(ConfigError):
 
 
 def check(
-    plan: Plan, scratch_bytes: Mapping[str, int], alignment: int, capacities: Mapping[str, int]
+    plan: Plan, work: Mapping[str, tuple[int, int]], alignment: int, capacities: Mapping[str, int]
 ) -> None:
-    """Judges a plan, given the scratch each operator needs and what every memory holds, in bytes.
+    """Judges a plan, given scratch and state of each operator and what every memory holds, in bytes.
 
     Raises PlanFaultError where a block lies outside its arena or off its alignment, an arena is larger than
-    its memory, a step runs before what it reads is made, a block it reads was overwritten, it writes over
-    one of its own inputs without leave, or an output is not whole at the end.
+    its memory, a graph input is not in one piece, a step runs before what it reads is made, a block or a
+    state it reads was overwritten, it writes over one of its own inputs without leave, steps that
+    accumulate are out of order, or an output is not whole at the end.
     """
     for memory, size in plan.layout.arenas.items():
+        if memory not in capacities:
+            raise PlanFaultError(f"the board has no memory {memory}")
         if size > capacities[memory]:
             raise PlanFaultError(f"the arena in {memory} has {size} bytes, the memory {capacities[memory]}")
-    owners = _Owners(plan, scratch_bytes, alignment)
+    owners = _Owners(plan, work, alignment)
     for border in plan.graph.inputs:
-        for block in range(len(plan.layout.tensors[border.tensor].offsets)):
-            owners.write(border.tensor, block)
+        owners.fill(border.tensor)
     for time, step in enumerate(plan.schedule.steps):
         operator = plan.graph.operators[step.operator]
         where = f"step {time} ({operator.name}, block {step.block})"
@@ -47,28 +49,38 @@ def check(
 
 
 def _run_step(plan: Plan, owners: _Owners, operator: Operator, block: int, where: str) -> None:
-    rows = owners.block_rows(operator.output, block)
     inputs = plan.graph.input_tensors(operator)
+    accumulates = operator.op.accumulates
+    size = plan.block_rows[operator.name]
+    total = inputs[0].shape[0] if accumulates else plan.graph.tensors[operator.output].shape[0]
+    if not 0 <= block * size < total:
+        raise PlanFaultError(f"{where}: the operator has no block {block}")
+    rows = Interval(block * size, min(total, (block + 1) * size))
+    made = 0 if accumulates else block
+    if size != plan.layout.tensors[operator.output].block_rows and not accumulates:
+        raise PlanFaultError(f"{where}: the operator makes other blocks than its output has")
+    memory, written = owners.span(operator.output, made)
     allowed = operator.op.overwrites(inputs, plan.graph.tensors[operator.output])
-    memory, written = owners.span(operator.output, block)
     nest = plan.graph.loops(operator)
     busy: list[tuple[str, Interval]] = [(memory, written)]
     for operand, tensor in enumerate(inputs):
-        needed = nest.rows_read(operand, rows, tensor.shape[0])
+        needed = rows if accumulates else nest.rows_read(operand, rows, tensor.shape[0])
         for read in owners.expect(tensor.name, needed, where):
             same_place = read == (memory, written) and operand in allowed
             if read[0] == memory and read[1].overlaps(written) and not same_place:
                 raise PlanFaultError(f"{where}: the output overlaps input {tensor.name} at {read[1]}")
             busy.append(read)
     owners.use_scratch(operator, block, busy, where)
-    owners.write(operator.output, block)
+    if not accumulates or rows.hi == total:
+        owners.write(operator.output, made)
 
 
 class _Owners:
     """For every byte of every arena the number of the block that was last written there."""
 
-    def __init__(self, plan: Plan, scratch_bytes: Mapping[str, int], alignment: int) -> None:
-        self._plan, self._scratch_bytes, self._alignment = plan, scratch_bytes, alignment
+    def __init__(self, plan: Plan, work: Mapping[str, tuple[int, int]], alignment: int) -> None:
+        self._plan, self._work, self._alignment = plan, work, alignment
+        self._taken: dict[str, int] = {}
         self._bytes: dict[str, NDArray[np.int32]] = {
             memory: np.full(size, _NOBODY, np.int32) for memory, size in plan.layout.arenas.items()
         }
@@ -101,6 +113,18 @@ class _Owners:
         number = self._numbers.setdefault((tensor, block), len(self._numbers))
         self._bytes[memory][span.lo : span.hi] = number
 
+    def fill(self, tensor: str) -> None:
+        """A graph input as the application fills it: whole, and in one piece."""
+        end = None
+        for block in range(len(self._plan.layout.tensors[tensor].offsets)):
+            _, span = self.span(tensor, block)
+            if end is not None and span.lo != end:
+                raise PlanFaultError(
+                    f"block {block} of input {tensor} is at {span.lo}, apart from the others"
+                )
+            end = span.hi
+            self.write(tensor, block)
+
     def expect(self, tensor: str, rows: Interval, where: str) -> list[tuple[str, Interval]]:
         """The spans that hold rows of a tensor (all of it for a view), each checked to be intact."""
         root = self._roots[tensor]
@@ -108,8 +132,9 @@ class _Owners:
         if len(rows) == 0:
             return []
         if root != tensor:
-            if self._plan.layout.tensors[tensor] != placement and len(placement.offsets) != 1:
-                raise PlanFaultError(f"{where}: view {tensor} does not lie where {root} does")
+            view = self._plan.layout.tensors[tensor]
+            if (view.memory, view.offsets) != (placement.memory, placement.offsets) or len(view.offsets) > 1:
+                raise PlanFaultError(f"{where}: view {tensor} does not lie where {root} does, in one piece")
             rows = Interval(0, self._plan.graph.tensors[root].shape[0])
         spans = []
         for block in range(rows.lo // placement.block_rows, (rows.hi - 1) // placement.block_rows + 1):
@@ -125,18 +150,29 @@ class _Owners:
     def use_scratch(
         self, operator: Operator, block: int, busy: list[tuple[str, Interval]], where: str
     ) -> None:
-        """The scratch of one step: inside its arena, and apart from all that the step reads and writes."""
-        size = self._scratch_bytes[operator.name]
-        if size == 0:
+        """Scratch or state of one step: inside its arena, and apart from all that the step reads and writes.
+
+        A state must be as the operator's step before has left it.
+        """
+        scratch, state = self._work[operator.name]
+        taken = self._taken.get(operator.name, 0)
+        if operator.op.accumulates and block != taken:
+            raise PlanFaultError(f"{where} comes when {taken} blocks are taken in")
+        self._taken[operator.name] = taken + 1
+        if scratch + state == 0:
             return
         placement = self._plan.layout.scratch.get(operator.name)
         if placement is None:
-            raise PlanFaultError(f"{where} needs {size} bytes of scratch and has none")
-        span = self._inside(placement, block, size, f"the scratch of {operator.name}")
+            raise PlanFaultError(f"{where} needs {scratch + state} bytes of scratch and has none")
+        span = self._inside(placement, 0 if state else block, scratch + state, f"scratch of {operator.name}")
         for memory, other in busy:
             if memory == placement.memory and span.overlaps(other):
                 raise PlanFaultError(f"{where}: scratch {span} overlaps {other}")
-        self._bytes[placement.memory][span.lo : span.hi] = _SCRATCH
+        cells = self._bytes[placement.memory][span.lo : span.hi]
+        number = self._numbers.setdefault((f"state of {operator.name}", 0), len(self._numbers))
+        if state and block > 0 and not bool((cells == number).all()):
+            raise PlanFaultError(f"{where} needs its state, which is overwritten")
+        cells[:] = number if state else _SCRATCH
 
 
 def _roots(graph: Graph) -> dict[str, str]:

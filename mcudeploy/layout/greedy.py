@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from bisect import insort
+from collections.abc import Callable, Mapping, Sequence
 
 from mcudeploy.simulator.live import Buffer
 
@@ -31,11 +32,15 @@ def _by_birth(item: Buffer) -> tuple[int, ...]:
 ORDERS: tuple[Callable[[Buffer], tuple[int, ...]], ...] = (_by_size, _by_life, _by_area, _by_birth)
 
 
-def place(items: Sequence[Buffer], alignment: int) -> tuple[int, ...]:
-    """Byte offsets of `items`, in their order: the best of first fit by size, life, area and birth."""
+def place(items: Sequence[Buffer], alignment: int, fixed: Mapping[int, int] | None = None) -> tuple[int, ...]:
+    """Byte offsets of `items`, in their order: the best of first fit by size, life, area and birth.
+
+    `fixed` gives offsets that are not free to choose, by the index of the item.
+    """
+    pinned = fixed or {}
+    free = [index for index in range(len(items)) if index not in pinned]
     candidates = (
-        _first_fit(items, sorted(range(len(items)), key=lambda i: order(items[i])), alignment)
-        for order in ORDERS
+        _first_fit(items, sorted(free, key=lambda i: order(items[i])), alignment, pinned) for order in ORDERS
     )
     return min(candidates, key=lambda offsets: used_bytes(items, offsets))
 
@@ -45,19 +50,22 @@ def used_bytes(items: Sequence[Buffer], offsets: Sequence[int]) -> int:
     return max((offset + item.size_bytes for item, offset in zip(items, offsets, strict=True)), default=0)
 
 
-def _first_fit(items: Sequence[Buffer], order: Sequence[int], alignment: int) -> tuple[int, ...]:
-    offsets = [0] * len(items)
-    placed: list[int] = []
+def _first_fit(
+    items: Sequence[Buffer], order: Sequence[int], alignment: int, fixed: Mapping[int, int]
+) -> tuple[int, ...]:
+    offsets = [fixed.get(index, 0) for index in range(len(items))]
+    spans = [(item.live.lo, item.live.hi, item.size_bytes) for item in items]
+    placed = sorted((offset, index) for index, offset in fixed.items())  # ascending in offset
     for index in order:
-        item = items[index]
+        lo, hi, size = spans[index]
         offset = 0
-        for other in placed:  # ascending in offset
-            if not items[other].live.overlaps(item.live):
+        for start, other in placed:
+            other_lo, other_hi, other_size = spans[other]
+            if other_hi <= lo or hi <= other_lo:
                 continue
-            if offsets[other] - offset >= item.size_bytes:
+            if start - offset >= size:
                 break
-            offset = max(offset, align_up(offsets[other] + items[other].size_bytes, alignment))
+            offset = max(offset, align_up(start + other_size, alignment))
         offsets[index] = offset
-        position = next((i for i, other in enumerate(placed) if offsets[other] > offset), len(placed))
-        placed.insert(position, index)
+        insort(placed, (offset, index))
     return tuple(offsets)

@@ -2,37 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from mcudeploy.layout.greedy import align_up, place, used_bytes
 from mcudeploy.plan import Estimate, Layout, Placement, Schedule
 from mcudeploy.simulator.blocks import BlockId, TiledGraph
-from mcudeploy.simulator.live import Buffer, buffers, peak
+from mcudeploy.simulator.live import Buffer, WorkBytes, buffers, peak
 
 ARENA_GRAIN_BYTES = 8
 """An arena's size is a multiple of this, as the C array that holds it is."""
 
 
 def lay_out(
-    tiled: TiledGraph, schedule: Schedule, scratch_bytes: Mapping[str, int], memory: str, alignment: int
+    tiled: TiledGraph, schedule: Schedule, work: WorkBytes, memory: str, alignment: int
 ) -> tuple[Layout, Estimate]:
     """Places everything in one memory. Offsets are multiples of `alignment` bytes.
 
-    The lower bound is the largest sum of bytes alive at one step; the status is `optimal` where the
-    layout reaches it.
+    A graph input lies in one piece, because the application fills it as an array. The lower bound is the
+    largest sum of bytes alive at one step; the status is `optimal` where the layout reaches it.
     """
-    items = buffers(tiled, schedule.steps, dict(scratch_bytes))
-    offsets = place(items, alignment)
+    items = buffers(tiled, schedule.steps, work)
+    offsets = place(items, alignment, _input_offsets(tiled, items, alignment))
     peak_bytes, peak_step = peak(items)
     arena_bytes = align_up(used_bytes(items, offsets), ARENA_GRAIN_BYTES)
     reached = arena_bytes <= align_up(peak_bytes, ARENA_GRAIN_BYTES)
     layout = Layout(
         tensors=_tensor_placements(tiled, items, offsets, memory),
-        scratch=_scratch_placements(tiled, items, offsets, memory),
+        scratch=_work_placements(tiled, items, offsets, memory),
         arenas={memory: arena_bytes},
         status="optimal" if reached else "feasible",
     )
     return layout, Estimate(peak_bytes, peak_step, peak_bytes)
+
+
+def _input_offsets(tiled: TiledGraph, items: tuple[Buffer, ...], alignment: int) -> dict[int, int]:
+    """Offsets of the blocks of graph inputs that are cut: one below the other, from the arena's start."""
+    index_of = {item.members[0]: index for index, item in enumerate(items) if item.members}
+    offsets: dict[int, int] = {}
+    end = 0
+    for border in tiled.graph.inputs:
+        if tiled.block_count(border.tensor) == 1:
+            continue
+        for block in range(tiled.block_count(border.tensor)):
+            offsets[index_of[border.tensor, block]] = end
+            end += tiled.block_bytes(border.tensor, block)
+        end = align_up(end, alignment)
+    return offsets
 
 
 def _tensor_placements(
@@ -43,14 +56,14 @@ def _tensor_placements(
         where.update((member, offset) for member in item.members)
     placements: dict[str, Placement] = {}
     for name, tensor in tiled.graph.tensors.items():
-        root = tiled.roots[name]
-        count = tiled.block_count(root)
+        root = tiled.flow.roots[name]
         rows = tiled.tensor_block_rows(root) if root == name else tensor.shape[0]
-        placements[name] = Placement(memory, rows, tuple(where[root, block] for block in range(count)))
+        blocks = tuple(where[root, block] for block in range(tiled.block_count(root)))
+        placements[name] = Placement(memory, rows, blocks)
     return placements
 
 
-def _scratch_placements(
+def _work_placements(
     tiled: TiledGraph, items: tuple[Buffer, ...], offsets: tuple[int, ...], memory: str
 ) -> dict[str, Placement]:
     found: dict[str, dict[int, int]] = {}

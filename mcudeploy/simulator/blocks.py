@@ -1,111 +1,124 @@
 """How a cut graph moves data: which blocks every step reads and writes.
 
-Blocks of a tensor are runs of `block_rows` rows; the last one may be shorter. A tensor is cut as
-its producer is; graph inputs are whole. Views share the blocks of what they look at.
+Blocks of a tensor are runs of rows; the last one may be shorter. A tensor is cut as its producer is; the
+result of an operator that accumulates is one block. A graph input is a row of blocks of few rows as soon
+as anything is cut, so that it can die from its top. Views share the blocks of what they look at.
+
+Steps and blocks are numbered through, so that the inner loops of the search work on plain integers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from itertools import accumulate
 
-from mcudeploy.graph import Graph, Operator, Tensor
+from mcudeploy.graph import Graph
 from mcudeploy.interval import Interval
-from mcudeploy.ops.opdef import LoopNest
+from mcudeploy.plan import Step
+from mcudeploy.simulator.flow import Flow
 
 BlockId = tuple[str, int]
 """A tensor that owns memory, and the number of one of its blocks."""
 
-
-@dataclass(frozen=True, slots=True)
-class Access:
-    """The rows of one input that a step reads, and the blocks that hold them."""
-
-    tensor: str
-    rows: Interval
-    blocks: tuple[BlockId, ...]
+INPUT_GRAIN_BYTES = 4
+"""Blocks of a graph input are multiples of this, since each has an offset of its own."""
 
 
-@dataclass(frozen=True)
 class TiledGraph:
-    """A graph and the number of rows each operator makes at a time."""
+    """A graph and the number of iteration rows each operator takes in one step. Immutable."""
 
-    graph: Graph
-    block_rows: Mapping[str, int]
+    def __init__(self, flow: Flow, block_rows: Mapping[str, int]) -> None:
+        graph = flow.graph
+        self.flow, self.graph = flow, graph
+        self.block_rows = dict(block_rows)
+        sizes = [self.block_rows[operator.name] for operator in graph.operators]
+        counts = [
+            0 if operator.op.is_view else -(-rows // size)
+            for operator, rows, size in zip(graph.operators, flow.iteration_rows, sizes, strict=True)
+        ]
+        self.step_rows = sizes
+        self.step_counts = counts
+        self.first_step = [0, *accumulate(counts)]
+        self._cut = any(count > 1 for count in counts)
+        self._rows_of: dict[str, int] = {
+            border.tensor: self._input_rows(border.tensor) for border in graph.inputs
+        }
+        for operator, size in zip(graph.operators, sizes, strict=True):
+            rows = graph.tensors[operator.output].shape[0]
+            self._rows_of[operator.output] = rows if operator.op.accumulates else min(size, rows)
+        owners = [name for name in self._rows_of if flow.roots[name] == name]
+        ends = list(accumulate(self.block_count(name) for name in owners))
+        self.first_block = dict(zip(owners, [0, *ends], strict=False))
+        self.blocks = ends[-1] if ends else 0
+        self.reads = self._all_reads()
 
-    @cached_property
-    def roots(self) -> dict[str, str]:
-        """For each tensor the one whose memory it is: itself unless it is a view."""
-        roots = {name: name for name in self.graph.tensors}
-        for operator in self.graph.operators:
-            if operator.op.is_view:
-                roots[operator.output] = roots[operator.inputs[0]]
-        return roots
+    def _input_rows(self, name: str) -> int:
+        tensor = self.graph.tensors[name]
+        if not self._cut:
+            return tensor.shape[0]
+        rows = 1
+        while rows * tensor.row_bytes % INPUT_GRAIN_BYTES:
+            rows += 1
+        return min(rows, tensor.shape[0])
 
-    @cached_property
-    def _producers(self) -> dict[str, int]:
-        return self.graph.producers()
+    def _all_reads(self) -> list[tuple[tuple[int, int], ...]]:
+        """For each step and input the range of blocks that is read."""
+        result: list[tuple[tuple[int, int], ...]] = []
+        for position, readings in enumerate(self.flow.readings):
+            size, total = self.step_rows[position], self.flow.iteration_rows[position]
+            sources = [(r, self.first_block[r.root], self._rows_of[r.root]) for r in readings]
+            for block in range(self.step_counts[position]):
+                first = block * size
+                end = min(first + size, total)
+                ranges = []
+                for reading, base, rows in sources:
+                    if reading.whole:
+                        ranges.append((base, base + self.block_count(reading.root)))
+                        continue
+                    lo, hi = reading.reach(first, end)
+                    ranges.append((base + lo // rows, base + (hi - 1) // rows + 1) if lo < hi else (0, 0))
+                result.append(tuple(ranges))
+        return result
 
-    @cached_property
-    def _loops(self) -> dict[str, LoopNest]:
-        return {operator.name: self.graph.loops(operator) for operator in self.graph.operators}
-
-    def loops(self, operator: Operator) -> LoopNest:
-        """The loop nest of an operator, computed once."""
-        return self._loops[operator.name]
-
-    def producer(self, root: str) -> int | None:
-        """The index of the operator that makes a tensor; None for a graph input."""
-        return self._producers.get(root)
+    def written(self, position: int, block: int) -> int:
+        """The block that a step of an operator writes."""
+        operator = self.graph.operators[position]
+        return self.first_block[operator.output] + (0 if operator.op.accumulates else block)
 
     def tensor_block_rows(self, root: str) -> int:
         """Rows in a block of a tensor that owns memory."""
-        position = self._producers.get(root)
-        if position is None:
-            return self.graph.tensors[root].shape[0]
-        return self.block_rows[self.graph.operators[position].name]
+        return self._rows_of[root]
 
     def block_count(self, root: str) -> int:
         """Number of blocks of a tensor that owns memory."""
-        return -(-self.graph.tensors[root].shape[0] // self.tensor_block_rows(root))
+        return -(-self.graph.tensors[root].shape[0] // self._rows_of[root])
 
     def block_interval(self, root: str, block: int) -> Interval:
         """The rows of one block."""
-        size, rows = self.tensor_block_rows(root), self.graph.tensors[root].shape[0]
+        size, rows = self._rows_of[root], self.graph.tensors[root].shape[0]
         return Interval(block * size, min(rows, (block + 1) * size))
 
     def block_bytes(self, root: str, block: int) -> int:
         """Size of one block."""
         return len(self.block_interval(root, block)) * self.graph.tensors[root].row_bytes
 
-    def output_rows(self, operator: Operator, block: int) -> Interval:
-        """The rows one step of an operator makes."""
-        return self.block_interval(operator.output, block)
+    def block_ids(self) -> list[BlockId]:
+        """Tensor and number of every block, by its number in the whole."""
+        return [(name, block) for name in self.first_block for block in range(self.block_count(name))]
 
-    def reads(self, operator: Operator, block: int) -> tuple[Access, ...]:
-        """What one step of an operator reads, one entry per input in order."""
-        rows = self.output_rows(operator, block)
-        nest = self.loops(operator)
-        return tuple(
-            self._access(tensor, nest.rows_read(operand, rows, tensor.shape[0]))
-            for operand, tensor in enumerate(self.graph.input_tensors(operator))
-        )
-
-    def _access(self, tensor: Tensor, rows: Interval) -> Access:
-        root = self.roots[tensor.name]
-        if len(rows) == 0:
-            return Access(tensor.name, rows, ())
-        if root != tensor.name:  # rows of a view are not rows of what it looks at
-            return Access(tensor.name, rows, tuple((root, b) for b in range(self.block_count(root))))
-        size = self.tensor_block_rows(root)
-        return Access(
-            tensor.name, rows, tuple((root, b) for b in range(rows.lo // size, (rows.hi - 1) // size + 1))
-        )
+    def blocks_read(self, step: Step) -> list[list[BlockId]]:
+        """For each input of a step the blocks that it reads."""
+        operator = self.graph.operators[step.operator]
+        ranges = self.reads[self.first_step[step.operator] + step.block]
+        roots = (self.flow.roots[name] for name in operator.inputs)
+        return [
+            [(root, block - self.first_block[root]) for block in range(lo, hi)] if lo < hi else []
+            for root, (lo, hi) in zip(roots, ranges, strict=True)
+        ]
 
 
 def whole(graph: Graph) -> TiledGraph:
     """The graph unsplit: every operator makes its output in one step."""
-    return TiledGraph(
-        graph, {operator.name: graph.tensors[operator.output].shape[0] for operator in graph.operators}
-    )
+    flow = Flow.of(graph)
+    names = (operator.name for operator in graph.operators)
+    return TiledGraph(flow, dict(zip(names, flow.iteration_rows, strict=True)))

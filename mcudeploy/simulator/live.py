@@ -1,23 +1,34 @@
 """Live ranges: when each block of a tensor must be in memory, and how much that adds up to.
 
 A block lives in [first write, last read + 1), in steps. Graph inputs are there from step 0, graph
-outputs until the end. Scratch lives for its step.
+outputs until the end. Scratch lives for its step, the state of an operator that accumulates from its first
+step to its last. An output block takes over an input block in place where the operator allows it, both
+have the same rows and size, and the input block is read for the last time by the very step that makes it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from mcudeploy.interval import Interval
+from mcudeploy.ops.opdef import KernelCall
 from mcudeploy.plan import Step
 from mcudeploy.simulator.blocks import BlockId, TiledGraph
+
+WorkBytes = Mapping[str, tuple[int, int]]
+"""Operator to the bytes of its scratch and of its state."""
+
+
+def work_bytes(calls: Mapping[str, KernelCall]) -> dict[str, tuple[int, int]]:
+    """Scratch and state of every operator that has a kernel."""
+    return {name: (call.scratch_bytes, call.state_bytes) for name, call in calls.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
     """Bytes that need one place: a block, several blocks that take over from each other in place, or
-    the scratch of a step. `members` are blocks; scratch has the operator's name in `scratch_of`.
+    the scratch of a step (`scratch_of`; the state of an operator is that of all its steps, block 0).
     """
 
     members: tuple[BlockId, ...]
@@ -26,80 +37,91 @@ class Buffer:
     scratch_of: BlockId | None = None
 
 
-def live_ranges(tiled: TiledGraph, steps: tuple[Step, ...]) -> dict[BlockId, Interval]:
+@dataclass(frozen=True, slots=True)
+class Lives:
+    """By block number: first step, last step + 1, and the block that takes over in place (-1: none)."""
+
+    first: list[int]
+    end: list[int]
+    heir: list[int]
+
+
+def lives(tiled: TiledGraph, steps: tuple[Step, ...]) -> Lives:
     """The live range of every block of every tensor that owns memory."""
-    end = max(len(steps), 1)
-    first: dict[BlockId, int] = {}
-    last: dict[BlockId, int] = {}
+    total = max(len(steps), 1)
+    first, end = [0] * tiled.blocks, [0] * tiled.blocks
+    written = [False] * tiled.blocks
     for border in tiled.graph.inputs:
-        for block in range(tiled.block_count(border.tensor)):
-            first[border.tensor, block] = 0
-            last[border.tensor, block] = 0
+        base = tiled.first_block[border.tensor]
+        for block in range(base, base + tiled.block_count(border.tensor)):
+            end[block] = 1
+            written[block] = True
     for time, step in enumerate(steps):
-        operator = tiled.graph.operators[step.operator]
-        written = (operator.output, step.block)
-        first.setdefault(written, time)
-        last[written] = max(last.get(written, time), time)
-        for access in tiled.reads(operator, step.block):
-            for block_id in access.blocks:
-                last[block_id] = time
+        block = tiled.written(step.operator, step.block)
+        if not written[block]:
+            written[block] = True
+            first[block] = time
+        end[block] = time + 1
+        for lo, hi in tiled.reads[tiled.first_step[step.operator] + step.block]:
+            for read in range(lo, hi):
+                end[read] = time + 1
     for border in tiled.graph.outputs:
-        root = tiled.roots[border.tensor]
-        for block in range(tiled.block_count(root)):
-            last[root, block] = end - 1
-    return {block_id: Interval(first[block_id], last[block_id] + 1) for block_id in first}
+        root = tiled.flow.roots[border.tensor]
+        base = tiled.first_block[root]
+        end[base : base + tiled.block_count(root)] = [total] * tiled.block_count(root)
+    return Lives(first, end, _heirs(tiled, steps, first, end))
 
 
-def buffers(tiled: TiledGraph, steps: tuple[Step, ...], scratch_bytes: dict[str, int]) -> tuple[Buffer, ...]:
-    """The rectangles to place: blocks, joined where an operator works in place, and scratch.
-
-    An output block takes over an input block where the operator allows it, both have the same rows and
-    size, and the input block is read for the last time by the very step that makes the output block.
-    """
-    live = live_ranges(tiled, steps)
-    heir = _in_place(tiled, steps, live)
-    inherited = set(heir.values())
-    result: list[Buffer] = []
-    for block_id in live:
-        if block_id in inherited:
+def _heirs(tiled: TiledGraph, steps: tuple[Step, ...], first: list[int], end: list[int]) -> list[int]:
+    heir = [-1] * tiled.blocks
+    for time, step in enumerate(steps):
+        operands = tiled.flow.overwrites[step.operator]
+        if not operands:
             continue
-        chain = [block_id]
-        while chain[-1] in heir:
-            chain.append(heir[chain[-1]])
-        result.append(
-            Buffer(
-                tuple(chain),
-                tiled.block_bytes(*block_id),
-                Interval(live[chain[0]].lo, live[chain[-1]].hi),
-            )
-        )
-    for time, step in enumerate(steps):
-        name = tiled.graph.operators[step.operator].name
-        if scratch_bytes[name] > 0:
-            result.append(Buffer((), scratch_bytes[name], Interval(time, time + 1), (name, step.block)))
-    return tuple(result)
-
-
-def _in_place(
-    tiled: TiledGraph, steps: tuple[Step, ...], live: dict[BlockId, Interval]
-) -> dict[BlockId, BlockId]:
-    """For each block that is taken over in place, the block that takes it over."""
-    heir: dict[BlockId, BlockId] = {}
-    for time, step in enumerate(steps):
-        operator = tiled.graph.operators[step.operator]
-        inputs = tiled.graph.input_tensors(operator)
-        accesses = tiled.reads(operator, step.block)
-        written = (operator.output, step.block)
-        for operand in operator.op.overwrites(inputs, tiled.graph.tensors[operator.output]):
-            blocks = accesses[operand].blocks
-            if len(blocks) != 1 or blocks[0] in heir:
+        made = tiled.written(step.operator, step.block)
+        output = tiled.graph.operators[step.operator].output
+        ranges = tiled.reads[tiled.first_step[step.operator] + step.block]
+        for operand in operands:
+            lo, hi = ranges[operand]
+            if hi - lo != 1 or heir[lo] >= 0 or end[lo] != time + 1 or first[made] != time:
                 continue
-            same_rows = tiled.block_interval(*blocks[0]) == tiled.block_interval(*written)
-            same_size = tiled.block_bytes(*blocks[0]) == tiled.block_bytes(*written)
-            if same_rows and same_size and live[blocks[0]].hi == time + 1 and live[written].lo == time:
-                heir[blocks[0]] = written
+            root = tiled.flow.readings[step.operator][operand].root
+            block = lo - tiled.first_block[root]
+            same_rows = tiled.block_interval(root, block) == tiled.block_interval(output, step.block)
+            if same_rows and tiled.block_bytes(root, block) == tiled.block_bytes(output, step.block):
+                heir[lo] = made
                 break
     return heir
+
+
+def buffers(tiled: TiledGraph, steps: tuple[Step, ...], work: WorkBytes) -> tuple[Buffer, ...]:
+    """The rectangles to place: blocks, joined where an operator works in place, scratch and state."""
+    found = lives(tiled, steps)
+    ids = tiled.block_ids()
+    inherited = set(found.heir)
+    result: list[Buffer] = []
+    for number, block_id in enumerate(ids):
+        if number in inherited:
+            continue
+        chain = [number]
+        while found.heir[chain[-1]] >= 0:
+            chain.append(found.heir[chain[-1]])
+        span = Interval(found.first[number], found.end[chain[-1]])
+        result.append(Buffer(tuple(ids[i] for i in chain), tiled.block_bytes(*block_id), span))
+    return (*result, *_work_buffers(tiled, steps, work))
+
+
+def _work_buffers(tiled: TiledGraph, steps: tuple[Step, ...], work: WorkBytes) -> list[Buffer]:
+    result: list[Buffer] = []
+    states: dict[str, Interval] = {}
+    for time, step in enumerate(steps):
+        name = tiled.graph.operators[step.operator].name
+        scratch_bytes, state_bytes = work[name]
+        if scratch_bytes > 0:
+            result.append(Buffer((), scratch_bytes, Interval(time, time + 1), (name, step.block)))
+        if state_bytes > 0:
+            states[name] = states.get(name, Interval(time, time)).hull(Interval(time, time + 1))
+    return result + [Buffer((), work[name][1], span, (name, 0)) for name, span in states.items()]
 
 
 def peak(items: Iterable[Buffer]) -> tuple[int, int]:
@@ -111,6 +133,32 @@ def peak(items: Iterable[Buffer]) -> tuple[int, int]:
     best = load = best_step = 0
     for time in sorted(change):
         load += change[time]
+        if load > best:
+            best, best_step = load, time
+    return best, best_step
+
+
+def live_peak(tiled: TiledGraph, steps: tuple[Step, ...], work: WorkBytes) -> tuple[int, int]:
+    """The peak of `buffers`, without making them: for the search."""
+    found = lives(tiled, steps)
+    change = [0] * (len(steps) + 2)
+    for name, base in tiled.first_block.items():
+        rows, row_bytes = tiled.tensor_block_rows(name), tiled.graph.tensors[name].row_bytes
+        left = tiled.graph.tensors[name].shape[0]
+        for number in range(base, base + tiled.block_count(name)):
+            size = min(rows, left) * row_bytes
+            left -= rows
+            change[found.first[number]] += size
+            change[found.end[number]] -= size
+            if found.heir[number] >= 0:  # its last step is the heir's first: one memory for both
+                change[found.first[found.heir[number]]] -= size
+                change[found.first[found.heir[number]] + 1] += size
+    for item in _work_buffers(tiled, steps, work):
+        change[item.live.lo] += item.size_bytes
+        change[item.live.hi] -= item.size_bytes
+    best = load = best_step = 0
+    for time, delta in enumerate(change):
+        load += delta
         if load > best:
             best, best_step = load, time
     return best, best_step

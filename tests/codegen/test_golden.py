@@ -18,6 +18,8 @@ from mcudeploy.layout.solve import lay_out
 from mcudeploy.plan import Plan
 from mcudeploy.scheduler.rpo import reverse_post_order
 from mcudeploy.simulator.blocks import TiledGraph
+from mcudeploy.simulator.flow import Flow
+from mcudeploy.simulator.live import work_bytes
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 SOURCE = Source("residual.onnx", "0123456789abcdef")
@@ -26,11 +28,10 @@ STRICT = ["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wcast-
 
 def planned(block_rows: int) -> tuple[Program, Plan]:
     graph = residual()
-    tiled = TiledGraph(graph, {operator.name: block_rows for operator in graph.operators})
+    tiled = TiledGraph(Flow.of(graph), {operator.name: block_rows for operator in graph.operators})
     calls = {o.name: o.op.kernel(o, graph.input_tensors(o), graph.tensors[o.output]) for o in graph.operators}
     schedule = reverse_post_order(tiled)
-    scratch = {name: call.scratch_bytes for name, call in calls.items()}
-    layout, estimate = lay_out(tiled, schedule, scratch, "sram", 4)
+    layout, estimate = lay_out(tiled, schedule, work_bytes(calls), "sram", 4)
     plan = Plan(graph, "mps2-an386", tiled.block_rows, schedule, layout, estimate)
     return make_program(plan, calls, "residual", 4), plan
 

@@ -10,22 +10,25 @@ from graphs import residual
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mcudeploy.graph import Graph, Operator
 from mcudeploy.interval import Interval
 from mcudeploy.layout.check import PlanFaultError, check
 from mcudeploy.layout.greedy import place, used_bytes
 from mcudeploy.layout.solve import lay_out
+from mcudeploy.ops.view import Reshape
 from mcudeploy.plan import Placement, Plan, Schedule, Step
 from mcudeploy.scheduler.rpo import reverse_post_order
 from mcudeploy.simulator.blocks import TiledGraph, whole
+from mcudeploy.simulator.flow import Flow
 from mcudeploy.simulator.live import Buffer, peak
 
-SCRATCH = {"conv_a": 72, "conv_b": 72, "conv_c": 72, "add": 0}
+WORK = {"conv_a": (72, 0), "conv_b": (72, 0), "conv_c": (72, 0), "add": (0, 0)}
 ROOM = {"sram": 4096}
 
 
 def make_plan(tiled: TiledGraph) -> Plan:
     schedule = reverse_post_order(tiled)
-    layout, estimate = lay_out(tiled, schedule, SCRATCH, "sram", 4)
+    layout, estimate = lay_out(tiled, schedule, WORK, "sram", 4)
     return Plan(tiled.graph, "host", tiled.block_rows, schedule, layout, estimate)
 
 
@@ -37,9 +40,9 @@ def moved(plan: Plan, tensor: str, offset: int) -> Plan:
 
 @pytest.mark.parametrize("block_rows", [1, 2, 3, 8])
 def test_sound_plans_pass(block_rows: int) -> None:
-    tiled = TiledGraph(residual(), dict.fromkeys(SCRATCH, block_rows))
+    tiled = TiledGraph(Flow.of(residual()), dict.fromkeys(WORK, block_rows))
     plan = make_plan(tiled)
-    check(plan, SCRATCH, 4, ROOM)
+    check(plan, WORK, 4, ROOM)
     assert plan.estimate.lower_bound_bytes <= plan.layout.arena_bytes
 
 
@@ -86,7 +89,17 @@ def input_overwritten_without_leave(plan: Plan) -> Plan:
     return moved(plan, "a", plan.layout.tensors["image"].offsets[0])
 
 
+def memory_that_is_not(plan: Plan) -> Plan:
+    return replace(plan, layout=replace(plan.layout, arenas={**plan.layout.arenas, "ccm": 8}))
+
+
+def other_blocks_than_the_output(plan: Plan) -> Plan:
+    return replace(plan, block_rows={**plan.block_rows, "conv_b": 4})
+
+
 FAULTS = [
+    (memory_that_is_not, "no memory ccm"),
+    (other_blocks_than_the_output, "other blocks"),
     (overlapping, "overwritten|overlaps"),
     (misaligned, "not aligned"),
     (outside, "leaves its arena"),
@@ -104,7 +117,7 @@ FAULTS = [
 def test_faults_are_found(fault: Callable[[Plan], Plan], message: str) -> None:
     plan = make_plan(whole(residual()))
     with pytest.raises(PlanFaultError, match=message):
-        check(fault(plan), SCRATCH, 4, ROOM)
+        check(fault(plan), WORK, 4, ROOM)
 
 
 buffer = st.builds(
@@ -126,3 +139,30 @@ def test_placed_buffers_never_share_bytes_while_both_live(items: list[Buffer], a
                 ours = Interval(offsets[i], offsets[i] + one.size_bytes)
                 assert not ours.overlaps(Interval(offsets[j], offsets[j] + items[j].size_bytes))
     assert used_bytes(items, offsets) >= peak(items)[0]
+
+
+def test_a_view_that_lies_elsewhere_is_found() -> None:
+    graph = residual()
+    shape = (1, 1, 256)
+    flat = replace(graph.tensors["sum"], name="flat", shape=shape)
+    view = Operator("flatten", Reshape(shape), ("sum",), "flat")
+    viewed = Graph(
+        graph.name,
+        {**graph.tensors, "flat": flat},
+        (*graph.operators, view),
+        graph.inputs,
+        (replace(graph.outputs[0], tensor="flat"),),
+    )
+    plan = make_plan(whole(viewed))
+    check(plan, WORK, 4, ROOM)
+    with pytest.raises(PlanFaultError, match="does not lie where sum does"):
+        check(moved(plan, "flat", plan.layout.tensors["sum"].offsets[0] - 8), WORK, 4, ROOM)
+
+
+def test_the_input_is_in_one_piece() -> None:
+    plan = make_plan(TiledGraph(Flow.of(residual()), dict.fromkeys(WORK, 1)))
+    first, second, *rest = plan.layout.tensors["image"].offsets
+    image = Placement("sram", 1, (second, first, *rest))
+    tensors = {**plan.layout.tensors, "image": image}
+    with pytest.raises(PlanFaultError, match="apart from the others"):
+        check(replace(plan, layout=replace(plan.layout, tensors=tensors)), WORK, 4, ROOM)

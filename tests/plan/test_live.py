@@ -7,11 +7,21 @@ from graphs import residual
 
 from mcudeploy.graph import Graph
 from mcudeploy.interval import Interval
+from mcudeploy.plan import Step
 from mcudeploy.scheduler.rpo import reverse_post_order
 from mcudeploy.simulator.blocks import TiledGraph, whole
-from mcudeploy.simulator.live import buffers, live_ranges, peak
+from mcudeploy.simulator.flow import Flow
+from mcudeploy.simulator.live import buffers, live_peak, lives, peak
 
-NO_SCRATCH = {"conv_a": 0, "conv_b": 0, "conv_c": 0, "add": 0}
+NO_SCRATCH = dict.fromkeys(("conv_a", "conv_b", "conv_c", "add"), (0, 0))
+
+
+def live_ranges(tiled: TiledGraph, steps: tuple[Step, ...]) -> dict[tuple[str, int], Interval]:
+    found = lives(tiled, steps)
+    return {
+        block_id: Interval(found.first[number], found.end[number])
+        for number, block_id in enumerate(tiled.block_ids())
+    }
 
 
 def test_unsplit_live_ranges_of_a_residual_block() -> None:
@@ -37,13 +47,13 @@ def test_addition_works_in_place_and_scratch_counts() -> None:
         ("c", "sum"),
     }
     assert peak(items) == (768, 2)  # a, b and c at conv_c
-    with_scratch = buffers(tiled, steps, {**NO_SCRATCH, "conv_c": 100})
+    with_scratch = buffers(tiled, steps, {**NO_SCRATCH, "conv_c": (100, 0)})
     assert peak(with_scratch) == (868, 2)
 
 
 def test_row_blocks_die_when_their_last_window_has_passed() -> None:
     graph = residual()
-    tiled = TiledGraph(graph, {"conv_a": 1, "conv_b": 1, "conv_c": 1, "add": 1})
+    tiled = TiledGraph(Flow.of(graph), {"conv_a": 1, "conv_b": 1, "conv_c": 1, "add": 1})
     steps = reverse_post_order(tiled).steps
     assert len(steps) == 32
     first_add = next(t for t, s in enumerate(steps) if graph.operators[s.operator].name == "add")
@@ -52,7 +62,7 @@ def test_row_blocks_die_when_their_last_window_has_passed() -> None:
     live = live_ranges(tiled, steps)
     assert all(len(live["b", row]) < len(steps) // 2 for row in range(8))
     whole_peak = peak(buffers(whole(graph), reverse_post_order(whole(graph)).steps, NO_SCRATCH))[0]
-    # Graph input and output stay whole: 256 bytes each; what lies between rolls by.
+    # The output stays: 256 bytes; the input dies row by row, and what lies between rolls by.
     assert peak(buffers(tiled, steps, NO_SCRATCH))[0] < whole_peak
 
 
@@ -62,3 +72,11 @@ def test_graph_refuses_what_does_not_hold_together() -> None:
         Graph(graph.name, graph.tensors, graph.operators[::-1], graph.inputs, graph.outputs)
     with pytest.raises(ValueError, match="two operators are called"):
         Graph(graph.name, graph.tensors, (*graph.operators, graph.operators[0]), graph.inputs, graph.outputs)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 5, 8])
+def test_the_search_sees_the_peak_of_the_buffers(rows: int) -> None:
+    tiled = TiledGraph(Flow.of(residual()), dict.fromkeys(NO_SCRATCH, rows))
+    steps = reverse_post_order(tiled).steps
+    work = {**NO_SCRATCH, "conv_b": (60, 0), "add": (0, 8)}
+    assert live_peak(tiled, steps, work) == peak(buffers(tiled, steps, work))

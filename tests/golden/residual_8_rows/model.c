@@ -23,11 +23,11 @@ static const mcud_offset offsets[] = {
     192u, /* conv_c */
 };
 
-static const mcud_tensor t_image = {arena_sram.bytes, &offsets[0], .row_bytes = 32u, .block_rows = 8u};
-static const mcud_tensor t_a = {arena_sram.bytes, &offsets[1], .row_bytes = 32u, .block_rows = 8u};
-static const mcud_tensor t_b = {arena_sram.bytes, &offsets[2], .row_bytes = 32u, .block_rows = 8u};
-static const mcud_tensor t_c = {arena_sram.bytes, &offsets[3], .row_bytes = 32u, .block_rows = 8u};
-static const mcud_tensor t_sum = {arena_sram.bytes, &offsets[4], .row_bytes = 32u, .block_rows = 8u};
+static const mcud_tensor t_image = {arena_sram.bytes, &offsets[0], .row_bytes = 32u, .block_rows = 4294967295u};
+static const mcud_tensor t_a = {arena_sram.bytes, &offsets[1], .row_bytes = 32u, .block_rows = 4294967295u};
+static const mcud_tensor t_b = {arena_sram.bytes, &offsets[2], .row_bytes = 32u, .block_rows = 4294967295u};
+static const mcud_tensor t_c = {arena_sram.bytes, &offsets[3], .row_bytes = 32u, .block_rows = 4294967295u};
+static const mcud_tensor t_sum = {arena_sram.bytes, &offsets[4], .row_bytes = 32u, .block_rows = 4294967295u};
 static const mcud_tensor s_conv_a = {arena_sram.bytes, &offsets[5], .row_bytes = 0u, .block_rows = 4294967295u};
 static const mcud_tensor s_conv_b = {arena_sram.bytes, &offsets[6], .row_bytes = 0u, .block_rows = 4294967295u};
 static const mcud_tensor s_conv_c = {arena_sram.bytes, &offsets[7], .row_bytes = 0u, .block_rows = 4294967295u};
