@@ -30,6 +30,11 @@ from mcudeploy.graph import Border, Graph
 
 Lowering = Callable[[Builder, Node], None]
 
+
+def _dropout(builder: Builder, node: Node) -> None:
+    raise Unsupported("Dropout in training mode, or with a mask that is read, is not supported")
+
+
 LOWERINGS: dict[str, Lowering] = {
     **dict.fromkeys(VIEWS, view),
     **dict.fromkeys(FUNCTIONS, unary),
@@ -39,6 +44,7 @@ LOWERINGS: dict[str, Lowering] = {
     "Concat": concat,
     "Conv": conv,
     "DequantizeLinear": dequantize_linear,
+    "Dropout": _dropout,
     "Gather": pick,
     "Gemm": gemm,
     "GlobalAveragePool": average_pool,

@@ -13,25 +13,28 @@ _PADDED_WINDOWS = frozenset({"Conv", "AveragePool"})
 
 
 def drop_identities(model: Model) -> Model:
-    """Without Identity and Dropout (inference) nodes. A graph output keeps its name."""
+    """Without Identity and Dropout (inference) nodes. One that makes a graph output is an Identity then."""
     renamed: dict[str, str] = {}
     kept: list[Node] = []
     outputs = {info.name for info in model.outputs}
+    read = outputs | set(model.consumers())
     for node in model.nodes:
         inputs = tuple(renamed.get(name, name) for name in node.inputs)
-        if _does_nothing(model, node) and node.output not in outputs:
+        if not _does_nothing(model, node, read):
+            kept.append(replace(node, inputs=inputs))
+        elif node.output in outputs:
+            kept.append(replace(node, op="Identity", inputs=inputs[:1], outputs=node.outputs[:1]))
+        else:
             renamed[node.output] = inputs[0]
-            continue
-        kept.append(replace(node, inputs=inputs))
     return replace(model, nodes=tuple(kept))
 
 
-def _does_nothing(model: Model, node: Node) -> bool:
+def _does_nothing(model: Model, node: Node, read: set[str]) -> bool:
     if node.domain:
         return False
     if node.op == "Identity":
         return True
-    if node.op != "Dropout" or len([name for name in node.outputs if name]) > 1:
+    if node.op != "Dropout" or not read.isdisjoint(node.outputs[1:]):
         return False
     mode = model.constants.get(node.input(2))
     return node.input(2) == "" or (mode is not None and not np.any(mode.value))

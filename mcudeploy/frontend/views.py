@@ -112,7 +112,6 @@ VIEWS: dict[str, _ViewRule] = {
     "Unsqueeze": _unsqueeze,
     "Transpose": _transpose,
     "Identity": _same,
-    "Dropout": _same,
     "Cast": _cast,
     "Expand": _expand,
 }

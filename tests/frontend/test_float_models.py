@@ -416,6 +416,14 @@ CASES: list[tuple[str, list[Any], dict[str, Any], dict[str, Any], dict[str, int]
         17,
     ),
     (
+        "dropout_makes_an_output",
+        [node("Relu", "x", "a"), node("Dropout", "a - off", "y g_unused")],
+        {"x": V},
+        {"off": np.array(False)},
+        {"Unary": 1},
+        17,
+    ),
+    (
         "unsqueeze_conv_squeeze",
         [node("Unsqueeze", "x two", "u"), node("Conv", "u w", "c"), node("Squeeze", "c two", "y")],
         {"x": floats(1, 4, 9)},

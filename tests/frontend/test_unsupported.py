@@ -56,6 +56,7 @@ def test_other_domains(tmp_path: Path) -> None:
     [
         (node("Conv", "z w", "y"), {"w": W}, "batch is 2"),
         (node("MaxPool", "x", "y i", kernel_shape=[2, 2]), {}, "indices"),
+        (node("Dropout", "x - on", "y"), {"on": np.array(True)}, "training mode"),
         (node("Resize", "x - k", "y", mode="cubic"), {"k": np.array([1, 1, 2, 2], np.float32)}, "cubic"),
         (node("Concat", "x k", "y", axis=1), {"k": X}, "constant operand"),
         (node("Expand", "x k", "y"), {"k": np.array([3, 4, 6, 6])}, "repeating"),
