@@ -11,6 +11,7 @@ from mcudeploy.analyzer.components import (
     reachability,
     takes_parts,
 )
+from mcudeploy.analyzer.explain import explain
 from mcudeploy.analyzer.regions import halo, region, rows_needed
 from mcudeploy.analyzer.window import AnyWindow, TableWindow, Window
 
@@ -27,6 +28,7 @@ __all__ = [
     "connections",
     "convex",
     "cuttable",
+    "explain",
     "find_components",
     "halo",
     "reachability",

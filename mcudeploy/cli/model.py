@@ -55,15 +55,21 @@ def check(
     type=click.Path(dir_okay=False, path_type=Path),
     help="Write the plan, for --plan.",
 )
+@click.option("--explain", is_flag=True, help="Show which operators can be cut together, and why not more.")
 @output_options
-def plan(*, model: Path, board: Board, options: Options, destination: Path | None, output: Output) -> None:
+def plan(
+    *, model: Path, board: Board, options: Options, destination: Path | None, explain: bool, output: Output
+) -> None:
     """Decide order and place of every tensor, and print what the plan needs."""
-    from mcudeploy import deploy
+    from mcudeploy import analyzer, deploy
 
     found = deploy.plan_model(model, board, options)
     if destination:
         deploy.save_plan(found, destination)
-    output.result(deploy.plan_report(found), tables.plan)
+    report = deploy.plan_report(found)
+    if explain:
+        report |= {"explanation": analyzer.explain(found.plan.graph)}
+    output.result(report, tables.plan)
 
 
 COMMANDS = (check, plan)

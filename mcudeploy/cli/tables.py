@@ -55,6 +55,8 @@ def check(console: Console, report: Values) -> None:
 
 def plan(console: Console, report: Values) -> None:
     """The `plan` report."""
+    if "explanation" in report:
+        console.print(Text(lines(report["explanation"]) + "\n"), soft_wrap=True)
     _facts(console, _plan_facts(report))
 
 
