@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import inf
 
+import numpy as np
+
 from mcudeploy.frontend.builder import Builder
 from mcudeploy.frontend.constants import Constant
 from mcudeploy.frontend.model import Node, Unsupported
@@ -36,7 +38,7 @@ class Ending:
 
 
 def clip_bounds(constants: Mapping[str, Constant], node: Node) -> tuple[float, float] | None:
-    """The bounds of a Relu or a Clip with constant bounds; None for other nodes."""
+    """The bounds of a Relu or a Clip with constant bounds, none of them NaN; None for other nodes."""
     if node.domain:
         return None
     if node.op == "Relu":
@@ -48,7 +50,7 @@ def clip_bounds(constants: Mapping[str, Constant], node: Node) -> tuple[float, f
         constant = constants.get(node.input(position))
         if constant is None and node.input(position):
             return None
-        if constant is not None and constant.value.size != 1:
+        if constant is not None and (constant.value.size != 1 or np.any(np.isnan(constant.value))):
             return None
         bounds.append(open_end if constant is None else float(constant.value.reshape(-1)[0]))
     low, high = bounds

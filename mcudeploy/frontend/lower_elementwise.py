@@ -41,7 +41,7 @@ class Function:
 def _clip(builder: Builder, node: Node) -> Function:
     bounds = clip_bounds(builder.constants, node)
     if bounds is None:
-        raise Unsupported("the bounds must be constant scalars")
+        raise Unsupported("the bounds must be constant scalars, and not NaN")
     low, high = bounds
 
     def apply(x: _Floats) -> _Floats:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from math import prod
+from math import isfinite, prod
 
 import numpy as np
 import onnx
@@ -62,10 +62,10 @@ class Node:
         return found
 
     def number(self, name: str, default: float) -> float:
-        """A float attribute. Raises Unsupported where the file holds another type."""
+        """A float attribute. Raises Unsupported where the file holds another type, infinity or NaN."""
         found = self.attributes.get(name, default)
-        if not isinstance(found, int | float):
-            raise Unsupported(f"attribute {name} is not a number")
+        if not isinstance(found, int | float) or not isfinite(found):
+            raise Unsupported(f"attribute {name} is not a finite number")
         return float(found)
 
     def text(self, name: str, default: str) -> str:

@@ -56,6 +56,9 @@ def test_other_domains(tmp_path: Path) -> None:
     [
         (node("Conv", "z w", "y"), {"w": W}, "batch is 2"),
         (node("MaxPool", "x", "y i", kernel_shape=[2, 2]), {}, "indices"),
+        (node("LeakyRelu", "x", "y", alpha=np.nan), {}, "alpha is not a finite number"),
+        (node("HardSigmoid", "x", "y", beta=np.inf), {}, "beta is not a finite number"),
+        (node("Clip", "x k", "y"), {"k": np.array(np.nan, np.float32)}, "not NaN"),
         (node("Dropout", "x - on", "y"), {"on": np.array(True)}, "training mode"),
         (node("Resize", "x - k", "y", mode="cubic"), {"k": np.array([1, 1, 2, 2], np.float32)}, "cubic"),
         (node("Concat", "x k", "y", axis=1), {"k": X}, "constant operand"),
