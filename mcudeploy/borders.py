@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcudeploy.graph import Border, DType, Quantization, Tensor
+from mcudeploy.ops.requantize import dequantize, quantize
 
 Array = NDArray[np.generic]
 
@@ -55,9 +56,7 @@ def from_device(border: Border, tensor: Tensor, array: Array) -> Array:
         return ordered
     if border.dtype == "uint8":
         return (ordered.astype(np.int16) + _UNSIGNED_OFFSET).astype(np.uint8)
-    quantization = _quantization(border, tensor)
-    offset = ordered.astype(np.int32) - np.int32(quantization.zero_point)
-    return offset.astype(np.float32) * np.float32(quantization.scale)
+    return dequantize(ordered, _quantization(border, tensor))
 
 
 def _require(border: Border, tensor: Tensor) -> None:
@@ -79,6 +78,4 @@ def _quantization(border: Border, tensor: Tensor) -> Quantization:
 def _quantized(values: NDArray[np.float32], quantization: Quantization) -> NDArray[np.int8]:
     if np.any(np.isnan(values)):
         raise ValueError("values that are not a number (NaN) cannot be quantised")
-    with np.errstate(over="ignore"):
-        scaled = np.rint(values / np.float32(quantization.scale))
-    return np.asarray(np.clip(scaled + np.float32(quantization.zero_point), -128, 127), np.int8)
+    return quantize(values, quantization)

@@ -14,17 +14,15 @@ from mcudeploy.frontend.names import Names
 from mcudeploy.frontend.quantization import (
     IntegerTable,
     activation_parameters,
-    dequantize,
-    dequantize_table,
     is_identity,
-    quantize,
 )
 from mcudeploy.frontend.values import IndexArray, Value, is_storage_order, permutation
 from mcudeploy.graph import Border, DType, Operator, Quantization, Shape, Tensor
 from mcudeploy.ops.elementwise import Binary, Lut, Unary
-from mcudeploy.ops.move import Transpose
 from mcudeploy.ops.opdef import ConstantArray, OperatorDef
 from mcudeploy.ops.quantize import Dequantize
+from mcudeploy.ops.requantize import dequantize, dequantize_table, quantize
+from mcudeploy.ops.transpose import Transpose
 from mcudeploy.ops.view import Reshape
 
 RealLowering = Callable[["Builder", Node], Value]

@@ -9,7 +9,7 @@ import numpy as np
 from mcudeploy.frontend.builder import Builder
 from mcudeploy.frontend.lower_elementwise import FUNCTIONS, OPERATIONS
 from mcudeploy.frontend.model import Info, Node, Unsupported, require_bounded
-from mcudeploy.frontend.quantization import activation_parameters, dequantize_table, quantized_dtype
+from mcudeploy.frontend.quantization import activation_parameters, quantized_dtype
 from mcudeploy.frontend.values import (
     IndexArray,
     Value,
@@ -20,6 +20,7 @@ from mcudeploy.frontend.values import (
 )
 from mcudeploy.frontend.views import VIEWS, view_index
 from mcudeploy.graph import DType, Quantization, Shape
+from mcudeploy.ops.requantize import dequantize_table
 
 _IMAGE_OPS = frozenset(
     ("AveragePool", "BatchNormalization", "Conv", "GlobalAveragePool", "GlobalMaxPool", "MaxPool", "Resize")

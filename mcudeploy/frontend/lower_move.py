@@ -13,7 +13,6 @@ from mcudeploy.frontend.constants import Constant
 from mcudeploy.frontend.follow import finish, follow, fused_nodes
 from mcudeploy.frontend.lower_softmax import along
 from mcudeploy.frontend.model import Node, Unsupported
-from mcudeploy.frontend.quantization import dequantize, quantize
 from mcudeploy.frontend.values import (
     IndexArray,
     Value,
@@ -25,6 +24,7 @@ from mcudeploy.frontend.values import (
 from mcudeploy.graph import DType, Quantization, Shape
 from mcudeploy.ops.concat import Concat
 from mcudeploy.ops.move import Pad, Slice
+from mcudeploy.ops.requantize import STORED, dequantize, quantize
 
 Triple = tuple[int, int, int]
 
@@ -209,7 +209,7 @@ def _stored_filling(builder: Builder, value: Value, filling: float) -> float | N
     if tensor.dtype is DType.FLOAT32:
         return filling
     quantization = tensor.quantization or Quantization(1.0, 0)
-    table = np.arange(-128, 128) if value.table is None else value.table
+    table = STORED if value.table is None else value.table
     candidates = np.flatnonzero(table == np.float32(filling)) - 128
     if candidates.size == 0:
         return None

@@ -9,11 +9,12 @@ import numpy as np
 from mcudeploy.frontend.builder import Builder
 from mcudeploy.frontend.lower_elementwise import FUNCTIONS, OPERATIONS
 from mcudeploy.frontend.model import Node, Unsupported
-from mcudeploy.frontend.quantization import activation_parameters, is_identity, quantize, quantized_dtype
+from mcudeploy.frontend.quantization import activation_parameters, is_identity, quantized_dtype
 from mcudeploy.frontend.values import Value
 from mcudeploy.frontend.views import view_index
 from mcudeploy.graph import DType
 from mcudeploy.ops.quantize import Quantize
+from mcudeploy.ops.requantize import quantize
 
 
 def dequantize_linear(builder: Builder, node: Node) -> None:

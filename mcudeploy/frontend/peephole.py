@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mcudeploy.frontend.quantization import STORED
 from mcudeploy.graph import Border, Operator, Tensor
 from mcudeploy.ops.conv import Conv2d
 from mcudeploy.ops.elementwise import Binary, Lut
+from mcudeploy.ops.requantize import STORED
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,4 +1,4 @@
-"""QuantizeLinear and DequantizeLinear: parameters, ONNX Runtime's formulas, tables of 256 entries."""
+"""QuantizeLinear and DequantizeLinear: their parameters, and properties of tables of 256 entries."""
 
 from __future__ import annotations
 
@@ -8,13 +8,11 @@ from numpy.typing import NDArray
 from mcudeploy.frontend.constants import Constant
 from mcudeploy.frontend.model import Model, Node, Unsupported
 from mcudeploy.graph import Quantization
+from mcudeploy.ops.requantize import STORED
 
-FloatTable = NDArray[np.float32]
-"""Real values by stored int8 value + 128."""
 IntegerTable = NDArray[np.int8]
 """Stored int8 values by stored int8 value + 128."""
 
-STORED = np.arange(-128, 128, dtype=np.int32)
 _SUPPORTED = {"int8": 0, "uint8": 128}
 
 
@@ -71,25 +69,6 @@ def quantized_dtype(model: Model, model_constants: dict[str, Constant], node: No
         return str(zero_point.value.dtype)
     info = model.infos.get(node.output)
     return info.dtype if info is not None and info.dtype != "undefined" else "uint8"
-
-
-def quantize(values: NDArray[np.float32], quantization: Quantization) -> NDArray[np.int8]:
-    """QuantizeLinear as ONNX Runtime does it: float32 division, half to even, saturation."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        scaled = np.rint(values.astype(np.float32) / np.float32(quantization.scale))
-    zero = np.float32(quantization.zero_point)
-    return np.asarray(np.clip(np.nan_to_num(scaled) + zero, -128, 127), np.int8)
-
-
-def dequantize(values: NDArray[np.generic], quantization: Quantization) -> NDArray[np.float32]:
-    """DequantizeLinear in float32; `values` are int8 (uint8 less 128)."""
-    offset = values.astype(np.int32) - np.int32(quantization.zero_point)
-    return np.asarray(offset.astype(np.float32) * np.float32(quantization.scale), np.float32)
-
-
-def dequantize_table(quantization: Quantization) -> FloatTable:
-    """The real value of each stored value."""
-    return dequantize(STORED, quantization)
 
 
 def is_identity(table: IntegerTable) -> bool:

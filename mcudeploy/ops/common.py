@@ -1,17 +1,14 @@
-"""What several operator families share: int8 helpers and identity loop nests."""
+"""What several operator families share: checks of element types and identity loop nests."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-
 from mcudeploy.ops.opdef import Access, Axis, AxisKind, Index, LoopNest
 from mcudeploy.ops.requantize import quantization_of
 
 if TYPE_CHECKING:
-    from mcudeploy.graph import Quantization, Shape, Tensor
+    from mcudeploy.graph import Shape, Tensor
 
 AXIS_NAMES = ("row", "col", "ch")
 """Names of the output's axes in every operator that has no better ones."""
@@ -54,25 +51,3 @@ def require_same_values(source: Tensor, output: Tensor) -> None:
     require_same_dtype(source, output)
     if is_int8(output) and quantization_of(source) != quantization_of(output):
         raise ValueError(f"{output.name} needs the quantisation of {source.name}, whose elements it holds")
-
-
-def quantize_values(values: NDArray[np.float32], quantization: Quantization) -> NDArray[np.int8]:
-    """rint(value / scale) + zero_point, half to even, saturated to int8; in float32 as ONNX Runtime does."""
-    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        scaled = np.rint(values.astype(np.float32) / np.float32(quantization.scale))
-    quantized: NDArray[np.int8] = np.clip(scaled + np.float32(quantization.zero_point), -128, 127).astype(
-        np.int8
-    )
-    return quantized
-
-
-def dequantize_values(values: NDArray[np.int8], quantization: Quantization) -> NDArray[np.float32]:
-    """The real values: scale * (q - zero_point) in float32."""
-    distance = values.astype(np.int32) - quantization.zero_point
-    return distance.astype(np.float32) * np.float32(quantization.scale)
-
-
-def requantization_table(source: Quantization, target: Quantization) -> NDArray[np.int8]:
-    """int8[256], indexed by q + 128: the same real value in another quantisation."""
-    every = np.arange(-128, 128, dtype=np.int16).astype(np.int8)
-    return quantize_values(dequantize_values(every, source), target)

@@ -12,12 +12,11 @@ from mcudeploy.ops.common import (
     AXIS_NAMES,
     ELEMENTWISE,
     is_int8,
-    requantization_table,
     require_same_dtype,
     spatial_axes,
 )
 from mcudeploy.ops.opdef import Index, KernelCall, LoopNest, ParamValue
-from mcudeploy.ops.requantize import quantization_of
+from mcudeploy.ops.requantize import quantization_of, requantization_table
 
 if TYPE_CHECKING:
     from mcudeploy.graph import Operator, Shape, Tensor

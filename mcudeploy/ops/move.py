@@ -11,18 +11,14 @@ from mcudeploy.ops.common import (
     AXIS_NAMES,
     ELEMENTWISE,
     is_int8,
-    quantize_values,
     require_same_values,
     spatial_axes,
 )
 from mcudeploy.ops.opdef import Index, KernelCall, LoopNest, ParamValue
-from mcudeploy.ops.requantize import quantization_of
-from mcudeploy.ops.transpose import Transpose
+from mcudeploy.ops.requantize import quantization_of, quantize_value
 
 if TYPE_CHECKING:
     from mcudeploy.graph import Operator, Shape, Tensor
-
-__all__ = ["Pad", "Slice", "Transpose"]
 
 Triple = tuple[int, int, int]
 
@@ -131,10 +127,9 @@ class Pad:
 
     def _fill_bits(self, output: Tensor) -> int:
         """The padding element's bits as an int32: of the float32 value, or of the int8 value."""
-        value = np.array([self.value], np.float32)
         if is_int8(output):
-            return int(quantize_values(value, quantization_of(output))[0])
-        return int(value.view(np.int32)[0])
+            return quantize_value(self.value, quantization_of(output))
+        return int(np.array([self.value], np.float32).view(np.int32)[0])
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
         """None: elements change their place."""

@@ -1,8 +1,7 @@
-"""From real scales to the integers of mcud_quant.h: multipliers, clamp bounds, overflow checks."""
+"""Between real values and stored ones, and the integers of mcud_quant.h: multipliers, bounds, checks."""
 
 from __future__ import annotations
 
-from math import isinf
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +11,8 @@ if TYPE_CHECKING:
     from mcudeploy.graph import Quantization, Tensor
 
 INT32_MAX = 2**31 - 1
+STORED = np.arange(-128, 128, dtype=np.int32)
+"""Every stored value; a table's entry i is about STORED[i]."""
 FLOAT_MAX = float(np.finfo(np.float32).max)
 _FAST_SHIFT = 32
 _LAST_SHIFT = 62
@@ -46,13 +47,37 @@ def quantization_of(tensor: Tensor) -> Quantization:
     return tensor.quantization
 
 
+def quantize(values: NDArray[np.float32], quantization: Quantization) -> NDArray[np.int8]:
+    """QuantizeLinear as ONNX Runtime does it: float32 division, half to even, saturation.
+
+    A NaN becomes the lowest value, as in the kernels.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        scaled = np.rint(values.astype(np.float32) / np.float32(quantization.scale))
+    whole = np.where(np.isnan(scaled), -np.inf, scaled) + np.float32(quantization.zero_point)
+    return np.asarray(np.clip(whole, -128, 127), np.int8)
+
+
+def dequantize(values: NDArray[np.generic], quantization: Quantization) -> NDArray[np.float32]:
+    """DequantizeLinear in float32; `values` are int8 (uint8 less 128)."""
+    offset = values.astype(np.int32) - np.int32(quantization.zero_point)
+    return np.asarray(offset.astype(np.float32) * np.float32(quantization.scale), np.float32)
+
+
+def dequantize_table(quantization: Quantization) -> NDArray[np.float32]:
+    """float32[256], indexed by q + 128: the real value of each stored one."""
+    return dequantize(STORED, quantization)
+
+
+def requantization_table(source: Quantization, target: Quantization) -> NDArray[np.int8]:
+    """int8[256], indexed by q + 128: the same real value in another quantisation."""
+    return quantize(dequantize_table(source), target)
+
+
 def quantize_value(value: float, quantization: Quantization) -> int:
-    """The int8 value of a real one: float32 division, half to even, saturated, as QuantizeLinear does."""
-    if isinf(value):
-        return 127 if value > 0 else -128
+    """The same for one real value; infinities saturate."""
     with np.errstate(over="ignore"):
-        scaled = float(np.rint(np.float32(value) / np.float32(quantization.scale)))
-    return int(min(max(scaled + quantization.zero_point, -128), 127))
+        return int(quantize(np.array(value, np.float32), quantization))
 
 
 def clamp_bounds(quantization: Quantization, low: float, high: float) -> tuple[int, int]:

@@ -12,12 +12,11 @@ from numpy.typing import NDArray
 from mcudeploy.ops.common import (
     ELEMENTWISE,
     is_int8,
-    requantization_table,
     require_same_dtype,
     spatial_axes,
 )
 from mcudeploy.ops.opdef import Index, KernelCall, LoopNest, ParamValue, TableIndex
-from mcudeploy.ops.requantize import quantization_of, quantize_scale
+from mcudeploy.ops.requantize import quantization_of, quantize_scale, requantization_table
 
 if TYPE_CHECKING:
     from mcudeploy.graph import Operator, Quantization, Shape, Tensor

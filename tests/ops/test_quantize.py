@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from single_node import Quantized, bounded, normal, seeds
 
 from mcudeploy.graph import Border, DType, Graph, Operator, Quantization, Tensor
-from mcudeploy.ops.common import dequantize_values, quantize_values, requantization_table
 from mcudeploy.ops.elementwise import Lut
 from mcudeploy.ops.opdef import OperatorDef
 from mcudeploy.ops.quantize import Dequantize, Quantize
+from mcudeploy.ops.requantize import dequantize, quantize, requantization_table
 
 quantizations = st.builds(Quantization, st.floats(0.0009765625, 8, width=32), st.integers(-128, 127))
 INT8 = np.arange(-128, 128, dtype=np.int16).astype(np.int8).reshape(4, 8, 8)
@@ -36,7 +36,7 @@ def _run(op: OperatorDef, x: np.ndarray, x_q: Any, y_q: Any, **constants: np.nda
 @bounded
 def test_quantize(quantization: Quantization, seed: int) -> None:
     x = 100 * np.float32(quantization.scale) * normal(np.random.default_rng(seed), (5, 3, 7))
-    assert np.array_equal(_run(Quantize(), x, None, quantization), quantize_values(x, quantization))
+    assert np.array_equal(_run(Quantize(), x, None, quantization), quantize(x, quantization))
 
 
 def test_values_without_an_int8_saturate_and_ties_go_to_even() -> None:
@@ -50,14 +50,14 @@ def test_values_without_an_int8_saturate_and_ties_go_to_even() -> None:
 @bounded
 def test_dequantize(quantization: Quantization) -> None:
     made = _run(Dequantize(), INT8, quantization, None)
-    assert np.array_equal(made, dequantize_values(INT8, quantization))
+    assert np.array_equal(made, dequantize(INT8, quantization))
 
 
 @given(source=quantizations, target=quantizations)
 @bounded
 def test_requantise_by_table(source: Quantization, target: Quantization) -> None:
     made = _run(Lut(), INT8, source, target, table=requantization_table(source, target))
-    assert np.array_equal(made, quantize_values(dequantize_values(INT8, source), target))
+    assert np.array_equal(made, quantize(dequantize(INT8, source), target))
 
 
 def test_a_drawn_tensor_has_the_range_of_its_type() -> None:
