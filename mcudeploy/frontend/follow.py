@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from math import inf
 
@@ -88,19 +88,25 @@ def follow(builder: Builder, name: str) -> Ending:
 
 def _quantizers(builder: Builder, name: str) -> tuple[tuple[Node, ...], Quantization | None]:
     """All readers, where they are QuantizeLinear nodes of one quantisation."""
-    readers = builder.consumers.get(name, [])
-    if name in builder.outputs or not readers:
+    if name in builder.outputs:
         return (), None
+    readers = builder.consumers.get(name, [])
+    quantization = common_quantization(builder, [(name, node) for node in readers])
+    return ((), None) if quantization is None else (tuple(readers), quantization)
+
+
+def common_quantization(builder: Builder, readers: Iterable[tuple[str, Node]]) -> Quantization | None:
+    """What all readers quantise the value to that each reads; None where they differ or compute with it."""
     found: set[Quantization] = set()
-    for node in readers:
+    for name, node in readers:
         if node.op != "QuantizeLinear" or node.domain or node.inputs[0] != name:
-            return (), None
+            return None
         try:
             dtype = quantized_dtype(builder.model, builder.constants, node)
             found.add(activation_parameters(builder.constants, node, dtype))
         except Unsupported:
-            return (), None
-    return (tuple(readers), found.pop()) if len(found) == 1 else ((), None)
+            return None
+    return found.pop() if len(found) == 1 else None
 
 
 def finish(builder: Builder, ending: Ending, value: Value, *, quantized: bool) -> None:

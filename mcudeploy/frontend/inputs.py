@@ -7,9 +7,10 @@ from dataclasses import replace
 import numpy as np
 
 from mcudeploy.frontend.builder import Builder
+from mcudeploy.frontend.follow import common_quantization
 from mcudeploy.frontend.lower_elementwise import FUNCTIONS, OPERATIONS
 from mcudeploy.frontend.model import Info, Node, Unsupported, require_bounded
-from mcudeploy.frontend.quantization import activation_parameters, quantized_dtype
+from mcudeploy.frontend.quantization import activation_parameters
 from mcudeploy.frontend.values import (
     IndexArray,
     Value,
@@ -47,7 +48,7 @@ def declare(builder: Builder, info: Info, *, float_io: bool) -> Value:
         value = Value(name, index, real=False, quantization=meaning)
         builder.define(info.name, value)
         return value
-    quantization = None if float_io else _common_quantization(builder, info.name)
+    quantization = None if float_io else common_quantization(builder, _readers(builder, info.name))
     if quantization is None:
         builder.tensor(name, shape, DType.FLOAT32)
         value = Value(name, index, real=True)
@@ -97,14 +98,14 @@ def _keeps_shape(builder: Builder, node: Node, shape: tuple[int, ...]) -> bool:
     return info is not None and info.shape == shape
 
 
-def _readers(builder: Builder, name: str) -> list[tuple[str, Node]] | None:
-    """The nodes behind views that read a value; None where the value itself is a graph output."""
+def _readers(builder: Builder, name: str) -> list[tuple[str, Node]]:
+    """The nodes behind views that read a value, each with what it reads; none where that is an output."""
     found: list[tuple[str, Node]] = []
     waiting = [name]
     while waiting:
         current = waiting.pop()
         if current in builder.outputs:
-            return None
+            return []
         for node in builder.consumers.get(current, []):
             if node.op in VIEWS and node.inputs[0] == current:
                 waiting.append(node.output)
@@ -113,24 +114,9 @@ def _readers(builder: Builder, name: str) -> list[tuple[str, Node]] | None:
     return found
 
 
-def _common_quantization(builder: Builder, name: str) -> Quantization | None:
-    """What all readers of a float input quantise it to; None where they differ or compute with it."""
-    found: set[Quantization] = set()
-    readers = _readers(builder, name)
-    for current, node in readers or []:
-        if node.op != "QuantizeLinear" or node.domain or node.inputs[0] != current:
-            return None
-        try:
-            dtype = quantized_dtype(builder.model, builder.constants, node)
-            found.add(activation_parameters(builder.constants, node, dtype))
-        except Unsupported:
-            return None
-    return found.pop() if len(found) == 1 else None
-
-
 def _first_meaning(builder: Builder, name: str, dtype: str) -> Quantization | None:
     """The parameters of the first DequantizeLinear that reads an integer input."""
-    for current, node in _readers(builder, name) or []:
+    for current, node in _readers(builder, name):
         if node.op == "DequantizeLinear" and node.inputs[0] == current:
             try:
                 return activation_parameters(builder.constants, node, dtype)

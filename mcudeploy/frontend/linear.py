@@ -7,7 +7,7 @@ scaling and shifting by constants behind them is folded in, in float or into the
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -107,11 +107,6 @@ def emit_linear(
     finish(builder, ending, made, quantized=False)
 
 
-def _fill(op: Conv2d, ending: Ending) -> Conv2d:
-    pads, clip = op.pads, (ending.low, ending.high)
-    return Conv2d(op.out_channels, op.kernel_shape, op.stride, op.dilation, pads, op.groups, *clip)
-
-
 def _emit_float(builder: Builder, node: Node, linear: Linear, reading: Reading, ending: Ending) -> Value:
     along = (-1,) + (1,) * (reading.weights.value.ndim - 1)
     weights = reading.weights.value
@@ -122,7 +117,7 @@ def _emit_float(builder: Builder, node: Node, linear: Linear, reading: Reading, 
         "bias": linear.biases().astype(np.float32),
     }
     nodes = (node, *linear.nodes, *fused_nodes(node, ending, quantized=False)[1:])
-    op = _fill(reading.op, ending)
+    op = replace(reading.op, low=ending.low, high=ending.high)
     tensor = builder.emit(
         op, (reading.tensor,), reading.shape, DType.FLOAT32, constants=constants, nodes=nodes
     )
@@ -147,7 +142,7 @@ def _emit_int8(
         "weight_scale": weights.scale.astype(np.float32),
     }
     nodes = (node, *linear.nodes, *fused_nodes(node, ending, quantized=True)[1:])
-    op = _fill(reading.op, ending)
+    op = replace(reading.op, low=ending.low, high=ending.high)
     tensor = builder.emit(
         op,
         (reading.tensor,),
@@ -240,12 +235,11 @@ def fold_affine(
         if found is None:
             return linear, name
         factor, offset = found
-        linear = Linear(
-            linear.weights,
-            linear.bias,
-            linear.factor * factor,
-            linear.offset * factor + offset,
-            (*linear.nodes, reader),
+        linear = replace(
+            linear,
+            factor=linear.factor * factor,
+            offset=linear.offset * factor + offset,
+            nodes=(*linear.nodes, reader),
         )
         builder.done.add(reader.output)
         name = reader.output

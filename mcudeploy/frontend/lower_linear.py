@@ -188,22 +188,18 @@ def _read_matrix(
 def _product(builder: Builder, node: Node) -> None:
     """The product of two activations: matrices, or equally many of them."""
     ending = follow(builder, node.output)
-    names = node.inputs[:2]
-    a, b = builder.pure(names[0]), builder.pure(names[1])
-    quantization = ending.quantization
-    quantized = quantization is not None and not ending.clips
-    if a is None or b is None or not quantized:
-        quantized = False
-        a, b, quantization = builder.real(names[0]), builder.real(names[1]), None
-    made = _emit_product(builder, node, a, b, quantization)
-    if quantized:
-        finish(builder, ending, made, quantized=True)
-    else:
-        builder.define(node.output, made)
+    first, second = node.inputs[:2]
+    a, b = builder.pure(first), builder.pure(second)
+    if a is None or b is None or ending.quantization is None or ending.clips:
+        real = builder.real(first), builder.real(second)
+        builder.define(node.output, _emit_product(builder, *real, None, (node,)))
+        return
+    nodes = fused_nodes(node, ending, quantized=True)
+    finish(builder, ending, _emit_product(builder, a, b, ending.quantization, nodes), quantized=True)
 
 
 def _emit_product(
-    builder: Builder, node: Node, a: Value, b: Value, quantization: Quantization | None
+    builder: Builder, a: Value, b: Value, quantization: Quantization | None, nodes: tuple[Node, ...]
 ) -> Value:
     if a.index.ndim < 2 or b.index.ndim < 2:
         raise Unsupported("a product of vectors is not supported")
@@ -222,8 +218,6 @@ def _emit_product(
     shape: Shape = (batch, rows, cols) if batched else (rows, 1, cols)
     dtype = DType.FLOAT32 if quantization is None else DType.INT8
     op = MatMul(batched, bool(transposed))
-    ending = follow(builder, node.output)
-    nodes = fused_nodes(node, ending, quantized=True) if quantization is not None else (node,)
     tensor = builder.emit(op, (first, second), shape, dtype, quantization, nodes=nodes)
     lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     return Value(tensor, positions((*lead, rows, cols)), real=True)

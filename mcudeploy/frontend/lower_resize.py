@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from mcudeploy.frontend.builder import Builder
-from mcudeploy.frontend.follow import Ending
+from mcudeploy.frontend.follow import Ending, fused_nodes
 from mcudeploy.frontend.lower_pool import averaged
 from mcudeploy.frontend.model import Node, Unsupported, require_bounded
 from mcudeploy.frontend.values import Value, image_index, image_positions
@@ -24,7 +24,7 @@ def resize(builder: Builder, node: Node) -> None:
         return
 
     def emission(source: Value, dtype: DType, quantization: Quantization | None, ending: Ending) -> Value:
-        nodes = (node, *(ending.quantizers if quantization is not None else ()))
+        nodes = fused_nodes(node, ending, quantized=quantization is not None)
         return _resized(builder, node, source, (dtype, quantization), nodes)
 
     averaged(builder, node, emission)

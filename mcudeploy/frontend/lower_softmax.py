@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mcudeploy.frontend.builder import Builder
-from mcudeploy.frontend.follow import Ending
+from mcudeploy.frontend.follow import Ending, fused_nodes
 from mcudeploy.frontend.lower_pool import averaged
 from mcudeploy.frontend.model import Node, Unsupported
 from mcudeploy.frontend.values import Value, axis_shapes, natural_shape, stored_axis
@@ -23,7 +23,7 @@ def softmax(builder: Builder, node: Node) -> None:
     def emission(source: Value, dtype: DType, quantization: Quantization | None, ending: Ending) -> Value:
         placed, dimension = along(builder, source, axis)
         shape = builder.shape_of(placed.tensor)
-        nodes = (node, *(ending.quantizers if quantization is not None else ()))
+        nodes = fused_nodes(node, ending, quantized=quantization is not None)
         tensor = builder.emit(Softmax(dimension), (placed.tensor,), shape, dtype, quantization, nodes=nodes)
         return Value(tensor, placed.index, real=True)
 
