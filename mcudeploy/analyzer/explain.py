@@ -69,12 +69,12 @@ class _Facts:
         rows = []
         for border in self._axes.graph.inputs:
             edges = [edge for edge in self._axes.along(self._dimension) if edge.tensor == border.tensor]
-            parts = {_link(edge, 0) for edge in edges if takes_parts(self._axes, edge)}
+            parts = {(edge.target.operator, edge.operand) for edge in edges if takes_parts(self._axes, edge)}
             whole = [
                 operator.name
                 for reader, operator in enumerate(self._operators)
                 for operand, name in enumerate(operator.inputs)
-                if name == border.tensor and Link(0, reader, operand) not in parts
+                if name == border.tensor and (reader, operand) not in parts
             ]
             names = _listed(list(dict.fromkeys(whole)))
             how = f"read whole by {names}" if whole else "taken in parts"

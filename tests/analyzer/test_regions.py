@@ -1,0 +1,131 @@
+"""Rows that parts need: against the loop nests on random chains, and regions through a component."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mcudeploy.analyzer import axis_graph, halo, region, rows_needed
+from mcudeploy.graph import Graph, Shape
+from mcudeploy.interval import Interval
+from mcudeploy.ops.conv import Conv2d, window_positions
+from mcudeploy.ops.elementwise import Binary, Lut
+from mcudeploy.ops.move import Pad, Slice
+from mcudeploy.ops.pool import MaxPool
+from mcudeploy.ops.softmax import Softmax
+from mcudeploy.ops.transpose import Transpose
+from mcudeploy.ops.view import Reshape
+from tests.analyzer.build import conv, graph, resize, row_edge
+
+
+@st.composite
+def chains(draw: st.DrawFn) -> Graph:
+    """One to four operators, one behind the other, with every kind of row index."""
+    rows, cols, channels = shape = (draw(st.integers(1, 12)), 2, 2)
+    start: Shape = shape
+    operators: list[tuple[str, object, str]] = []
+    previous = "in"
+    for number in range(draw(st.integers(1, 4))):
+        kind = draw(
+            st.sampled_from(["conv", "pool", "slice", "pad", "resize", "softmax", "view", "turn", "lut"])
+        )
+        op: object = Lut()
+        if kind in ("conv", "pool"):
+            kernel, stride, dilation = (draw(st.integers(1, most)) for most in (4, 3, 2))
+            pads = (draw(st.integers(0, 2)), 0, draw(st.integers(0, 2)), 0)
+            if rows + pads[0] + pads[2] > dilation * (kernel - 1):
+                count = window_positions(rows, kernel, stride, dilation, (pads[0], pads[2]))
+                inside = (rows - 1 + pads[0]) // stride + 1  # windows that begin before the last row ends
+                if kind == "conv":
+                    op = Conv2d(channels, (kernel, 1), (stride, 1), (dilation, 1), pads)
+                else:
+                    op = MaxPool(
+                        (kernel, 1), (stride, 1), (dilation, 1), pads, (min(count + 1, inside), cols)
+                    )
+        elif kind == "slice":
+            step = draw(st.sampled_from([-2, -1, 1, 2]))
+            first = draw(st.integers(0, rows - 1))
+            most = first // -step + 1 if step < 0 else (rows - 1 - first) // step + 1
+            op = Slice((first, 0, 0), (step, 1, 1), (draw(st.integers(1, most)), cols, channels))
+        elif kind == "pad":
+            op = Pad((draw(st.integers(0, 3)), 0, 0), (draw(st.integers(0, 3)), 0, 0))
+        elif kind == "resize":
+            op = resize(draw(st.sampled_from(["nearest", "linear"])), rows, draw(st.integers(1, 3)), cols)
+        elif kind == "softmax":
+            op = Softmax(draw(st.integers(0, 2)))
+        elif kind == "view":
+            op = Reshape(draw(st.sampled_from([(rows, 1, cols * channels), (1, rows, cols * channels)])))
+        elif kind == "turn":
+            op = Transpose((rows, cols, channels), (1, 0, 2), (cols, rows, channels))
+        operators.append((f"o{number}", op, previous))
+        previous = f"o{number}"
+        rows, cols, channels = op.loops(((rows, cols, channels),)).output_shape()  # type: ignore[attr-defined]
+        if rows > 40:
+            break
+    return graph({"in": start}, operators)
+
+
+def _intervals(size: int) -> list[Interval]:
+    return [Interval(lo, hi) for lo, hi in combinations(range(size + 1), 2)]
+
+
+@settings(max_examples=120, deadline=None)
+@given(chains())
+def test_windows_agree_with_the_loop_nests(found: Graph) -> None:
+    axes = axis_graph(found)
+    for edge in axes.along(0):
+        operator = edge.target.operator
+        nest, rows = axes.nests[operator], found.tensors[found.operators[operator].output].shape[0]
+        if edge.target.name in axes.writes(operator, 0):
+            for part in _intervals(rows):
+                expected = nest.rows_read(edge.operand, part, edge.positions)
+                assert edge.needed(part) == expected == rows_needed(axes, operator, edge.operand, part)
+        else:  # rows do not matter: all are read by the whole of the other axis
+            expected = nest.rows_read(edge.operand, Interval(0, 1), edge.positions)
+            assert edge.needed(Interval(0, edge.target.size)) == expected
+
+
+@settings(max_examples=60, deadline=None)
+@given(chains(), st.integers(1, 4))
+def test_neighbours_share_no_more_than_the_halo(found: Graph, part_rows: int) -> None:
+    for edge in axis_graph(found).along(0):
+        cuts = range(part_rows, edge.target.size, part_rows)
+        shared = [edge.needed(Interval(cut - part_rows, cut)).clip(0, edge.positions) for cut in cuts]
+        behind = [edge.needed(Interval(cut, min(cut + part_rows, edge.target.size))) for cut in cuts]
+        for one, other in zip(shared, behind, strict=True):
+            assert min(one.hi, other.hi) - max(one.lo, other.lo) <= halo(edge, part_rows)
+
+
+def test_halo_is_what_is_needed_beyond_stride_times_rows() -> None:
+    axes = axis_graph(
+        graph({"in": (64, 8, 4)}, [("x", Lut(), "in"), ("y", conv(4, kernel=5, stride=2), "x")])
+    )
+    edge = row_edge(axes, "y")
+    for rows in (1, 2, 5):
+        assert len(edge.needed(Interval(10, 10 + rows))) == 2 * rows + halo(edge)
+    with pytest.raises(ValueError, match="at least 1 row"):
+        halo(edge, 0)
+
+
+def test_region_of_a_residual_block() -> None:
+    """One row of the sum: itself of a and c, three rows of b, hence five of a and seven of the image's."""
+    found = graph(
+        {"image": (16, 8, 4)},
+        [
+            ("a", conv(4), "image"),
+            ("b", conv(4), "a"),
+            ("c", conv(4), "b"),
+            ("sum", Binary("add"), "c a"),
+            ("other", Lut(), "a"),
+        ],
+    )
+    axes = axis_graph(found)
+    rows = region(axes, {0, 1, 2, 3}, {3: Interval(8, 9)})
+    assert rows == {0: Interval(6, 11), 1: Interval(7, 10), 2: Interval(8, 9), 3: Interval(8, 9)}
+    assert rows_needed(axes, 0, 0, rows[0]) == Interval(5, 12)
+    assert region(axes, {0, 1, 2, 3}, {3: Interval(0, 1)})[0] == Interval(0, 3)
+    assert region(axes, {2, 3}, {3: Interval(4, 8)}) == {2: Interval(4, 8), 3: Interval(4, 8)}
+    assert region(axes, {0, 3, 4}, {4: Interval(0, 1)}) == {0: Interval(0, 1), 4: Interval(0, 1)}
