@@ -34,7 +34,7 @@ from mcudeploy.targets import Firmware, build_firmware
 from mcudeploy.targets.build import firmware_hash
 from mcudeploy.targets.flashing import flash_command
 from mcudeploy.verdict import judge
-from mcudeploy.verify import Storage, run_once
+from mcudeploy.verify import Storage, fed_runs, run_once
 
 JsonObject = dict[str, Any]
 
@@ -279,10 +279,10 @@ def observe(
         outputs.append({b.tensor: storage.get_tensor(device, b.tensor) for b in made.plan.graph.outputs})
         progress.advance(done + 1, len(samples))
     stack_bytes = device.session.stack().used_bytes
-    for name, value in samples[0].stored.items():
-        storage.put_tensor(device, name, value)
     step_ticks: dict[int, list[int]] = {}
-    timed = device.session.time_steps(timeout_s=made.patience_s).ticks
+    timed: list[int] = []
+    for first, count in fed_runs(device, storage, samples[0].stored):
+        timed += device.session.time_steps(first, count, timeout_s=made.patience_s).ticks
     for step, elapsed in zip(made.plan.schedule.steps, timed, strict=True):
         step_ticks.setdefault(step.operator, []).append(elapsed)
     unit, convert = device.time_unit(target)

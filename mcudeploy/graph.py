@@ -125,16 +125,21 @@ class Graph:
                 found[name].append(position)
         return found
 
+    def resident_inputs(self) -> tuple[Border, ...]:
+        """The graph inputs that are in memory before the first step; the others are fed row by row."""
+        fed = {operator.output for operator in self.operators if not operator.inputs}
+        return tuple(border for border in self.inputs if border.tensor not in fed)
+
     def producers(self) -> dict[str, int]:
         """For each tensor that is not a graph input the index of the operator that makes it."""
         return {operator.output: position for position, operator in enumerate(self.operators)}
 
 
 def _verify(graph: Graph) -> None:
-    made = {border.tensor for border in graph.inputs}
-    for name in made:
-        if name not in graph.tensors:
-            raise ValueError(f"graph input {name!r} is not a tensor of the graph")
+    for border in graph.inputs:
+        if border.tensor not in graph.tensors:
+            raise ValueError(f"graph input {border.tensor!r} is not a tensor of the graph")
+    made = {border.tensor for border in graph.resident_inputs()}
     names: set[str] = set()
     for operator in graph.operators:
         if operator.name in names:

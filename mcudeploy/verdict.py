@@ -84,7 +84,7 @@ def judge(
     for done, sample in enumerate(samples):
         values = reference.run(sample.inputs)
         stored, ties = stored_references(graph, values), stored_ties(graph, values, quantizers)
-        tables.append(check_operators(machine, storage, stored, ties))
+        tables.append(check_operators(machine, storage, sample.stored, stored, ties))
         run_once(machine, storage, sample.stored)
         host.append(_outputs(machine, storage))
         wanted = {**values, **sample.expected}

@@ -11,8 +11,9 @@ Means of int8 values are such ties by construction: one in n for n values of equ
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
@@ -204,13 +205,33 @@ def stored_ties(graph: Graph, values: Mapping[str, Array], quantizers: Mapping[s
 
 def run_once(machine: Machine, storage: Storage, inputs: Mapping[str, Array]) -> int:
     """Write the inputs (stored form, by tensor name), run the tape; ticks."""
-    for name, value in inputs.items():
-        storage.put_tensor(machine, name, value)
-    return machine.run(0, len(storage.plan.schedule.steps))
+    return sum(machine.run(first, count) for first, count in fed_runs(machine, storage, inputs))
+
+
+def fed_runs(machine: Machine, storage: Storage, inputs: Mapping[str, Array]) -> Iterator[tuple[int, int]]:
+    """Runs of steps (first, count) that cover the tape, each yielded when the input rows it needs are there.
+
+    Resident inputs are written first; rows of a fed input before the step that would ask for them.
+    """
+    graph = storage.plan.graph
+    for border in graph.resident_inputs():
+        storage.put_tensor(machine, border.tensor, inputs[border.tensor])
+    steps = storage.plan.schedule.steps
+    feeds = [time for time, step in enumerate(steps) if not graph.operators[step.operator].inputs]
+    bounds = [0, *(time for time in feeds if time > 0), len(steps)]
+    for first, end in pairwise(bounds):
+        output = graph.operators[steps[first].operator].output
+        if first in feeds:
+            storage.put(machine, (output, steps[first].block), inputs[output].tobytes())
+        yield first, end - first
 
 
 def check_operators(
-    machine: Machine, storage: Storage, references: Mapping[str, Array], ties: Mapping[str, Array]
+    machine: Machine,
+    storage: Storage,
+    inputs: Mapping[str, Array],
+    references: Mapping[str, Array],
+    ties: Mapping[str, Array],
 ) -> dict[str, Difference]:
     """Run the tape step by step, each step fed with the reference's own inputs; operator to difference.
 
@@ -218,10 +239,12 @@ def check_operators(
     reference are run, not judged.
     """
     graph, tiled = storage.plan.graph, storage.tiled
-    stored = {tiled.flow.roots[name]: value.tobytes() for name, value in references.items()}
+    stored = {tiled.flow.roots[name]: value.tobytes() for name, value in {**inputs, **references}.items()}
     result: dict[str, Difference] = {}
     for time, step in enumerate(storage.plan.schedule.steps):
         operator = graph.operators[step.operator]
+        if not operator.inputs:
+            continue
         for blocks in tiled.blocks_read(step):
             for block_id in blocks:
                 if block_id[0] in stored:
@@ -253,10 +276,10 @@ def run_with_ties_as_reference(
     reference is no matter of ties.
     """
     graph, tiled = storage.plan.graph, storage.tiled
-    for name, value in inputs.items():
-        storage.put_tensor(machine, name, value)
     given = 0
-    for time, step in enumerate(storage.plan.schedule.steps):
+    runs = fed_runs(machine, storage, inputs)
+    times = (time for first, count in runs for time in range(first, first + count))
+    for time, step in zip(times, storage.plan.schedule.steps, strict=True):
         output, made = graph.operators[step.operator].output, storage.made(step)
         machine.run(time, 1)
         if output not in ties or made is None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mcudeploy.codegen.ctext import c_elements, c_float, c_int, c_type
 from mcudeploy.graph import Border, DType, Operator, Tensor
-from mcudeploy.ops.opdef import ConstantArray, KernelCall
+from mcudeploy.ops.opdef import ConstantArray, KernelCall, Symbol
 from mcudeploy.plan import Placement, Plan
 from mcudeploy.simulator.blocks import TiledGraph
 from mcudeploy.simulator.flow import Flow
@@ -77,6 +77,7 @@ class BorderText:
     type: str
     shape: str
     count: int
+    row_bytes: int
     memory: str
     offset: int
     quantized: bool
@@ -106,6 +107,7 @@ class Program:
     map_lines: list[MapLine]
     inputs: list[BorderText]
     outputs: list[BorderText]
+    streamed: bool
     weights_bytes: int
 
 
@@ -141,6 +143,7 @@ def make_program(plan: Plan, calls: Mapping[str, KernelCall], prefix: str, align
         map_lines=_arena_map(plan),
         inputs=_borders(plan, plan.graph.inputs, "input"),
         outputs=_borders(plan, plan.graph.outputs, "output"),
+        streamed=len(plan.graph.resident_inputs()) < len(plan.graph.inputs),
         weights_bytes=constants.size_bytes,
     )
 
@@ -194,6 +197,8 @@ def _operator_text(plan: Plan, operator: Operator, call: KernelCall, constants: 
     for name, value in call.params.items():
         if value is None:
             text = "0"
+        elif isinstance(value, Symbol):
+            text = value.name
         elif isinstance(value, np.ndarray):
             text = constants.name_of(f"{operator.name}_{name}", value)
         elif isinstance(value, float):
@@ -259,6 +264,7 @@ def _borders(plan: Plan, borders: tuple[Border, ...], kind: str) -> list[BorderT
                 type="int8_t" if tensor.dtype is DType.INT8 else "float",
                 shape=_shape(tensor),
                 count=tensor.elements,
+                row_bytes=tensor.row_bytes,
                 memory=placement.memory,
                 offset=placement.offsets[0],
                 quantized=quantization is not None,

@@ -37,13 +37,14 @@ def check(
         if size > capacities[memory]:
             raise PlanFaultError(f"the arena in {memory} has {size} bytes, the memory {capacities[memory]}")
     owners = _Owners(plan, work, alignment)
-    for border in plan.graph.inputs:
+    for border in plan.graph.resident_inputs():
         owners.fill(border.tensor)
     for time, step in enumerate(plan.schedule.steps):
         operator = plan.graph.operators[step.operator]
         where = f"step {time} ({operator.name}, block {step.block})"
         _run_step(plan, owners, operator, step.block, where)
     for border in plan.graph.outputs:
+        owners.in_one_piece(border.tensor, "output")
         rows = plan.graph.tensors[border.tensor].shape[0]
         owners.expect(border.tensor, Interval(0, rows), f"the end, output {border.tensor}")
 
@@ -115,15 +116,20 @@ class _Owners:
 
     def fill(self, tensor: str) -> None:
         """A graph input as the application fills it: whole, and in one piece."""
+        self.in_one_piece(tensor, "input")
+        for block in range(len(self._plan.layout.tensors[tensor].offsets)):
+            self.write(tensor, block)
+
+    def in_one_piece(self, tensor: str, what: str) -> None:
+        """The application sees inputs and outputs as arrays: their blocks lie one behind the other."""
         end = None
         for block in range(len(self._plan.layout.tensors[tensor].offsets)):
             _, span = self.span(tensor, block)
             if end is not None and span.lo != end:
                 raise PlanFaultError(
-                    f"block {block} of input {tensor} is at {span.lo}, apart from the others"
+                    f"block {block} of {what} {tensor} is at {span.lo}, apart from the others"
                 )
             end = span.hi
-            self.write(tensor, block)
 
     def expect(self, tensor: str, rows: Interval, where: str) -> list[tuple[str, Interval]]:
         """The spans that hold rows of a tensor (all of it for a view), each checked to be intact."""

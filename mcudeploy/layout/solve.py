@@ -35,10 +35,10 @@ def lay_out(
 
 def _input_offsets(tiled: TiledGraph, items: tuple[Buffer, ...], alignment: int) -> dict[int, int]:
     """Offsets of the blocks of graph inputs that are cut: one below the other, from the arena's start."""
-    index_of = {item.members[0]: index for index, item in enumerate(items) if item.members}
+    index_of = {item.members[0]: index for index, item in enumerate(items) if item.members and not item.stack}
     offsets: dict[int, int] = {}
     end = 0
-    for border in tiled.graph.inputs:
+    for border in tiled.graph.resident_inputs():
         if tiled.block_count(border.tensor) == 1:
             continue
         for block in range(tiled.block_count(border.tensor)):
@@ -53,7 +53,10 @@ def _tensor_placements(
 ) -> dict[str, Placement]:
     where: dict[BlockId, int] = {}
     for item, offset in zip(items, offsets, strict=True):
-        where.update((member, offset) for member in item.members)
+        at = offset
+        for member in item.members:
+            where[member] = at
+            at += tiled.block_bytes(*member) if item.stack else 0
     placements: dict[str, Placement] = {}
     for name, tensor in tiled.graph.tensors.items():
         root = tiled.flow.roots[name]

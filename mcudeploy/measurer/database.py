@@ -70,7 +70,7 @@ def shape_key(call: KernelCall, shapes: Iterable[Sequence[int]]) -> str:
             content = hashlib.sha256(value.tobytes()).hexdigest() if value.dtype.kind == "u" else ""
             facts.append([name, value.dtype.name, list(value.shape), content])
         else:
-            facts.append([name, None if value is None else float(value)])
+            facts.append([name, float(value) if isinstance(value, int | float) else None])
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:24]
 
 

@@ -294,21 +294,30 @@ def timing_tile(
     output = graph.tensors[operator.output]
     call = operator.op.kernel(operator, inputs, output)
     loops = graph.loops(operator)
+    accumulates = operator.op.accumulates
+    total = inputs[0].shape[0] if accumulates else output.shape[0]
     arena = _Arena(info.arenas[memory].size_bytes, memory)
     block_rows = len(rows)
     if rows.lo % block_rows:  # the last, shorter block of a cut
         block_rows = rows.lo
     touched = Interval(rows.lo // block_rows, (rows.hi - 1) // block_rows + 1)
-    scratch = arena.place(touched, call.scratch_bytes, 0, block_rows) if call.scratch_bytes else None
-    made = arena.place(touched, len(rows) * output.row_bytes, output.row_bytes, block_rows)
+    work = None
+    if call.state_bytes:
+        work = arena.place(Interval(0, 1), call.state_bytes, 0, total)
+    if call.scratch_bytes:
+        work = arena.place(touched, call.scratch_bytes, 0, block_rows)
+    if accumulates:
+        result = arena.place(Interval(0, 1), output.size_bytes, output.row_bytes, output.shape[0])
+    else:
+        result = arena.place(touched, len(rows) * output.row_bytes, output.row_bytes, block_rows)
     placed = []
     for operand, tensor in enumerate(inputs):
         cut = tensor.shape[0] if input_block_rows is None else input_block_rows[operand]
-        read = loops.rows_read(operand, rows, tensor.shape[0])
+        read = rows if accumulates else loops.rows_read(operand, rows, tensor.shape[0])
         blocks = Interval(read.lo // cut, -(-read.hi // cut)) if len(read) else Interval(0, 0)
         block_bytes = min(cut, tensor.shape[0]) * tensor.row_bytes
         placed.append(arena.place(blocks, block_bytes, tensor.row_bytes, cut))
-    return Tile(call, tuple(placed), made, scratch, output.shape[0], block_rows), arena.used
+    return Tile(call, tuple(placed), result, work, total, block_rows), arena.used
 
 
 class _Arena:

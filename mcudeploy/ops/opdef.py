@@ -122,6 +122,19 @@ class LoopNest:
         tile = {name: rows for name, _ in write.steps}
         return self.reads[operand][0].reach(axes, tile).clip(0, input_rows)
 
+    def rows_taken(self, operand: int, rows: Interval, input_rows: int) -> Interval:
+        """The rows of input `operand` that one step of an operator that accumulates takes in.
+
+        `rows` are of the axis its steps run along: the reduced one that indexes the rows of its first input.
+        Raises ValueError where that is no such axis.
+        """
+        axes = self._by_name()
+        taken = self.reads[0][0]
+        if not isinstance(taken, Index) or [axes[name].kind for name, _ in taken.steps] != [AxisKind.REDUCED]:
+            raise ValueError("an operator that accumulates takes its input's rows along one reduced axis")
+        tile = {name: rows for name, _ in taken.steps}
+        return self.reads[operand][0].reach(axes, tile).clip(0, input_rows)
+
     def macs(self) -> int:
         """Multiply-accumulates of the whole operator; 0 where it only moves or compares."""
         return prod(axis.size for axis in self.axes) if self.multiplies else 0
@@ -130,8 +143,17 @@ class LoopNest:
 ConstantArray = (
     NDArray[np.int8] | NDArray[np.int32] | NDArray[np.float32] | NDArray[np.uint16] | NDArray[np.uint32]
 )
-ParamValue = int | float | ConstantArray | None
-"""A scalar (int -> int32_t, float -> float), a constant array in flash, or None for a null pointer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """A name of the generated program, for a pointer to one of its functions."""
+
+    name: str
+
+
+ParamValue = int | float | ConstantArray | Symbol | None
+"""A scalar (int -> int32_t, float -> float), an array in flash, a function, or None for a null pointer."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -41,7 +41,7 @@ class TiledGraph:
         self.first_step = [0, *accumulate(counts)]
         self._cut = any(count > 1 for count in counts)
         self._rows_of: dict[str, int] = {
-            border.tensor: self._input_rows(border.tensor) for border in graph.inputs
+            border.tensor: self._input_rows(border.tensor) for border in graph.resident_inputs()
         }
         for operator, size in zip(graph.operators, sizes, strict=True):
             rows = graph.tensors[operator.output].shape[0]
@@ -101,6 +101,12 @@ class TiledGraph:
     def block_bytes(self, root: str, block: int) -> int:
         """Size of one block."""
         return len(self.block_interval(root, block)) * self.graph.tensors[root].row_bytes
+
+    def stacked_outputs(self) -> tuple[str, ...]:
+        """The graph outputs that are made in parts; the application reads each as one array."""
+        roots = dict.fromkeys(self.flow.roots[border.tensor] for border in self.graph.outputs)
+        resident = {border.tensor for border in self.graph.resident_inputs()}
+        return tuple(name for name in roots if self.block_count(name) > 1 and name not in resident)
 
     def block_ids(self) -> list[BlockId]:
         """Tensor and number of every block, by its number in the whole."""

@@ -29,12 +29,15 @@ def work_bytes(calls: Mapping[str, KernelCall]) -> dict[str, tuple[int, int]]:
 class Buffer:
     """Bytes that need one place: a block, several blocks that take over from each other in place, or
     the scratch of a step (`scratch_of`; the state of an operator is that of all its steps, block 0).
+
+    A `stack` is a whole graph output that is made in parts: its members lie one behind the other.
     """
 
     members: tuple[BlockId, ...]
     size_bytes: int
     live: Interval
     scratch_of: BlockId | None = None
+    stack: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +54,7 @@ def lives(tiled: TiledGraph, steps: tuple[Step, ...]) -> Lives:
     total = max(len(steps), 1)
     first, end = [0] * tiled.blocks, [0] * tiled.blocks
     written = [False] * tiled.blocks
-    for border in tiled.graph.inputs:
+    for border in tiled.graph.resident_inputs():
         base = tiled.first_block[border.tensor]
         for block in range(base, base + tiled.block_count(border.tensor)):
             end[block] = 1
@@ -68,18 +71,23 @@ def lives(tiled: TiledGraph, steps: tuple[Step, ...]) -> Lives:
     for border in tiled.graph.outputs:
         root = tiled.flow.roots[border.tensor]
         base = tiled.first_block[root]
-        end[base : base + tiled.block_count(root)] = [total] * tiled.block_count(root)
+        count = tiled.block_count(root)
+        end[base : base + count] = [total] * count
+        first[base : base + count] = [min(first[base : base + count])] * count  # it is in one piece
     return Lives(first, end, _heirs(tiled, steps, first, end))
 
 
 def _heirs(tiled: TiledGraph, steps: tuple[Step, ...], first: list[int], end: list[int]) -> list[int]:
     heir = [-1] * tiled.blocks
+    stacked = tiled.stacked_outputs()
     for time, step in enumerate(steps):
         operands = tiled.flow.overwrites[step.operator]
         if not operands:
             continue
         made = tiled.written(step.operator, step.block)
         output = tiled.graph.operators[step.operator].output
+        if output in stacked:
+            continue
         ranges = tiled.reads[tiled.first_step[step.operator] + step.block]
         for operand in operands:
             lo, hi = ranges[operand]
@@ -99,9 +107,10 @@ def buffers(tiled: TiledGraph, steps: tuple[Step, ...], work: WorkBytes) -> tupl
     found = lives(tiled, steps)
     ids = tiled.block_ids()
     inherited = set(found.heir)
-    result: list[Buffer] = []
+    stacked = tiled.stacked_outputs()
+    result = [_stack(tiled, name, found) for name in stacked]
     for number, block_id in enumerate(ids):
-        if number in inherited:
+        if number in inherited or block_id[0] in stacked:
             continue
         chain = [number]
         while found.heir[chain[-1]] >= 0:
@@ -109,6 +118,13 @@ def buffers(tiled: TiledGraph, steps: tuple[Step, ...], work: WorkBytes) -> tupl
         span = Interval(found.first[number], found.end[chain[-1]])
         result.append(Buffer(tuple(ids[i] for i in chain), tiled.block_bytes(*block_id), span))
     return (*result, *_work_buffers(tiled, steps, work))
+
+
+def _stack(tiled: TiledGraph, name: str, found: Lives) -> Buffer:
+    base, count = tiled.first_block[name], tiled.block_count(name)
+    members = tuple((name, block) for block in range(count))
+    span = Interval(found.first[base], found.end[base])
+    return Buffer(members, tiled.graph.tensors[name].size_bytes, span, stack=True)
 
 
 def _work_buffers(tiled: TiledGraph, steps: tuple[Step, ...], work: WorkBytes) -> list[Buffer]:

@@ -7,30 +7,30 @@
 #include "residual_weights.h"
 
 static union {
-    uint8_t bytes[600];
+    uint8_t bytes[792];
     uint64_t align;
 } arena_sram;
 
 /* Where the blocks of each tensor lie, in units of 4 bytes. */
 static const mcud_offset offsets[] = {
     0u, /* image */
-    96u, 64u, 0u, 96u, /* a */
-    112u, 80u, 32u, 64u, /* b */
-    16u, 48u, 112u, 0u, /* c */
-    16u, 48u, 112u, 0u, /* sum */
-    64u, 112u, 128u, 128u, /* conv_a */
-    0u, 16u, 128u, 112u, /* conv_b */
-    128u, /* conv_c */
+    144u, 128u, 0u, 144u, /* a */
+    160u, 16u, 32u, 48u, /* b */
+    176u, 48u, 128u, 0u, /* c */
+    64u, /* sum */
+    64u, 64u, 64u, 176u, /* conv_a */
+    0u, 64u, 176u, 160u, /* conv_b */
+    64u, 176u, 160u, 160u, /* conv_c */
 };
 
 static const mcud_tensor t_image = {arena_sram.bytes, &offsets[0], .row_bytes = 32u, .block_rows = 4294967295u};
 static const mcud_tensor t_a = {arena_sram.bytes, &offsets[1], .row_bytes = 32u, .block_rows = 2u};
 static const mcud_tensor t_b = {arena_sram.bytes, &offsets[5], .row_bytes = 32u, .block_rows = 2u};
 static const mcud_tensor t_c = {arena_sram.bytes, &offsets[9], .row_bytes = 32u, .block_rows = 2u};
-static const mcud_tensor t_sum = {arena_sram.bytes, &offsets[13], .row_bytes = 32u, .block_rows = 2u};
-static const mcud_tensor s_conv_a = {arena_sram.bytes, &offsets[17], .row_bytes = 0u, .block_rows = 2u};
-static const mcud_tensor s_conv_b = {arena_sram.bytes, &offsets[21], .row_bytes = 0u, .block_rows = 2u};
-static const mcud_tensor s_conv_c = {arena_sram.bytes, &offsets[25], .row_bytes = 0u, .block_rows = 4294967295u};
+static const mcud_tensor t_sum = {arena_sram.bytes, &offsets[13], .row_bytes = 32u, .block_rows = 4294967295u};
+static const mcud_tensor s_conv_a = {arena_sram.bytes, &offsets[14], .row_bytes = 0u, .block_rows = 2u};
+static const mcud_tensor s_conv_b = {arena_sram.bytes, &offsets[18], .row_bytes = 0u, .block_rows = 2u};
+static const mcud_tensor s_conv_c = {arena_sram.bytes, &offsets[22], .row_bytes = 0u, .block_rows = 2u};
 
 static const mcud_conv2d_s8_params p_conv_a = {
     .weights = residual_conv_a_weights,
@@ -207,7 +207,7 @@ int8_t *residual_input(void)
 
 const int8_t *residual_output(void)
 {
-    const void *at = arena_sram.bytes + 64;
+    const void *at = arena_sram.bytes + 256;
     return at;
 }
 

@@ -1,0 +1,36 @@
+"""Input that the application delivers row by row while the model runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from mcudeploy.ops.common import ELEMENTWISE, spatial_axes
+from mcudeploy.ops.opdef import KernelCall, LoopNest, Symbol
+
+if TYPE_CHECKING:
+    from mcudeploy.graph import Operator, Shape, Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Feed:
+    """Model input number `position`, of `shape`; it reads nothing, the application writes its rows."""
+
+    kind: ClassVar[str] = "Feed"
+    is_view: ClassVar[bool] = False
+    accumulates: ClassVar[bool] = False
+
+    position: int
+    shape: Shape
+
+    def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
+        """No input; the output has the given shape."""
+        return LoopNest(spatial_axes(self.shape), (), ELEMENTWISE)
+
+    def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
+        """feed, which asks the generated program for rows."""
+        return KernelCall("feed", {"feed": Symbol("feed_rows"), "input": self.position})
+
+    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
+        """None: there is no input."""
+        return ()

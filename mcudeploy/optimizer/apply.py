@@ -1,0 +1,34 @@
+"""Rewrites that make a graph ready to be cut: fed inputs, and operators that take rows as they come."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from mcudeploy.graph import Graph, Operator
+from mcudeploy.ops.conv import Conv2d
+from mcudeploy.ops.feed import Feed
+from mcudeploy.ops.pool import AveragePool
+
+
+def stream_inputs(graph: Graph) -> Graph:
+    """The graph with an operator in front of every input that asks the application for its rows."""
+    feeds = tuple(
+        Operator(f"feed_{border.tensor}", Feed(i, graph.tensors[border.tensor].shape), (), border.tensor)
+        for i, border in enumerate(graph.inputs)
+    )
+    return replace(graph, operators=feeds + graph.operators)
+
+
+def accumulate_rows(graph: Graph) -> Graph:
+    """The graph with every operator that reads all rows of its input once in the form that accumulates.
+
+    Taken in one step it is the same; taken in parts, the tensor in front of it need not exist whole.
+    """
+    return replace(graph, operators=tuple(_accumulating(graph, operator) for operator in graph.operators))
+
+
+def _accumulating(graph: Graph, operator: Operator) -> Operator:
+    if not isinstance(operator.op, Conv2d | AveragePool):
+        return operator
+    by_rows = operator.op.by_rows(graph.tensors[operator.inputs[0]].shape)
+    return operator if by_rows is None else replace(operator, op=by_rows)

@@ -1,0 +1,123 @@
+"""Cuts of a graph: which stretches of operators are split, along their rows, into parts of how many rows.
+
+The operators stand in the order of the unsplit schedule. A stretch of that order is convex: a path that
+leaves it never comes back. A tensor inside a stretch is shared, not recomputed: its rows are kept until the
+last part that reads them has run. A tensor between two stretches, or behind one, is whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+from mcudeploy.simulator.blocks import INPUT_GRAIN_BYTES
+from mcudeploy.simulator.flow import Flow
+
+ROWS_TRIED = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
+"""Partition factors that are proposed: rows of a part."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Cut:
+    """Operators first..last (inclusive, places in the order) taken in parts of `rows` rows."""
+
+    first: int
+    last: int
+    rows: int
+
+
+State = tuple[Cut, ...]
+"""Cuts that do not overlap, ascending."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Space:
+    """What can be cut: `order` has the operators' positions, `most_rows` how many rows each can be cut from
+    (1: not at all), `grain` the rows of which a part must be a multiple.
+    """
+
+    flow: Flow
+    order: tuple[int, ...]
+    most_rows: tuple[int, ...]
+    grain: tuple[int, ...]
+
+    @classmethod
+    def of(cls, flow: Flow, order: tuple[int, ...]) -> Space:
+        """The space of a graph whose unsplit schedule is `order`.
+
+        A tensor that is looked at through a view stays whole, since a view is one piece of memory; of a
+        graph output, which is one piece too, the parts must keep the alignment.
+        """
+        graph = flow.graph
+        viewed = {flow.roots[operator.output] for operator in graph.operators if operator.op.is_view}
+        outputs = {flow.roots[border.tensor] for border in graph.outputs}
+        most, grain = [], []
+        for position, operator in enumerate(graph.operators):
+            whole = operator.op.is_view or operator.output in viewed
+            most.append(1 if whole else flow.iteration_rows[position])
+            row_bytes = graph.tensors[operator.output].row_bytes
+            unit = 1
+            while operator.output in outputs and unit * row_bytes % INPUT_GRAIN_BYTES:
+                unit += 1
+            grain.append(1 if operator.op.accumulates else unit)
+        return cls(flow, order, tuple(most), tuple(grain))
+
+    def block_rows(self, state: State) -> tuple[int, ...]:
+        """The rows of every operator's steps, by position."""
+        rows = list(self.flow.iteration_rows)
+        for cut in state:
+            for place in range(cut.first, cut.last + 1):
+                position = self.order[place]
+                part = -(-cut.rows // self.grain[position]) * self.grain[position]
+                if part < self.most_rows[position]:
+                    rows[position] = part
+        return tuple(rows)
+
+    def seeds(self) -> Iterator[State]:
+        """One cut from the input on, of every length, in parts of every size."""
+        yield ()
+        for rows in ROWS_TRIED:
+            for last in range(len(self.order)):
+                if rows < self.most_rows[self.order[last]]:
+                    yield (Cut(0, last, rows),)
+
+    def moves(self, state: State, hot: int) -> Iterator[State]:
+        """States one step away: a cut longer or shorter, in larger or smaller parts, in two, gone, or a new one
+        around the place `hot`, where memory peaks.
+        """
+        for index, cut in enumerate(state):
+            rest = state[:index] + state[index + 1 :]
+            yield rest
+            for other in self._variants(cut):
+                yield from self._joined(rest, (other,))
+            for middle in range(cut.first, cut.last):
+                left, right = Cut(cut.first, middle, cut.rows), Cut(middle + 1, cut.last, cut.rows)
+                yield from self._joined(rest, (left, right))
+                for rows in self._neighbours(cut.rows):
+                    yield from self._joined(rest, (left, Cut(middle + 1, cut.last, rows)))
+                    yield from self._joined(rest, (Cut(cut.first, middle, rows), right))
+        if all(not cut.first <= hot <= cut.last for cut in state):
+            for rows in ROWS_TRIED:
+                for first in range(max(0, hot - 6), hot + 1):
+                    for last in range(hot, min(len(self.order), hot + 6)):
+                        yield from self._joined(state, (Cut(first, last, rows),))
+
+    def _variants(self, cut: Cut) -> Iterator[Cut]:
+        for first in (cut.first - 1, cut.first + 1):
+            yield Cut(first, cut.last, cut.rows)
+        for last in (cut.last - 1, cut.last + 1, cut.last + 2):
+            yield Cut(cut.first, last, cut.rows)
+        for rows in self._neighbours(cut.rows):
+            yield Cut(cut.first, cut.last, rows)
+
+    def _neighbours(self, rows: int) -> Iterator[int]:
+        place = ROWS_TRIED.index(rows)
+        yield from ROWS_TRIED[max(0, place - 1) : place]
+        yield from ROWS_TRIED[place + 1 : place + 2]
+
+    def _joined(self, rest: State, added: State) -> Iterator[State]:
+        state = tuple(sorted((*rest, *added)))
+        inside = all(0 <= cut.first <= cut.last < len(self.order) for cut in added)
+        if inside and all(one.last < other.first for one, other in pairwise(state)):
+            yield state
