@@ -86,7 +86,7 @@ class AxisGraph:
 
     def writes(self, operator: int, dimension: int) -> tuple[str, ...]:
         """The axes by which an operator writes a dimension of its output."""
-        return _names(self.nests[operator].write[dimension])
+        return index_axes(self.nests[operator].write[dimension])
 
 
 def axis_graph(graph: Graph) -> AxisGraph:
@@ -128,7 +128,7 @@ def axis_graph(graph: Graph) -> AxisGraph:
 
 
 def _nodes(position: int, nest: LoopNest) -> dict[str, AxisNode]:
-    written = {name for index in nest.write for name in _names(index)}
+    written = {name for index in nest.write for name in index_axes(index)}
 
     def kind(axis: Axis) -> AxisKind:
         return AxisKind.SPATIAL if axis.name in written else AxisKind.REDUCED
@@ -136,7 +136,8 @@ def _nodes(position: int, nest: LoopNest) -> dict[str, AxisNode]:
     return {axis.name: AxisNode(position, axis.name, axis.size, kind(axis)) for axis in nest.axes}
 
 
-def _names(index: AnyIndex) -> tuple[str, ...]:
+def index_axes(index: AnyIndex) -> tuple[str, ...]:
+    """The names of the axes that run through an index."""
     return (index.axis,) if isinstance(index, TableIndex) else tuple(name for name, _ in index.steps)
 
 
@@ -149,7 +150,7 @@ def _sources(index: AnyIndex, nodes: dict[str, AxisNode]) -> list[tuple[AxisNode
 
 
 def _targets(index: AnyIndex, nodes: dict[str, AxisNode]) -> tuple[str, ...]:
-    names = _names(index)
+    names = index_axes(index)
     moving = tuple(name for name in names if nodes[name].size > 1) or names
     spatial = tuple(name for name in moving if nodes[name].kind is AxisKind.SPATIAL)
     chosen = spatial or moving

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
-from mcudeploy.analyzer.axes import DIMENSIONS, AxisGraph, Edge, axis_graph
+from mcudeploy.analyzer.axes import DIMENSIONS, AxisGraph, Edge, axis_graph, index_axes
 from mcudeploy.graph import Graph
 from mcudeploy.ops.opdef import AxisKind
 
@@ -87,7 +87,9 @@ def takes_parts(axes: AxisGraph, edge: Edge) -> bool:
     The tensor may be a graph input: one that all its readers take in parts can be streamed.
     """
     if accumulates(axes, edge.target.operator, edge.dimension):
-        return edge.target.kind is AxisKind.REDUCED
+        # Its steps run along the reduced axis that indexes the rows of its first input.
+        rows = index_axes(axes.nests[edge.target.operator].reads[0][0])
+        return edge.target.kind is AxisKind.REDUCED and edge.target.name in rows
     if edge.target.name not in axes.writes(edge.target.operator, edge.dimension):
         return False
     return not edge.window.covers_all(edge.target.size, edge.positions)
