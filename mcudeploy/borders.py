@@ -5,13 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from mcudeploy.graph import Border, DType, Quantization, Tensor
+from mcudeploy.graph import UNSIGNED_OFFSET, Border, DType, Quantization, Tensor
 from mcudeploy.ops.requantize import dequantize, quantize
 
 Array = NDArray[np.generic]
-
-_UNSIGNED_OFFSET = 128
-"""A uint8 value is stored as int8 with this much subtracted."""
 
 
 def to_device(border: Border, tensor: Tensor, array: Array) -> Array:
@@ -32,7 +29,7 @@ def to_device(border: Border, tensor: Tensor, array: Array) -> Array:
     elif array.dtype == np.float32:
         stored = _quantized(flat.astype(np.float32), _quantization(border, tensor))
     elif array.dtype == np.uint8:
-        stored = (flat.astype(np.int16) - _UNSIGNED_OFFSET).astype(np.int8)
+        stored = (flat.astype(np.int16) - UNSIGNED_OFFSET).astype(np.int8)
     else:
         stored = flat
     result = np.empty(tensor.elements, stored.dtype)
@@ -55,7 +52,7 @@ def from_device(border: Border, tensor: Tensor, array: Array) -> Array:
     if tensor.dtype is DType.FLOAT32 or border.dtype == "int8":
         return ordered
     if border.dtype == "uint8":
-        return (ordered.astype(np.int16) + _UNSIGNED_OFFSET).astype(np.uint8)
+        return (ordered.astype(np.int16) + UNSIGNED_OFFSET).astype(np.uint8)
     return dequantize(ordered, _quantization(border, tensor))
 
 

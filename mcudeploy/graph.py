@@ -28,6 +28,10 @@ class DType(StrEnum):
         return 1 if self is DType.INT8 else 4
 
 
+UNSIGNED_OFFSET = 128
+"""A uint8 value of the ONNX model is stored as int8 with this much subtracted; so is its zero point."""
+
+
 @dataclass(frozen=True, slots=True)
 class Quantization:
     """real = scale * (q - zero_point), per tensor, q in [-128, 127]."""
@@ -64,7 +68,7 @@ class Border:
 
     `shape` and `dtype` (a numpy name) are the ONNX model's own. `order[i]` is the position in the
     flattened tensor of element i of the flattened ONNX tensor. A uint8 ONNX tensor is held as int8
-    with 128 subtracted; a float32 one may be held quantised (see `Tensor.quantization`).
+    (see `UNSIGNED_OFFSET`); a float32 one may be held quantised (see `Tensor.quantization`).
     """
 
     tensor: str

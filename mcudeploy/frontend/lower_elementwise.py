@@ -21,7 +21,7 @@ from mcudeploy.frontend.values import (
     positions,
     scattered,
 )
-from mcudeploy.graph import DType, Quantization, Shape
+from mcudeploy.graph import UNSIGNED_OFFSET, DType, Quantization, Shape
 from mcudeploy.ops.elementwise import Binary, BinaryFunction, Unary, UnaryFunction
 from mcudeploy.ops.opdef import ConstantArray
 
@@ -236,7 +236,7 @@ def constant_quantization(constant: Constant) -> Quantization | None:
     scale, zero_point = float(stored.scale.reshape(-1)[0]), int(stored.zero_point.reshape(-1)[0])
     if not np.all(stored.scale == np.float32(scale)) or not np.all(stored.zero_point == zero_point):
         return None
-    shift = 0 if stored.signed else 128
+    shift = 0 if stored.signed else UNSIGNED_OFFSET
     return Quantization(scale, zero_point - shift)
 
 
@@ -285,6 +285,6 @@ def _stored_constant(
     meaning = constant_quantization(constant)
     if meaning is None or constant.quantized is None:
         raise Unsupported("a constant operand is not quantised per tensor")
-    shift = 0 if constant.quantized.signed else 128
+    shift = 0 if constant.quantized.signed else UNSIGNED_OFFSET
     integers = (constant.quantized.integers - shift).astype(np.int8)
     return integers.reshape(-1)[wanted], meaning

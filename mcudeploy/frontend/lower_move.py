@@ -21,7 +21,7 @@ from mcudeploy.frontend.values import (
     scattered,
     stored_axis,
 )
-from mcudeploy.graph import DType, Quantization, Shape
+from mcudeploy.graph import UNSIGNED_OFFSET, DType, Quantization, Shape
 from mcudeploy.ops.concat import Concat
 from mcudeploy.ops.move import Pad, Slice
 from mcudeploy.ops.requantize import STORED, dequantize, quantize
@@ -157,7 +157,7 @@ def pad(builder: Builder, node: Node) -> None:
     filling = _filling(builder, node)
     info = builder.model.infos.get(node.inputs[0])
     unsigned = not value.real and info is not None and info.dtype == "uint8"
-    stored = _stored_filling(builder, value, filling - 128 if unsigned else filling)
+    stored = _stored_filling(builder, value, filling - UNSIGNED_OFFSET if unsigned else filling)
     if stored is not None:
         builder.define(node.output, _pad(builder, node, value, amounts, stored))
         return

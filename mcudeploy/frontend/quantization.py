@@ -7,13 +7,13 @@ from numpy.typing import NDArray
 
 from mcudeploy.frontend.constants import Constant
 from mcudeploy.frontend.model import Model, Node, Unsupported
-from mcudeploy.graph import Quantization
+from mcudeploy.graph import UNSIGNED_OFFSET, Quantization
 from mcudeploy.ops.requantize import STORED
 
 IntegerTable = NDArray[np.int8]
 """Stored int8 values by stored int8 value + 128."""
 
-_SUPPORTED = {"int8": 0, "uint8": 128}
+_OFFSETS = {"int8": 0, "uint8": UNSIGNED_OFFSET}
 
 
 def require_finite(scale: NDArray[np.generic]) -> NDArray[np.float32]:
@@ -53,13 +53,13 @@ def activation_parameters(model_constants: dict[str, Constant], node: Node, dtyp
 
     Raises Unsupported for other integer types and for per-axis parameters.
     """
-    if dtype not in _SUPPORTED:
+    if dtype not in _OFFSETS:
         raise Unsupported(f"{dtype} activations are not supported; int8 and uint8 are")
     scale, zero_point = constant_parameters(model_constants, node)
     if scale.value.size != 1:
         raise Unsupported("activations quantised per axis are not supported; per tensor is")
     zero = 0 if zero_point is None else int(zero_point.value.reshape(-1)[0])
-    return Quantization(float(scale.value.reshape(-1)[0]), zero - _SUPPORTED[dtype])
+    return Quantization(float(scale.value.reshape(-1)[0]), zero - _OFFSETS[dtype])
 
 
 def quantized_dtype(model: Model, model_constants: dict[str, Constant], node: Node) -> str:
