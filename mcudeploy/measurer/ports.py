@@ -16,21 +16,16 @@ from mcudeploy.errors import BoardNotFoundError
 
 @dataclass(frozen=True, slots=True)
 class Port:
-    """A serial port. `usb_id` is `vendor:product` in lower-case hex, empty where it is no USB port."""
+    """A serial port. `usb_id` is `vendor:product` in lower-case hex, empty where it is no USB port.
+
+    `allowed`: whether this user may open it.
+    """
 
     name: str
     description: str
     usb_id: str = ""
-    serial_number: str = ""
     boards: tuple[str, ...] = ()
     allowed: bool = True
-
-    @property
-    def problem(self) -> str | None:
-        """Why it cannot be opened, with the remedy; None where it can."""
-        if self.allowed:
-            return None
-        return f"you may not open {self.name}: sudo usermod -aG dialout $USER, then log in again"
 
 
 def list_serial_ports(boards: Iterable[Board] = ()) -> tuple[Port, ...]:
@@ -47,7 +42,6 @@ def _port(info: object, boards: tuple[Board, ...]) -> Port:
         name=name,
         description=str(getattr(info, "description", "") or ""),
         usb_id=usb_id,
-        serial_number=str(getattr(info, "serial_number", "") or ""),
         boards=tuple(board.name for board in boards if usb_id and usb_id in board.usb_ids),
         allowed=sys.platform == "win32" or not Path(name).exists() or os.access(name, os.R_OK | os.W_OK),
     )

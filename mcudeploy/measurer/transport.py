@@ -221,7 +221,7 @@ def _why_not_open(port: str, error: Exception) -> str:
     elif code in (errno.EBUSY, errno.EAGAIN) or "exclusively lock" in text:
         hint = "another program holds it. Close serial monitors and other mcudeploy runs."
     elif code == errno.ENOENT or "No such file" in text:
-        hint = 'there is no such port. "mcudeploy devices" lists the ports of this machine.'
+        hint = 'there is no such port. "mcudeploy doctor" lists the ports of this machine.'
     else:
         hint = f"{text}."
     return f"cannot open {port}: {hint}"
