@@ -208,18 +208,26 @@ def explain(project: Project, log: str) -> DeployError:
     return BuildError(f"the firmware for {board.name} does not build:\n{excerpt}\nlog: {path}")
 
 
+def compiler_names(toolchain: str) -> tuple[str, ...]:
+    """The C compilers that will do, best first; for the host $CC where that is set."""
+    if toolchain != "host":
+        return (f"{toolchain}-gcc",)
+    chosen = os.environ.get("CC")
+    return (chosen,) if chosen else ("cc", "gcc", "clang")
+
+
+def find_compiler(toolchain: str) -> str | None:
+    """Path of the C compiler; None where there is none on this computer."""
+    return next((path for name in compiler_names(toolchain) if (path := shutil.which(name))), None)
+
+
 def _compiler(toolchain: str) -> str:
-    """Path of the C compiler; BuildError with the package that has it."""
-    wanted = [f"{toolchain}-gcc"]
-    if toolchain == "host":
-        chosen = os.environ.get("CC")
-        wanted = [chosen] if chosen else ["cc", "gcc", "clang"]
-    for name in wanted:
-        path = shutil.which(name)
-        if path:
-            return path
-    remedy = f"sudo apt-get install {COMPILER_PACKAGES[toolchain]}"
-    raise BuildError(f"no C compiler {' or '.join(wanted)} on this computer. Install one: {remedy}")
+    path = find_compiler(toolchain)
+    if path is None:
+        names = " or ".join(compiler_names(toolchain))
+        remedy = f"sudo apt-get install {COMPILER_PACKAGES[toolchain]}"
+        raise BuildError(f"no C compiler {names} on this computer. Install one: {remedy}")
+    return path
 
 
 @memoize

@@ -6,25 +6,24 @@ import grp
 import importlib.metadata
 import os
 import re
-import shutil
+import shlex
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from mcudeploy.board import Board, list_boards
-from mcudeploy.targets.build import COMPILER_PACKAGES
+from mcudeploy.measurer.ports import list_serial_ports
+from mcudeploy.resources import resource_dir
+from mcudeploy.targets.build import COMPILER_PACKAGES, compiler_names, find_compiler
 from mcudeploy.targets.cache import cache_dir
 from mcudeploy.targets.emulator import QEMU_PACKAGES
 from mcudeploy.targets.flashing import OPENOCD_REMEDY
 
-PYTHON_PACKAGES = (
-    *("onnx", "onnxruntime", "numpy", "jinja2", "pyserial"),
-    *("click", "rich", "rich-click", "pydantic", "pyelftools"),
-)
-_PLATFORMIO = "platformio>=6.1.18,<7"
-_SCONS = "scons>=4.11.1,<4.12"
+_PLATFORMIO = {"platformio": "platformio", "scons": "scons for platformio"}
+"""Packages that only firmware for boards needs, by the names of their checks."""
 _LIBC = {
     "arm-none-eabi": ("newlib (nano)", "nano.specs", "libnewlib-arm-none-eabi"),
     "riscv64-unknown-elf": ("picolibc", "picolibc.specs", "picolibc-riscv64-unknown-elf"),
@@ -49,11 +48,12 @@ def checks(board: Board | None = None) -> list[Check]:
 
 def _checks(boards: tuple[Board, ...]) -> Iterator[Check]:
     yield _python()
-    yield _packages()
+    requirements = _requirements()
+    yield _packages([it for name, it in requirements.items() if name not in _PLATFORMIO])
     yield _cache()
     if any(not it.is_host for it in boards):
-        yield _distribution("platformio", "platformio", "6.", _PLATFORMIO)
-        yield _distribution("scons for platformio", "scons", "4.11.", _SCONS)
+        for package, name in _PLATFORMIO.items():
+            yield _package(name, package, requirements.get(package, package))
     for toolchain in sorted({it.toolchain for it in boards}):
         yield from _toolchain(toolchain)
     emulators = [it.emulator for it in boards if it.emulator is not None]
@@ -71,17 +71,44 @@ def _python() -> Check:
     return Check("python", ok, found, "" if ok else "sudo apt-get install python3.11 python3.11-venv")
 
 
-def _packages() -> Check:
-    missing = [name for name in PYTHON_PACKAGES if _installed(name) is None]
+def _requirements() -> dict[str, str]:
+    """What mcudeploy declares to need, by package: installed, or in a checkout that is not."""
+    try:
+        stated = importlib.metadata.requires("mcudeploy") or []
+    except importlib.metadata.PackageNotFoundError:
+        file = resource_dir("boards").parent / "pyproject.toml"
+        text = file.read_text(encoding="utf-8") if file.is_file() else "project.dependencies = []"
+        stated = tomllib.loads(text)["project"]["dependencies"]
+    return {re.split(r"[^\w.-]", it, maxsplit=1)[0]: it for it in stated if ";" not in it}
+
+
+def _packages(requirements: list[str]) -> Check:
+    missing = [it for it in requirements if not _satisfied(it)]
     if not missing:
-        return Check("python packages", True, f"all {len(PYTHON_PACKAGES)}", "")
+        return Check("python packages", True, f"all {len(requirements)}", "")
     return Check("python packages", False, f"missing: {', '.join(missing)}", _pip(*missing))
 
 
-def _distribution(name: str, package: str, version: str, requirement: str) -> Check:
-    found = _installed(package)
-    ok = found is not None and found.startswith(version)
-    return Check(name, ok, found or "not installed", "" if ok else _pip(f"'{requirement}'"))
+def _package(name: str, package: str, requirement: str) -> Check:
+    ok = _satisfied(requirement)
+    return Check(name, ok, _installed(package) or "not installed", "" if ok else _pip(requirement))
+
+
+def _satisfied(requirement: str) -> bool:
+    """Whether the package of `name>=1.2,<2` is installed in a version within these bounds."""
+    name, *bounds = re.split(r"(?=[<>])|,", requirement)
+    found = _installed(name.strip())
+    if found is None:
+        return False
+    version = _release(found)
+    return all(
+        version >= _release(bound) if bound.startswith(">=") else version < _release(bound)
+        for bound in filter(None, bounds)
+    )
+
+
+def _release(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", version)[:3])
 
 
 def _cache() -> Check:
@@ -94,13 +121,12 @@ def _cache() -> Check:
 
 def _toolchain(toolchain: str) -> Iterator[Check]:
     packages = COMPILER_PACKAGES[toolchain].split()
+    first = compiler_names(toolchain)[0]
+    compiler = find_compiler(toolchain) or first
     if toolchain == "host":
-        chosen = os.environ.get("CC")
-        name = next((it for it in ([chosen] if chosen else ["cc", "gcc", "clang"]) if shutil.which(it)), "cc")
-        yield _tool("C compiler", name, f"sudo apt-get install {packages[0]} libc6-dev")
+        yield _tool("C compiler", compiler, f"sudo apt-get install {packages[0]} libc6-dev")
         return
-    compiler = f"{toolchain}-gcc"
-    yield _tool(compiler, compiler, f"sudo apt-get install {packages[0]}")
+    yield _tool(first, compiler, f"sudo apt-get install {packages[0]}")
     name, specs, package = _LIBC[toolchain]
     # GCC prints the bare name back for a file it cannot find.
     path = _output([compiler, f"-print-file-name={specs}"]) or specs
@@ -123,15 +149,15 @@ def _emulator(qemu: str, machines: set[str]) -> Check:
 
 def _serial_ports() -> Check:
     name = "serial port permission"
-    ports = sorted(Path("/dev").glob("ttyACM*")) + sorted(Path("/dev").glob("ttyUSB*"))
-    closed = [str(it) for it in ports if not os.access(it, os.R_OK | os.W_OK)]
+    ports = [it for it in list_serial_ports() if it.usb_id]
+    closed = [it.name for it in ports if not it.allowed]
     member = os.geteuid() == 0 or _in_group("dialout")
     remedy = 'sudo usermod -aG dialout "$USER"  # then log in again'
     if closed:
         return Check(name, False, f"no access to {', '.join(closed)}", remedy)
     if not ports and not member:
         return Check(name, False, "no port attached; you are not in the group dialout", remedy)
-    return Check(name, True, ", ".join(map(str, ports)) or "no port attached", "")
+    return Check(name, True, ", ".join(it.name for it in ports) or "no port attached", "")
 
 
 def _in_group(name: str) -> bool:
@@ -174,4 +200,4 @@ def _installed(package: str) -> str | None:
 
 
 def _pip(*requirements: str) -> str:
-    return f"{sys.executable} -m pip install {' '.join(requirements)}"
+    return f"{sys.executable} -m pip install {shlex.join(requirements)}"

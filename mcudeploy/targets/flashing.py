@@ -5,10 +5,12 @@ from __future__ import annotations
 import shlex
 import shutil
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 from mcudeploy.board import Board
-from mcudeploy.errors import FlashError, UsageError
+from mcudeploy.errors import BoardNotFoundError, FlashError, UsageError
+from mcudeploy.measurer.ports import find_port
 from mcudeploy.targets.emulator import qemu_command
 
 OPENOCD_REMEDY = "sudo apt-get install openocd"
@@ -31,13 +33,18 @@ _REMEDIES = (
 def flash_command(board: Board, elf: Path, port: str | None = None, *, emulate: bool = False) -> list[str]:
     """OpenOCD's command line that writes, verifies and starts a program; or that of its emulator.
 
-    `port`, where given, is the board's serial port: the probe that offers it is the one used. Raises
-    UsageError for a board that exists only in the emulator.
+    `port` is the board's serial port, found where not given and a board is attached: the probe that offers
+    it is the one used. Raises UsageError for the host, and for a board that exists only in the emulator.
     """
+    if board.is_host:
+        raise UsageError(f"{board.name} is a process of this computer: nothing is flashed.")
     if emulate:
         return qemu_command(board, elf, ("-serial", "tcp:127.0.0.1:4405,server=on,wait=on"))
     if board.openocd is None:
         raise UsageError(f"{board.name} exists only in the emulator: add --emulate.")
+    if port is None:
+        with suppress(BoardNotFoundError):
+            port = find_port(board)
     serial = probe_serial(port) if port else None
     choose = ["-c", f"adapter serial {serial}"] if serial else []
     return ["openocd", *board.openocd.args, *choose, "-c", f"program {{{elf}}} verify reset exit"]

@@ -9,6 +9,7 @@ import pytest
 
 from mcudeploy.board import list_boards, load_board
 from mcudeploy.errors import BoardNotFoundError, FlashError, UsageError
+from mcudeploy.measurer import ports
 from mcudeploy.targets import Emulator, checks, doctor, flash, flash_command, flashing
 
 ELF = Path("/a folder/firmware.elf")
@@ -26,8 +27,21 @@ def test_every_failed_check_has_a_remedy(monkeypatch: pytest.MonkeyPatch) -> Non
     assert found["arm-none-eabi-gcc"].remedy == "sudo apt-get install gcc-arm-none-eabi"
     assert found["openocd"].remedy == "sudo apt-get install openocd"
     assert "pip install 'platformio" in found["platformio"].remedy
-    assert "pip install onnx " in found["python packages"].remedy
+    assert "pip install 'onnx>=" in found["python packages"].remedy
     assert all(bool(check.remedy) is not check.ok for check in found.values())
+
+
+def test_packages_are_those_the_project_declares(monkeypatch: pytest.MonkeyPatch) -> None:
+    stated = ["onnx>=1.17", "scons<4.12,>=4.11.1", "onnxruntime>=1.20", 'pytest>=8.3; extra == "dev"']
+    monkeypatch.setattr(doctor.importlib.metadata, "requires", lambda name: stated)
+    versions = {"onnx": "1.16.2", "scons": "4.11.3", "onnxruntime": "1.20"}
+    monkeypatch.setattr(doctor, "_installed", versions.get)
+    found = {check.name: check for check in checks(load_board("mps2-an386"))}
+    assert found["python packages"].found == "missing: onnx>=1.17"
+    assert found["python packages"].remedy.endswith("pip install 'onnx>=1.17'")
+    assert found["scons for platformio"].ok
+    versions["scons"] = "4.12"
+    assert not {check.name: check for check in checks(load_board("mps2-an386"))}["scons for platformio"].ok
 
 
 def test_here_everything_for_the_emulated_boards_is_there() -> None:
@@ -56,7 +70,8 @@ def test_an_old_qemu_lacks_machines(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.found == "QEMU emulator version 5.2, without machine mps3-an547"
 
 
-def test_flash_command() -> None:
+def test_flash_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ports, "list_serial_ports", lambda boards: ())
     assert flash_command(load_board("stm32f405"), ELF) == [
         *("openocd", "-f", "interface/stlink.cfg", "-f", "target/stm32f4x.cfg"),
         *("-c", "program {/a folder/firmware.elf} verify reset exit"),
@@ -65,12 +80,16 @@ def test_flash_command() -> None:
     assert emulated[:3] == ["qemu-system-arm", "-M", "netduinoplus2"]
     with pytest.raises(UsageError, match="mps2-an386 exists only in the emulator: add --emulate"):
         flash_command(load_board("mps2-an386"), ELF)
+    with pytest.raises(UsageError, match="host is a process of this computer: nothing is flashed"):
+        flash_command(load_board("host"), ELF, emulate=True)
 
 
 def test_the_port_chooses_the_probe(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(flashing, "probe_serial", {"/dev/ttyACM1": "066DFF48"}.get)
     assert "adapter serial 066DFF48" in flash_command(load_board("stm32f405"), ELF, "/dev/ttyACM1")
     assert not any("serial" in it for it in flash_command(load_board("stm32f405"), ELF, "/dev/ttyS0"))
+    monkeypatch.setattr(flashing, "find_port", lambda board: "/dev/ttyACM1")
+    assert "adapter serial 066DFF48" in flash_command(load_board("stm32f405"), ELF)
 
 
 def test_ports_without_usb_tell_no_serial_number() -> None:
