@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from mcudeploy.ops.concat import Concat
-from mcudeploy.ops.conv import Conv2d
+from mcudeploy.ops.conv import Conv2d, Conv2dByRows
 from mcudeploy.ops.elementwise import Binary, Lut, Unary
 from mcudeploy.ops.matmul import MatMul
 from mcudeploy.ops.move import Pad, Slice
 from mcudeploy.ops.opdef import OperatorDef
-from mcudeploy.ops.pool import AveragePool, MaxPool
+from mcudeploy.ops.pool import AveragePool, AveragePoolByRows, MaxPool
 from mcudeploy.ops.quantize import Dequantize, Quantize
 from mcudeploy.ops.reduce import ReduceMean
 from mcudeploy.ops.resize import Resize
@@ -20,9 +20,11 @@ __all__ = ["OPERATORS"]
 
 _FAMILIES: tuple[type[OperatorDef], ...] = (
     AveragePool,
+    AveragePoolByRows,
     Binary,
     Concat,
     Conv2d,
+    Conv2dByRows,
     Dequantize,
     Lut,
     MatMul,

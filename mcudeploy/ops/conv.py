@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _OFFSET_BYTES = 4
 """One uint32_t row offset of the kernels' scratch."""
+_SUM_BYTES = 4
+"""One int32_t or float sum of a convolution that is taken by rows."""
 _TAP_BYTES = 8
 """One entry of the depthwise kernel's list of taps."""
 _PATCHES = 2
@@ -105,16 +107,72 @@ class Conv2d:
         """None: pixels of an input row are read again after the output's first ones are written."""
         return ()
 
+    def by_rows(self, source: Shape) -> Conv2dByRows | None:
+        """The same sums of an input (H, W, C), taken in by blocks of rows.
+
+        None unless the kernel is as large as the input, dense and of one group, and there are rows to cut.
+        """
+        if source[0] == 1 or self.kernel_shape != source[:2] or not _is_plain(self):
+            return None
+        return Conv2dByRows(self.out_channels, self.kernel_shape, self.low, self.high)
+
+
+@dataclass(frozen=True, slots=True)
+class Conv2dByRows:
+    """A Conv2d whose kernel is as large as its input; each step adds the products of a block of rows.
+
+    x (H, W, C) -> y (1, 1, K), kernel_shape (H, W); constants and bits as for the Conv2d without pads.
+    """
+
+    kind: ClassVar[str] = "Conv2dByRows"
+    is_view: ClassVar[bool] = False
+    accumulates: ClassVar[bool] = True
+
+    out_channels: int
+    kernel_shape: tuple[int, int]
+    low: float = -inf
+    high: float = inf
+
+    def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
+        """One input (H, W, C), whose rows are the reduced axis "r". Raises ValueError for another H or W."""
+        ((rows, cols, channels),) = inputs
+        if self.kernel_shape != (rows, cols) or self.out_channels < 1:
+            raise ValueError(
+                f"{self.out_channels} channels of kernel {self.kernel_shape} do not take ({rows}, {cols})"
+            )
+        axes = (
+            Axis("k", self.out_channels),
+            Axis("r", rows, AxisKind.REDUCED),
+            Axis("s", cols, AxisKind.REDUCED),
+            Axis("c", channels, AxisKind.REDUCED),
+        )
+        read = Index.of(r=1), Index.of(s=1), Index.of(c=1)
+        write = Index.of(), Index.of(), Index.of(k=1)
+        return LoopNest(axes, (read,), write, multiplies=True)
+
+    def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
+        """conv2d_s8_by_rows or conv2d_f32_by_rows. Raises ValueError as Conv2d.kernel does."""
+        (source,) = inputs
+        _, cols, channels = source.shape
+        _check_constants(operator, (self.out_channels, *self.kernel_shape, channels))
+        arrays, numbers, suffix = _numbers(self, operator, source, output)
+        fields: dict[str, ParamValue] = {
+            "row_values": cols * channels,
+            "output_channels": self.out_channels,
+        }
+        state = self.out_channels * _SUM_BYTES
+        return KernelCall(f"conv2d_{suffix}_by_rows", arrays | fields | numbers, state_bytes=state)
+
+    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
+        """None: the output is written when all of the input has been read."""
+        return ()
+
 
 def conv_kernel(conv: Conv2d, operator: Operator, source: Tensor, output: Tensor) -> KernelCall:
     """The C kernel of one convolution with its constants packed; see Conv2d.kernel."""
     weights = operator.constants["weights"]
     channels = source.shape[2]
-    needed = (conv.out_channels, *conv.kernel_shape, channels // conv.groups)
-    if weights.shape != needed:
-        raise ValueError(f"{operator.name}: weights {list(weights.shape)} instead of {list(needed)}")
-    if operator.constants["bias"].shape != (conv.out_channels,):
-        raise ValueError(f"{operator.name}: bias needs {conv.out_channels} values")
+    _check_constants(operator, (conv.out_channels, *conv.kernel_shape, channels // conv.groups))
     arrays, numbers, suffix = _numbers(conv, operator, source, output)
     if _is_depthwise(conv, channels):
         arrays["weights"] = _by_tap(weights)
@@ -150,6 +208,15 @@ def conv_kernel(conv: Conv2d, operator: Operator, source: Tensor, output: Tensor
     }
     scratch = conv.kernel_shape[0] * _OFFSET_BYTES + _PATCHES * patch * source.dtype.size_bytes
     return KernelCall(f"conv2d_{suffix}", arrays | fields | numbers, scratch)
+
+
+def _check_constants(operator: Operator, needed: tuple[int, ...]) -> None:
+    """Raises ValueError where the weights have another shape than `needed`, or the bias does not fit it."""
+    weights, bias = operator.constants["weights"], operator.constants["bias"]
+    if weights.shape != needed:
+        raise ValueError(f"{operator.name}: weights {list(weights.shape)} instead of {list(needed)}")
+    if bias.shape != needed[:1]:
+        raise ValueError(f"{operator.name}: bias needs {needed[0]} values")
 
 
 def _by_tap(weights: ConstantArray) -> ConstantArray:
@@ -188,7 +255,7 @@ def _window_fields(conv: Conv2d, source: Tensor, output: Tensor) -> dict[str, Pa
 
 
 def _numbers(
-    conv: Conv2d, operator: Operator, source: Tensor, output: Tensor
+    conv: Conv2d | Conv2dByRows, operator: Operator, source: Tensor, output: Tensor
 ) -> tuple[dict[str, ParamValue], dict[str, ParamValue], str]:
     """Pointer parameters, arithmetic parameters and the name's dtype part."""
     if source.dtype is not output.dtype:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mcudeploy import graph
 from mcudeploy.ops import requantize
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 _OFFSET_BYTES = 4
 """One uint32_t row offset of the kernels' scratch."""
+_SUM_BYTES = 4
+"""One int32_t or float sum of a mean that is taken by rows."""
 
 
 def _pool_loops(pool: MaxPool | AveragePool, inputs: tuple[Shape, ...]) -> LoopNest:
@@ -98,6 +101,16 @@ class MaxPool:
         return ()
 
 
+def _multipliers(
+    operator: Operator, source: Tensor, output: Tensor, factors: NDArray[np.float64], taps: int
+) -> tuple[NDArray[np.int32], int]:
+    """Integer multipliers and their shift for int8 means with these factors, of sums of at most `taps`."""
+    read, made = requantize.quantization_of(source), requantize.quantization_of(output)
+    scales = factors * read.scale / made.scale
+    requantize.check_accumulator(operator.name, np.full(scales.shape, taps * 255, np.int64), scales)
+    return requantize.quantize_scale(scales)
+
+
 @dataclass(frozen=True, slots=True)
 class AveragePool:
     """y[oh, ow, c] = the mean of x under the window.
@@ -164,18 +177,75 @@ class AveragePool:
         if source.dtype is graph.DType.FLOAT32:
             arrays: dict[str, ParamValue] = {"factors": factors.astype(np.float32)}
             return KernelCall("avgpool_f32", arrays | fields, scratch)
-        read, made = requantize.quantization_of(source), requantize.quantization_of(output)
-        scales = factors * read.scale / made.scale
         taps = self.kernel_shape[0] * self.kernel_shape[1]
-        requantize.check_accumulator(operator.name, np.full(scales.shape, taps * 255, np.int64), scales)
-        multipliers, shift = requantize.quantize_scale(scales)
+        multipliers, shift = _multipliers(operator, source, output, factors, taps)
         numbers: dict[str, ParamValue] = {
             "shift": shift,
-            "input_zero_point": read.zero_point,
-            "output_zero_point": made.zero_point,
+            "input_zero_point": requantize.quantization_of(source).zero_point,
+            "output_zero_point": requantize.quantization_of(output).zero_point,
         }
         return KernelCall("avgpool_s8", {"multipliers": multipliers} | fields | numbers, scratch)
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
         """None: windows overlap in rows and columns."""
+        return ()
+
+    def by_rows(self, source: Shape) -> AveragePoolByRows | None:
+        """The same mean of an input (H, W, C), taken in by blocks of rows.
+
+        None unless the only window has each pixel once, counts no other, and there are rows to cut.
+        """
+        if self.out_size != (1, 1) or source[0] == 1:
+            return None
+        for dimension, size in enumerate(source[:2]):
+            step, first = self.dilation[dimension], -self.pads[dimension]
+            taps = range(first, first + step * self.kernel_shape[dimension], step)
+            inside = [tap for tap in taps if 0 <= tap < size]
+            if inside != list(range(size)) or self.taps_counted(dimension, size) != (size,):
+                return None
+        return AveragePoolByRows()
+
+
+@dataclass(frozen=True, slots=True)
+class AveragePoolByRows:
+    """y[0, 0, c] = the mean of x over all rows and columns; each step adds a block of rows to its sums.
+
+    x (H, W, C) -> y (1, 1, C), with the bits of the AveragePool of one window without pads.
+    """
+
+    kind: ClassVar[str] = "AveragePoolByRows"
+    is_view: ClassVar[bool] = False
+    accumulates: ClassVar[bool] = True
+
+    def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
+        """One input (H, W, C), whose rows are the reduced axis "r"."""
+        ((rows, cols, channels),) = inputs
+        axes = Axis("c", channels), Axis("r", rows, AxisKind.REDUCED), Axis("s", cols, AxisKind.REDUCED)
+        read = Index.of(r=1), Index.of(s=1), Index.of(c=1)
+        return LoopNest(axes, (read,), (Index.of(), Index.of(), Index.of(c=1)))
+
+    def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
+        """avgpool_s8_by_rows or avgpool_f32_by_rows. Raises ValueError for mixed dtypes or large sums."""
+        (source,) = inputs
+        if source.dtype is not output.dtype:
+            raise ValueError(f"{operator.name}: an average from {source.dtype} to {output.dtype}")
+        rows, cols, channels = source.shape
+        taps = rows * cols
+        factors = np.array([1.0 / taps], np.float64)
+        fields: dict[str, ParamValue] = {"input_cols": cols, "channels": channels}
+        state = channels * _SUM_BYTES
+        if source.dtype is graph.DType.FLOAT32:
+            fields["factor"] = float(factors.astype(np.float32)[0])
+            return KernelCall("avgpool_f32_by_rows", fields, state_bytes=state)
+        multipliers, shift = _multipliers(operator, source, output, factors, taps)
+        fields |= {
+            "bias": -taps * requantize.quantization_of(source).zero_point,
+            "multiplier": int(multipliers[0]),
+            "shift": shift,
+            "output_zero_point": requantize.quantization_of(output).zero_point,
+        }
+        return KernelCall("avgpool_s8_by_rows", fields, state_bytes=state)
+
+    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
+        """None: the output is written when all of the input has been read."""
         return ()

@@ -37,13 +37,15 @@ _GAP = 64
 
 
 @dataclass(frozen=True, slots=True)
-class _Piece:
+class Piece:
     """What one step may touch: bytes of the arena."""
 
     rows: Interval
     reads: tuple[tuple[Interval, bytes], ...]
     write: Interval
     scratch: Interval
+    state: bytes = b""
+    """What stands in the scratch before, where an operator accumulates; otherwise random bytes do."""
 
 
 def run_operator(
@@ -79,7 +81,7 @@ def run_operator(
     }  # fmt: skip
     if in_place is None:
         sizes |= {(operator.output, block): _bytes(output, height, block) for block in range(count)}
-    offsets, used = _scatter(sizes, rng)
+    offsets, used = scatter(sizes, rng)
     if in_place is not None:
         host = operator.inputs[in_place]
         offsets |= {(operator.output, block): offsets[host, block] for block in range(count)}
@@ -101,13 +103,14 @@ def run_operator(
         for block in range(count) if blocks is None else blocks:
             part = Interval(block * height, min(rows, (block + 1) * height))
             start = scratch.offsets[block] if scratch is not None else 0
-            piece = _Piece(
+            piece = Piece(
                 part,
                 tuple(_reads(graph, operator, values, part, tensors)),
-                _spans(made, part)[0][0],
+                spans(made, part)[0][0],
                 Interval(start, start + call.scratch_bytes),
             )
-            data = _run_piece(device.session, piece, image.op_offset, rng.bytes(used), operator.name)
+            after = run_piece(device.session, piece, image.op_offset, rng.bytes(used), operator.name)
+            data = after[piece.write.lo : piece.write.hi].tobytes()
             shape = (len(part), *output.shape[1:])
             result[part.lo : part.hi] = np.frombuffer(data, output.dtype.value).reshape(shape)
         record = device.session.read(0, image.at, len(image.data))
@@ -126,7 +129,7 @@ def _bytes(tensor: Tensor, height: int, block: int) -> int:
     return min(height, tensor.shape[0] - block * height) * tensor.row_bytes
 
 
-def _scatter(
+def scatter(
     sizes: Mapping[tuple[str, int], int], rng: np.random.Generator
 ) -> tuple[dict[tuple[str, int], int], int]:
     """Offsets in random order with gaps, aligned to 4; and the number of bytes they span."""
@@ -154,12 +157,12 @@ def _reads(
         stored = np.ascontiguousarray(values[name])
         assert stored.shape == tensor.shape and stored.dtype == np.dtype(tensor.dtype.value), name
         needed = nest.rows_read(operand, rows, tensor.shape[0])
-        for span, part in _spans(tensors[name], needed):
+        for span, part in spans(tensors[name], needed):
             reads.append((span, stored[part.lo : part.hi].tobytes()))
     return reads
 
 
-def _spans(tensor: TileTensor, rows: Interval) -> list[tuple[Interval, Interval]]:
+def spans(tensor: TileTensor, rows: Interval) -> list[tuple[Interval, Interval]]:
     """The bytes of rows of a tensor, and which rows they are, block by block."""
     found = []
     for block in range(rows.lo // tensor.block_rows, -(-rows.hi // tensor.block_rows) if len(rows) else 0):
@@ -170,10 +173,15 @@ def _spans(tensor: TileTensor, rows: Interval) -> list[tuple[Interval, Interval]
     return found
 
 
-def _run_piece(session: Session, piece: _Piece, op_offset: int, garbage: bytes, name: str) -> bytes:
+def run_piece(session: Session, piece: Piece, op_offset: int, garbage: bytes, name: str) -> Array:
+    """The arena's bytes behind a step; the ones before are `garbage` but for what the step may read.
+
+    Raises AssertionError where it wrote elsewhere, ProtocolError for bad accesses.
+    """
     before = np.frombuffer(garbage, np.uint8).copy()
     for span, data in piece.reads:
         before[span.lo : span.hi] = np.frombuffer(data, np.uint8)
+    before[piece.scratch.lo : piece.scratch.lo + len(piece.state)] = np.frombuffer(piece.state, np.uint8)
     session.write(0, 0, before.tobytes())
     session.guard(0, 0, len(before), True)
     for span in (*(span for span, _ in piece.reads), piece.write, piece.scratch):
@@ -187,7 +195,7 @@ def _run_piece(session: Session, piece: _Piece, op_offset: int, garbage: bytes, 
         changed[span.lo : span.hi] = False
     where = np.flatnonzero(changed)
     assert where.size == 0, f"{name} rows {piece.rows} wrote outside its output at bytes {where[:8]}"
-    return after[piece.write.lo : piece.write.hi].tobytes()
+    return after
 
 
 def run_graph(
@@ -238,9 +246,7 @@ def check_operator(
     for operand in operator.op.overwrites(graph.input_tensors(operator), output):
         for height in {1, rows}:
             ends = sorted({0, -(-rows // height) - 1})
-            _same(
-                graph, operator, values, whole, height=height, seed=seed + 1, blocks=ends, in_place=operand
-            )
+            _same(graph, operator, values, whole, height=height, seed=seed + 1, blocks=ends, in_place=operand)
     return whole
 
 

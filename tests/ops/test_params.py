@@ -12,12 +12,12 @@ import pytest
 from mcudeploy.graph import DType, Operator, Quantization, Shape, Tensor
 from mcudeploy.ops import OPERATORS
 from mcudeploy.ops.concat import Concat
-from mcudeploy.ops.conv import Conv2d
+from mcudeploy.ops.conv import Conv2d, Conv2dByRows
 from mcudeploy.ops.elementwise import Binary, Lut, Unary
 from mcudeploy.ops.matmul import MatMul
 from mcudeploy.ops.move import Pad, Slice
 from mcudeploy.ops.opdef import ConstantArray, KernelCall, OperatorDef, ParamValue
-from mcudeploy.ops.pool import AveragePool, MaxPool
+from mcudeploy.ops.pool import AveragePool, AveragePoolByRows, MaxPool
 from mcudeploy.ops.quantize import Dequantize, Quantize
 from mcudeploy.ops.reduce import ReduceMean
 from mcudeploy.ops.resize import Resize, resize_samples
@@ -82,15 +82,16 @@ def _call(
 
 
 def _convolutions(dtype: DType) -> Iterator[KernelCall]:
-    shapes = {
-        "general": Conv2d(5, (3, 3), pads=(1, 1, 1, 1)),
-        "pointwise": Conv2d(5),
-        "whole": Conv2d(5, (6, 6)),
-        "depthwise": Conv2d(4, (3, 3), groups=4),
+    shapes: dict[str, tuple[Conv2d | Conv2dByRows, int]] = {
+        "general": (Conv2d(5, (3, 3), pads=(1, 1, 1, 1)), 4),
+        "pointwise": (Conv2d(5), 4),
+        "whole": (Conv2d(5, (6, 6)), 4),
+        "whole by rows": (Conv2dByRows(5, (6, 6)), 4),
+        "depthwise": (Conv2d(4, (3, 3), groups=4), 1),
     }
-    for conv in shapes.values():
+    for conv, group_inputs in shapes.values():
         count = conv.out_channels
-        weights = np.ones((count, *conv.kernel_shape, 4 // conv.groups), dtype.value)
+        weights = np.ones((count, *conv.kernel_shape, group_inputs), dtype.value)
         bias = np.zeros(count, np.int32 if dtype is DType.INT8 else np.float32)
         constants = {"weights": weights, "bias": bias, "weight_scale": np.full(count, 0.01, np.float32)}
         yield _call(conv, (IMAGE,), dtype, constants)
@@ -121,6 +122,7 @@ def _of_type(dtype: DType) -> Iterator[KernelCall]:
     window = ((2, 2), (2, 2), (1, 1), (0, 0, 0, 0), (3, 3))
     yield _call(MaxPool(*window), (IMAGE,), dtype)
     yield _call(AveragePool(*window, False), (IMAGE,), dtype)
+    yield _call(AveragePoolByRows(), (IMAGE,), dtype)
     yield from _convolutions(dtype)
 
 

@@ -1,0 +1,22 @@
+/* Mean of all pixels, float32, the input's rows coming in blocks. A call adds input rows [first_row, end_row),
+ * which lie in one block; the calls come in order of rows, and the last one writes the output. The bits are
+ * those of avgpool_f32 with one window over the whole input.
+ *
+ * in[0]    float [op->rows][input_cols][channels]
+ * out      float [1][1][channels]
+ * scratch  float [channels], the sums, kept from the first call to the last
+ */
+#ifndef MCUD_AVGPOOL_F32_BY_ROWS_H
+#define MCUD_AVGPOOL_F32_BY_ROWS_H
+
+#include "mcud.h"
+
+typedef struct {
+    int32_t input_cols;
+    int32_t channels;
+    float factor; /* one by the number of pixels */
+} mcud_avgpool_f32_by_rows_params;
+
+mcud_kernel mcud_avgpool_f32_by_rows;
+
+#endif

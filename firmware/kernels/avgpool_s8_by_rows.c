@@ -1,0 +1,57 @@
+#include "avgpool_s8_by_rows.h"
+
+#include "mcud_quant.h"
+
+/* Adds four channels of `pixels` pixels, which lie `pitch` values apart. */
+static void add_four(const int8_t *x, int32_t pixels, int32_t pitch, int32_t sums[4])
+{
+    int32_t a = sums[0];
+    int32_t b = sums[1];
+    int32_t c = sums[2];
+    int32_t d = sums[3];
+    for (int32_t i = 0; i < pixels; i++, x += pitch) {
+        a += x[0];
+        b += x[1];
+        c += x[2];
+        d += x[3];
+    }
+    sums[0] = a;
+    sums[1] = b;
+    sums[2] = c;
+    sums[3] = d;
+}
+
+static int32_t add_one(const int8_t *x, int32_t pixels, int32_t pitch, int32_t sum)
+{
+    for (int32_t i = 0; i < pixels; i++, x += pitch) {
+        sum += *x;
+    }
+    return sum;
+}
+
+void mcud_avgpool_s8_by_rows(const mcud_op *op, int32_t first_row, int32_t end_row)
+{
+    const mcud_avgpool_s8_by_rows_params *params = op->params;
+    const int32_t channels = params->channels;
+    const int32_t pixels = (end_row - first_row) * params->input_cols; /* of one block: contiguous */
+    const int8_t *x = mcud_row(op->in[0], first_row);
+    int32_t *sums = mcud_row(op->scratch, first_row);
+    for (int32_t c = 0; first_row == 0 && c < channels; c++) {
+        sums[c] = params->bias;
+    }
+    int32_t c = 0;
+    for (; c + 4 <= channels; c += 4) {
+        add_four(x + c, pixels, channels, sums + c);
+    }
+    for (; c < channels; c++) {
+        sums[c] = add_one(x + c, pixels, channels, sums[c]);
+    }
+    if ((uint32_t)end_row < op->rows) {
+        return;
+    }
+    int8_t *out = mcud_row(op->out, 0);
+    for (c = 0; c < channels; c++) {
+        const int32_t mean = mcud_scale_even(sums[c], params->multiplier, params->shift);
+        out[c] = (int8_t)mcud_clamp(mean + params->output_zero_point, INT8_MIN, INT8_MAX);
+    }
+}

@@ -1,0 +1,25 @@
+/* Convolution whose kernel is as large as the input, float32, the input's rows coming in blocks. A call adds
+ * the products of input rows [first_row, end_row), which lie in one block; the calls come in order of rows,
+ * and the last one writes the output. The bits are those of conv2d_f32_full.
+ *
+ * in[0]    float [op->rows][row_values]
+ * out      float [1][1][output_channels]
+ * scratch  float [output_channels], the sums, kept from the first call to the last
+ */
+#ifndef MCUD_CONV2D_F32_BY_ROWS_H
+#define MCUD_CONV2D_F32_BY_ROWS_H
+
+#include "mcud.h"
+
+typedef struct {
+    const float *weights; /* [output_channels][op->rows][row_values] */
+    const float *bias;    /* [output_channels] */
+    int32_t row_values;   /* input columns * input channels */
+    int32_t output_channels;
+    float low;
+    float high;
+} mcud_conv2d_f32_by_rows_params;
+
+mcud_kernel mcud_conv2d_f32_by_rows;
+
+#endif

@@ -1,0 +1,29 @@
+/* Convolution whose kernel is as large as the input, int8, the input's rows coming in blocks. A call adds the
+ * products of input rows [first_row, end_row), which lie in one block; the calls come in order of rows, and
+ * the last one writes the output. The bits are those of conv2d_s8_full.
+ *
+ * in[0]    int8 [op->rows][row_values]
+ * out      int8 [1][1][output_channels]
+ * scratch  int32_t [output_channels], the sums, kept from the first call to the last
+ */
+#ifndef MCUD_CONV2D_S8_BY_ROWS_H
+#define MCUD_CONV2D_S8_BY_ROWS_H
+
+#include "mcud.h"
+
+typedef struct {
+    const int8_t *weights;      /* [output_channels][op->rows][row_values] */
+    const int32_t *bias;        /* [output_channels], minus input zero point times the sum of the weights */
+    const int32_t *multipliers; /* [output_channels] */
+    int32_t row_values;         /* input columns * input channels */
+    int32_t output_channels;
+    int32_t shift;            /* 1..62 */
+    int32_t input_zero_point; /* -128..127, as the following ones */
+    int32_t output_zero_point;
+    int32_t low;
+    int32_t high;
+} mcud_conv2d_s8_by_rows_params;
+
+mcud_kernel mcud_conv2d_s8_by_rows;
+
+#endif

@@ -1,0 +1,236 @@
+"""Operators that take in their input by blocks of rows: the bits of the unsplit ones, for every cut."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from bench import machine
+from harness import Piece, run_operator, run_piece, scatter, spans
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from single_node import bounded, seeds
+
+from mcudeploy.graph import Border, DType, Graph, Operator, Quantization, Shape, Tensor
+from mcudeploy.interval import Interval
+from mcudeploy.measurer.tile import Tile, TileTensor, pack
+from mcudeploy.ops.conv import Conv2d, Conv2dByRows
+from mcudeploy.ops.opdef import AxisKind, ConstantArray, LoopNest, OperatorDef
+from mcudeploy.ops.pool import AveragePool, AveragePoolByRows
+
+Array = NDArray[Any]
+DTYPES = st.sampled_from([DType.INT8, DType.FLOAT32])
+
+
+def mean_of(shape: Shape) -> AveragePool:
+    """The mean over all rows and columns."""
+    return AveragePool(shape[:2], (1, 1), (1, 1), (0, 0, 0, 0), (1, 1), False)
+
+
+def _graph(op: OperatorDef, source: Tensor, made: Tensor, constants: dict[str, ConstantArray]) -> Graph:
+    borders = [
+        Border(tensor.name, tensor.name, tensor.shape, tensor.dtype.value, np.arange(tensor.elements))
+        for tensor in (source, made)
+    ]
+    operator = Operator("op", op, ("x",), "y", constants)
+    return Graph("g", {"x": source, "y": made}, (operator,), (borders[0],), (borders[1],))
+
+
+def _tensors(dtype: DType, shape: Shape, channels: int, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
+    def quantization(low: float, high: float) -> Quantization | None:
+        if dtype is DType.FLOAT32:
+            return None
+        return Quantization(float(np.float32(rng.uniform(low, high))), int(rng.integers(-128, 128)))
+
+    made = Tensor("y", (1, 1, channels), dtype, quantization(0.02, 0.2))
+    return Tensor("x", shape, dtype, quantization(0.02, 0.2)), made
+
+
+def _values(dtype: DType, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+    """Any int8, or floats of such different sizes that another order of additions would show."""
+    if dtype is DType.INT8:
+        return rng.integers(-128, 128, shape).astype(np.int8)
+    return (rng.normal(size=shape) * 2.0 ** rng.integers(-12, 13, shape)).astype(np.float32)
+
+
+def _cuts(rows: int, height: int, rng: np.random.Generator) -> list[Interval]:
+    """Steps between random rows, none of which crosses a block of `height` rows."""
+    inside = rng.choice(np.arange(1, rows), int(rng.integers(0, rows)), replace=False)
+    ends = sorted({0, rows, *range(height, rows, height), *map(int, inside)})
+    return [Interval(lo, hi) for lo, hi in pairwise(ends)]
+
+
+def run_by_rows(graph: Graph, x: Array, steps: list[Interval], height: int, *, seed: int) -> Array:
+    """The output of the graph's operator; each step takes in rows of x, which lies in blocks of `height`.
+
+    Between the steps only the state stays: all other bytes of the arena are new random ones. A step may read
+    its own rows, read and write the state, and only the last one touches the output.
+    """
+    rng = np.random.default_rng(seed)
+    (operator,) = graph.operators
+    source, output = graph.tensors["x"], graph.tensors["y"]
+    rows = source.shape[0]
+    call = operator.op.kernel(operator, (source,), output)
+    assert call.scratch_bytes == 0 and call.state_bytes > 0
+    bounds = [Interval(lo, min(lo + height, rows)) for lo in range(0, rows, height)]
+    sizes = {("x", block): len(span) * source.row_bytes for block, span in enumerate(bounds)}
+    offsets, used = scatter({**sizes, ("y", 0): output.row_bytes, ("state", 0): call.state_bytes}, rng)
+    taken = TileTensor(tuple(offsets["x", block] for block in range(len(bounds))), source.row_bytes, height)
+    made = TileTensor((offsets["y", 0],), output.row_bytes, 1)
+    state = Interval(offsets["state", 0], offsets["state", 0] + call.state_bytes)
+    tile = Tile(call, (taken,), made, TileTensor((state.lo,), 0, rows), rows, max(map(len, steps)))
+    device = machine()
+    kernels = device.kernels(call.kernel)
+    image = pack(tile, kernels, device.session.info, at=-(-used // 8) * 8 + 8)
+    nest, after = graph.loops(operator), np.zeros(used, np.uint8)
+    try:
+        device.session.write(0, image.at, image.data)
+        for step in steps:
+            needed = nest.rows_taken(0, step, rows)
+            reads = tuple((span, x[part.lo : part.hi].tobytes()) for span, part in spans(taken, needed))
+            kept = after[state.lo : state.hi].tobytes() if step.lo > 0 else b""
+            written = spans(made, Interval(0, 1 if step.hi == rows else 0))
+            where = written[0][0] if written else Interval(made.offsets[0], made.offsets[0])
+            piece = Piece(step, reads, where, state, kept)
+            after = run_piece(device.session, piece, image.op_offset, rng.bytes(used), operator.name)
+        assert device.session.read(0, image.at, len(image.data)) == image.data, "constants were changed"
+    except BaseException:
+        device.stop()
+        raise
+    start = made.offsets[0]
+    return np.frombuffer(after[start : start + output.row_bytes].tobytes(), output.dtype.value)
+
+
+def _check(op: AveragePool | Conv2d, source: Tensor, made: Tensor, constants: dict[str, ConstantArray],
+           seed: int) -> Array:  # fmt: skip
+    """The unsplit output; by rows, in one step, in random ones and in the smallest, it has the same bits."""
+    rng = np.random.default_rng(seed)
+    rows = source.shape[0]
+    x = _values(source.dtype, source.shape, rng)
+    unsplit = _graph(op, source, made, constants)
+    whole = run_operator(unsplit, unsplit.operators[0], {"x": x}, seed=seed).reshape(-1)
+    accumulating = op.by_rows(source.shape)
+    assert accumulating is not None
+    split = _graph(accumulating, source, made, constants)
+    height = int(rng.integers(1, rows + 1))
+    single = [Interval(row, row + 1) for row in range(rows)]
+    cuts = (([Interval(0, rows)], rows), (_cuts(rows, height, rng), height), (single, rows))
+    for steps, blocks in cuts:
+        found = run_by_rows(split, x, steps, blocks, seed=seed)
+        assert found.tobytes() == whole.tobytes(), f"differs for steps {list(map(str, steps))}"
+    return whole
+
+
+@given(shape=st.tuples(st.integers(2, 9), st.integers(1, 6), st.integers(1, 11)), dtype=DTYPES, seed=seeds)
+@bounded
+def test_average(shape: Shape, dtype: DType, seed: int) -> None:
+    source, made = _tensors(dtype, shape, shape[2], np.random.default_rng(seed))
+    _check(mean_of(shape), source, made, {}, seed)
+
+
+@given(
+    shape=st.tuples(st.integers(2, 9), st.integers(1, 5), st.integers(1, 9)),
+    channels=st.integers(1, 11),
+    clipped=st.booleans(),
+    dtype=DTYPES,
+    seed=seeds,
+)
+@bounded
+def test_convolution(shape: Shape, channels: int, clipped: bool, dtype: DType, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    source, made = _tensors(dtype, shape, channels, rng)
+    conv = Conv2d(channels, shape[:2], low=0.0 if clipped else -np.inf, high=6.0 if clipped else np.inf)
+    bias = rng.integers(-3000, 3000, channels).astype(np.int32) if dtype is DType.INT8 else None
+    constants = {
+        "weights": _values(dtype, (channels, *shape), rng),
+        "bias": _values(dtype, (channels,), rng) if bias is None else bias,
+        "weight_scale": rng.uniform(0.0005, 0.002, channels).astype(np.float32),
+    }
+    _check(conv, source, made, constants, seed)
+
+
+def test_the_order_of_additions_shows_in_the_samples() -> None:
+    """Otherwise equal bits would prove nothing."""
+    x = _values(DType.FLOAT32, (64, 8), np.random.default_rng(1))
+    forward, backward = np.zeros(8, np.float32), np.zeros(8, np.float32)
+    for row in range(64):
+        forward, backward = forward + x[row], backward + x[63 - row]
+    assert (forward != backward).any()
+
+
+# Which operators have an accumulating form, worked by hand.
+
+
+@pytest.mark.parametrize(
+    ("pool", "rows"),
+    [
+        (mean_of((6, 5, 3)), True),
+        (AveragePool((6, 5), (6, 5), (1, 1), (0, 0, 0, 0), (1, 1), True), True),
+        (AveragePool((8, 7), (1, 1), (1, 1), (1, 1, 1, 1), (1, 1), False), True),
+        (AveragePool((8, 7), (1, 1), (1, 1), (1, 1, 1, 1), (1, 1), True), False),
+        (AveragePool((5, 5), (1, 1), (1, 1), (0, 0, 0, 0), (1, 1), False), False),
+        (AveragePool((6, 4), (1, 2), (1, 1), (0, 0, 0, 0), (1, 1), False), False),
+        (AveragePool((3, 5), (1, 1), (2, 1), (0, 0, 0, 0), (1, 1), False), False),
+        (AveragePool((6, 1), (1, 1), (1, 1), (0, 0, 0, 0), (1, 5), False), False),
+        (AveragePool((3, 5), (3, 1), (1, 1), (0, 0, 0, 0), (2, 1), False), False),
+    ],
+)
+def test_which_averages(pool: AveragePool, rows: bool) -> None:
+    assert pool.by_rows((6, 5, 3)) == (AveragePoolByRows() if rows else None)
+
+
+def test_one_row_gains_nothing() -> None:
+    assert mean_of((1, 5, 3)).by_rows((1, 5, 3)) is None
+    assert Conv2d(4).by_rows((1, 1, 30)) is None
+    assert Conv2d(4, (1, 5)).by_rows((1, 5, 30)) is None
+
+
+@pytest.mark.parametrize(
+    ("conv", "rows"),
+    [
+        (Conv2d(4, (6, 5), low=0.0, high=6.0), True),
+        (Conv2d(4, (6, 5), stride=(2, 3)), True),
+        (Conv2d(4, (6, 5), pads=(1, 0, 1, 0)), False),
+        (Conv2d(3, (6, 5), groups=3), False),
+        (Conv2d(4, (6, 4)), False),
+        (Conv2d(4, (3, 3), dilation=(2, 2)), False),
+        (Conv2d(4), False),
+    ],
+)
+def test_which_convolutions(conv: Conv2d, rows: bool) -> None:
+    expected = Conv2dByRows(conv.out_channels, (6, 5), conv.low, conv.high) if rows else None
+    assert conv.by_rows((6, 5, 3)) == expected
+
+
+@pytest.mark.parametrize(
+    ("nest", "axes", "macs"),
+    [
+        (AveragePoolByRows().loops(((6, 5, 3),)), {"r": 6, "s": 5}, 0),
+        (Conv2dByRows(4, (6, 5)).loops(((6, 5, 3),)), {"r": 6, "s": 5, "c": 3}, 4 * 6 * 5 * 3),
+    ],
+)
+def test_steps_run_along_the_rows_of_the_input(nest: LoopNest, axes: dict[str, int], macs: int) -> None:
+    assert {axis.name: axis.size for axis in nest.axes if axis.kind is AxisKind.REDUCED} == axes
+    assert nest.macs() == macs and nest.output_shape()[:2] == (1, 1)
+    assert nest.rows_taken(0, Interval(2, 4), 6) == Interval(2, 4)
+    assert nest.rows_taken(0, Interval(4, 8), 6) == Interval(4, 6)
+    assert nest.rows_read(0, Interval(0, 1), 6) == Interval(0, 6)
+
+
+def test_others_take_nothing_by_rows() -> None:
+    for nest in (Conv2d(4, (3, 3)).loops(((6, 5, 3),)), mean_of((6, 5, 3)).loops(((6, 5, 3),))):
+        with pytest.raises(ValueError, match="along one reduced axis"):
+            nest.rows_taken(0, Interval(0, 1), 6)
+
+
+def test_a_kernel_of_another_size_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"kernel \(6, 5\)"):
+        Conv2dByRows(4, (6, 5)).loops(((6, 4, 3),))
+    conv = Conv2dByRows(4, (2, 1))
+    x, y = Tensor("x", (2, 1, 3), DType.FLOAT32), Tensor("y", (1, 1, 4), DType.FLOAT32)
+    constants = {"weights": np.zeros((4, 2, 1, 2), np.float32), "bias": np.zeros(4, np.float32)}
+    with pytest.raises(ValueError, match="weights"):
+        conv.kernel(Operator("conv", conv, ("x",), "y", constants), (x,), y)
