@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,6 +21,7 @@ import numpy as np
 from mcudeploy.errors import ConfigError
 from mcudeploy.ops.opdef import KernelCall
 from mcudeploy.plan import Measurement, OperatorTime
+from mcudeploy.resources import cache_dir
 
 SCHEMA = 1
 _BUSY_MS = 20_000
@@ -75,9 +75,8 @@ def shape_key(call: KernelCall, shapes: Iterable[Sequence[int]]) -> str:
 
 
 def default_path() -> Path:
-    """`measurements.sqlite` in $MCUDEPLOY_CACHE_DIR, or in ~/.cache/mcudeploy."""
-    folder = os.environ.get("MCUDEPLOY_CACHE_DIR")
-    return (Path(folder) if folder else Path.home() / ".cache" / "mcudeploy") / "measurements.sqlite"
+    """`measurements.sqlite` in the cache."""
+    return cache_dir() / "measurements.sqlite"
 
 
 class Database:

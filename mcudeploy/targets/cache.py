@@ -16,15 +16,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from mcudeploy.errors import BuildError
+from mcudeploy.resources import cache_dir
 
 _KEPT_ENTRIES = 200
 _ABANDONED_SECONDS = 24 * 3600.0
-
-
-def cache_dir() -> Path:
-    """MCUDEPLOY_CACHE_DIR, or ~/.cache/mcudeploy."""
-    chosen = os.environ.get("MCUDEPLOY_CACHE_DIR")
-    return Path(chosen) if chosen else Path("~/.cache/mcudeploy").expanduser()
 
 
 def lookup(name: str) -> Path | None:

@@ -16,9 +16,8 @@ from pathlib import Path
 
 from mcudeploy.board import Board, list_boards
 from mcudeploy.measurer.ports import list_serial_ports
-from mcudeploy.resources import resource_dir
+from mcudeploy.resources import cache_dir, resource_dir
 from mcudeploy.targets.build import COMPILER_PACKAGES, compiler_names, find_compiler
-from mcudeploy.targets.cache import cache_dir
 from mcudeploy.targets.emulator import QEMU_PACKAGES
 from mcudeploy.targets.flashing import OPENOCD_REMEDY
 
