@@ -105,8 +105,6 @@ class Board(_Facts):
     core: str
     toolchain: Literal["arm-none-eabi", "riscv64-unknown-elf", "host"]
     cpu_flags: tuple[str, ...]
-    fpu: str | None = None
-    dsp: bool = False
     clock_hz: Annotated[int, Field(gt=0)]
     stack_bytes: Annotated[int, Field(ge=512)]
     usb_ids: tuple[Annotated[str, Field(pattern=r"^[0-9a-f]{4}:[0-9a-f]{4}$")], ...] = ()
