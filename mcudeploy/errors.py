@@ -53,10 +53,12 @@ class ModelError(DeployError):
 
     @classmethod
     def unsupported(cls, problems: tuple[Problem, ...]) -> ModelError:
-        """The error for a readable model with nodes that cannot be deployed."""
-        listing = "\n".join(f"  {problem}" for problem in problems)
+        """The error for a readable model with nodes that cannot be deployed. A traceback lists them too."""
         noun = "node is" if len(problems) == 1 else "nodes are"
-        return cls(f"{len(problems)} {noun} not supported:\n{listing}", problems)
+        error = cls(f"{len(problems)} {noun} not supported", problems)
+        for problem in problems:
+            error.add_note(str(problem))
+        return error
 
 
 class FitError(DeployError):

@@ -15,8 +15,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from mcudeploy.board import Board
-    from mcudeploy.deploy import Deployment, Model
+    from mcudeploy.deploy import Deployment
+    from mcudeploy.ops.opdef import KernelCall
     from mcudeploy.plan import Measurement, Plan
+    from mcudeploy.planner import Model
     from mcudeploy.targets import Firmware
     from mcudeploy.verdict import Verdict
 
@@ -25,7 +27,7 @@ JsonObject = dict[str, Any]
 
 def unsupported(error: ModelError) -> JsonObject:
     """The object of `check` for a model with nodes that cannot be deployed."""
-    problems = [{"node": p.node, "op": p.op, "reason": p.reason} for p in error.problems]
+    problems = [asdict(problem) for problem in error.problems]
     return {"supported": False, "problems": problems, "parameters": None, "macs": None, "weights_bytes": None}
 
 
@@ -42,7 +44,7 @@ def check(model: Model, plan: Plan, board: Board | None) -> JsonObject:
         "problems": [],
         "parameters": parameters,
         "macs": model.macs,
-        "weights_bytes": weights_bytes(model),
+        "weights_bytes": weights_bytes(model.calls),
         "arena_bytes": plan.layout.arena_bytes,
         "operators": len(model.calls),
     }
@@ -52,20 +54,20 @@ def check(model: Model, plan: Plan, board: Board | None) -> JsonObject:
     return found
 
 
-def weights_bytes(model: Model) -> int:
+def weights_bytes(calls: Mapping[str, KernelCall]) -> int:
     """Bytes of constants in flash; equal ones count once, as they are stored."""
     arrays = {
         (value.dtype.name, value.tobytes())
-        for call in model.calls.values()
+        for call in calls.values()
         for value in call.params.values()
         if isinstance(value, np.ndarray)
     }
     return sum(len(data) for _, data in arrays)
 
 
-def require_fit(plan: Plan, model: Model, board: Board, ram_limit: int | None) -> None:
+def require_fit(plan: Plan, calls: Mapping[str, KernelCall], board: Board, ram_limit: int | None) -> None:
     """Raises FitError where arena or weights are larger than what the board has, saying by how much."""
-    missing = _missing(plan, board, ram_limit, weights_bytes(model))
+    missing = _missing(plan, board, ram_limit, weights_bytes(calls))
     if missing:
         raise FitError(" ".join(missing))
 
@@ -106,23 +108,29 @@ def plan(made: Deployment) -> JsonObject:
         "arenas": dict(found.layout.arenas),
         "peak_bytes": found.estimate.peak_bytes,
         "lower_bound_bytes": found.estimate.lower_bound_bytes,
-        "unsplit_arena_bytes": found.layout.arena_bytes,
+        "unsplit_arena_bytes": made.unsplit.layout.arena_bytes,
         "order_status": found.schedule.status,
         "layout_status": found.layout.status,
-        "splits": [],
+        "splits": [
+            {"operators": list(split.operators), "axis": split.axis, "rows": split.rows}
+            for split in found.splits
+        ],
+        "streamed": found.form.streamed,
         "steps": len(found.schedule.steps),
         "macs": made.model.macs,
         "search": asdict(made.search),
     }
 
 
-def latency(measured: Measurement | None) -> JsonObject:
-    """The latency of an unsplit plan, which is its own yardstick; null where it was never measured."""
-    found = None if measured is None else {"value": measured.latency, "unit": measured.unit}
+def latency(measured: Measurement | None, unsplit: Measurement | None) -> JsonObject:
+    """Latency of a plan and of its yardstick, the unsplit plan; null where it was not measured."""
+    overhead = None
+    if measured is not None and unsplit is not None and measured.unit == unsplit.unit and unsplit.latency:
+        overhead = 100 * (measured.latency / unsplit.latency - 1)
     return {
-        "latency": found,
-        "unsplit_latency": found,
-        "overhead_percent": None if found is None else 0.0,
+        "latency": None if measured is None else {"value": measured.latency, "unit": measured.unit},
+        "unsplit_latency": None if unsplit is None else {"value": unsplit.latency, "unit": unsplit.unit},
+        "overhead_percent": overhead,
     }
 
 
@@ -156,7 +164,7 @@ def measurement(made: Deployment, observed: Measurement, firmware: Firmware) -> 
     operators = {operator.name: operator for operator in made.plan.graph.operators}
     total = sum(time.ticks for time in observed.operators) or 1
     return {
-        **latency(observed),
+        **latency(observed, made.yardstick()),
         "stack_bytes": observed.stack_bytes,
         "total_ram_bytes": firmware.static_ram_bytes + observed.stack_bytes,
         "operators": [

@@ -8,7 +8,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -134,12 +134,11 @@ def print_error(error: BaseException, exit_code: int, message: str, as_json: boo
     """The last words of a command that failed; with `as_json` an `error` object as well."""
     problems = error.problems if isinstance(error, ModelError) else ()
     console = terminal()
-    headline = lines(_headline(message, bool(problems)))
-    console.print(Text.assemble(("error: ", "bold red"), headline), soft_wrap=True)
+    console.print(Text.assemble(("error: ", "bold red"), lines(message)), soft_wrap=True)
     for problem in problems:
         console.print(Text(f"  {plain(problem)}"), soft_wrap=True)
     if as_json:
-        listed = [{"node": problem.node, "op": problem.op, "reason": problem.reason} for problem in problems]
+        listed = [asdict(problem) for problem in problems]
         print_json({"error": {"exit_code": exit_code, "message": message, "problems": listed}})
 
 
@@ -153,11 +152,6 @@ def describe(error: Exception) -> str:
         f"internal error, {type(error).__name__}: {error}. This is a defect of mcudeploy: "
         "run again with --traceback and report what it prints."
     )
-
-
-def _headline(message: str, has_problems: bool) -> str:
-    # The message of a ModelError repeats its problems; they are printed one by one, each on its own line.
-    return message.split("\n", 1)[0] if has_problems else message
 
 
 def _jsonable(value: object) -> object:

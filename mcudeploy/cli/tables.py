@@ -70,7 +70,7 @@ def build(console: Console, report: Values) -> None:
 def flash(console: Console, report: Values) -> None:
     """The `flash` report."""
     if report.get("command"):
-        console.print(cell(_command_line(report["command"])), soft_wrap=True)
+        console.print(cell(shlex.join(report["command"])), soft_wrap=True)
     _facts(console, [("port", plain(report["port"] or "-")), ("firmware", plain(report["firmware_hash"]))])
 
 
@@ -184,7 +184,3 @@ def _binary(size: int) -> str:
         if size >= scale and size % scale == 0:
             return f"{size // scale} {unit}"
     return f"{size:,} B"
-
-
-def _command_line(command: object) -> str:
-    return shlex.join(command) if isinstance(command, list | tuple) else str(command)

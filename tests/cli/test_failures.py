@@ -59,7 +59,7 @@ def test_unsupported_nodes_are_all_listed(mcudeploy_command: Invoke, deploy: Dep
         "node1",
     ]
     assert result.stderr.splitlines() == [
-        "error: 2 nodes are not supported:",
+        "error: 2 nodes are not supported",
         "  node0 (Loop): no such operator",
         "  node1 (Loop): no such operator",
     ]
