@@ -37,7 +37,7 @@ def _option(field: str) -> str:
 
 
 class Settings(BaseModel):
-    """Every option that a file or variable may set; unset ones are absent from `model_fields_set`."""
+    """Every option that a file or variable may set; unset ones are None: the commands have the defaults."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -50,17 +50,17 @@ class Settings(BaseModel):
     name: str | None = None
     output: Path | None = None
     plan: FilePath | None = None
-    input: tuple[FilePath, ...] = ()
-    expected: tuple[FilePath, ...] = ()
+    input: tuple[FilePath, ...] | None = None
+    expected: tuple[FilePath, ...] | None = None
     port: str | None = None
-    emulate: bool = False
-    float_io: bool = False
+    emulate: bool | None = None
+    float_io: bool | None = None
     ram_limit: Annotated[int, BeforeValidator(parse_size)] | None = None
-    max_overhead: Annotated[float, Field(ge=0)] = 5.0
-    time_limit: Annotated[float, Field(gt=0)] = 60.0
-    seed: Annotated[int, Field(ge=0)] = 0
-    quiet: bool = False
-    as_json: bool = False
+    max_overhead: Annotated[float, Field(ge=0)] | None = None
+    time_limit: Annotated[float, Field(gt=0)] | None = None
+    seed: Annotated[int, Field(ge=0)] | None = None
+    quiet: bool | None = None
+    as_json: bool | None = None
 
 
 def load_settings(directory: Path, environment: Mapping[str, str]) -> dict[str, object]:
