@@ -63,21 +63,6 @@ class Firmware:
         return self.sizes.weights_bytes
 
     @property
-    def tables_bytes(self) -> int:
-        """Constants of model.c: operator records, row offsets, schedule."""
-        return self.sizes.tables_bytes
-
-    @property
-    def data_bytes(self) -> int:
-        """Initialised variables."""
-        return self.sizes.data_bytes
-
-    @property
-    def bss_bytes(self) -> int:
-        """Variables that are not loaded, arenas included."""
-        return self.sizes.bss_bytes
-
-    @property
     def static_ram_bytes(self) -> int:
         """.data + .bss, without the stack."""
         return self.sizes.static_ram_bytes

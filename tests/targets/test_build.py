@@ -154,7 +154,8 @@ def test_too_much_flash_names_the_bytes(cache: Path) -> None:
         build_firmware(load_board("stm32f100"), files, [], emulate=True, measurer=False)
     fits = build_firmware(load_board("microbit"), files, [], emulate=True, measurer=False)
     assert fits.weights_bytes == 150_000
-    assert fits.flash_bytes == fits.code_bytes + fits.weights_bytes + fits.tables_bytes + fits.data_bytes
+    tables_and_data = fits.sizes.tables_bytes + fits.sizes.data_bytes
+    assert fits.flash_bytes == fits.code_bytes + fits.weights_bytes + tables_and_data
 
 
 def test_sizes_tell_weights_tables_and_code_apart(cache: Path) -> None:
@@ -166,10 +167,10 @@ def test_sizes_tell_weights_tables_and_code_apart(cache: Path) -> None:
     }
     plain = build_firmware(load_board("stm32f405"), FILES, [], emulate=True, measurer=False)
     larger = build_firmware(load_board("stm32f405"), files, [], emulate=True, measurer=False)
-    assert (larger.weights_bytes, larger.tables_bytes) == (400, 8)
-    assert larger.bss_bytes - plain.bss_bytes == 512
-    assert larger.data_bytes == plain.data_bytes
-    assert larger.static_ram_bytes == larger.data_bytes + larger.bss_bytes
+    assert (larger.weights_bytes, larger.sizes.tables_bytes) == (400, 8)
+    assert larger.sizes.bss_bytes - plain.sizes.bss_bytes == 512
+    assert larger.sizes.data_bytes == plain.sizes.data_bytes
+    assert larger.static_ram_bytes == larger.sizes.data_bytes + larger.sizes.bss_bytes
     assert 0 < larger.code_bytes - plain.code_bytes < 100
 
 
@@ -185,7 +186,7 @@ def test_further_memories_hold_arenas(cache: Path) -> None:
         ["arm-none-eabi-nm", str(firmware.elf)], capture_output=True, text=True, check=True
     ).stdout
     assert re.search(r"^21000000 \w far_arena$", symbols, re.MULTILINE)
-    assert firmware.bss_bytes > 1 << 23
+    assert firmware.sizes.bss_bytes > 1 << 23
 
 
 def test_unknown_kernel_and_missing_form(cache: Path) -> None:
