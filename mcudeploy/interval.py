@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, order=True)
 class Interval:
-    """[lo, hi): all integers x with lo <= x < hi. Empty where hi <= lo is refused: lo == hi is empty."""
+    """[lo, hi): all integers x with lo <= x < hi. lo == hi is empty; hi < lo is refused."""
 
     lo: int
     hi: int

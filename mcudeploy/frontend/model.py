@@ -75,11 +75,11 @@ class Node:
             raise Unsupported(f"attribute {name} is not a string")
         return found
 
-    def integers(self, name: str, default: tuple[int, ...] | None = None) -> tuple[int, ...] | None:
-        """An attribute that is a list of integers. Raises Unsupported where the file holds another type."""
+    def integers(self, name: str) -> tuple[int, ...] | None:
+        """A list of integers, None where it is left out. Raises Unsupported where it is something else."""
         found = self.attributes.get(name)
         if found is None:
-            return default
+            return None
         if not isinstance(found, tuple) or not all(isinstance(item, int) for item in found):
             raise Unsupported(f"attribute {name} is not a list of integers")
         return tuple(int(item) for item in found)

@@ -90,9 +90,7 @@ def float_bounds(low: float, high: float) -> tuple[float, float]:
     return max(low, -FLOAT_MAX), min(high, FLOAT_MAX)
 
 
-def check_accumulator(
-    name: str, largest: NDArray[np.int64], scales: NDArray[np.float64] | None = None
-) -> None:
+def check_accumulator(name: str, largest: NDArray[np.int64], scales: NDArray[np.float64]) -> None:
     """Refuses an operator whose int32 sums, or their rescaled values, could overflow.
 
     `largest` bounds the absolute accumulator of each channel, `scales` are the requantisation scales
@@ -104,8 +102,6 @@ def check_accumulator(
             f"{name}: the accumulator of channel {channel} can reach {int(largest.max())}, int32 ends at "
             f"{INT32_MAX}; the weights or the bias are too large for int8 execution"
         )
-    if scales is None:
-        return
     scaled = largest.astype(np.float64) * scales + 256
     if scaled.size and float(scaled.max()) >= INT32_MAX:
         raise ValueError(

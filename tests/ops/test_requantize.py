@@ -76,9 +76,9 @@ def test_float_bounds_are_finite() -> None:
 
 
 def test_accumulators_are_checked() -> None:
-    check_accumulator("conv", np.array([INT32_MAX]))
+    check_accumulator("conv", np.array([INT32_MAX]), np.array([0.5]))
     with pytest.raises(ValueError, match="channel 1 can reach 2147483648"):
-        check_accumulator("conv", np.array([5, INT32_MAX + 1]))
+        check_accumulator("conv", np.array([5, INT32_MAX + 1]), np.array([0.5]))
     with pytest.raises(ValueError, match="output scale is too small"):
         check_accumulator("conv", np.array([INT32_MAX]), np.array([1.0]))
 
