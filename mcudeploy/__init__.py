@@ -1,3 +1,3 @@
-"""mcudeploy: runs an ONNX model on a microcontroller in the least RAM at full speed."""
+"""mcudeploy: runs an ONNX model on a microcontroller."""
 
 __version__ = "0.1.0"

@@ -85,7 +85,7 @@ def _report(error: BaseException, code: int, message: str, as_json: bool) -> int
 @click.group(cls=Program, context_settings={"help_option_names": ["--help"]})
 @click.version_option(__version__, prog_name="mcudeploy")
 def cli() -> None:
-    """Run an ONNX model on a microcontroller in the least RAM at full speed."""
+    """Run an ONNX model on a microcontroller."""
 
 
 for group in (boards, model, build, run):
