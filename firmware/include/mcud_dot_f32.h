@@ -5,6 +5,8 @@
 
 #include <stdint.h>
 
+#include "mcud_clamp_f32.h"
+
 /* The output channels that a pixel is multiplied to. */
 typedef struct {
     const float *weights; /* [channels][depth] */
@@ -14,11 +16,6 @@ typedef struct {
     float low;
     float high;
 } mcud_channels_f32;
-
-static inline float mcud_clamp_f32(float value, float low, float high)
-{
-    return value < low ? low : (value > high ? high : value);
-}
 
 /* One pixel, one channel: `sum` plus the products. */
 static inline float mcud_dot_f32(const float *x, const float *w, int32_t depth, float sum)

@@ -1,14 +1,18 @@
 #include "clip_f32.h"
 
+#include "mcud_clamp_f32.h"
+
 void mcud_clip_f32(const mcud_op *op, int32_t first_row, int32_t end_row)
 {
     const mcud_clip_f32_params *params = op->params;
+    /* Copies, since the compiler must expect a store to out to change *params. */
+    const float low = params->low;
+    const float high = params->high;
     for (int32_t row = first_row; row < end_row; row++) {
         const float *in = mcud_row(op->in[0], row);
         float *out = mcud_row(op->out, row);
         for (int32_t i = 0; i < params->row_elements; i++) {
-            const float value = in[i];
-            out[i] = value < params->low ? params->low : (value > params->high ? params->high : value);
+            out[i] = mcud_clamp_f32(in[i], low, high);
         }
     }
 }

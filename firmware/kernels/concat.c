@@ -2,15 +2,6 @@
 
 #include "mcud_move.h"
 
-/* The input's requantisation table, or NULL where its elements are copied. */
-static const int8_t *table_of(const mcud_concat_params *params, int32_t input)
-{
-    if (params->tables == NULL || params->table_of_input[input] == (uint32_t)params->table_count) {
-        return NULL;
-    }
-    return params->tables + 256 * params->table_of_input[input];
-}
-
 void mcud_concat(const mcud_op *op, int32_t first_row, int32_t end_row)
 {
     const mcud_concat_params *params = op->params;
@@ -18,7 +9,8 @@ void mcud_concat(const mcud_op *op, int32_t first_row, int32_t end_row)
         uint8_t *start = mcud_row(op->out, row);
         for (int32_t input = 0; input < params->inputs; input++) {
             const int32_t bytes = (int32_t)params->run_bytes[input];
-            const int8_t *table = table_of(params, input);
+            const int8_t *table =
+                mcud_table(params->tables, params->table_of_input, params->table_count, input);
             const uint8_t *source = mcud_row(op->in[input], row);
             uint8_t *target = start;
             for (int32_t run = 0; run < params->runs; run++) {

@@ -2,28 +2,13 @@
  *
  * in       the operands that are not constants, in order
  * out      float [rows][cols][channels]; may be an operand that does not broadcast
- *
- * Steps are in elements; 0 where the operand broadcasts.
  */
 #ifndef MCUD_DIV_F32_H
 #define MCUD_DIV_F32_H
 
-#include "mcud.h"
+#include "mcud_binary_f32.h"
 
-typedef struct {
-    const float *a; /* constant operand, or NULL */
-    const float *b; /* constant operand, or NULL */
-    int32_t cols;
-    int32_t channels;
-    int32_t a_row_step;
-    int32_t a_col_step;
-    int32_t a_channel_step; /* 0 or 1 */
-    int32_t b_row_step;
-    int32_t b_col_step;
-    int32_t b_channel_step; /* 0 or 1 */
-    float low;
-    float high;
-} mcud_div_f32_params;
+typedef mcud_binary_f32_params mcud_div_f32_params;
 
 mcud_kernel mcud_div_f32;
 

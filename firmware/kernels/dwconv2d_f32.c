@@ -3,18 +3,9 @@
 #include "mcud_dot_f32.h"
 #include "mcud_window.h"
 
-/* What the taps of one output pixel are read from. */
-typedef struct {
-    const uint8_t *memory;
-    const uint32_t *offsets; /* of the input rows */
-    mcud_taps rows;
-    mcud_taps cols;
-    int32_t first_byte; /* of tap cols.first in an input row */
-} window_place;
-
 /* Channels [channel, channel + 4) of a pixel, for multiplier 1. */
-static void four_channels(const mcud_dwconv2d_f32_params *params, const window_place *place, int32_t channel,
-                          float *out)
+static void four_channels(const mcud_dwconv2d_f32_params *params, const mcud_window_place *place,
+                          int32_t channel, float *out)
 {
     const int32_t pitch = params->output_channels;
     const int32_t x_pitch = params->dilation_cols * params->input_channels;
@@ -42,7 +33,7 @@ static void four_channels(const mcud_dwconv2d_f32_params *params, const window_p
 }
 
 /* One channel of a pixel, for any multiplier. */
-static void one_channel(const mcud_dwconv2d_f32_params *params, const window_place *place,
+static void one_channel(const mcud_dwconv2d_f32_params *params, const mcud_window_place *place,
                         int32_t input_channel, int32_t channel, float *out)
 {
     const int32_t pitch = params->output_channels;
@@ -61,7 +52,7 @@ static void one_channel(const mcud_dwconv2d_f32_params *params, const window_pla
     out[channel] = mcud_clamp_f32(sum, params->low, params->high);
 }
 
-static void one_pixel(const mcud_dwconv2d_f32_params *params, const window_place *place, float *out)
+static void one_pixel(const mcud_dwconv2d_f32_params *params, const mcud_window_place *place, float *out)
 {
     int32_t c = 0;
     if (params->multiplier == 1) {
@@ -83,7 +74,7 @@ void mcud_dwconv2d_f32(const mcud_op *op, int32_t first_row, int32_t end_row)
     const int32_t pixel_bytes = params->input_channels * (int32_t)sizeof(float);
     uint32_t *offsets = mcud_row(op->scratch, first_row);
     float *out = mcud_row(op->out, first_row);
-    window_place place = {.memory = op->in[0]->memory, .offsets = offsets};
+    mcud_window_place place = {.memory = op->in[0]->memory, .offsets = offsets};
     for (int32_t row = first_row; row < end_row; row++) {
         const int32_t top = row * params->stride_rows - params->pad_top;
         place.rows = mcud_taps_inside(top, params->dilation_rows, params->kernel_rows, 0, params->input_rows);

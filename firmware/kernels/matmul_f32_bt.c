@@ -1,34 +1,19 @@
 #include "matmul_f32_bt.h"
 
-#include <stddef.h>
-
-/* Line `index` of the second matrix; `matrix` is where it begins, or NULL where its rows lie in several blocks. */
-static const float *line_of(const mcud_op *op, const float *matrix, int32_t index, int32_t pitch)
-{
-    return matrix != NULL ? matrix + index * pitch : mcud_row(op->in[1], index);
-}
-
-/* The second matrix for a row of the output, or NULL where its rows lie in several blocks. */
-static const float *matrix_of(const mcud_op *op, int32_t row)
-{
-    const mcud_matmul_f32_bt_params *params = op->params;
-    if (params->batched != 0) {
-        return mcud_row(op->in[1], row);
-    }
-    return (int32_t)op->in[1]->block_rows >= params->n ? mcud_row(op->in[1], 0) : NULL;
-}
+#include "mcud_matrix.h"
 
 void mcud_matmul_f32_bt(const mcud_op *op, int32_t first_row, int32_t end_row)
 {
     const mcud_matmul_f32_bt_params *params = op->params;
+    const mcud_tensor *second = op->in[1];
     const int32_t k = params->k;
     for (int32_t row = first_row; row < end_row; row++) {
         const float *a = mcud_row(op->in[0], row);
-        const float *matrix = matrix_of(op, row);
+        const float *matrix = mcud_matrix(second, params->batched, params->n, row);
         float *out = mcud_row(op->out, row);
         for (int32_t i = 0; i < params->m; i++) {
             for (int32_t j = 0; j < params->n; j++) {
-                const float *b = line_of(op, matrix, j, k);
+                const float *b = mcud_matrix_line(second, matrix, j, k * (int32_t)sizeof *a);
                 float sum = 0.0f;
                 for (int32_t l = 0; l < k; l++) {
                     sum += a[l] * b[l];

@@ -1,25 +1,9 @@
 #include "matmul_s8.h"
 
-#include <stddef.h>
 #include <string.h>
 
+#include "mcud_matrix.h"
 #include "mcud_quant.h"
-
-/* Line `index` of the second matrix; `matrix` is where it begins, or NULL where its rows lie in several blocks. */
-static const int8_t *line_of(const mcud_op *op, const int8_t *matrix, int32_t index, int32_t pitch)
-{
-    return matrix != NULL ? matrix + index * pitch : mcud_row(op->in[1], index);
-}
-
-/* The second matrix for a row of the output, or NULL where its rows lie in several blocks. */
-static const int8_t *matrix_of(const mcud_op *op, int32_t row)
-{
-    const mcud_matmul_s8_params *params = op->params;
-    if (params->batched != 0) {
-        return mcud_row(op->in[1], row);
-    }
-    return (int32_t)op->in[1]->block_rows >= params->k ? mcud_row(op->in[1], 0) : NULL;
-}
 
 /* sums[j] = sum over i of (a[i] - a_zero_point) * b[i][j]; returns the sum of a[i] - a_zero_point. */
 static int32_t multiply(const mcud_op *op, const int8_t *a, const int8_t *matrix, int32_t *sums)
@@ -30,7 +14,7 @@ static int32_t multiply(const mcud_op *op, const int8_t *a, const int8_t *matrix
     memset(sums, 0, (size_t)n * sizeof *sums);
     for (int32_t i = 0; i < params->k; i++) {
         const int32_t value = a[i] - params->a_zero_point;
-        const int8_t *b = line_of(op, matrix, i, n);
+        const int8_t *b = mcud_matrix_line(op->in[1], matrix, i, n);
         for (int32_t j = 0; j < n; j++) {
             sums[j] += value * b[j];
         }
@@ -45,7 +29,7 @@ void mcud_matmul_s8(const mcud_op *op, int32_t first_row, int32_t end_row)
     int32_t *sums = mcud_row(op->scratch, first_row);
     for (int32_t row = first_row; row < end_row; row++) {
         const int8_t *a = mcud_row(op->in[0], row);
-        const int8_t *matrix = matrix_of(op, row);
+        const int8_t *matrix = mcud_matrix(op->in[1], params->batched, params->k, row);
         int8_t *out = mcud_row(op->out, row);
         for (int32_t i = 0; i < params->m; i++) {
             const int32_t shared = multiply(op, a, matrix, sums) * params->b_zero_point;

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -26,6 +27,7 @@ from mcudeploy.ops.transpose import Transpose
 from mcudeploy.resources import resource_dir
 
 KERNELS = resource_dir("firmware") / "kernels"
+INCLUDE = resource_dir("firmware") / "include"
 IMAGE: Shape = (6, 6, 4)
 ELEMENT_TYPES = {
     "int8_t": "int8",
@@ -46,9 +48,16 @@ class Field:
 
 
 def header_fields(kernel: str) -> tuple[Field, ...]:
-    """The fields of mcud_<kernel>_params; none where the header has no such struct."""
-    text = re.sub(r"/\*.*?\*/", "", (KERNELS / f"{kernel}.h").read_text(), flags=re.DOTALL)
-    found = re.search(r"typedef\s+struct\s*\{([^}]*)\}\s*mcud_" + kernel + r"_params\s*;", text)
+    """The fields of mcud_<kernel>_params; none where the header has no such struct.
+
+    A header may also name a struct that kernels share: typedef mcud_<family>_params mcud_<kernel>_params.
+    """
+    text = _without_comments(KERNELS / f"{kernel}.h")
+    shared = re.search(rf"typedef\s+mcud_(\w+)_params\s+mcud_{kernel}_params\s*;", text)
+    name = shared[1] if shared else kernel
+    if shared:
+        text = _without_comments(INCLUDE / f"mcud_{name}.h")
+    found = re.search(rf"typedef\s+struct\s*\{{([^}}]*)\}}\s*mcud_{name}_params\s*;", text)
     if found is None:
         return ()
     fields = []
@@ -60,6 +69,10 @@ def header_fields(kernel: str) -> tuple[Field, ...]:
         )
         fields.append(Field(match[4], match[2], bool(match[3])))
     return tuple(fields)
+
+
+def _without_comments(header: Path) -> str:
+    return re.sub(r"/\*.*?\*/", "", header.read_text(), flags=re.DOTALL)
 
 
 def _tensor(name: str, shape: Shape, dtype: DType, zero_point: int = 3) -> Tensor:

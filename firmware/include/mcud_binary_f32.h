@@ -1,0 +1,64 @@
+/* The binary operators of float: all but the function itself. */
+#ifndef MCUD_BINARY_F32_H
+#define MCUD_BINARY_F32_H
+
+#include "mcud.h"
+#include "mcud_clamp_f32.h"
+#include "mcud_operand.h"
+
+/* Steps are in elements; 0 where the operand broadcasts. */
+typedef struct {
+    const float *a; /* constant operand, or NULL */
+    const float *b; /* constant operand, or NULL */
+    int32_t cols;
+    int32_t channels;
+    int32_t a_row_step;
+    int32_t a_col_step;
+    int32_t a_channel_step; /* 0 or 1 */
+    int32_t b_row_step;
+    int32_t b_col_step;
+    int32_t b_channel_step; /* 0 or 1 */
+    float low;
+    float high;
+} mcud_binary_f32_params;
+
+typedef float mcud_binary_f32_function(float a, float b);
+
+/* One pixel. */
+static inline void mcud_binary_f32_pixel(const mcud_binary_f32_params *params,
+                                         mcud_binary_f32_function *function, const float *a,
+                                         const float *b, float *out)
+{
+    /* Copies, since the compiler must expect a store to out to change *params. */
+    const int32_t a_step = params->a_channel_step;
+    const int32_t b_step = params->b_channel_step;
+    const float low = params->low;
+    const float high = params->high;
+    for (const float *end = out + params->channels; out < end; out++) {
+        *out = mcud_clamp_f32(function(*a, *b), low, high);
+        a += a_step;
+        b += b_step;
+    }
+}
+
+/* A kernel's body. `function` is known where this is inlined, and inlined in turn. */
+static inline void mcud_binary_f32(const mcud_op *op, int32_t first_row, int32_t end_row,
+                                   mcud_binary_f32_function *function)
+{
+    const mcud_binary_f32_params *params = op->params;
+    const mcud_tensor *a_tensor = op->in[0];
+    const mcud_tensor *b_tensor = op->in[params->a == NULL && params->b == NULL ? 1 : 0];
+    for (int32_t row = first_row; row < end_row; row++) {
+        const float *a = mcud_operand_f32(params->a, a_tensor, row, params->a_row_step);
+        const float *b = mcud_operand_f32(params->b, b_tensor, row, params->b_row_step);
+        float *out = mcud_row(op->out, row);
+        for (int32_t col = 0; col < params->cols; col++) {
+            mcud_binary_f32_pixel(params, function, a, b, out);
+            a += params->a_col_step;
+            b += params->b_col_step;
+            out += params->channels;
+        }
+    }
+}
+
+#endif
