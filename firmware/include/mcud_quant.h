@@ -36,4 +36,12 @@ static inline int32_t mcud_scale_even(int32_t acc, int32_t multiplier, int32_t s
     return (int32_t)((product + ((int64_t)1 << (shift - 1)) - 1 + odd) >> shift);
 }
 
+/* sum / 2^shift, a tie to the even result; 1 <= shift <= 30 and |sum| + 2^shift < 2^31. */
+static inline int32_t mcud_round_even(int32_t sum, int32_t shift)
+{
+    const int32_t below_half = ((int32_t)1 << (shift - 1)) - 1;
+    const int32_t odd = (sum >> shift) & 1;
+    return (sum + below_half + odd) >> shift;
+}
+
 #endif

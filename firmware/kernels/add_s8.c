@@ -12,14 +12,12 @@ static void add(const mcud_add_s8_params *params, const int8_t *a, const int8_t 
     const int32_t b_multiplier = params->b_multiplier;
     const int32_t constant = params->constant;
     const int32_t shift = params->shift;
-    const int32_t below_half = ((int32_t)1 << (shift - 1)) - 1;
     const int32_t zero_point = params->output_zero_point;
     const int32_t low = params->low;
     const int32_t high = params->high;
     for (const int8_t *end = out + params->channels; out < end; out++) {
         const int32_t sum = *a * a_multiplier + *b * b_multiplier + constant;
-        const int32_t odd = (sum >> shift) & 1;
-        *out = (int8_t)mcud_clamp(zero_point + ((sum + below_half + odd) >> shift), low, high);
+        *out = (int8_t)mcud_clamp(zero_point + mcud_round_even(sum, shift), low, high);
         a += a_step;
         b += b_step;
     }
