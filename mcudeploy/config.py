@@ -58,6 +58,8 @@ class Settings(BaseModel):
     ram_limit: Annotated[int, BeforeValidator(parse_size)] | None = None
     max_overhead: Annotated[float, Field(ge=0)] | None = None
     time_limit: Annotated[float, Field(gt=0)] | None = None
+    split: bool | None = None
+    stream_input: bool | None = None
     seed: Annotated[int, Field(ge=0)] | None = None
     quiet: bool | None = None
     as_json: bool | None = None

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,19 +15,13 @@ from mcudeploy.codegen.library import write_library
 from mcudeploy.codegen.program import Program, make_program
 from mcudeploy.codegen.render import Source, render_firmware
 from mcudeploy.device import Device, Target, open_device
-from mcudeploy.errors import BuildError, ModelError, Problem
-from mcudeploy.frontend import load
-from mcudeploy.graph import Graph
-from mcudeploy.layout.check import check as check_plan
-from mcudeploy.layout.solve import lay_out
+from mcudeploy.errors import BuildError, ModelError
 from mcudeploy.measurer.database import Database, RunKey
-from mcudeploy.ops.opdef import KernelCall
-from mcudeploy.plan import Measurement, OperatorTime, Plan, Schedule, Search
+from mcudeploy.optimizer.search import Report
+from mcudeploy.plan import Measurement, OperatorTime, Plan, Search
+from mcudeploy.planner import Model, Options, Planned, find_plans, load_model, unsplit_plan
 from mcudeploy.progress import SILENT, Progress
 from mcudeploy.samples import Sample, load_samples
-from mcudeploy.scheduler.rpo import reverse_post_order
-from mcudeploy.simulator.blocks import whole
-from mcudeploy.simulator.live import work_bytes
 from mcudeploy.targets import Firmware, build_firmware
 from mcudeploy.targets.build import firmware_hash
 from mcudeploy.targets.flashing import flash_command
@@ -37,37 +29,6 @@ from mcudeploy.verdict import judge
 from mcudeploy.verify import Storage, fed_runs, run_once
 
 JsonObject = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """What the user may choose. `plan_file` replaces the search by a stored plan."""
-
-    max_overhead: float = 5.0
-    time_limit: float = 60.0
-    ram_limit: int | None = None
-    float_io: bool = False
-    seed: int = 0
-    name: str | None = None
-    plan_file: Path | None = None
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Model:
-    """A model file that can be deployed: its graph, and the kernel call of every operator."""
-
-    path: Path
-    sha256: str
-    graph: Graph
-    calls: Mapping[str, KernelCall]
-
-    @property
-    def work(self) -> dict[str, tuple[int, int]]:
-        return work_bytes(self.calls)
-
-    @property
-    def macs(self) -> int:
-        return sum(self.graph.loops(operator).macs() for operator in self.graph.operators)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,7 +39,19 @@ class Deployment:
     board: Board
     plan: Plan
     program: Program
+    unsplit: Plan
+    unsplit_model: Model
     search: Search
+
+    @classmethod
+    def of(cls, planned: Planned, plan: Plan, board: Board, options: Options) -> Deployment:
+        """One of the plans that were found, and the program that it becomes."""
+        model = planned.models[plan.form]
+        name = c_identifier(options.name or model.path.stem)
+        program = make_program(plan, model.calls, name, board.memories[0].alignment)
+        return cls(
+            model, board, plan, program, planned.unsplit, planned.models[planned.unsplit.form], planned.search
+        )
 
     @property
     def source(self) -> Source:
@@ -106,6 +79,16 @@ class Deployment:
             found = [database.run(self.run_key(each)) for each in self._firmware_hashes()]
         return next((measurement for measurement in found if measurement is not None), None)
 
+    def yardstick(self) -> Measurement | None:
+        """What was measured of the unsplit plan."""
+        return self.measured() if self.plan is self.unsplit else self.unsplit_deployment().measured()
+
+    def unsplit_deployment(self) -> Deployment:
+        """The same with the unsplit plan."""
+        model = self.unsplit_model
+        program = make_program(self.unsplit, model.calls, self.program.prefix, self.program.alignment)
+        return replace(self, model=model, plan=self.unsplit, program=program)
+
     def _firmware_hashes(self) -> list[int]:
         files = render_firmware(self.program, self.plan, self.source)
         forms = [emulate for emulate in (False, True) if self.board.has_form(emulate)]
@@ -115,72 +98,45 @@ class Deployment:
             return []
 
 
-def load_model(path: Path, options: Options) -> Model:
-    """Read a model and choose its kernels. Raises ModelError with all problems at once."""
-    graph = load(path, float_io=options.float_io)
-    calls: dict[str, KernelCall] = {}
-    problems: list[Problem] = []
-    for operator in graph.operators:
-        if operator.op.is_view:
-            continue
-        try:
-            calls[operator.name] = operator.op.kernel(
-                operator, graph.input_tensors(operator), graph.tensors[operator.output]
-            )
-        except ValueError as error:
-            node = operator.onnx_nodes[0] if operator.onnx_nodes else operator.name
-            problems.append(Problem(node, operator.op.kind, str(error)))
-    if problems:
-        raise ModelError.unsupported(tuple(problems))
-    return Model(path, hashlib.sha256(path.read_bytes()).hexdigest(), graph, calls)
+def plan_model(
+    path: Path,
+    board: Board,
+    options: Options,
+    progress: Progress = SILENT,
+) -> Deployment:
+    """Cut, order and place a model on a board; the plan has passed the checker. Raises FitError."""
+    model = load_model(path, options.float_io)
+    planned = find_plans(model, board, options, told=telling(progress))
+    return Deployment.of(planned, planned.plans[0], board, options)
 
 
-def plan_model(path: Path, board: Board, options: Options) -> Deployment:
-    """Order and place a model on a board; the plan has passed the checker. Raises FitError."""
-    model = load_model(path, options)
-    memory = board.memories[0]
-    if options.plan_file is None:
-        plan, search = _find_plan(model, board)
-    else:
-        plan, search = planfile.load_plan(options.plan_file, model.graph, model.sha256, board.name), Search()
-    report.require_fit(plan, model, board, options.ram_limit)
-    capacities = {memory.name: memory.bytes for memory in board.memories}
-    check_plan(plan, model.work, memory.alignment, capacities)
-    name = c_identifier(options.name or path.stem)
-    return Deployment(model, board, plan, make_program(plan, model.calls, name, memory.alignment), search)
+def telling(progress: Progress) -> Report:
+    """What shows a search on a progress display."""
 
+    def told(found: Search, peak_bytes: int, overhead: float) -> None:
+        progress.stage(
+            f"searching: {peak_bytes:,} B at {overhead:+.1f} %, {found.candidates:,} candidates, "
+            f"{found.candidates / max(found.seconds, 1e-3):,.0f} a second"
+        )
 
-def _find_plan(model: Model, board: Board) -> tuple[Plan, Search]:
-    """The unsplit plan with the smaller arena of two depth-first orders."""
-    start = time.monotonic()
-    tiled = whole(model.graph)
-    memory = board.memories[0]
-    plans: dict[Schedule, Plan] = {}
-    for first_input_first in (True, False):
-        schedule = reverse_post_order(tiled, first_input_first)
-        if schedule in plans:
-            continue
-        layout, estimate = lay_out(tiled, schedule, model.work, memory.name, memory.alignment)
-        plans[schedule] = Plan(model.graph, board.name, tiled.block_rows, schedule, layout, estimate)
-    best = min(plans.values(), key=lambda plan: plan.layout.arena_bytes)
-    return best, Search(time.monotonic() - start, candidates=2, duplicates=2 - len(plans))
+    return told
 
 
 def check_model(path: Path, board: Board | None, options: Options) -> JsonObject:
     """What of a model can be deployed, and its sizes. Unsupported nodes are part of the report."""
     try:
-        model = load_model(path, options)
+        model = load_model(path, options.float_io)
     except ModelError as error:
         if not error.problems:
             raise
         return report.unsupported(error)
-    plan, _ = _find_plan(model, board or load_board("host"))
+    plan = unsplit_plan(model, board or load_board("host"))
     return report.check(model, plan, board)
 
 
 def plan_report(made: Deployment) -> JsonObject:
     """The JSON object of `plan`; its latency is what was measured of this very plan before."""
-    return report.plan(made) | report.latency(made.measured())
+    return report.plan(made) | report.latency(made.measured(), made.yardstick())
 
 
 def save_plan(made: Deployment, path: Path) -> None:
@@ -215,9 +171,9 @@ def build_bench(target: Target) -> Firmware:
 
 def measure_model(path: Path, target: Target, options: Options, progress: Progress = SILENT) -> JsonObject:
     """Time every operator of a model on the device; its input is drawn from the seed."""
-    made = plan_model(path, target.board, options)
+    made = plan_model(path, target.board, options, progress)
     samples = load_samples(made.model.graph, [], [], options.seed)
-    firmware, observed = _on_device(made, target, samples, progress)
+    firmware, observed = run_on(made, target, samples, progress)
     return _measured(made, firmware, observed)
 
 
@@ -232,13 +188,13 @@ def run_model(
 ) -> JsonObject:
     """Build, flash, run and verify. `verified` is in the report; a failed verification is no exception."""
     progress.stage(f"planning {path.name}")
-    made = plan_model(path, target.board, options)
+    made = plan_model(path, target.board, options, progress)
     samples = load_samples(made.model.graph, inputs, expected, options.seed)
     progress.stage("checking every operator against ONNX Runtime")
     host = Target(load_board("host"))
     with open_device(host, made.build(host), made.patience_s) as machine:
         verdict = judge(machine, made.plan, path, samples, progress)
-    firmware, observed = _on_device(made, target, samples, progress)
+    firmware, observed = run_on(made, target, samples, progress)
     return _measured(made, firmware, observed) | report.verdict(made, verdict.with_device(observed.outputs))
 
 
@@ -255,9 +211,10 @@ def _measured(made: Deployment, firmware: Firmware, observed: Observation) -> Js
     return report.plan(made) | report.sizes(firmware) | measurement
 
 
-def _on_device(
+def run_on(
     made: Deployment, target: Target, samples: list[Sample], progress: Progress
 ) -> tuple[Firmware, Observation]:
+    """Build a deployment's firmware, run the samples on the target, keep what was measured."""
     progress.stage(f"building firmware for {target.board.name}")
     firmware = made.build(target)
     progress.stage(f"running on {target.board.name}")

@@ -54,12 +54,33 @@ class Layout:
 class Estimate:
     """What the simulator predicts. The peak is of live bytes; `peak_step` is where it occurs.
 
-    `lower_bound_bytes`: no placement of this schedule needs less.
+    `lower_bound_bytes`: no placement of this schedule needs less. `ticks`: the latency, in the unit of the
+    tiles' times that the search used; 0 where there was no search.
     """
 
     peak_bytes: int
     peak_step: int
     lower_bound_bytes: int
+    ticks: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """Which rewrites a graph has gone through: inputs fed by the application while the model runs; operators
+    that read all rows once in the form that takes them in parts.
+    """
+
+    streamed: bool = False
+    accumulating: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """Operators that are taken together in parts of `rows` along an axis; tensors inside are shared."""
+
+    operators: tuple[str, ...]
+    axis: str
+    rows: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +106,8 @@ class Plan:
     schedule: Schedule
     layout: Layout
     estimate: Estimate
+    form: Form = field(default_factory=Form)
+    splits: tuple[Split, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from mcudeploy.errors import ConfigError
 from mcudeploy.graph import Graph
-from mcudeploy.plan import Estimate, Layout, Placement, Plan, Schedule, Step
+from mcudeploy.plan import Estimate, Form, Layout, Placement, Plan, Schedule, Split, Step
 
 _Offset = Annotated[int, Field(ge=0, lt=2**32)]
 
@@ -25,10 +25,19 @@ class _Placement(_Model):
     offsets: Annotated[list[_Offset], Field(min_length=1)]
 
 
+class _Split(_Model):
+    operators: Annotated[list[str], Field(min_length=1)]
+    axis: Literal["row"]
+    rows: Annotated[int, Field(ge=1)]
+
+
 class _PlanFile(_Model):
-    format: Literal[1]
+    format: Literal[2]
     model_sha256: str
     board: str
+    streamed: bool
+    accumulating: bool
+    splits: list[_Split]
     block_rows: dict[str, Annotated[int, Field(ge=1)]]
     steps: list[tuple[Annotated[int, Field(ge=0)], Annotated[int, Field(ge=0)]]]
     order_status: Literal["optimal", "feasible"]
@@ -56,9 +65,12 @@ def plan_text(plan: Plan, model_sha256: str) -> str:
         }
 
     content = _PlanFile(
-        format=1,
+        format=2,
         model_sha256=model_sha256,
         board=plan.board,
+        streamed=plan.form.streamed,
+        accumulating=plan.form.accumulating,
+        splits=[_Split(operators=list(s.operators), axis="row", rows=s.rows) for s in plan.splits],
         block_rows=dict(plan.block_rows),
         steps=[(step.operator, step.block) for step in plan.schedule.steps],
         order_status="optimal" if plan.schedule.status == "optimal" else "feasible",
@@ -73,19 +85,29 @@ def plan_text(plan: Plan, model_sha256: str) -> str:
     return json.dumps(content.model_dump(), indent=1) + "\n"
 
 
-def load_plan(path: Path, graph: Graph, model_sha256: str, board: str) -> Plan:
-    """Reads a plan and joins it with the graph of the same model. It still has to pass the checker.
-
-    Raises ConfigError for a file that is no plan, or is one of another model or board.
-    """
+def _read(path: Path) -> _PlanFile:
     try:
-        content = _PlanFile.model_validate_json(path.read_bytes())
+        return _PlanFile.model_validate_json(path.read_bytes())
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"]) or "the file"
         raise ConfigError(f"{path} is not a plan: {place}: {first['msg']}") from error
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
+
+
+def load_form(path: Path) -> Form:
+    """The form that the graph of a plan must have. Raises ConfigError for a file that is no plan."""
+    content = _read(path)
+    return Form(content.streamed, content.accumulating)
+
+
+def load_plan(path: Path, graph: Graph, model_sha256: str, board: str) -> Plan:
+    """Reads a plan and joins it with the graph of the same model and form. It still has to pass the checker.
+
+    Raises ConfigError for a file that is no plan, or is one of another model or board.
+    """
+    content = _read(path)
     if content.model_sha256 != model_sha256:
         raise ConfigError(
             f"{path} is a plan of another model. Make a new one: mcudeploy plan MODEL -o {path}"
@@ -110,4 +132,6 @@ def load_plan(path: Path, graph: Graph, model_sha256: str, board: str) -> Plan:
             placements(content.tensors), placements(content.scratch), content.arenas, content.layout_status
         ),
         estimate=Estimate(content.peak_bytes, content.peak_step, content.lower_bound_bytes),
+        form=Form(content.streamed, content.accumulating),
+        splits=tuple(Split(tuple(s.operators), s.axis, s.rows) for s in content.splits),
     )

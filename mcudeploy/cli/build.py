@@ -20,8 +20,8 @@ from mcudeploy.cli.output import Output
 
 if TYPE_CHECKING:
     from mcudeploy.board import Board
-    from mcudeploy.deploy import Options
     from mcudeploy.device import Target
+    from mcudeploy.planner import Options
 
 
 @click.command()

@@ -1,4 +1,4 @@
-"""`check` and `plan`: what a model needs, before anything is built."""
+"""`check`, `plan` and `tune`: what a model needs, and the search for the least."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import rich_click as click
 from mcudeploy.cli import tables
 from mcudeploy.cli.options import (
     board_option,
+    device_options,
     float_io_option,
     model_argument,
     output_options,
@@ -20,7 +21,8 @@ from mcudeploy.errors import FitError, ModelError
 
 if TYPE_CHECKING:
     from mcudeploy.board import Board
-    from mcudeploy.deploy import Options
+    from mcudeploy.device import Target
+    from mcudeploy.planner import Options
 
 
 @click.command()
@@ -34,8 +36,9 @@ def check(
 ) -> None:
     """List every node that cannot be deployed, with its reason, and the model's sizes."""
     from mcudeploy import deploy
+    from mcudeploy.planner import Options
 
-    report = deploy.check_model(model, board, deploy.Options(float_io=float_io))
+    report = deploy.check_model(model, board, Options(float_io=float_io))
     output.result(report, tables.check)
     if not report["supported"]:
         context.exit(ModelError.exit_code)
@@ -63,7 +66,8 @@ def plan(
     """Decide order and place of every tensor, and print what the plan needs."""
     from mcudeploy import analyzer, deploy
 
-    found = deploy.plan_model(model, board, options)
+    with output.progress() as progress:
+        found = deploy.plan_model(model, board, options, progress)
     if destination:
         deploy.save_plan(found, destination)
     report = deploy.plan_report(found)
@@ -72,4 +76,28 @@ def plan(
     output.result(report, tables.plan)
 
 
-COMMANDS = (check, plan)
+@click.command()
+@model_argument
+@device_options
+@planning_options
+@click.option(
+    "-o",
+    "--output",
+    "destination",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the plan, for --plan.",
+)
+@output_options
+def tune(*, model: Path, target: Target, options: Options, destination: Path | None, output: Output) -> None:
+    """Search for the plan with the least RAM, timing parts of the model on the device."""
+    from mcudeploy import deploy, tuning
+
+    with output.progress() as progress:
+        found, report = tuning.tune_model(model, target, options, progress)
+    if destination:
+        deploy.save_plan(found, destination)
+    output.result(report, tables.tune)
+
+
+COMMANDS = (check, plan, tune)

@@ -113,6 +113,14 @@ def planning_options(command: Command) -> Command:
     )
     @click.option("--ram-limit", type=Size(), help="Bytes that the arena may take, such as 96k, 64KiB or 1M.")
     @click.option(
+        "--split/--no-split", default=True, show_default=True, help="Cut operators into rows, or not."
+    )
+    @click.option(
+        "--stream-input/--no-stream-input",
+        default=False,
+        help="The application delivers the input row by row while the model runs.",
+    )
+    @click.option(
         "--seed",
         metavar="N",
         type=click.IntRange(min=0),
@@ -128,16 +136,20 @@ def planning_options(command: Command) -> Command:
         max_overhead: float,
         time_limit: float,
         ram_limit: int | None,
+        split: bool,
+        stream_input: bool,
         seed: int,
         float_io: bool,
         **rest: Any,
     ) -> None:
-        from mcudeploy.deploy import Options
+        from mcudeploy.planner import Options
 
         options = Options(
             max_overhead=max_overhead,
             time_limit=time_limit,
             ram_limit=ram_limit,
+            split=split,
+            stream_input=stream_input,
             float_io=float_io,
             seed=seed,
             plan_file=plan_file,

@@ -19,8 +19,8 @@ from mcudeploy.cli.output import Output
 from mcudeploy.errors import OutputsDifferError
 
 if TYPE_CHECKING:
-    from mcudeploy.deploy import Options
     from mcudeploy.device import Target
+    from mcudeploy.planner import Options
 
 
 @click.command()

@@ -60,6 +60,22 @@ def plan(console: Console, report: Values) -> None:
     _facts(console, _plan_facts(report))
 
 
+def tune(console: Console, report: Values) -> None:
+    """The `tune` report."""
+    search = report["search"]
+    overhead = report["overhead_percent"]
+    _facts(
+        console,
+        [
+            *_plan_facts(report),
+            ("latency", f"{_latency(report['latency'])} ({overhead:+.2f} % of unsplit)"),
+            ("predicted", f"{report['predicted_overhead_percent']:+.2f} %"),
+            ("search", f"{search['candidates']:,} candidates, {search['duplicates']:,} duplicates, "
+                       f"{search['measured']:,} tiles measured, {search['seconds']:.1f} s"),
+        ],
+    )  # fmt: skip
+
+
 def build(console: Console, report: Values) -> None:
     """The `build` report."""
     for name in report["files"]:
@@ -139,6 +155,13 @@ def _plan_facts(report: Values) -> list[tuple[str, str]]:
     facts = [("arena", f"{arena} ({each})" if each else arena)]
     for title, key in (("live peak", "peak_bytes"), ("lower bound", "lower_bound_bytes")):
         facts.append((title, _bytes(report, key)))
+    if report.get("splits"):
+        facts.append(("unsplit arena", _bytes(report, "unsplit_arena_bytes")))
+        cuts = (
+            f"{plain(s['operators'][0])}..{plain(s['operators'][-1])}, rows in a part: {s['rows']}"
+            for s in report["splits"]
+        )
+        facts.append(("split", "; ".join(cuts)))
     facts += [("steps", _count(report, "steps"))]
     return facts
 

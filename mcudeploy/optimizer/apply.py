@@ -8,6 +8,18 @@ from mcudeploy.graph import Graph, Operator
 from mcudeploy.ops.conv import Conv2d
 from mcudeploy.ops.feed import Feed
 from mcudeploy.ops.pool import AveragePool
+from mcudeploy.plan import Form
+
+
+def in_form(graph: Graph, has: Form, wanted: Form) -> Graph:
+    """A graph of one form in another that has more. Raises ValueError where it would have to go back."""
+    if has.streamed > wanted.streamed or has.accumulating > wanted.accumulating:
+        raise ValueError(f"a graph in the form {has} does not go back to {wanted}")
+    if wanted.streamed and not has.streamed:
+        graph = stream_inputs(graph)
+    if wanted.accumulating and not has.accumulating:
+        graph = accumulate_rows(graph)
+    return graph
 
 
 def stream_inputs(graph: Graph) -> Graph:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
+from mcudeploy.analyzer import components
 from mcudeploy.simulator.blocks import INPUT_GRAIN_BYTES
 from mcudeploy.simulator.flow import Flow
 
@@ -46,15 +47,18 @@ class Space:
     def of(cls, flow: Flow, order: tuple[int, ...]) -> Space:
         """The space of a graph whose unsplit schedule is `order`.
 
-        A tensor that is looked at through a view stays whole, since a view is one piece of memory; of a
-        graph output, which is one piece too, the parts must keep the alignment.
+        Only operators of a component, and feeds, can be cut. A tensor that is looked at through a view stays
+        whole, since a view is one piece of memory; of a graph output, which is one piece too, the parts must
+        keep the alignment.
         """
         graph = flow.graph
+        inside = frozenset().union(*components(graph))
         viewed = {flow.roots[operator.output] for operator in graph.operators if operator.op.is_view}
         outputs = {flow.roots[border.tensor] for border in graph.outputs}
         most, grain = [], []
         for position, operator in enumerate(graph.operators):
-            whole = operator.op.is_view or operator.output in viewed
+            fed = not operator.inputs
+            whole = operator.op.is_view or operator.output in viewed or not (fed or position in inside)
             most.append(1 if whole else flow.iteration_rows[position])
             row_bytes = graph.tensors[operator.output].row_bytes
             unit = 1
@@ -83,8 +87,9 @@ class Space:
                     yield (Cut(0, last, rows),)
 
     def moves(self, state: State, hot: int) -> Iterator[State]:
-        """States one step away: a cut longer or shorter, in larger or smaller parts, in two, gone, or a new one
-        around the place `hot`, where memory peaks.
+        """States one step away: a cut longer or shorter, in larger or smaller parts, in two, or gone.
+
+        Or a new one around the place `hot`, where memory peaks.
         """
         for index, cut in enumerate(state):
             rest = state[:index] + state[index + 1 :]

@@ -22,6 +22,12 @@ from mcudeploy.simulator.live import WorkBytes, live_peak
 FOLLOWED_WITHIN = 1.10
 """States with a higher peak than this times the best are not followed."""
 
+KEPT = 8
+"""How many candidates are handed on: the packing, and the device, may prefer another than the first."""
+
+PATIENCE = 4000
+"""So many states in a row that bring nothing end the search: what is left are variants of the best."""
+
 Report = Callable[[Search, int, float], None]
 """Told now and then: the search so far, the best peak in bytes, its overhead in percent."""
 
@@ -61,11 +67,9 @@ class Found:
     search: Search
 
 
-def search(
-    space: Space, costs: Costs, work: WorkBytes, budget: Budget, report: Report, keep: int = 8
-) -> Found:
+def search(space: Space, costs: Costs, work: WorkBytes, budget: Budget, report: Report) -> Found:
     """Search until the budget is spent, nothing is left, or Ctrl-C; what was found by then is returned."""
-    run = _Run(space, costs, work, budget, report, keep)
+    run = _Run(space, costs, work, budget, report)
     try:
         run.explore()
     except KeyboardInterrupt:
@@ -78,13 +82,12 @@ class _Run:
     """One search: what was seen, what is waiting, what is best."""
 
     def __init__(
-        self, space: Space, costs: Costs, work: WorkBytes, budget: Budget, report: Report, keep: int
+        self, space: Space, costs: Costs, work: WorkBytes, budget: Budget, report: Report
     ) -> None:  # fmt: skip
-        self.space, self.costs, self.work, self.budget = space, costs, work, budget
-        self._report, self._keep = report, keep
+        self.space, self.costs, self.work, self.budget, self._report = space, costs, work, budget, report
         self._start = time.monotonic()
         self._seen: set[tuple[int, ...]] = set()
-        self._duplicates = 0
+        self._duplicates = self._last_gain = 0
         self._queue: list[tuple[float, int, int, Candidate]] = []
         self._best: list[Candidate] = []
         self.unsplit: Candidate | None = None
@@ -112,7 +115,8 @@ class _Run:
 
     def _over(self) -> bool:
         enough = bool(self._best) and self._best[0].peak_bytes <= self.budget.enough_bytes
-        return enough or time.monotonic() - self._start > self.budget.seconds
+        idle = len(self._seen) - self._last_gain > PATIENCE
+        return enough or idle or time.monotonic() - self._start > self.budget.seconds
 
     def _try_all(self, states: Iterable[State]) -> None:
         for state in states:
@@ -154,7 +158,8 @@ class _Run:
         better = not self._best or candidate.peak_bytes < self._best[0].peak_bytes
         self._best.append(candidate)
         self._best.sort(key=lambda one: (one.peak_bytes, one.ticks))
-        del self._best[self._keep :]
+        del self._best[KEPT:]
         if better and self.unsplit is not None:
+            self._last_gain = len(self._seen)
             overhead = 100 * (candidate.ticks / self.unsplit.ticks - 1)
             self._report(self._search(), candidate.peak_bytes, overhead)
