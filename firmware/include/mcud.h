@@ -21,7 +21,8 @@ typedef struct {
 typedef struct mcud_op mcud_op;
 
 /* Computes rows [first_row, end_row) of op's output; 0 <= first_row < end_row <= op->rows.
- * A call never crosses a block of the output. */
+ * A call never crosses a block of the output. Kernels named _by_rows take in these rows of their input
+ * instead, in order and never across a block of it, and make the output with the last ones. */
 typedef void mcud_kernel(const mcud_op *op, int32_t first_row, int32_t end_row);
 
 struct mcud_op {
@@ -30,8 +31,8 @@ struct mcud_op {
     const mcud_tensor *const *in; /* what it reads, in the order the kernel documents */
     const mcud_tensor *out;
     const mcud_tensor *scratch; /* NULL where the kernel needs none */
-    uint32_t rows;              /* of the output */
-    uint32_t block_rows;        /* rows made by one step */
+    uint32_t rows;              /* of the output; by rows, of the input */
+    uint32_t block_rows;        /* rows made, or taken in, by one step */
 };
 
 typedef struct {
