@@ -5,6 +5,7 @@ from __future__ import annotations
 from mcudeploy.ops.concat import Concat
 from mcudeploy.ops.conv import Conv2d, Conv2dByRows
 from mcudeploy.ops.elementwise import Binary, Lut, Unary
+from mcudeploy.ops.feed import Feed
 from mcudeploy.ops.matmul import MatMul
 from mcudeploy.ops.move import Pad, Slice
 from mcudeploy.ops.opdef import OperatorDef
@@ -26,6 +27,7 @@ _FAMILIES: tuple[type[OperatorDef], ...] = (
     Conv2d,
     Conv2dByRows,
     Dequantize,
+    Feed,
     Lut,
     MatMul,
     MaxPool,
