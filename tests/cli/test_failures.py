@@ -23,30 +23,32 @@ RUN_LINE = "run m.onnx --board tiny"
 
 
 @pytest.mark.parametrize(
-    "failure",
+    ("failure", "code"),
     [
-        errors.ConfigError("plan p.json is of another model"),
-        errors.ModelError("m.onnx is truncated"),
-        errors.FitError("arena needs 310 KiB, sram has 128 KiB"),
-        errors.BuildError("model.c:3: error"),
-        errors.BoardNotFoundError("none is attached"),
-        errors.PortError("/dev/ttyACM0 is taken"),
-        errors.FlashError("openocd found no probe"),
-        errors.ProtocolError("no answer for 2 s"),
-        errors.OutputsDifferError("conv_0 differs"),
-        errors.LatencyError("no plan is fast enough"),
+        (errors.DeployError("a file cannot be written"), 1),
+        (errors.UsageError("host is not flashed"), 2),
+        (errors.ConfigError("plan p.json is of another model"), 3),
+        (errors.ModelError("m.onnx is truncated"), 4),
+        (errors.FitError("arena needs 310 KiB, sram has 128 KiB"), 5),
+        (errors.BuildError("model.c:3: error"), 6),
+        (errors.BoardNotFoundError("none is attached"), 7),
+        (errors.PortError("/dev/ttyACM0 is taken"), 8),
+        (errors.FlashError("openocd found no probe"), 9),
+        (errors.ProtocolError("no answer for 2 s"), 10),
+        (errors.OutputsDifferError("conv_0 differs"), 11),
+        (errors.LatencyError("no plan is fast enough"), 12),
     ],
-    ids=lambda failure: type(failure).__name__,
+    ids=lambda value: type(value).__name__ if isinstance(value, Exception) else None,
 )
 def test_each_stage_has_its_exit_code(
-    failure: errors.DeployError, mcudeploy_command: Invoke, deploy: Deploy
+    failure: errors.DeployError, code: int, mcudeploy_command: Invoke, deploy: Deploy
 ) -> None:
     deploy.answers["run_model"] = failure
     result = mcudeploy_command(RUN_LINE)
-    assert (result.exit_code, result.stdout) == (failure.exit_code, "")
+    assert (result.exit_code, result.stdout) == (code, "")
     assert result.stderr.strip().splitlines()[-1] == f"error: {failure}"
     told = json.loads(mcudeploy_command(f"{RUN_LINE} --json").stdout)
-    assert told == {"error": {"exit_code": failure.exit_code, "message": str(failure), "problems": []}}
+    assert told == {"error": {"exit_code": code, "message": str(failure), "problems": []}}
 
 
 def test_unsupported_nodes_are_all_listed(mcudeploy_command: Invoke, deploy: Deploy) -> None:

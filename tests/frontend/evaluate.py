@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnxruntime
 from numpy.typing import NDArray
 
 from mcudeploy.borders import from_device, to_device
 from mcudeploy.frontend import load
 from mcudeploy.graph import DType, Graph, Operator, Tensor
+from mcudeploy.reference import Reference
 
 Array = NDArray[Any]
 
@@ -41,22 +41,13 @@ def run(graph: Graph, inputs: Mapping[str, Array]) -> dict[str, Array]:
     }
 
 
-def reference(path: Path, inputs: Mapping[str, Array]) -> dict[str, Array]:
-    """What ONNX Runtime computes, graph optimisations off."""
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.log_severity_level = 4
-    session = onnxruntime.InferenceSession(str(path), options)
-    names = [value.name for value in session.get_outputs()]
-    return dict(zip(names, session.run(names, dict(inputs)), strict=True))
-
-
 def assert_same(
     path: Path, inputs: Mapping[str, Array], steps: float = 1, *, float_io: bool = False
 ) -> Graph:
     """The loaded graph means what the model means: float32 to 1e-4 of the range, else `steps` LSB."""
     graph = load(path, float_io)
-    found, wanted = run(graph, inputs), reference(path, inputs)
+    found = run(graph, inputs)
+    wanted = Reference(path, [border.name for border in graph.outputs]).run(inputs)
     for border in graph.outputs:
         want = wanted[border.name].astype(np.float64)
         assert found[border.name].shape == want.shape
