@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 from pathlib import Path
 
 from mcudeploy.codegen.program import Program
 from mcudeploy.codegen.render import Source, render_model, render_package
+from mcudeploy.kernelfiles import kernel_files
 from mcudeploy.plan import Plan
-from mcudeploy.resources import resource_dir
-
-_INCLUDE = re.compile(r'#include "([^"]+)"')
 
 
 def write_library(
@@ -25,7 +22,7 @@ def write_library(
         for name, text in model.items()
     }
     texts |= render_package(program, plan, source)
-    texts |= {f"src/{path.name}": path.read_text("utf-8") for path in runtime_sources(program.kernels)}
+    texts |= {f"src/{path.name}": path.read_text("utf-8") for path in kernel_files(program.kernels)}
     for name, text in sorted(texts.items()):
         path = directory / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -35,21 +32,3 @@ def write_library(
     elf.parent.mkdir(exist_ok=True)
     shutil.copyfile(firmware, elf)
     return [*written, elf]
-
-
-def runtime_sources(kernels: list[str]) -> list[Path]:
-    """The tape, the kernels of these names, and every header that they include; sorted."""
-    firmware = resource_dir("firmware")
-    found: set[Path] = set()
-    pending = [firmware / "kernels" / "mcud_tape.c"]
-    pending += [firmware / "kernels" / f"{kernel}.c" for kernel in kernels]
-    while pending:
-        path = pending.pop()
-        if path in found:
-            continue
-        found.add(path)
-        for name in _INCLUDE.findall(path.read_text("utf-8")):
-            for folder in ("include", "kernels"):
-                if (firmware / folder / name).is_file():
-                    pending.append(firmware / folder / name)
-    return sorted(found)

@@ -6,16 +6,16 @@ import configparser
 import hashlib
 import io
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from mcudeploy.board import Board, Timer
-from mcudeploy.errors import BuildError, UsageError
+from mcudeploy.errors import UsageError
+from mcudeploy.kernelfiles import kernel_files, read_source
 from mcudeploy.resources import resource_dir
 
-_INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"/]+)\.h"', re.MULTILINE)
+_INTERFACES = ("mcud_hal.h", "mcud_measurer.h")  # beside the kernels' own headers
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,23 +57,22 @@ def assemble(
     firmware = resource_dir("firmware")
     timer = None if board.is_host else _timer(board, emulate)
     collected = {f"src/generated/{name}": text for name, text in files.items()}
-    for path in sorted((firmware / "include").glob("*.h")):
-        collected[f"include/{path.name}"] = _read(path)
+    for name in _INTERFACES:
+        collected[f"include/{name}"] = read_source(firmware / "include" / name)
     collected["include/mcud_board.h"] = board_header(board, timer)
-    for name in kernel_closure(kernels):
-        collected[f"src/kernels/{name}.c"] = _read(firmware / "kernels" / f"{name}.c")
-    for path in sorted((firmware / "kernels").glob("*.h")):
-        collected[f"src/kernels/{path.name}"] = _read(path)
+    for path in kernel_files(kernels):
+        folder = "include" if path.parent.name == "include" else "src/kernels"
+        collected[f"{folder}/{path.name}"] = read_source(path)
     if measurer:
         for path in sorted((firmware / "measurer").glob("*.[ch]")):
-            collected[f"src/measurer/{path.name}"] = _read(path)
+            collected[f"src/measurer/{path.name}"] = read_source(path)
     sources = [*board.hal, *([timer.source] if timer else [])]
     for source in sources:
-        collected[f"src/hal/{source}"] = _read(firmware / "hal" / source)
+        collected[f"src/hal/{source}"] = read_source(firmware / "hal" / source)
         for path in (firmware / "hal" / source).parent.glob("*.h"):
-            collected[f"src/hal/{path.relative_to(firmware / 'hal').as_posix()}"] = _read(path)
+            collected[f"src/hal/{path.relative_to(firmware / 'hal').as_posix()}"] = read_source(path)
     for path in sorted((firmware / "hal").glob("*.h")):
-        collected[f"src/hal/{path.name}"] = _read(path)
+        collected[f"src/hal/{path.name}"] = read_source(path)
     if not board.is_host:
         collected |= _platform(board, firmware)
     inputs = json.dumps([board.name, emulate, salt, sorted(collected.items())])
@@ -81,24 +80,6 @@ def assemble(
     if not board.is_host:
         collected[f"boards/{board.name}.json"] = board_json(board, emulate, int(digest[:8], 16))
     return Project(board, collected, emulate, digest)
-
-
-def kernel_closure(kernels: Sequence[str]) -> tuple[str, ...]:
-    """The kernels, the tape, and the sources of all headers they include; BuildError where one is unknown."""
-    folder = resource_dir("firmware") / "kernels"
-    found: list[str] = []
-    pending = ["mcud_tape", *kernels]
-    while pending:
-        name = pending.pop()
-        if name in found:
-            continue
-        found.append(name)
-        text = _read(folder / f"{name}.c")
-        header = folder / f"{name}.h"
-        if header.is_file():
-            text += _read(header)
-        pending += [it for it in _INCLUDE.findall(text) if (folder / f"{it}.c").is_file()]
-    return tuple(sorted(found))
 
 
 def board_header(board: Board, timer: Timer | None) -> str:
@@ -203,19 +184,12 @@ def _timer(board: Board, emulate: bool) -> Timer:
 
 def _platform(board: Board, firmware: Path) -> dict[str, str]:
     files = {
-        "platformio.ini": environments(_read(firmware / "platformio.ini"), board.name),
-        "linker/mcudeploy.ld": _read(firmware / "linker" / "mcudeploy.ld"),
+        "platformio.ini": environments(read_source(firmware / "platformio.ini"), board.name),
+        "linker/mcudeploy.ld": read_source(firmware / "linker" / "mcudeploy.ld"),
         "linker/memory.ld": memory_script(board),
         "linker/arenas.ld": arena_script(board),
     }
     for path in sorted((firmware / "platform").rglob("*")):
         if path.suffix in (".json", ".py"):
-            files[path.relative_to(firmware).as_posix()] = _read(path)
+            files[path.relative_to(firmware).as_posix()] = read_source(path)
     return files
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except FileNotFoundError as error:
-        raise BuildError(f"firmware source {path.parent.name}/{path.name} does not exist") from error

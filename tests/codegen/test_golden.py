@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 from graphs import residual
 
-from mcudeploy.codegen.library import runtime_sources, write_library
+from mcudeploy.codegen.library import write_library
 from mcudeploy.codegen.program import Program, make_program
 from mcudeploy.codegen.render import Source, render_firmware, render_package
+from mcudeploy.kernelfiles import kernel_files
 from mcudeploy.layout.solve import lay_out
 from mcudeploy.plan import Plan
 from mcudeploy.scheduler.rpo import reverse_post_order
@@ -71,6 +72,6 @@ def test_library_folder_builds_with_cmake_and_runs(tmp_path: Path) -> None:
 
 
 def test_library_has_only_the_kernels_it_uses() -> None:
-    names = [path.name for path in runtime_sources(["add_s8"])]
+    names = [path.name for path in kernel_files(["add_s8"])]
     assert "add_s8.c" in names and "mcud.h" in names
     assert not [name for name in names if "conv" in name]

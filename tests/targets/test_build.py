@@ -13,9 +13,10 @@ import pytest
 
 from mcudeploy.board import list_boards, load_board
 from mcudeploy.errors import BuildError, FitError, UsageError
+from mcudeploy.kernelfiles import kernel_files
 from mcudeploy.resources import resource_dir
 from mcudeploy.targets import Firmware, build, build_firmware
-from mcudeploy.targets.project import assemble, environments, kernel_closure
+from mcudeploy.targets.project import assemble, environments
 
 from .board_line import BOOT, CONFIG, FILES
 
@@ -202,10 +203,13 @@ def test_missing_compiler_names_its_package(monkeypatch: pytest.MonkeyPatch) -> 
         build_firmware(load_board("stm32f405"), FILES, [], emulate=True)
 
 
-def test_kernels_bring_what_they_include() -> None:
-    assert kernel_closure([]) == ("mcud_tape",)
-    closure = kernel_closure(["dwconv2d_s8"])
-    assert {"mcud_tape", "dwconv2d_s8"} <= set(closure)
+def test_kernels_bring_what_they_include_and_nothing_else() -> None:
+    assert [path.name for path in kernel_files([])] == ["mcud.h", "mcud_tape.c"]
+    names = {path.name for path in kernel_files(["maxpool_f32"])}
+    assert names == {"mcud.h", "mcud_tape.c", "mcud_window.h", "maxpool_f32.c", "maxpool_f32.h"}
+    project = assemble(load_board("host"), FILES, ["maxpool_f32"], emulate=True)
+    assert names <= {Path(path).name for path in project.files}
+    assert not [path for path in project.files if "conv" in path or "dot" in path]
 
 
 def test_every_board_has_its_environment_and_a_project_only_its_own() -> None:
