@@ -175,7 +175,8 @@ def test_params_are_the_fields_of_the_header(call: KernelCall) -> None:
 
 
 def test_every_kernel_has_a_sample_call() -> None:
-    headers = {path.stem for path in KERNELS.glob("*.h") if header_fields(path.stem)}
+    operators = {path.stem for path in KERNELS.glob("*.h")} - {"feed"}  # feed belongs to no operator
+    headers = {name for name in operators if header_fields(name)}
     assert headers == {call.kernel for call in sample_calls()}
     assert headers <= {path.stem for path in KERNELS.glob("*.c")}
 
