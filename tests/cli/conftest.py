@@ -16,6 +16,7 @@ from click.testing import CliRunner, Result
 import mcudeploy
 from mcudeploy.board import family, load_board
 from mcudeploy.cli.main import cli
+from mcudeploy.deploy import Options
 
 OPERATORS = [
     {"name": "conv_0", "kernel": "conv2d_s8", "steps": 1, "ticks": 3000, "macs": 1000, "share": 0.75},
@@ -29,21 +30,20 @@ PLAN = {
     "unsplit_arena_bytes": 2048,
     "order_status": "feasible",
     "layout_status": "optimal",
-    "splits": {},
+    "splits": [],
     "steps": 2,
-    "latency": None,
 }
-BUILD = {
-    "files": ["model.c", "model.h"],
+SIZES = {
     "flash_bytes": 9000,
     "code_bytes": 4000,
     "weights_bytes": 5000,
     "static_ram_bytes": 2100,
 }
+BUILD = {"files": ["model.c", "model.h"]} | SIZES | PLAN
 MEASURE = {"latency": {"value": 4000, "unit": "instructions"}, "operators": OPERATORS}
 RUN = (
     PLAN
-    | BUILD
+    | SIZES
     | MEASURE
     | {
         "verified": True,
@@ -58,7 +58,7 @@ RUN = (
     }
 )
 CHECK = {"supported": True, "problems": [], "parameters": 10, "macs": 1000, "weights_bytes": 5000}
-FLASH = {"port": "/dev/ttyACM0", "firmware_hash": "1234abcd", "command": ["openocd", "-f", "board.cfg"]}
+FLASH = {"port": "/dev/ttyACM0", "firmware_hash": "1234abcd", "command": None}
 ANSWERS: dict[str, Any] = {
     "check_model": CHECK,
     "plan_model": SimpleNamespace(board="tiny"),
@@ -69,28 +69,6 @@ ANSWERS: dict[str, Any] = {
     "measure_model": MEASURE,
     "run_model": RUN,
 }
-
-
-@dataclass(frozen=True)
-class Options:
-    """The fields of deploy.Options."""
-
-    max_overhead: float = 5.0
-    time_limit: float = 60.0
-    ram_limit: int | None = None
-    float_io: bool = False
-    seed: int = 0
-    name: str | None = None
-    plan_file: Path | None = None
-
-
-@dataclass(frozen=True)
-class Target:
-    """The fields of device.Target."""
-
-    board: Any
-    port: str | None
-    emulate: bool
 
 
 @dataclass
@@ -139,9 +117,6 @@ def deploy(monkeypatch: pytest.MonkeyPatch) -> Deploy:
     for name in ANSWERS:
         setattr(flow, name, answers.function(name))
     flow.Options = Options  # type: ignore[attr-defined]
-    device = ModuleType("mcudeploy.device")
-    device.Target = Target  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, device.__name__, device)
     monkeypatch.setitem(sys.modules, flow.__name__, flow)
     monkeypatch.setattr(mcudeploy, "deploy", flow, raising=False)
     monkeypatch.setattr("mcudeploy.board.load_board", _board)

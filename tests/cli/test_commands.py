@@ -163,6 +163,7 @@ def test_device_and_samples_reach_the_run(mcudeploy_command: Invoke, deploy: Dep
 
 
 def test_flash_dry_run_prints_the_command(mcudeploy_command: Invoke, deploy: Deploy) -> None:
+    deploy.answers["flash_board"] = FLASH | {"port": None, "command": ["openocd", "-f", "board.cfg"]}
     result = mcudeploy_command("flash --board tiny --dry-run")
     assert deploy.calls["flash_board"][0][-1] is True
     assert "openocd -f board.cfg" in result.stderr

@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from mcudeploy.cli.main import cli
+from tests.cli.conftest import BUILD, CHECK, FLASH, PLAN, RUN
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "vww"
 MODEL = str(EXAMPLE / "model.onnx")
@@ -33,6 +34,7 @@ def _report(result: Result, exit_code: int = 0) -> dict[str, Any]:
 
 def test_check(call: Call) -> None:
     report = _report(call("check", MODEL, "--board", "stm32f405", "--json"))
+    assert CHECK.keys() <= report.keys()
     assert (report["supported"], report["fits"], report["macs"]) == (True, True, 7489664)
 
 
@@ -48,6 +50,10 @@ def test_run_verifies_the_picture_with_a_stored_plan(board: str, call: Call) -> 
     planned = _report(call("plan", MODEL, "--board", board, "-o", "plan.json", "--json"))
     options = ["--board", board, "--emulate", "--plan", "plan.json"]
     report = _report(call("run", MODEL, *options, *SAMPLE, "--json"))
+    assert PLAN.keys() <= planned.keys(), "what other tests answer for `plan` is what it answers"
+    assert RUN.keys() <= report.keys()
+    assert RUN["operators"][0].keys() == report["operators"][0].keys()
+    assert {name: type(value) for name, value in PLAN.items()} == {name: type(planned[name]) for name in PLAN}
     assert report["verified"]
     assert report["mismatches"] == 0
     assert report["arena_bytes"] == planned["arena_bytes"]
@@ -67,6 +73,7 @@ def test_a_wrong_expectation_exits_11(call: Call, folder: Path) -> None:
 
 def test_the_built_library_finds_the_person(call: Call, folder: Path) -> None:
     report = _report(call("build", MODEL, "--board", "host", "-o", "out", "--name", "person", "--json"))
+    assert BUILD.keys() <= report.keys()
     assert all(Path(file).is_file() for file in report["files"])
     program = """
         #include <stdio.h>
@@ -94,6 +101,7 @@ def test_the_built_library_finds_the_person(call: Call, folder: Path) -> None:
 def test_a_dry_run_shows_the_command(call: Call) -> None:
     report = _report(call("flash", "--board", "stm32f405", MODEL, "--dry-run", "--json"))
     assert report["command"][0] == "openocd"
+    assert report.keys() == FLASH.keys()
 
 
 def test_a_model_that_is_cut_off_exits_4(call: Call, folder: Path) -> None:
