@@ -4,7 +4,18 @@
 
 #include <stdint.h>
 
+/* --- memory.c ---------------------------------------------------------------------------------- */
+
+/* Placed by the linker script. */
+extern uint8_t mcud_stack_limit[];
+extern uint8_t mcud_stack_top[];
+
+/* Fills .data and clears .bss; before anything that has a static variable. */
+void memory_init(void);
+
 /* --- core: cortexm/ or riscv/ ------------------------------------------------------------------ */
+
+enum { EXIT_FAULT = 86 }; /* exit code that tells a fault of the program from an exit it asked for */
 
 void core_interrupts_off(void);
 void core_interrupts_on(void);

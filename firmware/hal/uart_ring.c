@@ -1,8 +1,8 @@
 /* Receive ring between the UART's interrupt and the main loop. One writer, one reader.
  *
- * 256 bytes are static RAM: more than two maximum-length bursts of interrupt latency at 115200 baud,
- * and as much as 8-bit indices wrap around for free. When the ring is full the interrupt is kept
- * from the core and the byte stays in the UART: an emulated line then waits (nothing is lost), a real one overruns.
+ * 256 bytes are static RAM: one frame of the protocol, and as much as 8-bit indices wrap around for free.
+ * When the ring is full the interrupt is kept from the core and the byte stays in the UART: an emulated
+ * line then waits (nothing is lost), a real one overruns.
  */
 #include <stdint.h>
 

@@ -10,19 +10,19 @@ void hal_init(void);
 /* Core clock after hal_init, in Hz. */
 uint32_t hal_clock_hz(void);
 
-/* Queues nothing: returns when the last byte is in the transmitter. */
+/* Returns when the last byte is in the transmitter. The host may keep bytes until a zero ends their frame. */
 void hal_uart_write(const uint8_t *bytes, uint32_t count);
 
-/* The next received byte, or -1 when none waits. Bytes that find the receive ring full are lost. */
+/* The next received byte, or -1 when none waits. While the receive ring is full, bytes wait on an emulated line and
+ * overrun a real one. */
 int32_t hal_uart_read(void);
 
 /* Sleeps until a byte may have arrived; may return early. */
 void hal_wait(void);
 
-/* A free-running counter that wraps at 2^32; its rate in Hz, and the name of what it counts. */
+/* A free-running counter that wraps at 2^32, and its rate in Hz. */
 uint32_t hal_ticks(void);
 uint32_t hal_ticks_hz(void);
-const char *hal_ticks_name(void);
 
 /* The stack's lowest usable byte and the byte after its highest. */
 uint8_t *hal_stack_limit(void);

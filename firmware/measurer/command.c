@@ -70,7 +70,6 @@ static reply hello(mcud_frame *frame)
         length += 12;
     }
     length += put_string(data + length, MCUD_BOARD_NAME);
-    length += put_string(data + length, hal_ticks_name());
     return ok(frame, length, false);
 }
 

@@ -32,7 +32,6 @@ class DeviceInfo:
     max_times: int
     arenas: tuple[Arena, ...]
     board: str
-    ticks_name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,15 +65,12 @@ def device_info(data: bytes) -> DeviceInfo:
     at = _HELLO.size
     found = tuple(Arena(*struct.unpack_from("<QI", data, at + 12 * i)) for i in range(arenas))
     at += 12 * arenas
-    names = []
-    for _ in range(2):
-        end = at + 1 + data[at]
-        names.append(data[at + 1 : end].decode("ascii"))
-        at = end
-    if at != len(data) or pointer not in (4, 8) or offset not in (2, 4) or align == 0 or max_times == 0:
+    board = data[at + 1 :].decode("ascii")
+    known = pointer in (4, 8) and offset in (2, 4)
+    if len(board) != data[at] or not known or align == 0 or max_times == 0:
         raise IndexError
     return DeviceInfo(
-        pointer, offset, align, firmware, clock, ticks, steps, kernels, max_data, max_times, found, *names
+        pointer, offset, align, firmware, clock, ticks, steps, kernels, max_data, max_times, found, board
     )
 
 

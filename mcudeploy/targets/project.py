@@ -95,7 +95,6 @@ def board_header(board: Board, timer: Timer | None) -> str:
         facts += [
             ("MCUD_TIMER_BASE", f"{timer.base:#010x}u"),
             ("MCUD_TIMER_HZ", f"{timer.hz}u"),
-            ("MCUD_TIMER_UNIT", f'"{timer.unit}"'),
         ]
     if timer is not None and timer is board.timer.emulated and board.emulator is not None:
         facts.append(("MCUD_ICOUNT_SHIFT", str(board.emulator.icount_shift)))

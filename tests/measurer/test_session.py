@@ -55,7 +55,7 @@ class Fake:
 def test_hello(session: Session) -> None:
     info = session.hello(HASH)
     assert (info.pointer_bytes, info.offset_bytes, info.align) == (8, 4, 4)
-    assert (info.board, info.ticks_name, info.steps, info.kernel_count) == ("host", "ns", 41, 5)
+    assert (info.board, info.steps, info.kernel_count) == ("host", 41, 5)
     assert [arena.size_bytes for arena in info.arenas] == [65536]
     assert info.max_data_bytes == 246
 

@@ -37,7 +37,7 @@ ARENA_BYTES = 60_000
 
 def info(pointer_bytes: int, base: int = 0x20000000, offset_bytes: int = 4) -> DeviceInfo:
     arenas = (Arena(base, 1 << 16),)
-    return DeviceInfo(pointer_bytes, offset_bytes, 4, 1, 1, 1, 0, 3, 246, 15, arenas, "board", "ticks")
+    return DeviceInfo(pointer_bytes, offset_bytes, 4, 1, 1, 1, 0, 3, 246, 15, arenas, "board")
 
 
 def test_bytes_of_a_record_with_32_bit_pointers() -> None:

@@ -35,7 +35,6 @@ def test_board_boots_and_works(name: str, boot: Build) -> None:
         clock_hz, ticks_hz = (int.from_bytes(line.read(4), "little") for _ in range(2))
         assert board.timer.emulated is not None
         assert (clock_hz, ticks_hz) == (board.clock_hz, board.timer.emulated.hz)
-        assert line.port.read_until(b"\0") == b"ticks\0"
 
         # A known loop counts exactly, whatever its length: only the measurement's own instructions remain.
         own = {line.instructions(board, n) - 2 * n for n in (1, 2, 3, 100, 4567, 123_456, 4_000_000)}
@@ -94,8 +93,6 @@ def test_firmware_for_hardware_starts_without_clock_hardware(name: str, boot: Bu
         line.send(b"C")
         oscillator = {"stm32f405": 16_000_000, "stm32f100": 8_000_000, "microbit": 16_000_000}
         assert int.from_bytes(line.read(4), "little") == oscillator[name]
-        line.read(4)
-        assert line.port.read_until(b"\0") == b"cycles\0"
         line.close()
 
 

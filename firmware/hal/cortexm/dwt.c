@@ -26,8 +26,3 @@ uint32_t hal_ticks_hz(void)
 {
     return hal_clock_hz();
 }
-
-const char *hal_ticks_name(void)
-{
-    return "cycles";
-}

@@ -1,4 +1,4 @@
-/* Vector table, memory set-up, faults, exit: the same for every Cortex-M. */
+/* Vector table, start, faults, exit: the same for every Cortex-M. */
 #include <stdint.h>
 
 #include "hal_parts.h"
@@ -15,16 +15,6 @@
 
 #define SYS_EXIT_EXTENDED 0x20u
 #define ADP_APPLICATION_EXIT 0x20026u
-#define EXIT_FAULT 86 /* tells a fault of the program from an exit it asked for */
-
-/* Placed by the linker script. */
-extern uint32_t mcud_data_load[];
-extern uint32_t mcud_data_start[];
-extern uint32_t mcud_data_end[];
-extern uint32_t mcud_bss_start[];
-extern uint32_t mcud_bss_end[];
-extern uint8_t mcud_stack_limit[];
-extern uint8_t mcud_stack_top[];
 
 int main(void);
 void reset_handler(void);
@@ -81,16 +71,6 @@ void core_uart_irq(int32_t on)
     __asm__ volatile("dsb\n\tisb" ::: "memory");
 }
 
-uint8_t *hal_stack_limit(void)
-{
-    return mcud_stack_limit;
-}
-
-uint8_t *hal_stack_top(void)
-{
-    return mcud_stack_top;
-}
-
 void core_semihosting(uint32_t operation, const void *argument)
 {
     register uint32_t r0 __asm__("r0") = operation;
@@ -143,7 +123,6 @@ int *__errno(void)
     return &value;
 }
 
-/* Memory as C expects it, then main. */
 void cortexm_start(void)
 {
 #ifndef __ARM_ARCH_6M__
@@ -152,12 +131,6 @@ void cortexm_start(void)
 #if defined(__ARM_ARCH_8M_MAIN__) || defined(__ARM_ARCH_8_1M_MAIN__)
     __asm__ volatile("msr msplim, %0" ::"r"(mcud_stack_limit)); /* an overflow faults instead of destroying data */
 #endif
-    const uint32_t *from = mcud_data_load;
-    for (uint32_t *to = mcud_data_start; to < mcud_data_end; to++) {
-        *to = *from++;
-    }
-    for (uint32_t *to = mcud_bss_start; to < mcud_bss_end; to++) {
-        *to = 0;
-    }
+    memory_init();
     hal_exit(main());
 }

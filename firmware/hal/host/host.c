@@ -93,11 +93,6 @@ uint32_t hal_ticks_hz(void)
     return 1000000000u;
 }
 
-const char *hal_ticks_name(void)
-{
-    return "ns";
-}
-
 uint8_t *hal_stack_limit(void)
 {
     return host.stack_top - STACK_BYTES;

@@ -22,8 +22,3 @@ uint32_t hal_ticks_hz(void)
 {
     return MCUD_TIMER_HZ;
 }
-
-const char *hal_ticks_name(void)
-{
-    return MCUD_TIMER_UNIT;
-}

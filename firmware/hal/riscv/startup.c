@@ -1,4 +1,4 @@
-/* Memory set-up, interrupts, faults and exit of QEMU's RISC-V virt machine. */
+/* Start, interrupts, faults and exit of QEMU's RISC-V virt machine. */
 #include <stdint.h>
 
 #include "hal_parts.h"
@@ -18,16 +18,6 @@ __asm__(".option arch, +zicsr");
 #define MSTATUS_MIE 8u
 #define MIE_EXTERNAL (1u << 11)
 #define CAUSE_EXTERNAL 0x8000000Bu
-#define EXIT_FAULT 86 /* tells a fault of the program from an exit it asked for */
-
-/* Placed by the linker script. */
-extern uint32_t mcud_data_load[];
-extern uint32_t mcud_data_start[];
-extern uint32_t mcud_data_end[];
-extern uint32_t mcud_bss_start[];
-extern uint32_t mcud_bss_end[];
-extern uint8_t mcud_stack_limit[];
-extern uint8_t mcud_stack_top[];
 
 int main(void);
 void riscv_start(void);
@@ -51,16 +41,6 @@ void core_sleep(void)
 void core_uart_irq(int32_t on)
 {
     reg_change(PLIC_ENABLE, 1u << MCUD_UART_IRQ, on ? 1u << MCUD_UART_IRQ : 0u);
-}
-
-uint8_t *hal_stack_limit(void)
-{
-    return mcud_stack_limit;
-}
-
-uint8_t *hal_stack_top(void)
-{
-    return mcud_stack_top;
 }
 
 uint32_t hal_clock_hz(void)
@@ -111,16 +91,9 @@ void riscv_trap(uint32_t cause, uint32_t address)
     }
 }
 
-/* Memory as C expects it, then main. */
 void riscv_start(void)
 {
-    const uint32_t *from = mcud_data_load;
-    for (uint32_t *to = mcud_data_start; to < mcud_data_end; to++) {
-        *to = *from++;
-    }
-    for (uint32_t *to = mcud_bss_start; to < mcud_bss_end; to++) {
-        *to = 0;
-    }
+    memory_init();
     reg_write(PLIC_PRIORITY(MCUD_UART_IRQ), 1u);
     reg_write(PLIC_THRESHOLD, 0);
     __asm__ volatile("csrs mie, %0" ::"r"(MIE_EXTERNAL) : "memory");

@@ -1,7 +1,6 @@
 /* Answers single-letter requests over the board's UART; proves start-up, UART, timer, stack and exit. */
 #include <math.h>
 #include <stdint.h>
-#include <string.h>
 
 #include "mcud.h"
 #include "mcud_hal.h"
@@ -80,7 +79,6 @@ int main(void)
         case 'C':
             send_word(hal_clock_hz());
             send_word(hal_ticks_hz());
-            send(hal_ticks_name(), (uint32_t)strlen(hal_ticks_name()) + 1u);
             break;
         case 'T':
             send_word(ticks_of(receive_word()));
