@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 import mcudeploy
 from mcudeploy.board import family, load_board
 from mcudeploy.cli.main import cli
-from mcudeploy.deploy import Options
+from mcudeploy.planner import Options
 
 OPERATORS = [
     {"name": "conv_0", "kernel": "conv2d_s8", "steps": 1, "ticks": 3000, "macs": 1000, "share": 0.75},
@@ -116,7 +116,6 @@ def deploy(monkeypatch: pytest.MonkeyPatch) -> Deploy:
     flow = ModuleType("mcudeploy.deploy")
     for name in ANSWERS:
         setattr(flow, name, answers.function(name))
-    flow.Options = Options  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, flow.__name__, flow)
     monkeypatch.setattr(mcudeploy, "deploy", flow, raising=False)
     monkeypatch.setattr("mcudeploy.board.load_board", _board)

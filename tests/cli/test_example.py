@@ -41,7 +41,7 @@ def test_check(call: Call) -> None:
 def test_a_board_that_is_too_small_is_told_by_how_much(call: Call) -> None:
     report = _report(call("plan", MODEL, "--board", "stm32f100", "--json"), 5)
     assert "too many" in report["error"]["message"]
-    assert call("plan", MODEL, "--board", "stm32f405", "--ram-limit", "32k").exit_code == 5
+    assert call("plan", MODEL, "--board", "stm32f405", "--ram-limit", "1k").exit_code == 5
     assert call("check", MODEL, "--board", "stm32f100").exit_code == 5
 
 

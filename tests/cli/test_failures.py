@@ -76,7 +76,7 @@ def test_unsupported_nodes_are_all_listed(mcudeploy_command: Invoke, deploy: Dep
         ("run m.onnx --board tiny --seed -1", "--seed"),
         ("run m.onnx --board tiny --time-limit 0", "--time-limit"),
         ("run m.onnx --board tiny --time-limit nan", "--time-limit"),
-        ("run m.onnx --board tiny --stream-input", "--stream-input"),
+        ("run m.onnx --board tiny --stream-inputs", "--stream-inputs"),
         ("build m.onnx --board tiny", "--output"),
         ("frobnicate", "frobnicate"),
     ],
