@@ -18,11 +18,9 @@ from mcudeploy.codegen.bench import bench_sources
 from mcudeploy.measurer.session import Session
 from mcudeploy.measurer.transport import ProcessTransport
 from mcudeploy.resources import resource_dir
+from mcudeploy.targets.build import HOST_FLAGS, SANITIZE_FLAGS
 
-FLAGS = (
-    *("-std=c99", "-O1", "-g", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wcast-align=strict"),
-    *("-Werror", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-Wl,--wrap=hal_ticks"),
-)
+FLAGS = (*HOST_FLAGS, *SANITIZE_FLAGS, "-Werror", "-no-pie", "-Wl,--wrap=hal_ticks")
 
 
 @pytest.fixture(scope="session")
