@@ -85,7 +85,12 @@ def load_model(path: Path, float_io: bool = False) -> Model:
     """Read a model and choose its kernels. Raises ModelError with all problems at once."""
     graph = load(path, float_io=float_io)
     sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
-    return Model(path, sha256, graph, Form(), kernel_calls(graph))
+    calls = kernel_calls(graph)
+    if not calls:
+        raise ModelError(
+            f"{path.name} computes nothing: its outputs are its inputs, or constants, rearranged"
+        )
+    return Model(path, sha256, graph, Form(), calls)
 
 
 def kernel_calls(graph: Graph) -> dict[str, KernelCall]:

@@ -184,6 +184,8 @@ class _OffsetTable:
         if all(offset == offsets[0] + i * pitch for i, offset in enumerate(offsets)):
             # in one piece (scratch: in one place), so one offset serves all rows
             offsets, block_rows = offsets[:1], 0xFFFFFFFF
+        if any(offset % self._alignment for offset in offsets):
+            raise ValueError(f"an offset of {name} is no multiple of {self._alignment}")
         units = np.array([offset // self._alignment for offset in offsets], np.uint32)
         self.lines.append((name, ", ".join(c_elements(units))))
         self.largest = max(self.largest, int(units.max()))

@@ -86,6 +86,14 @@ class _Owners:
             memory: np.full(size, _NOBODY, np.int32) for memory, size in plan.layout.arenas.items()
         }
         self._roots = _roots(plan.graph)
+        self._in_one_piece = {
+            name
+            for name, placement in plan.layout.tensors.items()
+            if all(
+                at == placement.offsets[0] + i * placement.block_rows * plan.graph.tensors[name].row_bytes
+                for i, at in enumerate(placement.offsets)
+            )
+        }
         self._numbers: dict[tuple[str, int], int] = {}
 
     def block_rows(self, tensor: str, block: int) -> Interval:
@@ -102,7 +110,9 @@ class _Owners:
         if not 0 <= block < len(placement.offsets):
             raise PlanFaultError(f"{name} has no block {block}")
         offset = placement.offsets[block]
-        if offset % self._alignment:
+        # Of a tensor in one piece the tape has the first offset only.
+        tabled = placement.offsets[0] if name in self._in_one_piece else offset
+        if tabled % self._alignment:
             raise PlanFaultError(f"block {block} of {name} at {offset} is not aligned to {self._alignment}")
         arena = self._plan.layout.arenas[placement.memory]
         if offset < 0 or offset + size > arena:

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from mcudeploy.analyzer import components
-from mcudeploy.simulator.blocks import INPUT_GRAIN_BYTES
 from mcudeploy.simulator.flow import Flow
 
 ROWS_TRIED = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
@@ -35,37 +34,29 @@ State = tuple[Cut, ...]
 @dataclass(frozen=True, slots=True, eq=False)
 class Space:
     """What can be cut: `order` has the operators' positions, `most_rows` how many rows each can be cut from
-    (1: not at all), `grain` the rows of which a part must be a multiple.
+    (1: not at all).
     """
 
     flow: Flow
     order: tuple[int, ...]
     most_rows: tuple[int, ...]
-    grain: tuple[int, ...]
 
     @classmethod
     def of(cls, flow: Flow, order: tuple[int, ...]) -> Space:
         """The space of a graph whose unsplit schedule is `order`.
 
         Only operators of a component, and feeds, can be cut. A tensor that is looked at through a view stays
-        whole, since a view is one piece of memory; of a graph output, which is one piece too, the parts must
-        keep the alignment.
+        whole, since a view is one piece of memory.
         """
         graph = flow.graph
         inside = frozenset().union(*components(graph))
         viewed = {flow.roots[operator.output] for operator in graph.operators if operator.op.is_view}
-        outputs = {flow.roots[border.tensor] for border in graph.outputs}
-        most, grain = [], []
+        most = []
         for position, operator in enumerate(graph.operators):
             fed = not operator.inputs
             whole = operator.op.is_view or operator.output in viewed or not (fed or position in inside)
             most.append(1 if whole else flow.iteration_rows[position])
-            row_bytes = graph.tensors[operator.output].row_bytes
-            unit = 1
-            while operator.output in outputs and unit * row_bytes % INPUT_GRAIN_BYTES:
-                unit += 1
-            grain.append(1 if operator.op.accumulates else unit)
-        return cls(flow, order, tuple(most), tuple(grain))
+        return cls(flow, order, tuple(most))
 
     def block_rows(self, state: State) -> tuple[int, ...]:
         """The rows of every operator's steps, by position."""
@@ -73,9 +64,8 @@ class Space:
         for cut in state:
             for place in range(cut.first, cut.last + 1):
                 position = self.order[place]
-                part = -(-cut.rows // self.grain[position]) * self.grain[position]
-                if part < self.most_rows[position]:
-                    rows[position] = part
+                if cut.rows < self.most_rows[position]:
+                    rows[position] = cut.rows
         return tuple(rows)
 
     def seeds(self) -> Iterator[State]:

@@ -20,9 +20,6 @@ from mcudeploy.simulator.flow import Flow
 BlockId = tuple[str, int]
 """A tensor that owns memory, and the number of one of its blocks."""
 
-INPUT_GRAIN_BYTES = 4
-"""Blocks of a graph input are multiples of this, since each has an offset of its own."""
-
 
 class TiledGraph:
     """A graph and the number of iteration rows each operator takes in one step. Immutable."""
@@ -39,9 +36,10 @@ class TiledGraph:
         self.step_rows = sizes
         self.step_counts = counts
         self.first_step = [0, *accumulate(counts)]
-        self._cut = any(count > 1 for count in counts)
+        cut = any(count > 1 for count in counts)
         self._rows_of: dict[str, int] = {
-            border.tensor: self._input_rows(border.tensor) for border in graph.resident_inputs()
+            border.tensor: 1 if cut else graph.tensors[border.tensor].shape[0]
+            for border in graph.resident_inputs()
         }
         for operator, size in zip(graph.operators, sizes, strict=True):
             rows = graph.tensors[operator.output].shape[0]
@@ -51,15 +49,6 @@ class TiledGraph:
         self.first_block = dict(zip(owners, [0, *ends], strict=False))
         self.blocks = ends[-1] if ends else 0
         self.reads = self._all_reads()
-
-    def _input_rows(self, name: str) -> int:
-        tensor = self.graph.tensors[name]
-        if not self._cut:
-            return tensor.shape[0]
-        rows = 1
-        while rows * tensor.row_bytes % INPUT_GRAIN_BYTES:
-            rows += 1
-        return min(rows, tensor.shape[0])
 
     def _all_reads(self) -> list[tuple[tuple[int, int], ...]]:
         """For each step and input the range of blocks that is read."""

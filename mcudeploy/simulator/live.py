@@ -16,6 +16,9 @@ from mcudeploy.ops.opdef import KernelCall
 from mcudeploy.plan import Step
 from mcudeploy.simulator.blocks import BlockId, TiledGraph
 
+_ANY_ALIGNMENT = 64
+"""A multiple of every alignment that a memory may have, in bytes."""
+
 WorkBytes = Mapping[str, tuple[int, int]]
 """Operator to the bytes of its scratch and of its state."""
 
@@ -79,7 +82,13 @@ def lives(tiled: TiledGraph, steps: tuple[Step, ...]) -> Lives:
 
 def _heirs(tiled: TiledGraph, steps: tuple[Step, ...], first: list[int], end: list[int]) -> list[int]:
     heir = [-1] * tiled.blocks
+    kept = {tiled.flow.roots[border.tensor] for border in tiled.graph.outputs}
     stacked = tiled.stacked_outputs()
+    unaligned = {
+        border.tensor
+        for border in tiled.graph.resident_inputs()
+        if tiled.graph.tensors[border.tensor].row_bytes % _ANY_ALIGNMENT
+    }
     for time, step in enumerate(steps):
         operands = tiled.flow.overwrites[step.operator]
         if not operands:
@@ -94,6 +103,10 @@ def _heirs(tiled: TiledGraph, steps: tuple[Step, ...], first: list[int], end: li
             if hi - lo != 1 or heir[lo] >= 0 or end[lo] != time + 1 or first[made] != time:
                 continue
             root = tiled.flow.readings[step.operator][operand].root
+            if root in kept:
+                continue  # the application reads it after the run
+            if root in unaligned and tiled.block_count(root) > 1:
+                continue  # rows of an input lie where the array has them
             block = lo - tiled.first_block[root]
             same_rows = tiled.block_interval(root, block) == tiled.block_interval(output, step.block)
             if same_rows and tiled.block_bytes(root, block) == tiled.block_bytes(output, step.block):

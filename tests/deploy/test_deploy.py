@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from models import quantised_convolutions
 
-from mcudeploy import deploy
+from mcudeploy import deploy, tuning
 from mcudeploy.board import load_board
-from mcudeploy.deploy import Options
 from mcudeploy.device import Target, open_device
 from mcudeploy.errors import ConfigError, FitError, UsageError
+from mcudeploy.planner import Options
 from mcudeploy.progress import SILENT
 from mcudeploy.samples import load_samples
 from mcudeploy.verdict import judge
@@ -35,7 +35,10 @@ def test_run_verifies_and_reports(model: Path, board: str) -> None:
     assert report["verified"] and report["reason"] is None
     assert report["elements"] == 4 * 12 * 12
     # 12 x 12 x 8 between the convolutions, and the input or the output beside it; scratch below 200 bytes.
-    assert 12 * 12 * (8 + 4) <= report["arena_bytes"] < 12 * 12 * (8 + 4) + 200
+    assert 12 * 12 * (8 + 4) <= report["unsplit_arena_bytes"] < 12 * 12 * (8 + 4) + 200
+    # Cut along rows, the 8 channels between the convolutions never exist whole.
+    assert 12 * 12 * 4 < report["arena_bytes"] < 12 * 12 * 8 + 200
+    assert report["splits"] and report["steps"] > 2
     assert report["macs"] == 12 * 12 * (3 * 9 * 8 + 8 * 4)
     assert [operator["kernel"] for operator in report["operators"]] == ["conv2d_s8", "conv2d_s8_1x1"]
     assert sum(operator["share"] for operator in report["operators"]) == pytest.approx(1)
@@ -45,7 +48,7 @@ def test_run_verifies_and_reports(model: Path, board: str) -> None:
 
 
 def test_instruction_counts_repeat_exactly(model: Path) -> None:
-    target = Target(load_board("mps2-an386"))
+    target = Target(load_board("stm32f405"), emulate=True)
     first, second = (deploy.measure_model(model, target, Options()) for _ in range(2))
     assert first["latency"] == second["latency"] and first["operators"] == second["operators"]
 
@@ -86,7 +89,7 @@ def test_expected_outputs_decide(model: Path, tmp_path: Path) -> None:
 
 
 def test_plan_files_come_back(model: Path, tmp_path: Path) -> None:
-    made = deploy.plan_model(model, HOST.board, Options())
+    made = deploy.plan_model(model, HOST.board, Options(split=False))
     stored = tmp_path / "plan.json"
     deploy.save_plan(made, stored)
     again = deploy.plan_model(model, HOST.board, Options(plan_file=stored))
@@ -133,4 +136,67 @@ def test_measurements_are_kept_for_the_plan(
     assert deploy.plan_report(deploy.plan_model(model, board, Options()))["latency"] is None
     measured = deploy.measure_model(model, Target(board, emulate=True), Options())
     planned = deploy.plan_report(deploy.plan_model(model, board, Options()))
-    assert planned["latency"] == measured["latency"] and planned["overhead_percent"] == 0
+    assert planned["latency"] == measured["latency"] and planned["overhead_percent"] is None
+    deploy.measure_model(model, Target(board, emulate=True), Options(split=False))
+    planned = deploy.plan_report(deploy.plan_model(model, board, Options()))
+    assert 0 < planned["overhead_percent"] < 5
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_tuned_plans_keep_the_limit_and_come_back_from_their_file(
+    model: Path, tmp_path: Path, stream: bool
+) -> None:
+    target = Target(load_board("stm32f405"), emulate=True)
+    made, report = tuning.tune_model(model, target, Options(stream_input=stream, time_limit=20))
+    assert report["overhead_percent"] <= 5 and report["streamed"] is stream
+    assert report["arena_bytes"] < report["unsplit_arena_bytes"]
+    assert report["search"]["measured"] + report["search"]["cache_hits"] > 0
+    assert abs(report["prediction_error_percent"]) < 1
+    stored = tmp_path / "plan.json"
+    deploy.save_plan(made, stored)
+    again = deploy.run_model(model, target, Options(plan_file=stored), inputs=[], expected=[])
+    assert again["verified"] and again["arena_bytes"] == report["arena_bytes"]
+    assert again["latency"] == report["latency"] and again["splits"] == report["splits"]
+
+
+def test_a_streamed_input_needs_less_and_gives_the_same(model: Path) -> None:
+    whole = deploy.run_model(model, HOST, Options(), inputs=[], expected=[])
+    streamed = deploy.run_model(model, HOST, Options(stream_input=True), inputs=[], expected=[])
+    assert whole["verified"] and streamed["verified"]
+    assert streamed["arena_bytes"] < whole["arena_bytes"]
+
+
+def test_a_streamed_library_asks_for_its_rows(model: Path, tmp_path: Path) -> None:
+    deploy.build_model(model, HOST.board, Options(name="tiny", stream_input=True), tmp_path / "out")
+    (tmp_path / "main.c").write_text(
+        """#include <stdio.h>
+#include "tiny.h"
+static void feed(void *user, uint32_t input, int32_t first_row, int32_t rows, void *to)
+{
+    int8_t *at = to;
+    int32_t *next = user;
+    if (input != 0 || first_row != *next) {
+        *next = -1000;
+    }
+    *next += rows;
+    for (int32_t i = 0; i < rows * 12 * 3; i++) {
+        at[i] = (int8_t)(first_row * 36 + i);
+    }
+}
+int main(void)
+{
+    int32_t next = 0;
+    tiny_set_feed(feed, &next);
+    tiny_run();
+    return next == 12 ? 0 : 1;
+}
+""",
+        "utf-8",
+    )
+    out = tmp_path / "out"
+    strict = ["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wcast-align=strict", "-Werror"]
+    command = ["gcc", *strict, "-I", out / "include", "-I", out / "src", *sorted((out / "src").glob("*.c"))]
+    subprocess.run([*command, tmp_path / "main.c", "-lm", "-o", tmp_path / "program"], check=True)
+    subprocess.run([tmp_path / "program"], check=True)
+    subprocess.run([*command, out / "examples" / "main.c", "-lm", "-o", tmp_path / "example"], check=True)
+    subprocess.run([tmp_path / "example"], check=True, capture_output=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from graphs import residual
 
@@ -80,3 +82,15 @@ def test_the_search_sees_the_peak_of_the_buffers(rows: int) -> None:
     steps = reverse_post_order(tiled).steps
     work = {**NO_SCRATCH, "conv_b": (60, 0), "add": (0, 8)}
     assert live_peak(tiled, steps, work) == peak(buffers(tiled, steps, work))
+
+
+def test_an_output_is_not_overwritten_by_the_last_step() -> None:
+    graph = residual()
+    outputs = (*graph.outputs, replace(graph.outputs[0], tensor="c"))
+    tiled = whole(replace(graph, outputs=outputs))
+    steps = reverse_post_order(tiled).steps
+    items = buffers(tiled, steps, NO_SCRATCH)
+    holder = next(item for item in items if ("c", 0) in item.members)
+    assert ("sum", 0) not in holder.members and ("a", 0) in next(
+        item for item in items if ("sum", 0) in item.members
+    ).members
