@@ -6,6 +6,7 @@ After a change that is meant: pytest tests/codegen --update-golden
 from __future__ import annotations
 
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -27,14 +28,14 @@ SOURCE = Source("residual.onnx", "0123456789abcdef")
 STRICT = ["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wcast-align=strict", "-Werror"]
 
 
-def planned(block_rows: int) -> tuple[Program, Plan]:
+def planned(block_rows: int, prefix: str = "residual") -> tuple[Program, Plan]:
     graph = residual()
     tiled = TiledGraph(Flow.of(graph), {operator.name: block_rows for operator in graph.operators})
     calls = {o.name: o.op.kernel(o, graph.input_tensors(o), graph.tensors[o.output]) for o in graph.operators}
     schedule = reverse_post_order(tiled)
     layout, estimate = lay_out(tiled, schedule, work_bytes(calls), "sram", 4)
     plan = Plan(graph, "mps2-an386", tiled.block_rows, schedule, layout, estimate)
-    return make_program(plan, calls, "residual", 4), plan
+    return make_program(plan, calls, prefix, 4), plan
 
 
 @pytest.mark.parametrize("block_rows", [8, 2])
@@ -69,6 +70,31 @@ def test_library_folder_builds_with_cmake_and_runs(tmp_path: Path) -> None:
     subprocess.run(["cmake", "--build", build], check=True, capture_output=True)
     result = subprocess.run([build / "residual_example"], check=True, capture_output=True, text=True)
     assert len(result.stdout.splitlines()) == 256
+
+
+@pytest.mark.parametrize("offset_bits", [16, 32])
+def test_libraries_with_other_types_do_not_link(offset_bits: int, tmp_path: Path) -> None:
+    program, plan = planned(8)
+    other, _ = planned(8, "other")
+    archives = []
+    for one in (program, replace(other, offset_bits=offset_bits)):
+        folder = tmp_path / one.prefix
+        write_library(one, plan, SOURCE, folder, Path(__file__))
+        sources = sorted((folder / "src").glob("*.c"))
+        flags = ["-std=c99", "-O2", "-I", folder / "include"]
+        subprocess.run(["gcc", *flags, "-c", *sources], check=True, cwd=folder)
+        archives.append(folder / "lib.a")
+        subprocess.run(["ar", "rc", archives[-1], *folder.glob("*.o")], check=True)
+    main = tmp_path / "main.c"
+    main.write_text(
+        "void residual_run(void);\nvoid other_run(void);\n"
+        "int main(void)\n{\n    residual_run();\n    other_run();\n    return 0;\n}\n"
+    )
+    link = ["gcc", main, *archives, "-lm", "-o", tmp_path / "both"]
+    result = subprocess.run(link, capture_output=True, text=True, check=False)
+    assert program.offset_bits == 16
+    assert (result.returncode == 0) == (offset_bits == 16)
+    assert ("multiple definition" in result.stderr) == (offset_bits == 32)
 
 
 def test_library_has_only_the_kernels_it_uses() -> None:
