@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from mcudeploy.board import Board, load_board
-from mcudeploy.deploy import Options, run_model
+from mcudeploy.deploy import run_model
 from mcudeploy.device import Target
 from mcudeploy.errors import DeployError, FitError, ModelError
+from mcudeploy.planner import Options
 
 COLUMNS = (
     "model", "board", "arena", "peak", "flash", "code", "stack", "RAM", "instructions", "per MAC",
@@ -35,7 +36,7 @@ def samples(folder: Path) -> tuple[list[Path], list[Path]]:
     return inputs, outputs
 
 
-def row(folder: Path, board: Board) -> tuple[str, ...]:
+def row(folder: Path, board: Board, options: Options) -> tuple[str, ...]:
     """One line of the table."""
     inputs, expected = samples(folder)
     start = time.monotonic()
@@ -84,11 +85,14 @@ def main() -> int:
     parser.add_argument("--board", action="append", required=True)
     parser.add_argument("--only", default="", help="part of the model's name")
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--no-split", action="store_true", help="unsplit plans, as the option of mcudeploy")
+    parser.add_argument("--stream-input", action="store_true", help="as the option of mcudeploy")
     arguments = parser.parse_args()
     folders = [path.parent for root in arguments.models for path in sorted(root.glob("**/model.onnx"))]
+    options = Options(split=not arguments.no_split, stream_input=arguments.stream_input)
     work = [(f, load_board(b)) for b in arguments.board for f in folders if arguments.only in f.name]
     with ThreadPoolExecutor(arguments.jobs) as pool:
-        rows = list(pool.map(lambda pair: row(*pair), work))
+        rows = list(pool.map(lambda pair: row(*pair, options), work))
     for line in (COLUMNS, ["---"] * len(COLUMNS), *rows):
         print("| " + " | ".join(line) + " |")
     return int(any(line[-1].startswith("FAILED") for line in rows))

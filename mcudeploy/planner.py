@@ -87,9 +87,7 @@ def load_model(path: Path, float_io: bool = False) -> Model:
     sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
     calls = kernel_calls(graph)
     if not calls:
-        raise ModelError(
-            f"{path.name} computes nothing: its outputs are its inputs, or constants, rearranged"
-        )
+        raise ModelError(f"{path.name} computes nothing: its outputs are rearranged inputs or constants")
     return Model(path, sha256, graph, Form(), calls)
 
 
