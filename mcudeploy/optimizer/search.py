@@ -25,7 +25,7 @@ FOLLOWED_WITHIN = 1.10
 KEPT = 8
 """How many candidates are handed on: the packing, and the device, may prefer another than the first."""
 
-PATIENCE = 4000
+PATIENCE = 2000
 """So many states in a row that bring nothing end the search: what is left are variants of the best."""
 
 Report = Callable[[Search, int, float], None]
