@@ -1,0 +1,130 @@
+"""Cuts and the search for them, on graphs small enough to see what must come out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from graphs import border, conv, residual, tensor
+
+from mcudeploy.graph import Graph
+from mcudeploy.layout.check import check
+from mcudeploy.layout.solve import lay_out
+from mcudeploy.optimizer.apply import accumulate_rows, in_form, stream_inputs
+from mcudeploy.optimizer.cuts import Cut, Space
+from mcudeploy.optimizer.search import Budget, Found, search
+from mcudeploy.plan import Form, Plan, Search
+from mcudeploy.scheduler.rpo import reverse_post_order
+from mcudeploy.simulator.blocks import whole
+from mcudeploy.simulator.cost import STEP_TICKS, Costs, estimated_tile_time
+from mcudeploy.simulator.flow import Flow
+from mcudeploy.simulator.live import work_bytes
+
+
+def chain(length: int) -> Graph:
+    """`length` 3x3 convolutions behind one another: 4 channels at the ends, 16 between, 8 x 8 pixels."""
+    names = ["image", *(f"t{i}" for i in range(length))]
+    channels = [4, *[16] * (length - 1), 4]
+    return Graph(
+        "chain",
+        {name: tensor(name, (8, 8, count)) for name, count in zip(names, channels, strict=True)},
+        tuple(
+            conv(f"conv_{i}", names[i], names[i + 1], (channels[i], channels[i + 1])) for i in range(length)
+        ),
+        (border("image", (8, 8, 4)),),
+        (border(names[-1], (8, 8, 4)),),
+    )
+
+
+def run(graph: Graph, overhead: float = 50.0, seconds: float = 20.0) -> tuple[Found, Flow]:
+    flow = Flow.of(graph)
+    order = tuple(step.operator for step in reverse_post_order(whole(graph)).steps)
+    calls = calls_of(graph)
+    budget = Budget(seconds, overhead)
+    costs = Costs(flow, estimated_tile_time(flow))
+    return search(Space.of(flow, order), costs, work_bytes(calls), budget, lambda *_: None), flow
+
+
+def calls_of(graph: Graph) -> dict[str, object]:
+    return {o.name: o.op.kernel(o, graph.input_tensors(o), graph.tensors[o.output]) for o in graph.operators}
+
+
+@pytest.mark.parametrize("graph", [residual(), chain(4), stream_inputs(residual()), stream_inputs(chain(6))])
+def test_every_plan_passes_the_checker_and_none_is_worse_than_unsplit(graph: Graph) -> None:
+    found, _ = run(graph)
+    work = work_bytes(calls_of(graph))
+    assert found.unsplit in found.best
+    assert found.best[0].peak_bytes < found.unsplit.peak_bytes
+    for candidate in found.best:
+        layout, estimate = lay_out(candidate.tiled, candidate.schedule, work, "sram", 8)
+        assert estimate.peak_bytes == candidate.peak_bytes
+        plan = Plan(graph, "host", candidate.tiled.block_rows, candidate.schedule, layout, estimate)
+        check(plan, work, 8, {"sram": 65536})
+
+
+def test_the_limit_is_kept_and_a_higher_one_never_needs_more() -> None:
+    peaks = []
+    for overhead in (0.0, 5.0, 20.0, 100.0):
+        found, _ = run(chain(5), overhead)
+        limit = found.unsplit.ticks * (1 + overhead / 100)
+        assert all(candidate.ticks <= limit for candidate in found.best)
+        peaks.append(found.best[0].peak_bytes)
+    assert peaks == sorted(peaks, reverse=True)
+    assert peaks[0] == run(chain(5), 0.0)[0].unsplit.peak_bytes and peaks[-1] < peaks[0]
+
+
+def test_the_same_search_finds_the_same() -> None:
+    first, second = (run(chain(6))[0] for _ in range(2))
+    assert [c.state for c in first.best] == [c.state for c in second.best]
+    assert replace(first.search, seconds=0) == replace(second.search, seconds=0)
+    assert first.search.duplicates > 0
+
+
+def test_a_streamed_input_is_never_whole() -> None:
+    kept, streamed = run(chain(4))[0], run(stream_inputs(chain(4)))[0]
+    assert streamed.best[0].peak_bytes < kept.best[0].peak_bytes
+
+
+def test_costs_of_a_cut_by_hand() -> None:
+    flow = Flow.of(chain(1))
+    costs = Costs(flow, lambda operator, rows: 100.0 * len(rows))
+    assert costs.operator_ticks(0, 8) == 800 + STEP_TICKS
+    assert costs.operator_ticks(0, 3) == 800 + 3 * STEP_TICKS  # 3 + 3 + 2 rows
+    assert costs.ticks((1,)) == 800 + 8 * STEP_TICKS
+
+
+def test_moves_keep_cuts_apart() -> None:
+    graph = chain(6)
+    space = Space.of(Flow.of(graph), tuple(range(6)))
+    state = (Cut(0, 1, 2), Cut(3, 4, 1))
+    for following in space.moves(state, 5):
+        for one, other in pairwise(following):
+            assert one.last < other.first
+        assert all(0 <= cut.first <= cut.last < 6 for cut in following)
+
+
+def test_interrupts_keep_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(self: Space, *_: object) -> object:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Space, "moves", interrupted)
+    found, _ = run(chain(5))
+    assert found.best[0].peak_bytes < found.unsplit.peak_bytes
+
+
+def test_forms_do_not_go_back() -> None:
+    graph = residual()
+    streamed = in_form(graph, Form(), Form(streamed=True))
+    assert len(streamed.operators) == len(graph.operators) + 1
+    assert streamed.resident_inputs() == () and graph.resident_inputs() == graph.inputs
+    assert accumulate_rows(graph).operators == graph.operators  # nothing in it reads all rows at once
+    with pytest.raises(ValueError, match="does not go back"):
+        in_form(streamed, Form(streamed=True), Form())
+
+
+def test_search_counts_are_plain_numbers() -> None:
+    found, _ = run(chain(3))
+    assert isinstance(found.search, Search) and found.search.candidates > 1
+    assert np.isfinite(found.best[0].ticks)
