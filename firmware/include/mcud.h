@@ -22,7 +22,7 @@ typedef struct mcud_op mcud_op;
 
 /* Computes rows [first_row, end_row) of op's output; 0 <= first_row < end_row <= op->rows.
  * A call never crosses a block of the output. Kernels named _by_rows take in these rows of their input
- * instead, in order and never across a block of it, and make the output with the last ones. */
+ * instead, in order, and make the output with the last ones. */
 typedef void mcud_kernel(const mcud_op *op, int32_t first_row, int32_t end_row);
 
 struct mcud_op {
@@ -55,6 +55,13 @@ static inline void *mcud_row(const mcud_tensor *tensor, int32_t row)
     const uint32_t block = (uint32_t)row / tensor->block_rows;
     const uint32_t row_in_block = (uint32_t)row - block * tensor->block_rows;
     return tensor->memory + tensor->offsets[block] * (uint32_t)MCUD_ALIGN + row_in_block * tensor->row_bytes;
+}
+
+/* The row after the longest run from `row` on, at most to `end`, whose rows lie one behind the other; row < end. */
+static inline int32_t mcud_run_end(const mcud_tensor *tensor, int32_t row, int32_t end)
+{
+    const uint32_t left = tensor->block_rows - (uint32_t)row % tensor->block_rows;
+    return (uint32_t)(end - row) <= left ? end : row + (int32_t)left;
 }
 
 /* Runs one step of the schedule; 0 <= step < model->steps. */

@@ -27,16 +27,9 @@ static float add_one(const float *x, int32_t pixels, int32_t pitch, float sum)
     return sum;
 }
 
-void mcud_avgpool_f32_by_rows(const mcud_op *op, int32_t first_row, int32_t end_row)
+/* Adds all pixels of some rows that lie one behind the other. */
+static void add_run(const float *x, int32_t pixels, int32_t channels, float *sums)
 {
-    const mcud_avgpool_f32_by_rows_params *params = op->params;
-    const int32_t channels = params->channels;
-    const int32_t pixels = (end_row - first_row) * params->input_cols; /* of one block: contiguous */
-    const float *x = mcud_row(op->in[0], first_row);
-    float *sums = mcud_row(op->scratch, first_row);
-    for (int32_t c = 0; first_row == 0 && c < channels; c++) {
-        sums[c] = 0.0f;
-    }
     int32_t c = 0;
     for (; c + 4 <= channels; c += 4) {
         add_four(x + c, pixels, channels, sums + c);
@@ -44,11 +37,26 @@ void mcud_avgpool_f32_by_rows(const mcud_op *op, int32_t first_row, int32_t end_
     for (; c < channels; c++) {
         sums[c] = add_one(x + c, pixels, channels, sums[c]);
     }
+}
+
+void mcud_avgpool_f32_by_rows(const mcud_op *op, int32_t first_row, int32_t end_row)
+{
+    const mcud_avgpool_f32_by_rows_params *params = op->params;
+    const int32_t channels = params->channels;
+    float *sums = mcud_row(op->scratch, first_row);
+    for (int32_t c = 0; first_row == 0 && c < channels; c++) {
+        sums[c] = 0.0f;
+    }
+    for (int32_t row = first_row; row < end_row;) {
+        const int32_t run_end = mcud_run_end(op->in[0], row, end_row);
+        add_run(mcud_row(op->in[0], row), (run_end - row) * params->input_cols, channels, sums);
+        row = run_end;
+    }
     if ((uint32_t)end_row < op->rows) {
         return;
     }
     float *out = mcud_row(op->out, 0);
-    for (c = 0; c < channels; c++) {
+    for (int32_t c = 0; c < channels; c++) {
         out[c] = sums[c] * params->factor;
     }
 }
