@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from math import prod
 
@@ -92,10 +93,12 @@ def gemm(builder: Builder, node: Node) -> None:
     shape = (rows, weights.shape[0])
     alpha, beta = node.number("alpha", 1.0), node.number("beta", 1.0)
     bias = None
-    if node.input(2):
-        third = builder.constant(node.input(2), "the third matrix")
-        bias = _gemm_bias(third, shape, beta / alpha if alpha else 0.0)
+    third = builder.constant(node.input(2), "the third matrix") if node.input(2) and beta != 0 else None
+    if third is not None and alpha != 0:
+        bias = _gemm_bias(third, shape, beta / alpha)
     linear = Linear.of(weights, bias, alpha)
+    if alpha == 0 and third is not None:
+        linear = replace(linear, offset=beta * _gemm_bias(third, shape, 1.0).reals().reshape(-1))
 
     def read(source: Value, kernel: Constant) -> Reading:
         index = source.index.T if swapped else source.index

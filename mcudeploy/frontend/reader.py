@@ -197,7 +197,7 @@ def _require_order(graph: GraphProto) -> None:
 
 
 def _fix_inputs(graph: GraphProto) -> set[str]:
-    """Takes a symbolic batch as 1. Returns its names. Raises ModelError for other open dimensions."""
+    """Takes a symbolic batch as 1. Returns its names. Raises ModelError for other open or negative sizes."""
     initializers = {tensor.name for tensor in graph.initializer}
     names: set[str] = set()
     for value in graph.input:
@@ -207,6 +207,11 @@ def _fix_inputs(graph: GraphProto) -> set[str]:
             raise ModelError(f"input {printable(value.name)!r} is not a tensor with a shape")
         for axis, dimension in enumerate(value.type.tensor_type.shape.dim):
             if dimension.HasField("dim_value"):
+                if dimension.dim_value < 0:
+                    raise ModelError(
+                        f"input {printable(value.name)!r} has a negative dimension: "
+                        f"dimension {axis} is {dimension.dim_value}"
+                    )
                 continue
             if axis > 0:
                 raise ModelError(
