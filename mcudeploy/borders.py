@@ -11,6 +11,14 @@ from mcudeploy.ops.requantize import dequantize, quantize
 Array = NDArray[np.generic]
 
 
+def is_channels_last(shape: tuple[int, ...], order: NDArray[np.int32]) -> bool:
+    """True where `order` (see Border) puts an image [1, C, ...] of this shape in the order [..., C]."""
+    if len(shape) < 3 or shape[0] != 1:
+        return False
+    moved = np.moveaxis(order.reshape(shape), 1, -1).reshape(-1)
+    return bool(np.array_equal(moved, np.arange(moved.size)))
+
+
 def to_device(border: Border, tensor: Tensor, array: Array) -> Array:
     """The stored tensor, int8 or float32 of tensor.shape, for an array of the ONNX tensor's shape and dtype.
 

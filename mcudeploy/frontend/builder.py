@@ -130,7 +130,7 @@ class Builder:
         if value.table is None:
             return value
         quantization = value.quantization or Quantization(1.0, 0)
-        tensor = self.looked_up(value.tensor, value.table.astype(np.int8), quantization, self._nodes_of(name))
+        tensor = self.looked_up(value.tensor, value.table.astype(np.int8), quantization, self.nodes_of(name))
         settled = Value(tensor, value.index, real=False, quantization=quantization)
         self.define(name, settled)
         return settled
@@ -145,7 +145,7 @@ class Builder:
             return pure
         value = self.value(name)
         table = quantize(np.asarray(value.table, np.float32), quantization)
-        tensor = self.looked_up(value.tensor, table, quantization, self._nodes_of(name))
+        tensor = self.looked_up(value.tensor, table, quantization, self.nodes_of(name))
         return Value(tensor, value.index, True, dequantize_table(quantization), quantization)
 
     def real(self, name: str) -> Value:
@@ -166,7 +166,7 @@ class Builder:
             tensor = self._made.get(key)
             if tensor is None:
                 shape = self.shape_of(pure.tensor)
-                nodes = self._nodes_of(name)
+                nodes = self.nodes_of(name)
                 tensor = self.emit(Dequantize(), (pure.tensor,), shape, DType.FLOAT32, nodes=nodes)
                 self._made[key] = tensor
             return Value(tensor, pure.index, real=True)
@@ -176,7 +176,8 @@ class Builder:
             raise Unsupported("its input has no float form")
         return lowering(self, node)
 
-    def _nodes_of(self, name: str) -> tuple[Node, ...]:
+    def nodes_of(self, name: str) -> tuple[Node, ...]:
+        """The node that makes an ONNX value, where one does."""
         node = self.producers.get(name)
         return () if node is None else (node,)
 
@@ -260,7 +261,7 @@ class Builder:
             self._made[key] = self.emit(Reshape(shape), (tensor,), shape, dtype, quantization)
         return self._made[key]
 
-    def arranged(self, tensor: str, wanted: IndexArray) -> str:
+    def arranged(self, tensor: str, wanted: IndexArray, nodes: Sequence[Node] = ()) -> str:
         """A tensor of shape wanted.shape that holds at each place what `tensor` holds at that position.
 
         The tensor itself, a view of it, or a transposition. Raises Unsupported where neither does.
@@ -277,7 +278,7 @@ class Builder:
         key = ("transpose", tensor, found, shape)
         if key not in self._made:
             op = Transpose(found.dims, found.perm, shape)
-            self._made[key] = self.emit(op, (tensor,), shape, source.dtype, source.quantization)
+            self._made[key] = self.emit(op, (tensor,), shape, source.dtype, source.quantization, nodes=nodes)
         return self._made[key]
 
 

@@ -16,6 +16,7 @@ from mcudeploy.frontend.values import (
     Value,
     default_layout,
     image_positions,
+    is_plain,
     natural_shape,
     positions,
 )
@@ -60,13 +61,16 @@ def declare(builder: Builder, info: Info, *, float_io: bool) -> Value:
 
 
 def _layout(builder: Builder, name: str, shape: tuple[int, ...]) -> tuple[Shape, IndexArray]:
-    """The layout that the first reader with a demand wants; channels-last images and storage order else."""
+    """The layout that the first reader with a demand wants, where it is a plain one; else the default one."""
     wanted = _demand(builder, name, positions(shape))
     if wanted is None:
         return default_layout(shape)
     index = np.empty(wanted.size, np.int32)
     index[wanted.reshape(-1)] = positions((wanted.size,))
-    return (wanted.shape[0], wanted.shape[1], wanted.shape[2]), index.reshape(shape)
+    index = index.reshape(shape)
+    if not is_plain(index):
+        return default_layout(shape)
+    return (wanted.shape[0], wanted.shape[1], wanted.shape[2]), index
 
 
 def _demand(builder: Builder, name: str, index: IndexArray) -> IndexArray | None:

@@ -40,7 +40,7 @@ def part(builder: Builder, value: Value, index: IndexArray, node: Node) -> Value
     if index.size == source.elements:
         return replace(value, index=index)
     for shape in dict.fromkeys((source.shape, natural_shape(value.shape))):
-        found = _regular(index, shape)
+        found = regular(index, shape)
         if found is None:
             continue
         op, places = found
@@ -51,7 +51,7 @@ def part(builder: Builder, value: Value, index: IndexArray, node: Node) -> Value
     raise Unsupported("it takes elements that do not lie regularly in memory")
 
 
-def _regular(index: IndexArray, shape: Shape) -> tuple[Slice, IndexArray] | None:
+def regular(index: IndexArray, shape: Shape) -> tuple[Slice, IndexArray] | None:
     """The Slice of a tensor of `shape` that has just these positions, and where they are in its result."""
     starts, steps, sizes, places = [], [], [], []
     for place in coordinates(index, shape):

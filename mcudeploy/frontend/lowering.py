@@ -21,10 +21,10 @@ from mcudeploy.frontend.lower_pool import average_pool, max_pool, real_max_pool,
 from mcudeploy.frontend.lower_quantized import dequantize_linear, quantize_linear, real_view, view
 from mcudeploy.frontend.lower_resize import real_resize, resize
 from mcudeploy.frontend.lower_softmax import softmax
-from mcudeploy.frontend.model import Info, Model, Node, Unsupported
+from mcudeploy.frontend.model import Model, Node, Unsupported
 from mcudeploy.frontend.names import printable
+from mcudeploy.frontend.outputs import output_border
 from mcudeploy.frontend.peephole import tidy
-from mcudeploy.frontend.values import Value
 from mcudeploy.frontend.views import VIEWS
 from mcudeploy.graph import Border, Graph
 
@@ -138,25 +138,12 @@ def _outputs(
         if info.name in unknown:
             continue
         try:
-            value, dtype = _output(builder, info, float_io=float_io)
-            borders.append(builder.border(info.name, value, dtype))
+            borders.append(output_border(builder, info, float_io=float_io))
         except Unsupported as verdict:
             problems.append(Problem(printable(info.name), "output", str(verdict)))
         except _FAULTS as fault:
             problems.append(Problem(printable(info.name), "output", f"it cannot be made: {fault}"))
     return tuple(borders)
-
-
-def _output(builder: Builder, info: Info, *, float_io: bool) -> tuple[Value, str]:
-    if info.name in builder.constants:
-        raise Unsupported("it does not depend on the inputs: it is constant")
-    value = builder.value(info.name)
-    if not value.real:
-        return builder.integers(info.name), "uint8" if info.dtype == "uint8" else "int8"
-    if value.table is None:
-        return value, "float32"
-    pure = None if float_io else builder.pure(info.name)
-    return (pure if pure is not None else builder.real(info.name)), "float32"
 
 
 def _graph(builder: Builder, model: Model, inputs: tuple[Border, ...], outputs: tuple[Border, ...]) -> Graph:

@@ -14,6 +14,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from mcudeploy.borders import is_channels_last
 from mcudeploy.frontend.model import Unsupported
 from mcudeploy.graph import Quantization, Shape
 
@@ -97,6 +98,14 @@ def default_layout(shape: tuple[int, ...]) -> tuple[Shape, IndexArray]:
         stored = (shape[2], shape[3], shape[1])
         return stored, image_index(stored, 4)
     return natural_shape(shape), positions(shape)
+
+
+def is_plain(index: IndexArray) -> bool:
+    """True where the elements lie in the order of the ONNX value, or as its image channels-last.
+
+    Only these orders can be told to whoever fills or reads the tensor in C.
+    """
+    return is_storage_order(index) or is_channels_last(index.shape, index)
 
 
 def is_storage_order(wanted: IndexArray) -> bool:

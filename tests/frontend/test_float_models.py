@@ -109,6 +109,22 @@ CASES: list[tuple[str, list[Any], dict[str, Any], dict[str, Any], dict[str, int]
         17,
     ),
     (
+        "gemm_without_its_third_matrix",
+        [node("Relu", "v", "r"), node("Gemm", "v g r", "y", beta=0.0)],
+        {"v": V},
+        {"g": floats(12, 12)},
+        {"Conv2d": 1},
+        17,
+    ),
+    (
+        "gemm_of_only_its_third_matrix",
+        [node("Gemm", "v g b", "y", alpha=0.0, beta=2.0)],
+        {"v": V},
+        {"g": floats(12, 5), "b": floats(1, 5)},
+        {"Conv2d": 1},
+        17,
+    ),
+    (
         "nhwc_input",
         [
             node("Transpose", "x", "t", perm=[0, 3, 1, 2]),
@@ -163,7 +179,7 @@ CASES: list[tuple[str, list[Any], dict[str, Any], dict[str, Any], dict[str, int]
             "d": np.float32(2),
             "u": integers(0, 0, -1),
         },
-        {"Conv2d": 2, "Transpose": 2, "MatMul": 2, "Binary": 1, "Softmax": 1},
+        {"Conv2d": 2, "Transpose": 3, "MatMul": 2, "Binary": 1, "Softmax": 1},
         17,
     ),
     (
@@ -389,7 +405,7 @@ CASES: list[tuple[str, list[Any], dict[str, Any], dict[str, Any], dict[str, int]
         ],
         {"x": X},
         {"w": W, "zero": integers(0), "minus": integers(-1), "first": np.array(0)},
-        {"Conv2d": 1},
+        {"Conv2d": 1, "Transpose": 1},
         17,
     ),
     (

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcudeploy.frontend.lower_move import _regular
+from mcudeploy.frontend.lower_move import regular
 from mcudeploy.frontend.names import Names
 from mcudeploy.frontend.values import (
     default_layout,
@@ -63,10 +63,10 @@ def test_stored_axes() -> None:
 
 def test_regular_parts() -> None:
     index = positions((6, 5, 4))
-    op, places = _regular(index[1:5:2, :, ::-1][..., :2], (6, 5, 4)) or pytest.fail("not found")
+    op, places = regular(index[1:5:2, :, ::-1][..., :2], (6, 5, 4)) or pytest.fail("not found")
     assert (op.start, op.step, op.out_shape) == ((1, 0, 3), (2, 1, -1), (2, 5, 2))
     assert np.array_equal(places, positions((2, 5, 2)))
-    assert _regular(index[[0, 1, 3]], (6, 5, 4)) is None
+    assert regular(index[[0, 1, 3]], (6, 5, 4)) is None
 
 
 @pytest.mark.parametrize(

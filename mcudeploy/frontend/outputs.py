@@ -1,0 +1,58 @@
+"""Graph outputs: in which element type and order they are stored."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from mcudeploy.frontend.builder import Builder
+from mcudeploy.frontend.lower_move import regular
+from mcudeploy.frontend.model import Info, Unsupported
+from mcudeploy.frontend.values import Value, is_plain, natural_shape, positions
+from mcudeploy.graph import Border
+
+
+def output_border(builder: Builder, info: Info, *, float_io: bool) -> Border:
+    """The border of a model output, whose elements lie in the ONNX order or channels last.
+
+    What ends in another order is rearranged by operators of its own.
+    Raises Unsupported for constant outputs, and for orders that no Slice and Transpose gives.
+    """
+    value, dtype = _held(builder, info, float_io=float_io)
+    return builder.border(info.name, _in_plain_order(builder, info.name, value), dtype)
+
+
+def _held(builder: Builder, info: Info, *, float_io: bool) -> tuple[Value, str]:
+    """The value that the output ends with, and the ONNX element type."""
+    if info.name in builder.constants:
+        raise Unsupported("it does not depend on the inputs: it is constant")
+    value = builder.value(info.name)
+    if not value.real:
+        return builder.integers(info.name), "uint8" if info.dtype == "uint8" else "int8"
+    if value.table is None:
+        return value, "float32"
+    pure = None if float_io else builder.pure(info.name)
+    return (pure if pure is not None else builder.real(info.name)), "float32"
+
+
+def _in_plain_order(builder: Builder, name: str, value: Value) -> Value:
+    """The model output `name`, rearranged by a Slice or Transpose where C could not be told where it lies.
+
+    Raises Unsupported where neither makes the order plain.
+    """
+    if is_plain(value.index):
+        return value
+    nodes = builder.nodes_of(name)
+    source = builder.tensors[value.tensor]
+    found = regular(value.index, source.shape)
+    if found is not None and min(found[0].step) < 0:
+        op, places = found
+        turned = builder.emit(
+            op, (value.tensor,), op.out_shape, source.dtype, source.quantization, nodes=nodes
+        )
+        value = replace(value, tensor=turned, index=places)
+    if not is_plain(value.index):
+        shape = natural_shape(value.shape)
+        tensor = builder.arranged(value.tensor, value.index.reshape(shape), nodes)
+        value = replace(value, tensor=tensor, index=positions(value.shape))
+    builder.define(name, value)
+    return value
