@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mcudeploy.codegen.ctext import c_elements, c_float, c_int, c_type
+from mcudeploy.borders import is_channels_last
+from mcudeploy.codegen.ctext import c_elements, c_float, c_int, c_type, comment_text
 from mcudeploy.graph import Border, DType, Operator, Tensor
 from mcudeploy.ops.opdef import ConstantArray, KernelCall, Symbol
 from mcudeploy.plan import Placement, Plan
@@ -75,7 +76,6 @@ class BorderText:
     name: str
     tensor: str
     type: str
-    shape: str
     count: int
     row_bytes: int
     memory: str
@@ -83,7 +83,10 @@ class BorderText:
     quantized: bool
     scale: str
     zero_point: int
+    least_steps: str
+    most_steps: str
     meaning: str
+    layout: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +267,6 @@ def _borders(plan: Plan, borders: tuple[Border, ...], kind: str) -> list[BorderT
                 name=kind if len(borders) == 1 else f"{kind}_{position}",
                 tensor=border.tensor,
                 type="int8_t" if tensor.dtype is DType.INT8 else "float",
-                shape=_shape(tensor),
                 count=tensor.elements,
                 row_bytes=tensor.row_bytes,
                 memory=placement.memory,
@@ -272,9 +274,26 @@ def _borders(plan: Plan, borders: tuple[Border, ...], kind: str) -> list[BorderT
                 quantized=quantization is not None,
                 scale=c_float(quantization.scale) if quantization else "",
                 zero_point=quantization.zero_point if quantization else 0,
+                least_steps=c_float(-128 - quantization.zero_point) if quantization else "",
+                most_steps=c_float(127 - quantization.zero_point) if quantization else "",
                 meaning=f"real = {quantization.scale:.9g} * (q - ({quantization.zero_point}))"
                 if quantization
                 else "",
+                layout=_border_layout(border, tensor),
             )
         )
     return texts
+
+
+def _border_layout(border: Border, tensor: Tensor) -> str:
+    """What an index means: "ONNX x float32 [1,3,32,32] as [32][32][3], channels last"."""
+    sizes = ",".join(str(size) for size in border.shape)
+    if np.array_equal(border.order, np.arange(border.order.size)):
+        order = "in the same order"
+    elif is_channels_last(border.shape, border.order):
+        order = "channels last"
+    else:
+        raise ValueError(f"{border.name!r} is neither in the order of the ONNX model nor channels last")
+    offset = ", less 128" if border.dtype == "uint8" else ""
+    name = comment_text(border.name)
+    return f"ONNX {name} {border.dtype} [{sizes}] as {_shape(tensor)}, {order}{offset}"

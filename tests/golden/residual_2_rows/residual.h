@@ -30,10 +30,10 @@ extern "C" {
 #define RESIDUAL_INPUT_COUNT 256u
 #define RESIDUAL_OUTPUT_COUNT 256u
 
-/* [8][8][4], channels last; real = 0.05 * (q - (3)). Fill it before a run. */
+/* ONNX image int8 [1,4,8,8] as [8][8][4], channels last; real = 0.05 * (q - (3)). Fill it before a run. */
 int8_t *residual_input(void);
 
-/* [8][8][4], channels last; real = 0.05 * (q - (3)). Valid after a run. */
+/* ONNX sum int8 [1,4,8,8] as [8][8][4], channels last; real = 0.05 * (q - (3)). Valid after a run. */
 const int8_t *residual_output(void);
 
 /* Runs the model once. */
@@ -46,17 +46,22 @@ void residual_step(uint32_t step);
 typedef void residual_hook(void *user, uint32_t step);
 void residual_run_hooked(residual_hook *hook, void *user);
 
-/* The nearest input value of a real number, saturated. */
+/* The nearest input value of a real number, saturated. Ties go to the even number of steps from the
+ * zero point, as in ONNX; a NaN gives -128. */
 static inline int8_t residual_quantize_input(float real)
 {
-    const float q = real / 0.05f + 3.0f;
-    if (!(q > -128.0f)) {
+    const float steps = real / 0.05f;
+    if (!(steps > -131.0f)) {
         return -128;
     }
-    if (q > 127.0f) {
+    if (steps >= 124.0f) {
         return 127;
     }
-    return (int8_t)(q < 0.0f ? q - 0.5f : q + 0.5f);
+    const int32_t whole = (int32_t)steps;
+    const float rest = steps - (float)whole;
+    const int32_t beyond = (rest > 0.5f) - (rest < -0.5f);
+    const int32_t reached = (rest >= 0.5f) - (rest <= -0.5f);
+    return (int8_t)(whole + (whole % 2 == 0 ? beyond : reached) + (3));
 }
 
 /* The real number of an output value. */
