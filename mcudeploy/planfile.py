@@ -1,8 +1,11 @@
-"""Plans as JSON: decisions only. The graph comes from the model, whose hash the file carries."""
+"""Plans as JSON: decisions only. The graph comes from the model, whose hash the file carries; what follows
+from the decisions (peak, bound, statuses) is worked out anew, so that a file cannot lie about it.
+"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -10,9 +13,15 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from mcudeploy.errors import ConfigError
 from mcudeploy.graph import Graph
-from mcudeploy.plan import Estimate, Form, Layout, Placement, Plan, Schedule, Split, Step
+from mcudeploy.layout.greedy import align_up
+from mcudeploy.layout.solve import ARENA_GRAIN_BYTES, estimate, layout_status
+from mcudeploy.plan import Form, Layout, Placement, Plan, Schedule, Split, Step
+from mcudeploy.simulator.blocks import TiledGraph
+from mcudeploy.simulator.flow import Flow
+from mcudeploy.simulator.live import WorkBytes
 
 _Offset = Annotated[int, Field(ge=0, lt=2**32)]
+_Rows = Annotated[int, Field(ge=1, lt=2**32)]
 
 
 class _Model(BaseModel):
@@ -21,33 +30,28 @@ class _Model(BaseModel):
 
 class _Placement(_Model):
     memory: str
-    block_rows: Annotated[int, Field(ge=1)]
+    block_rows: _Rows
     offsets: Annotated[list[_Offset], Field(min_length=1)]
 
 
 class _Split(_Model):
     operators: Annotated[list[str], Field(min_length=1)]
     axis: Literal["row"]
-    rows: Annotated[int, Field(ge=1)]
+    rows: _Rows
 
 
 class _PlanFile(_Model):
-    format: Literal[2]
+    format: Literal[3]
     model_sha256: str
     board: str
     streamed: bool
     accumulating: bool
     splits: list[_Split]
-    block_rows: dict[str, Annotated[int, Field(ge=1)]]
-    steps: list[tuple[Annotated[int, Field(ge=0)], Annotated[int, Field(ge=0)]]]
-    order_status: Literal["optimal", "feasible"]
-    layout_status: Literal["optimal", "feasible"]
+    block_rows: dict[str, _Rows]
+    steps: list[tuple[_Offset, _Offset]]
     tensors: dict[str, _Placement]
     scratch: dict[str, _Placement]
     arenas: dict[str, _Offset]
-    peak_bytes: int
-    peak_step: int
-    lower_bound_bytes: int
 
 
 def save_plan(plan: Plan, model_sha256: str, path: Path) -> None:
@@ -65,7 +69,7 @@ def plan_text(plan: Plan, model_sha256: str) -> str:
         }
 
     content = _PlanFile(
-        format=2,
+        format=3,
         model_sha256=model_sha256,
         board=plan.board,
         streamed=plan.form.streamed,
@@ -73,14 +77,9 @@ def plan_text(plan: Plan, model_sha256: str) -> str:
         splits=[_Split(operators=list(s.operators), axis="row", rows=s.rows) for s in plan.splits],
         block_rows=dict(plan.block_rows),
         steps=[(step.operator, step.block) for step in plan.schedule.steps],
-        order_status="optimal" if plan.schedule.status == "optimal" else "feasible",
-        layout_status="optimal" if plan.layout.status == "optimal" else "feasible",
         tensors=placements(dict(plan.layout.tensors)),
         scratch=placements(dict(plan.layout.scratch)),
         arenas=dict(plan.layout.arenas),
-        peak_bytes=plan.estimate.peak_bytes,
-        peak_step=plan.estimate.peak_step,
-        lower_bound_bytes=plan.estimate.lower_bound_bytes,
     )
     return json.dumps(content.model_dump(), indent=1) + "\n"
 
@@ -102,10 +101,11 @@ def load_form(path: Path) -> Form:
     return Form(content.streamed, content.accumulating)
 
 
-def load_plan(path: Path, graph: Graph, model_sha256: str, board: str) -> Plan:
+def load_plan(path: Path, graph: Graph, model_sha256: str, board: str, work: WorkBytes) -> Plan:
     """Reads a plan and joins it with the graph of the same model and form. It still has to pass the checker.
 
-    Raises ConfigError for a file that is no plan, or is one of another model or board.
+    `work`: scratch and state of every operator. Raises ConfigError for a file that is no plan, is one of
+    another model or board, or is not of one piece.
     """
     content = _read(path)
     if content.model_sha256 != model_sha256:
@@ -114,24 +114,126 @@ def load_plan(path: Path, graph: Graph, model_sha256: str, board: str) -> Plan:
         )
     if content.board != board:
         raise ConfigError(f"{path} is a plan for {content.board}, not for {board}")
-    names = {operator.name for operator in graph.operators}
-    if set(content.tensors) != set(graph.tensors) or set(content.block_rows) != names:
-        raise ConfigError(f"{path} was made by another version of mcudeploy. Make a new plan")
-    if any(operator >= len(graph.operators) for operator, _ in content.steps):
-        raise ConfigError(f"{path} names an operator that the model does not have")
+    flow = Flow.of(graph)
+    fault = next(_faults(content, flow, work), None)
+    if fault is not None:
+        raise ConfigError(
+            f"{path} is no plan of this model: {fault}. It was changed, or made by another version of "
+            f"mcudeploy. Make a new one: mcudeploy plan MODEL -o {path}"
+        )
 
     def placements(table: dict[str, _Placement]) -> dict[str, Placement]:
         return {name: Placement(p.memory, p.block_rows, tuple(p.offsets)) for name, p in table.items()}
 
+    tiled = TiledGraph(flow, content.block_rows)
+    schedule = Schedule(tuple(Step(o, b) for o, b in content.steps), "feasible")
+    predicted = estimate(tiled, schedule, work)
+    arena_bytes = sum(content.arenas.values())
+    status = layout_status(arena_bytes, predicted.peak_bytes)
     return Plan(
         graph=graph,
         board=board,
         block_rows=content.block_rows,
-        schedule=Schedule(tuple(Step(o, b) for o, b in content.steps), content.order_status),
-        layout=Layout(
-            placements(content.tensors), placements(content.scratch), content.arenas, content.layout_status
-        ),
-        estimate=Estimate(content.peak_bytes, content.peak_step, content.lower_bound_bytes),
+        schedule=schedule,
+        layout=Layout(placements(content.tensors), placements(content.scratch), content.arenas, status),
+        estimate=predicted,
         form=Form(content.streamed, content.accumulating),
         splits=tuple(Split(tuple(s.operators), s.axis, s.rows) for s in content.splits),
     )
+
+
+def _faults(content: _PlanFile, flow: Flow, work: WorkBytes) -> Iterator[str]:
+    """What of a plan does not go together: every table has the entries, and every entry the size, that the
+    graph cut by `block_rows` gives it. Whether the plan computes what it should is for the checker.
+    """
+    names = [operator.name for operator in flow.graph.operators]
+    if set(content.block_rows) != set(names):
+        yield "block_rows has other operators"
+        return
+    for name, rows in zip(names, flow.iteration_rows, strict=True):
+        if content.block_rows[name] > rows:
+            yield f"{name} has {rows} rows, not {content.block_rows[name]}"
+            return
+    tiled = TiledGraph(flow, content.block_rows)
+    yield from _step_faults(content, tiled)
+    yield from _split_faults(content, tiled)
+    sizes = {name: tensor.row_bytes for name, tensor in flow.graph.tensors.items()}
+    yield from _table_faults("tensors", content.tensors, _tensor_shapes(tiled))
+    yield from _table_faults("scratch", content.scratch, _work_shapes(content, tiled, work))
+    yield from _view_faults(content, flow)
+    ends: dict[str, int] = {}
+    for name, placement in content.tensors.items():
+        if flow.roots[name] == name:
+            for block, offset in enumerate(placement.offsets):
+                end = offset + len(tiled.block_interval(name, block)) * sizes[name]
+                ends[placement.memory] = max(ends.get(placement.memory, 0), end)
+    for name, placement in content.scratch.items():
+        end = max(placement.offsets) + sum(work[name])
+        ends[placement.memory] = max(ends.get(placement.memory, 0), end)
+    needed = {memory: align_up(end, ARENA_GRAIN_BYTES) for memory, end in ends.items()}
+    if content.arenas != needed:
+        yield f"the arenas are {content.arenas}, what lies in them needs {needed}"
+
+
+def _step_faults(content: _PlanFile, tiled: TiledGraph) -> Iterator[str]:
+    steps = {(at, block) for at, count in enumerate(tiled.step_counts) for block in range(count)}
+    wrong = next((step for step in content.steps if step not in steps), None)
+    if wrong is not None:
+        yield f"there is no step {list(wrong)}"
+    if len(set(content.steps)) != len(content.steps):
+        yield "a step comes twice"
+
+
+def _split_faults(content: _PlanFile, tiled: TiledGraph) -> Iterator[str]:
+    names = [operator.name for operator in tiled.graph.operators]
+    cut = {name: tiled.block_rows[name] for name, n in zip(names, tiled.step_counts, strict=True) if n > 1}
+    said = [(name, split.rows) for split in content.splits for name in split.operators]
+    if sorted(said) != sorted(cut.items()):
+        yield "its splits are not those of block_rows"
+
+
+def _tensor_shapes(tiled: TiledGraph) -> dict[str, tuple[int, int]]:
+    """Of every tensor the rows in a block, and how many blocks its memory has."""
+    shapes = {}
+    for name, tensor in tiled.graph.tensors.items():
+        root = tiled.flow.roots[name]
+        rows = tiled.tensor_block_rows(root) if root == name else tensor.shape[0]
+        shapes[name] = rows, tiled.block_count(root)
+    return shapes
+
+
+def _work_shapes(content: _PlanFile, tiled: TiledGraph, work: WorkBytes) -> dict[str, tuple[int, int]]:
+    """Of every operator with scratch or state the rows of a step, and how many places it needs.
+
+    Blocks behind the last one that anything reads have no step, and no scratch.
+    """
+    last = dict(sorted(content.steps))
+    shapes = {}
+    for position, block in last.items():
+        name = tiled.graph.operators[position].name
+        scratch, state = work.get(name, (0, 0))
+        if scratch + state > 0:
+            shapes[name] = tiled.block_rows[name], block + 1 if scratch else 1
+    return shapes
+
+
+def _table_faults(
+    what: str, table: Mapping[str, _Placement], shapes: Mapping[str, tuple[int, int]]
+) -> Iterator[str]:
+    other = sorted(set(table) ^ set(shapes))
+    if other:
+        yield f"{what} has {other[0]} too much" if other[0] in table else f"{what} lacks {other[0]}"
+    for name, (rows, blocks) in shapes.items():
+        found = table.get(name)
+        if found is not None and (found.block_rows, len(found.offsets)) != (rows, blocks):
+            yield (
+                f"{name} in {what} has {len(found.offsets)} blocks of {found.block_rows} rows, "
+                f"not {blocks} of {rows}"
+            )
+
+
+def _view_faults(content: _PlanFile, flow: Flow) -> Iterator[str]:
+    for name, root in flow.roots.items():
+        view, seen = content.tensors[name], content.tensors[root]
+        if (view.memory, view.offsets) != (seen.memory, seen.offsets):
+            yield f"{name} does not lie where {root} does"

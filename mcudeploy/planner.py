@@ -9,7 +9,7 @@ from pathlib import Path
 
 from mcudeploy import planfile, report
 from mcudeploy.board import Board
-from mcudeploy.errors import ModelError, Problem
+from mcudeploy.errors import ConfigError, ModelError, Problem
 from mcudeploy.frontend import load
 from mcudeploy.graph import Graph
 from mcudeploy.layout.check import check as check_plan
@@ -126,8 +126,13 @@ def find_plans(
     models, plans, searched, ticks = {base.form: base}, [unsplit], Search(), 0.0
     if options.plan_file is not None:
         form = planfile.load_form(options.plan_file)
-        models[form] = model.in_form(form)
-        plans = [planfile.load_plan(options.plan_file, models[form].graph, model.sha256, board.name)]
+        try:
+            models[form] = model.in_form(form)
+        except ModelError as error:
+            found = f"{options.plan_file} has a form that the model cannot take"
+            raise ConfigError(f"{found}: {error}") from error
+        made = models[form]
+        plans = [planfile.load_plan(options.plan_file, made.graph, model.sha256, board.name, made.work)]
         base = model.in_form(Form(streamed=form.streamed))
         models[base.form] = base
         unsplit = unsplit_plan(base, board)
@@ -136,11 +141,12 @@ def find_plans(
         models[cut.form] = cut
         split, searched, ticks = _search(cut, board, options, tiles, told)
         plans = sorted([*split, unsplit], key=lambda plan: plan.layout.arena_bytes)
-    report.require_fit(plans[0], models[plans[0].form].calls, board, options.ram_limit)
     capacities = {memory.name: memory.bytes for memory in board.memories}
     for plan in plans:
-        if plan.layout.arena_bytes <= board.memories[0].bytes:
+        # A plan of ours that is too large ends in FitError below; one from a file must never have been so.
+        if options.plan_file is not None or plan.layout.arena_bytes <= board.memories[0].bytes:
             check_plan(plan, models[plan.form].work, board.memories[0].alignment, capacities)
+    report.require_fit(plans[0], models[plans[0].form].calls, board, options.ram_limit)
     return Planned(models, tuple(plans), unsplit, searched, ticks)
 
 

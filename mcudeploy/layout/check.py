@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mcudeploy.errors import ConfigError
 from mcudeploy.graph import Graph, Operator
 from mcudeploy.interval import Interval
-from mcudeploy.plan import Placement, Plan
+from mcudeploy.plan import Placement, Plan, Step
 
 _NOBODY, _SCRATCH = -1, -2
 
@@ -29,7 +29,7 @@ def check(
     Raises PlanFaultError where a block lies outside its arena or off its alignment, an arena is larger than
     its memory, a graph input is not in one piece, a step runs before what it reads is made, a block or a
     state it reads was overwritten, it writes over one of its own inputs without leave, steps that
-    accumulate are out of order, or an output is not whole at the end.
+    accumulate are out of order, a step is repeated, or an output is not whole at the end.
     """
     for memory, size in plan.layout.arenas.items():
         if memory not in capacities:
@@ -39,9 +39,13 @@ def check(
     owners = _Owners(plan, work, alignment)
     for border in plan.graph.resident_inputs():
         owners.fill(border.tensor)
+    taken: set[Step] = set()
     for time, step in enumerate(plan.schedule.steps):
         operator = plan.graph.operators[step.operator]
         where = f"step {time} ({operator.name}, block {step.block})"
+        if step in taken:
+            raise PlanFaultError(f"{where} runs a second time")
+        taken.add(step)
         _run_step(plan, owners, operator, step.block, where)
     for border in plan.graph.outputs:
         owners.in_one_piece(border.tensor, "output")
@@ -114,7 +118,9 @@ class _Owners:
         tabled = placement.offsets[0] if name in self._in_one_piece else offset
         if tabled % self._alignment:
             raise PlanFaultError(f"block {block} of {name} at {offset} is not aligned to {self._alignment}")
-        arena = self._plan.layout.arenas[placement.memory]
+        arena = self._plan.layout.arenas.get(placement.memory)
+        if arena is None:
+            raise PlanFaultError(f"{name} lies in {placement.memory}, where the plan has no arena")
         if offset < 0 or offset + size > arena:
             raise PlanFaultError(f"block {block} of {name} at {offset} + {size} leaves its arena of {arena}")
         return Interval(offset, offset + size)

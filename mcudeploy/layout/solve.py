@@ -21,16 +21,26 @@ def lay_out(
     """
     items = buffers(tiled, schedule.steps, work)
     offsets = place(items, alignment, _input_offsets(tiled, items, alignment))
-    peak_bytes, peak_step = peak(items)
     arena_bytes = align_up(used_bytes(items, offsets), ARENA_GRAIN_BYTES)
-    reached = arena_bytes <= align_up(peak_bytes, ARENA_GRAIN_BYTES)
+    peak_bytes, peak_step = peak(items)
     layout = Layout(
         tensors=_tensor_placements(tiled, items, offsets, memory),
         scratch=_work_placements(tiled, items, offsets, memory),
         arenas={memory: arena_bytes},
-        status="optimal" if reached else "feasible",
+        status=layout_status(arena_bytes, peak_bytes),
     )
     return layout, Estimate(peak_bytes, peak_step, peak_bytes)
+
+
+def layout_status(arena_bytes: int, peak_bytes: int) -> str:
+    """`optimal` where no placement has a smaller arena."""
+    return "optimal" if arena_bytes <= align_up(peak_bytes, ARENA_GRAIN_BYTES) else "feasible"
+
+
+def estimate(tiled: TiledGraph, schedule: Schedule, work: WorkBytes) -> Estimate:
+    """What the simulator says of a schedule, wherever its buffers are placed."""
+    peak_bytes, peak_step = peak(buffers(tiled, schedule.steps, work))
+    return Estimate(peak_bytes, peak_step, peak_bytes)
 
 
 def _input_offsets(tiled: TiledGraph, items: tuple[Buffer, ...], alignment: int) -> dict[int, int]:
@@ -75,6 +85,11 @@ def _work_placements(
             name, block = item.scratch_of
             found.setdefault(name, {})[block] = offset
     return {
-        name: Placement(memory, tiled.block_rows[name], tuple(by_block[b] for b in sorted(by_block)))
+        name: Placement(memory, tiled.block_rows[name], _by_number(by_block))
         for name, by_block in found.items()
     }
+
+
+def _by_number(offsets: dict[int, int]) -> tuple[int, ...]:
+    """Offsets as a table by block number; blocks that no step needs have no offset of their own."""
+    return tuple(offsets.get(block, 0) for block in range(max(offsets) + 1))

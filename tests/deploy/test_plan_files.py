@@ -1,0 +1,150 @@
+"""Plan files that were tampered with end in ConfigError (exit 3), never in a run or in an internal error."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from models import quantised_convolutions
+
+from mcudeploy import deploy
+from mcudeploy.board import load_board
+from mcudeploy.errors import ConfigError
+from mcudeploy.planner import Options
+
+HOST = load_board("host")
+File = dict[str, Any]
+Change = Callable[[File], object]
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, File]:
+    """A model, and the file of a plan that cuts both of its convolutions."""
+    folder = tmp_path_factory.mktemp("plans")
+    model = quantised_convolutions(folder / "small.onnx")
+    made = deploy.plan_model(model, HOST, Options(time_limit=20))
+    deploy.save_plan(made, folder / "plan.json")
+    content = json.loads((folder / "plan.json").read_text())
+    assert len(content["steps"]) > 2 and content["scratch"]
+    return model, content
+
+
+def _load(stored: tuple[Path, File], text: str, folder: Path) -> deploy.Deployment:
+    (folder / "plan.json").write_text(text)
+    return deploy.plan_model(stored[0], HOST, Options(plan_file=folder / "plan.json"))
+
+
+def put(*path: str | int, value: object) -> Change:
+    """Sets one value; -1 in the place of a key is the last one, 0 the first one."""
+
+    def change(content: File) -> None:
+        at: Any = content
+        for key in path[:-1]:
+            at = at[_key(at, key)]
+        at[_key(at, path[-1])] = value
+
+    return change
+
+
+def _key(table: Any, key: str | int) -> Any:
+    return list(table)[key] if isinstance(table, dict) and isinstance(key, int) else key
+
+
+CHANGES: dict[str, Change] = {
+    "rows of an operator are more than it has": put("block_rows", 0, value=13),
+    "rows of an operator at the limit of 32 bits": put("block_rows", 0, value=2**32 - 1),
+    "rows of an operator beyond 32 bits": put("block_rows", 0, value=2**32 + 1),
+    "rows of an operator that are huge": put("block_rows", 0, value=10**400),
+    "no rows": put("block_rows", 0, value=0),
+    "an operator is cut otherwise than its output": put("block_rows", 0, value=12),
+    "all operators whole": lambda p: p["block_rows"].update(dict.fromkeys(p["block_rows"], 12)),
+    "an operator too much": put("block_rows", "other", value=1),
+    "an operator is missing": lambda p: p["block_rows"].popitem(),
+    "rows of a placement": put("tensors", 1, "block_rows", value=5),
+    "rows of a placement beyond 32 bits": put("tensors", 1, "block_rows", value=2**32),
+    "an offset too much": lambda p: p["tensors"][_key(p["tensors"], 1)]["offsets"].append(0),
+    "an offset is missing": lambda p: p["tensors"][_key(p["tensors"], 1)]["offsets"].pop(),
+    "an offset of the input": put("tensors", 0, "offsets", -1, value=4),
+    "an offset off its alignment": put("tensors", 1, "offsets", 0, value=1),
+    "an offset outside": put("tensors", 1, "offsets", 0, value=2**32 - 8),
+    "an offset beyond 32 bits": put("tensors", 1, "offsets", 0, value=2**32),
+    "a negative offset": put("tensors", 1, "offsets", 0, value=-4),
+    "an unknown memory": put("tensors", 1, "memory", value="nowhere"),
+    "a tensor too much": lambda p: p["tensors"].update(other=p["tensors"][_key(p["tensors"], 0)]),
+    "a tensor is missing": lambda p: p["tensors"].popitem(),
+    "scratch too much": lambda p: p["scratch"].update(other=p["scratch"][_key(p["scratch"], 0)]),
+    "scratch is missing": lambda p: p["scratch"].popitem(),
+    "scratch in an unknown memory": put("scratch", 0, "memory", value="nowhere"),
+    "scratch has an offset too much": lambda p: p["scratch"][_key(p["scratch"], 0)]["offsets"].append(0),
+    "scratch of other rows": put("scratch", 0, "block_rows", value=99),
+    "scratch over the input": put("scratch", 0, "offsets", -1, value=0),
+    "no arena": put("arenas", value={}),
+    "an arena too much": put("arenas", "sram9", value=8),
+    "an empty arena too much": put("arenas", "sram9", value=0),
+    "an arena that is too small": put("arenas", 0, value=8),
+    "an arena that is too large": put("arenas", 0, value=2**31),
+    "an arena of odd size": lambda p: p["arenas"].update({m: n + 1 for m, n in p["arenas"].items()}),
+    "all in another memory": lambda p: p.update(json.loads(json.dumps(p).replace('"ram"', '"flash"'))),
+    "steps turned round": lambda p: p["steps"].reverse(),
+    "the first step is missing": lambda p: p["steps"].pop(0),
+    "the last step is missing": lambda p: p["steps"].pop(),
+    "the last step twice": lambda p: p["steps"].append(p["steps"][-1]),
+    "the first step twice": lambda p: p["steps"].append(p["steps"][0]),
+    "a step in the place of another": put("steps", -1, value=[0, 0]),
+    "a block that is not there": put("steps", 0, 1, value=99),
+    "an operator that is not there": put("steps", 0, 0, value=99),
+    "a step of a huge number": put("steps", 0, 0, value=10**30),
+    "no steps": put("steps", value=[]),
+    "no splits": put("splits", value=[]),
+    "a split of an unknown operator": put("splits", 0, "operators", 0, value="other"),
+    "a split of other rows": put("splits", 0, "rows", value=11),
+    "another form of input": lambda p: p.update(streamed=not p["streamed"]),
+    "another form of operators, uncut": put("accumulating", value="yes"),
+    "a peak": put("peak_bytes", value=1),
+    "a step of the peak": put("peak_step", value=10**9),
+    "a status": put("order_status", value="optimal"),
+    "an older format": put("format", value=2),
+    "another model": put("model_sha256", value="0" * 64),
+    "another board": put("board", value="microbit"),
+}
+
+
+def test_the_untouched_file_is_taken(stored: tuple[Path, File], tmp_path: Path) -> None:
+    made = _load(stored, json.dumps(stored[1]), tmp_path)
+    fresh = deploy.plan_model(stored[0], HOST, Options(time_limit=20))
+    assert made.plan.layout.status in ("optimal", "feasible")
+    assert made.plan.estimate.peak_bytes <= made.plan.layout.arena_bytes
+    assert made.plan.estimate.peak_bytes == fresh.plan.estimate.peak_bytes
+    assert made.plan.estimate.peak_step < len(made.plan.schedule.steps)
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_a_changed_file_is_refused(what: str, stored: tuple[Path, File], tmp_path: Path) -> None:
+    content = json.loads(json.dumps(stored[1]))
+    CHANGES[what](content)
+    with pytest.raises(ConfigError, match=r"plan|block|memory|arena|overl|needs") as caught:
+        _load(stored, json.dumps(content), tmp_path)
+    assert caught.value.exit_code == 3
+
+
+@pytest.mark.parametrize("text", ["{", "\x00", "[]", "[" * 100_000, '{"format": 1e400}', '{"format": 3}', ""])
+def test_what_is_no_plan_is_refused(text: str, stored: tuple[Path, File], tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="is not a plan"):
+        _load(stored, text, tmp_path)
+
+
+def test_every_offset_counts(stored: tuple[Path, File], tmp_path: Path) -> None:
+    """A block moved to any other place is either harmless to the run or refused; never an internal error."""
+    taken = 0
+    for name in stored[1]["tensors"]:
+        content = json.loads(json.dumps(stored[1]))
+        content["tensors"][name]["offsets"][0] += 4
+        try:
+            _load(stored, json.dumps(content), tmp_path)
+            taken += 1
+        except ConfigError:
+            pass
+    assert taken < len(stored[1]["tensors"])
