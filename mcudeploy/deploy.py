@@ -10,7 +10,7 @@ from typing import Any
 from mcudeploy import planfile, report
 from mcudeploy.board import Board, load_board
 from mcudeploy.codegen.bench import all_kernels, bench_sources
-from mcudeploy.codegen.ctext import c_identifier
+from mcudeploy.codegen.ctext import model_name
 from mcudeploy.codegen.library import write_library
 from mcudeploy.codegen.program import Program, make_program
 from mcudeploy.codegen.render import Source, render_firmware
@@ -47,7 +47,7 @@ class Deployment:
     def of(cls, planned: Planned, plan: Plan, board: Board, options: Options) -> Deployment:
         """One of the plans that were found, and the program that it becomes."""
         model = planned.models[plan.form]
-        name = c_identifier(options.name or model.path.stem)
+        name = model_name(options.name, model.path.stem)
         program = make_program(plan, model.calls, name, board.memories[0].alignment)
         return cls(
             model, board, plan, program, planned.unsplit, planned.models[planned.unsplit.form], planned.search
@@ -105,6 +105,7 @@ def plan_model(
     progress: Progress = SILENT,
 ) -> Deployment:
     """Cut, order and place a model on a board; the plan has passed the checker. Raises FitError."""
+    model_name(options.name, path.stem)  # refused before the search, not after it
     model = load_model(path, options.float_io)
     planned = find_plans(model, board, options, told=telling(progress))
     return Deployment.of(planned, planned.plans[0], board, options)

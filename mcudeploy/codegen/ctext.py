@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
 import numpy as np
 
+from mcudeploy.errors import UsageError
 from mcudeploy.ops.opdef import ConstantArray
+from mcudeploy.resources import resource_dir
 
 _C_TYPES = {
     "int8": "int8_t",
@@ -16,6 +19,17 @@ _C_TYPES = {
     "uint32": "uint32_t",
 }
 _PER_LINE = {"int8": 20, "int32": 8, "float32": 6, "uint16": 14, "uint32": 8}
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*", re.ASCII)
+_C_KEYWORDS = """
+    auto break case char const continue default do double else enum extern float for goto if inline int long
+    register restrict return short signed sizeof static struct switch typedef union unsigned void volatile
+    while
+"""
+_SYSTEM_HEADERS = """
+    assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal stdalign stdarg
+    stdatomic stdbool stddef stdint stdio stdlib stdnoreturn string tgmath threads time uchar wchar wctype
+    alloca endian features machine malloc newlib pthread reent sched strings unistd
+"""
 
 
 def c_type(array: ConstantArray) -> str:
@@ -58,6 +72,46 @@ def c_identifier(text: str, fallback: str = "model") -> str:
     if not name or not name[0].isalpha():
         name = f"{fallback}_{name}".rstrip("_")
     return name
+
+
+def model_name(given: str | None, stem: str) -> str:
+    """What a model is called in C, and its files: the name given by the user, or one made of its file's name.
+
+    Raises UsageError where the given name would not stay as it is, or is taken; a file's name then gets a
+    prefix.
+    """
+    if given is None:
+        made = c_identifier(stem)
+        return f"model_{made}" if _taken(made) else made
+    if not _NAME.fullmatch(given):
+        raise UsageError(
+            f"--name {given!r} is no name in C: a letter from A to Z, then letters, digits, _ and -"
+        )
+    made = c_identifier(given)
+    if made != given.lower().replace("-", "_"):
+        limit = "longer than 40 characters" if len(given) > 40 else "no plain name"
+        raise UsageError(f"--name {given!r} is {limit}. Choose another, such as {made}")
+    reason = _taken(made)
+    if reason:
+        raise UsageError(f"--name {given!r}: {made} is {reason}. Choose another, such as model_{made}")
+    return made
+
+
+def _taken(name: str) -> str:
+    """Why the files and functions of a model cannot have this name, empty where they can."""
+    if name in _C_KEYWORDS.split():
+        return "a keyword of C"
+    if name in _SYSTEM_HEADERS.split():
+        return f"the C library's header {name}.h"
+    if name.startswith("mcud") or name in _own_files():
+        return "a file or a prefix of the runtime"
+    return ""
+
+
+@cache
+def _own_files() -> frozenset[str]:
+    firmware = resource_dir("firmware")
+    return frozenset(path.stem for folder in ("kernels", "include") for path in (firmware / folder).iterdir())
 
 
 def comment_text(text: str) -> str:
