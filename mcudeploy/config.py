@@ -68,6 +68,7 @@ class Settings(BaseModel):
 def load_settings(directory: Path, environment: Mapping[str, str]) -> dict[str, object]:
     """What `mcudeploy.toml` in `directory` and the environment set, by option name; the environment wins.
 
+    A variable that is empty counts as unset.
     Raises ConfigError naming the file or variable, the key and what is wrong.
     """
     return {**_from_file(directory / FILE_NAME), **_from_environment(environment)}
@@ -88,7 +89,7 @@ def _from_file(path: Path) -> dict[str, object]:
 def _from_environment(environment: Mapping[str, str]) -> dict[str, object]:
     table: dict[str, object] = {}
     for name, text in environment.items():
-        if name.startswith(_PREFIX) and name not in _NOT_OPTIONS:
+        if text and name.startswith(_PREFIX) and name not in _NOT_OPTIONS:
             key = name.removeprefix(_PREFIX).lower().replace("_", "-")
             table[key] = text.split(":") if key in _LISTS else text
     return _validated(table, lambda key: _PREFIX + key.upper().replace("-", "_"))

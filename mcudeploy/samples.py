@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mcudeploy.borders import to_device
 from mcudeploy.errors import UsageError
-from mcudeploy.graph import Border, Graph
+from mcudeploy.graph import Border, Graph, Tensor
 
 Array = NDArray[Any]
 
@@ -39,21 +39,23 @@ def load_samples(graph: Graph, inputs: list[Path], expected: list[Path], seed: i
             raise UsageError("--expected needs --input: drawn inputs have no expected outputs")
         rng = np.random.default_rng(seed)
         return [_sample(graph, {border.name: _draw(border, rng) for border in graph.inputs}, {})]
-    given = _groups(graph.inputs, inputs, "input")
-    wanted = _groups(graph.outputs, expected, "output") if expected else [{} for _ in given]
+    given = _groups(graph, graph.inputs, inputs, "input")
+    wanted = _groups(graph, graph.outputs, expected, "output") if expected else [{} for _ in given]
     if len(wanted) != len(given):
         raise UsageError(f"{len(given)} samples of inputs, but {len(wanted)} of expected outputs")
     return [_sample(graph, values, outputs) for values, outputs in zip(given, wanted, strict=True)]
 
 
-def _groups(borders: tuple[Border, ...], files: list[Path], what: str) -> list[dict[str, Array]]:
+def _groups(
+    graph: Graph, borders: tuple[Border, ...], files: list[Path], what: str
+) -> list[dict[str, Array]]:
     if len(files) % len(borders):
         raise UsageError(f"the model has {len(borders)} {what}s; {len(files)} files are not a multiple of it")
     values = [_read(path) for path in files]
     step = len(borders)
     return [
         {
-            border.name: _fit(border, value, path)
+            border.name: _fit(border, graph.tensors[border.tensor], value, path)
             for border, value, path in zip(borders, group, paths, strict=True)
         }
         for group, paths in ((values[i : i + step], files[i : i + step]) for i in range(0, len(values), step))
@@ -67,13 +69,17 @@ def _read(path: Path) -> Array:
         raise UsageError(f"{path} is not a .npy file: {error}") from error
 
 
-def _fit(border: Border, value: Array, path: Path) -> Array:
+def _fit(border: Border, tensor: Tensor, value: Array, path: Path) -> Array:
     if value.dtype.name != border.dtype:
         raise UsageError(f"{path} holds {value.dtype.name}, {border.name} of the model is {border.dtype}")
     if value.shape != border.shape:
         raise UsageError(
             f"{path} has the shape {list(value.shape)}, {border.name} of the model {list(border.shape)}"
         )
+    try:
+        to_device(border, tensor, value)
+    except ValueError as error:  # NaN where the device holds int8
+        raise UsageError(f"{path}: {error}") from error
     return value
 
 

@@ -118,3 +118,9 @@ def test_a_wrong_variable_is_named(folder: Path) -> None:
 
 def test_other_variables_are_left_alone(folder: Path) -> None:
     assert load_settings(folder, {"MCUDEPLOY_CACHE_DIR": "x", "PATH": "y"}) == {}
+
+
+def test_an_empty_variable_counts_as_unset(folder: Path) -> None:
+    (folder / "mcudeploy.toml").write_text('board = "microbit"')
+    names = ("BOARD", "RAM_LIMIT", "SEED", "EMULATE", "INPUT", "PLAN", "JSON", "TIME_LIMIT")
+    assert load_settings(folder, {f"MCUDEPLOY_{name}": "" for name in names}) == {"board": "microbit"}
