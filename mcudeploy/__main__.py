@@ -1,5 +1,5 @@
 """`python -m mcudeploy`: the command, where its script is not on the path."""
 
-from mcudeploy.cli.main import main
+from mcudeploy.entry import main
 
 main()

@@ -94,7 +94,7 @@ for group in (boards, model, build, run):
 
 
 def main() -> NoReturn:
-    """Entry point of the console script."""
+    """Run the command line of this process; see `mcudeploy.entry`."""
     signal.signal(signal.SIGTERM, _terminated)
     cli.main()
 

@@ -9,9 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import rich_click as click
+from click import get_current_context
+from click.core import ParameterSource
 
 from mcudeploy.cli.output import Output
 from mcudeploy.config import parse_size
+from mcudeploy.errors import UsageError
 
 if TYPE_CHECKING:
     from mcudeploy.board import Board
@@ -178,9 +181,25 @@ def device_options(command: Command) -> Command:
     def packed(*args: Any, board: Board, port: str | None, emulate: bool, **rest: Any) -> None:
         from mcudeploy.device import Target
 
+        if port is not None and not _takes_port(board, emulate):
+            port = None
         command(*args, target=Target(board, port, emulate), **rest)
 
     return packed
+
+
+def _takes_port(board: Board, emulate: bool) -> bool:
+    """Whether a port makes sense; a usage error for one on the command line that would have no effect.
+
+    One from `mcudeploy.toml` or a variable describes the desk: it waits for the next run on hardware.
+    """
+    if not (emulate or board.is_host or board.emulated_only):
+        return True
+    source = get_current_context().get_parameter_source("port")
+    if source is not ParameterSource.COMMANDLINE:
+        return False
+    where = "is this machine" if board.is_host else "runs in the emulator"
+    raise UsageError(f"--port names a real board's port; {board.name} {where}")
 
 
 def sample_options(command: Command) -> Command:

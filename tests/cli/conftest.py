@@ -103,6 +103,8 @@ def _board(name: str) -> Any:
         core="cortex-m4",
         flash_bytes=1048576,
         ram_bytes=131072,
+        is_host=False,
+        emulated_only=False,
         openocd=SimpleNamespace(args=()),
         memories=(memory,),
         emulator=SimpleNamespace(machine="netduinoplus2"),

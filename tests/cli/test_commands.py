@@ -153,13 +153,20 @@ def test_check_of_a_model_that_does_not_fit_exits_5(mcudeploy_command: Invoke, d
 
 
 def test_device_and_samples_reach_the_run(mcudeploy_command: Invoke, deploy: Deploy) -> None:
-    line = (
-        "run m.onnx --board tiny --port /dev/ttyUSB1 --emulate --input x.npy --input y.npy --expected y.npy"
-    )
+    line = "run m.onnx --board tiny --port /dev/ttyUSB1 --input x.npy --input y.npy --expected y.npy"
     assert mcudeploy_command(line).exit_code == 0
     args, named = deploy.calls["run_model"]
-    assert (args[1].board.name, args[1].port, args[1].emulate) == ("tiny", "/dev/ttyUSB1", True)
+    assert (args[1].board.name, args[1].port, args[1].emulate) == ("tiny", "/dev/ttyUSB1", False)
     assert (named["inputs"], named["expected"]) == ([Path("x.npy"), Path("y.npy")], [Path("y.npy")])
+
+
+def test_a_port_of_the_environment_waits_for_hardware(
+    mcudeploy_command: Invoke, deploy: Deploy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MCUDEPLOY_PORT", "/dev/ttyUSB1")
+    for option, port in (("", "/dev/ttyUSB1"), ("--emulate", None)):
+        assert mcudeploy_command(f"measure m.onnx --board tiny {option}").exit_code == 0
+        assert deploy.calls["measure_model"][0][1].port == port
 
 
 def test_flash_dry_run_prints_the_command(mcudeploy_command: Invoke, deploy: Deploy) -> None:

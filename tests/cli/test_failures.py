@@ -78,6 +78,7 @@ def test_unsupported_nodes_are_all_listed(mcudeploy_command: Invoke, deploy: Dep
         ("run m.onnx --board tiny --time-limit nan", "--time-limit"),
         ("run m.onnx --board tiny --stream-inputs", "--stream-inputs"),
         ("build m.onnx --board tiny", "--output"),
+        ("run m.onnx --board tiny --emulate --port /dev/ttyACM0", "tiny runs in the emulator"),
         ("frobnicate", "frobnicate"),
     ],
 )
@@ -87,6 +88,20 @@ def test_usage_errors_exit_2(line: str, said: str, mcudeploy_command: Invoke, de
     assert said in result.stderr
     told = json.loads(mcudeploy_command(f"{line} --json").stdout)
     assert told["error"]["exit_code"] == 2
+
+
+@pytest.mark.parametrize(
+    ("board", "said"),
+    [
+        ("host", "host is this machine"),
+        ("mps2-an386", "mps2-an386 runs in the emulator"),
+        ("stm32f405 --emulate", "stm32f405 runs in the emulator"),
+    ],
+)
+def test_a_port_without_a_real_board_exits_2(board: str, said: str, mcudeploy_command: Invoke) -> None:
+    result = mcudeploy_command(f"measure m.onnx --board {board} --port /dev/ttyACM0")
+    assert result.exit_code == 2
+    assert said in result.stderr
 
 
 def test_an_unknown_board_exits_7(mcudeploy_command: Invoke, deploy: Deploy) -> None:
@@ -101,6 +116,22 @@ def test_control_c_exits_130_with_one_line(mcudeploy_command: Invoke, deploy: De
     assert result.exit_code == 130
     assert result.stderr.strip() == "error: interrupted"
     assert json.loads(result.stdout)["error"]["exit_code"] == 130
+
+
+@pytest.mark.parametrize("option", ["", "--json"])
+def test_control_c_while_importing_exits_130_with_one_line(option: str, folder: Path) -> None:
+    (folder / "rich_click.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
+    result = subprocess.run(
+        [sys.executable, "-m", "mcudeploy", "boards", *option.split()],
+        env=os.environ | {"PYTHONPATH": f"{folder}:{Path(mcudeploy.__file__).parents[1]}"},
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        timeout=60,
+        check=False,
+    )
+    assert (result.returncode, result.stderr) == (130, "error: interrupted\n")
+    assert (json.loads(result.stdout)["error"]["exit_code"] == 130) if option else result.stdout == ""
 
 
 def test_a_defect_is_one_line_unless_the_traceback_is_wanted(
