@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from mcudeploy.codegen.library import write_library
 from mcudeploy.codegen.program import Program, make_program
 from mcudeploy.codegen.render import Source, render_firmware
 from mcudeploy.device import Device, Target, open_device
-from mcudeploy.errors import BuildError, ModelError
+from mcudeploy.errors import BuildError, ConfigError, ModelError
 from mcudeploy.measurer.database import Database, RunKey
 from mcudeploy.optimizer.search import Report
 from mcudeploy.plan import Measurement, OperatorTime, Plan, Search
@@ -29,6 +30,7 @@ from mcudeploy.verdict import judge
 from mcudeploy.verify import Storage, fed_runs, run_once
 
 JsonObject = dict[str, Any]
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,9 +76,17 @@ class Deployment:
         return RunKey(self.model.sha256, self.board.name, f"{firmware_hash:08x}", digest)
 
     def measured(self) -> Measurement | None:
-        """What was measured of this plan before: on hardware, else emulated; None where it never was."""
-        with Database() as database:
-            found = [database.run(self.run_key(each)) for each in self._firmware_hashes()]
+        """What was measured of this plan before: on hardware, else emulated; None where it never was.
+
+        A database that cannot be read is warned of: the plan at hand is worth more than its history.
+        """
+        hashes = self._firmware_hashes()
+        try:
+            with Database() as database:
+                found = [database.run(self.run_key(each)) for each in hashes]
+        except ConfigError as error:
+            _LOG.warning("warning: no earlier measurement is shown: %s", error)
+            return None
         return next((measurement for measurement in found if measurement is not None), None)
 
     def yardstick(self) -> Measurement | None:
@@ -221,8 +231,11 @@ def run_on(
     progress.stage(f"running on {target.board.name}")
     with open_device(target, firmware, made.patience_s) as device:
         observed = observe(device, target, made, samples, progress)
-    with Database() as database:
-        database.add_run(made.run_key(firmware.hash), observed.measurement)
+    try:
+        with Database() as database:
+            database.add_run(made.run_key(firmware.hash), observed.measurement)
+    except ConfigError as error:  # the run itself is done, and its result is as good
+        _LOG.warning("warning: the measurement is not kept: %s", error)
     return firmware, observed
 
 

@@ -10,6 +10,7 @@ from mcudeploy.board import Board
 from mcudeploy.errors import ProtocolError
 from mcudeploy.measurer.ports import find_port
 from mcudeploy.measurer.session import Session, connect
+from mcudeploy.measurer.transport import open_transport
 from mcudeploy.targets import Firmware
 from mcudeploy.targets.emulator import Emulator
 from mcudeploy.targets.flashing import flash
@@ -86,8 +87,9 @@ def open_device(target: Target, firmware: Firmware, patience_s: float = 60.0) ->
                 raise ProtocolError(f"{error}\n{reason}" if reason else str(error)) from error
     else:
         found = target.port or find_port(board)
-        flash(board, firmware.elf, found)
         baud = board.uart.baud if board.uart else 115200
+        open_transport(found, baud).close()  # a port that cannot be opened is better known before flashing
+        flash(board, firmware.elf, found)
         with connect(
             found, baud=baud, board=board.name, firmware_hash=firmware.hash, timeout_s=START_S
         ) as session:

@@ -81,7 +81,8 @@ class Difference:
 def difference(found: Array, expected: Array, ties: Array | None = None) -> Difference:
     """Compare two stored tensors of the same shape and type element by element; `ties` marks the ties."""
     got, want = found.astype(np.float64).ravel(), expected.astype(np.float64).ravel()
-    gap = np.abs(got - want)
+    with np.errstate(invalid="ignore"):  # infinity less infinity
+        gap = np.abs(got - want)
     gap[np.isnan(gap)] = np.where(np.isnan(got) & np.isnan(want), 0.0, np.inf)[np.isnan(gap)]
     gap[got == want] = 0.0  # equal infinities
     worst = int(gap.argmax()) if gap.size else 0
@@ -198,7 +199,8 @@ def stored_ties(graph: Graph, values: Mapping[str, Array], quantizers: Mapping[s
             continue
         steps = values[quantizers[border.name]].astype(np.float64).ravel() / quantization.scale
         mask = np.empty(steps.size, np.bool_)
-        mask[border.order] = np.abs(steps - np.floor(steps) - 0.5) < TIE_LSB
+        with np.errstate(invalid="ignore"):  # infinity is no tie
+            mask[border.order] = np.abs(steps - np.floor(steps) - 0.5) < TIE_LSB
         ties[name] = mask.reshape(graph.tensors[border.tensor].shape)
     return ties
 

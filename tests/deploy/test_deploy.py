@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,11 +14,13 @@ from models import quantised_convolutions
 from mcudeploy import deploy, tuning
 from mcudeploy.board import load_board
 from mcudeploy.device import Target, open_device
-from mcudeploy.errors import ConfigError, FitError, UsageError
+from mcudeploy.errors import ConfigError, FitError, PortError, UsageError
+from mcudeploy.graph import Border, DType, Graph, Quantization, Tensor
 from mcudeploy.planner import Options
 from mcudeploy.progress import SILENT
 from mcudeploy.samples import load_samples
 from mcudeploy.verdict import judge
+from mcudeploy.verify import difference
 
 HOST = Target(load_board("host"))
 
@@ -200,3 +203,41 @@ int main(void)
     subprocess.run([tmp_path / "program"], check=True)
     subprocess.run([*command, out / "examples" / "main.c", "-lm", "-o", tmp_path / "example"], check=True)
     subprocess.run([tmp_path / "example"], check=True, capture_output=True)
+
+
+def test_a_damaged_database_loses_no_run(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("mcudeploy.measurer.database.cache_dir", lambda: tmp_path)
+    (tmp_path / "measurements.sqlite").write_bytes(b"no database" * 1000)
+    report = deploy.run_model(model, HOST, Options(split=False), inputs=[], expected=[])
+    assert report["verified"] and report["latency"]["unit"] == "us"
+    assert "the measurement is not kept" in caplog.text and "Delete it" in caplog.text
+    assert deploy.plan_report(deploy.plan_model(model, HOST.board, Options(split=False)))["latency"] is None
+
+
+def test_nan_for_an_int8_input_names_the_file(tmp_path: Path) -> None:
+    order = np.arange(4, dtype=np.int32)
+    border = Border("x", "x", (1, 4), "float32", order)
+    tensor = Tensor("x", (1, 1, 4), DType.INT8, Quantization(0.1, 0))
+    graph = Graph("g", {"x": tensor}, (), (border,), (border,), {})
+    np.save(tmp_path / "nan.npy", np.array([[0, np.nan, 0, 0]], np.float32))
+    with pytest.raises(UsageError, match=r"nan\.npy: .*NaN"):
+        load_samples(graph, [tmp_path / "nan.npy"], [], 0)
+
+
+def test_a_port_that_is_not_there_is_known_before_flashing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("mcudeploy.device.flash", lambda *_: pytest.fail("flashed"))
+    target = Target(load_board("stm32f405"), port=str(tmp_path / "ttyACM9"))
+    firmware = SimpleNamespace(elf=tmp_path / "x.elf", hash=1)
+    with pytest.raises(PortError, match="no such port"), open_device(target, firmware):
+        pass
+
+
+@pytest.mark.filterwarnings("error")
+def test_infinities_are_compared_without_a_warning() -> None:
+    found = np.array([np.inf, -np.inf, np.inf, 1], np.float32)
+    assert difference(found, found).mismatches == 0
+    assert difference(found, np.array([np.inf, np.inf, 0, 1], np.float32)).mismatches == 2
