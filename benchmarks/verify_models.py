@@ -44,7 +44,7 @@ def row(folder: Path, board: Board, options: Options) -> tuple[str, ...]:
         report = run_model(
             folder / "model.onnx",
             Target(board, emulate=True),
-            Options(name=folder.name),
+            replace(options, name=f"m_{folder.name}"),
             inputs=inputs,
             expected=expected,
         )
