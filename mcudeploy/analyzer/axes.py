@@ -2,7 +2,7 @@
 
 Nodes are the axes of all operators; an edge <u, i> -> <v, j> says that u's spatial axis i, by which u writes
 a dimension of its output, is what v's axis j runs through when v reads that tensor. Method: axis connection
-graph of MAGIS and of Peking University's patent (METHODS 1.3); windows on the edges are our addition.
+graph of MAGIS and of Peking University's patent; windows on the edges are our addition.
 """
 
 from __future__ import annotations
