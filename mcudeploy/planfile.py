@@ -180,8 +180,6 @@ def _step_faults(content: _PlanFile, tiled: TiledGraph) -> Iterator[str]:
     wrong = next((step for step in content.steps if step not in steps), None)
     if wrong is not None:
         yield f"there is no step {list(wrong)}"
-    if len(set(content.steps)) != len(content.steps):
-        yield "a step comes twice"
 
 
 def _split_faults(content: _PlanFile, tiled: TiledGraph) -> Iterator[str]:

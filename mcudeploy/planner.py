@@ -17,6 +17,7 @@ from mcudeploy.layout.solve import lay_out
 from mcudeploy.ops.opdef import KernelCall
 from mcudeploy.optimizer.apply import in_form
 from mcudeploy.optimizer.cuts import Space
+from mcudeploy.optimizer.recompute import recompute
 from mcudeploy.optimizer.search import Budget, Candidate, Report, search
 from mcudeploy.plan import Form, Plan, Schedule, Search, Split
 from mcudeploy.scheduler.rpo import reverse_post_order
@@ -173,9 +174,12 @@ def _search(
     order = tuple(step.operator for step in reverse_post_order(whole(model.graph)).steps)
     space = Space.of(flow, order)
     budget = Budget(options.time_limit, options.max_overhead, options.ram_limit or 0)
-    found = search(space, Costs(flow, tiles(flow)), model.work, budget, told)
+    costs = Costs(flow, tiles(flow))
+    found = search(space, costs, model.work, budget, told)
+    most_ticks = found.unsplit.ticks * (1 + options.max_overhead / 100)
+    recomputed = (recompute(candidate, costs, model.work, most_ticks) for candidate in found.best)
     plans = []
-    for candidate in found.best:
+    for candidate in dict.fromkeys((*found.best, *recomputed)):
         plan = _placed(model, board, candidate.tiled, candidate.schedule, _splits(space, candidate))
         plans.append(replace(plan, estimate=replace(plan.estimate, ticks=candidate.ticks)))
     return plans, found.search, found.unsplit.ticks

@@ -29,7 +29,8 @@ def check(
     Raises PlanFaultError where a block lies outside its arena or off its alignment, an arena is larger than
     its memory, a graph input is not in one piece, a step runs before what it reads is made, a block or a
     state it reads was overwritten, it writes over one of its own inputs without leave, steps that
-    accumulate are out of order, a step is repeated, or an output is not whole at the end.
+    accumulate are out of order, or an output is not whole at the end. A step may be repeated, to make a
+    block again that was overwritten.
     """
     for memory, size in plan.layout.arenas.items():
         if memory not in capacities:
@@ -39,13 +40,13 @@ def check(
     owners = _Owners(plan, work, alignment)
     for border in plan.graph.resident_inputs():
         owners.fill(border.tensor)
-    taken: set[Step] = set()
+    fed: set[Step] = set()
     for time, step in enumerate(plan.schedule.steps):
         operator = plan.graph.operators[step.operator]
         where = f"step {time} ({operator.name}, block {step.block})"
-        if step in taken:
-            raise PlanFaultError(f"{where} runs a second time")
-        taken.add(step)
+        if not operator.inputs and step in fed:
+            raise PlanFaultError(f"{where} asks the application for the same rows again")
+        fed.add(step)
         _run_step(plan, owners, operator, step.block, where)
     for border in plan.graph.outputs:
         owners.in_one_piece(border.tensor, "output")

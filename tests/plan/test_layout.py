@@ -121,7 +121,7 @@ def test_faults_are_found(fault: Callable[[Plan], Plan], message: str) -> None:
 
 
 buffer = st.builds(
-    lambda size, lo, life: Buffer((), size, Interval(lo, lo + life)),
+    lambda size, lo, life: Buffer((), size, (Interval(lo, lo + life),)),
     st.integers(1, 64),
     st.integers(0, 10),
     st.integers(1, 6),
