@@ -73,12 +73,14 @@ def _idle_at(tiled: TiledGraph, steps: tuple[Step, ...], time: int) -> list[str]
     return names
 
 
-def _repeatable(tiled: TiledGraph) -> set[str]:
+def _repeatable(tiled: TiledGraph) -> list[str]:
     """Tensors that steps can make twice: not what an application feeds or reads, nor a running sum."""
     outputs = {tiled.flow.roots[border.tensor] for border in tiled.graph.outputs}
-    operators = tiled.graph.operators
-    once = {one.output for one in operators if one.op.is_view or one.op.accumulates or not one.inputs}
-    return {operator.output for operator in operators} - once - outputs
+    return [
+        one.output
+        for one in tiled.graph.operators
+        if one.inputs and not one.op.is_view and not one.op.accumulates and one.output not in outputs
+    ]
 
 
 def _read(tiled: TiledGraph, step: Step) -> Iterator[int]:
