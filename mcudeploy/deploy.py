@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from mcudeploy import planfile, report
+from mcudeploy import chart, planfile, report
 from mcudeploy.board import Board, load_board
 from mcudeploy.codegen.bench import all_kernels, bench_sources
 from mcudeploy.codegen.ctext import model_name
@@ -153,6 +153,11 @@ def plan_report(made: Deployment) -> JsonObject:
 def save_plan(made: Deployment, path: Path) -> None:
     """Write the plan for `plan_file`."""
     planfile.save_plan(made.plan, made.model.sha256, path)
+
+
+def save_chart(made: Deployment, path: Path) -> None:
+    """Write a picture of the plan, the arena over steps; the file's ending says whether SVG or HTML."""
+    chart.save(chart.draw(made.plan, made.model.work, made.model.path.name), path)
 
 
 def build_model(path: Path, board: Board, options: Options, directory: Path) -> JsonObject:

@@ -162,6 +162,34 @@ def planning_options(command: Command) -> Command:
     return packed
 
 
+def plan_file_options(command: Command) -> Command:
+    """Adds -o and --chart: where to write the plan that was found, and a picture of it."""
+    destination = click.option(
+        "-o",
+        "--output",
+        "destination",
+        metavar="FILE",
+        type=click.Path(dir_okay=False, path_type=Path),
+        help="Write the plan, for --plan.",
+    )
+    picture = click.option(
+        "--chart",
+        metavar="FILE",
+        type=click.Path(dir_okay=False, path_type=Path),
+        callback=_chart_file,
+        help="Draw the plan, the arena over steps, as .svg or .html.",
+    )
+    return destination(picture(command))
+
+
+def _chart_file(_: click.Context, __: click.Parameter, path: Path | None) -> Path | None:
+    from mcudeploy.chart import require_format
+
+    if path is not None:
+        require_format(path)  # refused before the search, not after it
+    return path
+
+
 def device_options(command: Command) -> Command:
     """Adds --board, --port and --emulate, packed as `target: Target`."""
 

@@ -163,12 +163,15 @@ def _plan_facts(report: Values) -> list[tuple[str, str]]:
         )
         facts.append(("split", "; ".join(cuts)))
     facts += [("steps", _count(report, "steps"))]
+    if "flash_bytes" not in report:  # else it stands with the other parts of the flash
+        facts += [("tables in flash", _bytes(report, "tables_bytes"))]
     return facts
 
 
 def _size_facts(report: Values) -> list[tuple[str, str]]:
-    flash, code, weights = (_bytes(report, f"{name}_bytes") for name in ("flash", "code", "weights"))
-    parts = ", ".join(f"{name} {size}" for name, size in (("code", code), ("weights", weights)) if size)
+    flash = _bytes(report, "flash_bytes")
+    sizes = ((name, _bytes(report, f"{name}_bytes")) for name in ("code", "weights", "tables"))
+    parts = ", ".join(f"{name} {size}" for name, size in sizes if size)
     return [
         ("flash", f"{flash} ({parts})" if parts else flash),
         ("static RAM", _bytes(report, "static_ram_bytes")),

@@ -140,6 +140,23 @@ def test_plan_is_written_and_read_back(mcudeploy_command: Invoke, deploy: Deploy
     assert deploy.options("run_model").plan_file == Path("p.json")
 
 
+def test_a_chart_is_drawn_where_its_ending_says_how(mcudeploy_command: Invoke, deploy: Deploy) -> None:
+    assert mcudeploy_command("plan m.onnx --board tiny --chart new.svg").exit_code == 0
+    assert deploy.calls["save_chart"][0][1] == Path("new.svg")
+    del deploy.calls["plan_model"]
+    result = mcudeploy_command("plan m.onnx --board tiny --chart new.png")
+    assert (result.exit_code, "plan_model" in deploy.calls) == (2, False)
+    assert "new.png" in result.stderr
+
+
+def test_the_tables_are_part_of_the_flash(mcudeploy_command: Invoke, deploy: Deploy) -> None:
+    assert "tables in flash  300 B" in mcudeploy_command("plan m.onnx --board tiny").stderr
+    deploy.answers["run_model"] = RUN | {"tables_bytes": 120}
+    text = mcudeploy_command("run m.onnx --board tiny").stderr
+    assert "9,000 B (code 4,000 B, weights 5,000 B, tables 120 B)" in text
+    assert "tables in flash" not in text
+
+
 def test_build_names_the_model(mcudeploy_command: Invoke, deploy: Deploy) -> None:
     assert mcudeploy_command("build m.onnx --board tiny -o out --name detector").exit_code == 0
     assert deploy.options("build_model").name == "detector"
