@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -121,14 +122,27 @@ def plan_model(
     return Deployment.of(planned, planned.plans[0], board, options)
 
 
-def telling(progress: Progress) -> Report:
-    """What shows a search on a progress display."""
+def telling(progress: Progress, counted: Callable[[Search], Search] = lambda search: search) -> Report:
+    """What shows a search on a progress display: a line for each gain, kept up to date until the next one.
+
+    `counted` adds what only the source of tile times knows.
+    """
+    shown: tuple[int, float] | None = None
 
     def told(found: Search, peak_bytes: int, overhead: float) -> None:
-        progress.stage(
+        nonlocal shown
+        found = counted(found)
+        text = (
             f"searching: {peak_bytes:,} B at {overhead:+.1f} %, {found.candidates:,} candidates, "
             f"{found.candidates / max(found.seconds, 1e-3):,.0f} a second"
         )
+        if found.measured or found.cache_hits:
+            text += f", {found.measured:,} tiles measured, {found.cache_hits:,} known"
+        if shown == (peak_bytes, overhead):
+            progress.update(text)
+        else:
+            progress.stage(text)
+        shown = peak_bytes, overhead
 
     return told
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -68,7 +69,7 @@ def plan(
     from mcudeploy import analyzer, deploy
 
     with output.progress() as progress:
-        found = deploy.plan_model(model, board, options, progress)
+        found = deploy.plan_model(model, board, replace(options, resume=True), progress)
     if destination:
         deploy.save_plan(found, destination)
     if chart:
@@ -98,7 +99,7 @@ def tune(
     from mcudeploy import deploy, tuning
 
     with output.progress() as progress:
-        found, report = tuning.tune_model(model, target, options, progress)
+        found, report = tuning.tune_model(model, target, replace(options, resume=True), progress)
     if destination:
         deploy.save_plan(found, destination)
     if chart:

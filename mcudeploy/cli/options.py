@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from mcudeploy.board import Board
 
 Command = Callable[..., None]
+_PLAN_HELP = (
+    "Use this plan, written by `mcudeploy plan -o`; `plan` and `tune` search on from it, unless --no-split."
+)
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
@@ -97,7 +100,7 @@ def float_io_option(command: Command) -> Command:
 def planning_options(command: Command) -> Command:
     """Adds the options of the search, packed as `options: deploy.Options`."""
 
-    @click.option("--plan", "plan_file", type=_FILE, help="Use this plan, written by `mcudeploy plan -o`.")
+    @click.option("--plan", "plan_file", type=_FILE, help=_PLAN_HELP)
     @click.option(
         "--max-overhead",
         metavar="PERCENT",

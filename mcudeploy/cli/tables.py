@@ -63,13 +63,13 @@ def plan(console: Console, report: Values) -> None:
 def tune(console: Console, report: Values) -> None:
     """The `tune` report."""
     search = report["search"]
-    overhead = report["overhead_percent"]
+    overhead, predicted = report["overhead_percent"], report["predicted_overhead_percent"]
     _facts(
         console,
         [
             *_plan_facts(report),
             ("latency", f"{_latency(report['latency'])} ({overhead:+.2f} % of unsplit)"),
-            ("predicted", f"{report['predicted_overhead_percent']:+.2f} %"),
+            ("predicted", "" if predicted is None else f"{predicted:+.2f} %"),
             ("search", f"{search['candidates']:,} candidates, {search['duplicates']:,} duplicates, "
                        f"{search['measured']:,} tiles measured, {search['seconds']:.1f} s"),
         ],

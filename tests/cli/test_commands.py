@@ -138,6 +138,9 @@ def test_plan_is_written_and_read_back(mcudeploy_command: Invoke, deploy: Deploy
     assert deploy.calls["save_plan"][0][1] == Path("new.json")
     assert mcudeploy_command("run m.onnx --board tiny --plan p.json").exit_code == 0
     assert deploy.options("run_model").plan_file == Path("p.json")
+    assert not deploy.options("run_model").resume
+    assert mcudeploy_command("plan m.onnx --board tiny --plan p.json").exit_code == 0
+    assert deploy.options("plan_model").resume
 
 
 def test_a_chart_is_drawn_where_its_ending_says_how(mcudeploy_command: Invoke, deploy: Deploy) -> None:
