@@ -34,7 +34,7 @@ class Vector:
     """Vectors of equal length, linked by operators that work element by element, as rows of `channels`.
 
     `makers` and `readers` are positions of the operators at both ends. `gain_bytes` is how much less memory
-    the layers around it need when it is made and taken row by row.
+    the layers around it need where it is made and taken row by row.
     """
 
     tensors: frozenset[str]
@@ -140,15 +140,11 @@ def _is_dense(graph: Graph, operator: Operator) -> bool:
 
 
 def _gain(graph: Graph, tensors: frozenset[str], makers: set[int], readers: set[int], rows: int) -> int:
-    """Bytes at the peak of the layers around, before less after; `rows` are taken one by one."""
-    sources = {name for at in makers for name in graph.operators[at].inputs}
-    read = sum(graph.tensors[name].size_bytes for name in sources)
-    results = [graph.tensors[graph.operators[at].output] for at in readers]
-    written = sum(tensor.size_bytes for tensor in results)
-    state = sum(tensor.elements for tensor in results) * _SUM_BYTES
+    """The vector's bytes, less one of its rows and the sums: what is read and written around it stays."""
     made = sum(graph.tensors[graph.operators[at].output].size_bytes for at in makers)
     vector = max(made, *(graph.tensors[name].size_bytes for name in tensors))
-    return vector + max(read, written) - (read + vector // rows + state + written)
+    sums = sum(graph.tensors[graph.operators[at].output].elements for at in readers)
+    return vector - vector // rows - sums * _SUM_BYTES
 
 
 def _reshaped(operator: Operator, shapes: dict[str, Shape]) -> Operator:

@@ -21,8 +21,10 @@ def problem_of(tiled: TiledGraph, work: WorkBytes, in_place: bool = True) -> Pro
     maker: list[int | None] = [None] * tiled.blocks
     for number, step in enumerate(steps):
         written = tiled.written(step.operator, step.block)
-        maker[written] = number  # steps that accumulate follow each other: the last one completes the block
-        touched[written].append(number)
+        maker[written] = number  # steps that accumulate follow each other: the last one writes the block
+        last = step.block == tiled.step_counts[step.operator] - 1
+        if last or not tiled.graph.operators[step.operator].op.accumulates:
+            touched[written].append(number)
         for lo, hi in tiled.reads[number]:
             for read in range(lo, hi):
                 touched[read].append(number)

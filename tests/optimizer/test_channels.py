@@ -76,13 +76,14 @@ def test_rows_of_a_vector(channels: int, row: int | None) -> None:
 
 
 def test_a_wide_vector_is_worth_its_sums() -> None:
-    # Before: 1024 and an end of 64. After: 64 read, 16 of the vector, 64 sums of 4 bytes, 64 written.
-    assert chosen(chain(64, 1024, 64)) == [({"t0"}, 1024 + 64 - (64 + 16 + 256 + 64))]
+    # 16 of the vector and 64 sums of 4 bytes instead of all of it.
+    assert chosen(chain(64, 1024, 64)) == [({"t0"}, 1024 - 16 - 256)]
 
 
 def test_a_vector_is_not_worth_more_sums_than_it_has_bytes() -> None:
     assert chosen(chain(64, 512, 512)) == []
-    assert chosen(chain(64, 256, 64)) == []  # 64 + 8 + 256 + 64 are not less than 256 + 64
+    assert chosen(chain(64, 256, 62)) == []  # 8 + 248 are not less than 256
+    assert chosen(chain(64, 256, 61)) == [({"t0"}, 4)]
 
 
 def test_of_two_neighbours_the_one_with_the_larger_gain_is_taken() -> None:
@@ -147,8 +148,8 @@ def _gated(other: str) -> Graph:
 
 
 def test_two_layers_can_make_one_vector() -> None:
-    # Both factors whole are 1024; after: 64 read, a row of 8 of both, 16 sums, 16 written.
-    assert chosen(_gated("x")) == [({"a", "b", "y"}, 1024 + 64 - (64 + 16 + 64 + 16))]
+    # Both factors whole are 1024; a row of 8 of both, and 16 sums.
+    assert chosen(_gated("x")) == [({"a", "b", "y"}, 1024 - 16 - 64)]
 
 
 def test_a_layer_that_would_make_and_take_one_vector_is_left() -> None:
@@ -176,8 +177,7 @@ def test_a_fed_vector_comes_in_rows_and_a_resident_one_stays() -> None:
     fed = in_form(graph, Form(), Form(streamed=True, accumulating=True))
     assert fed.operators[0].op == Feed(0, (49, 1, 16)) and fed.tensors["x"].shape == (49, 1, 16)
     assert fed.operators[1].op == Conv2dByRows(32, (49, 1))
-    # Before: 784 and 32 written. After: a row of 16, 32 sums, 32 written.
-    assert chosen(stream_inputs(graph)) == [({"x"}, 784 + 32 - (16 + 128 + 32))]
+    assert chosen(stream_inputs(graph)) == [({"x"}, 784 - 16 - 128)]
     with pytest.raises(ValueError, match="does not go back"):
         in_form(fed, Form(accumulating=True), Form(streamed=True, accumulating=True))
 
@@ -191,7 +191,7 @@ def test_float_sums_are_the_values() -> None:
         for one in graph.operators
     )  # fmt: skip
     floats = Graph("floats", tensors, operators, graph.inputs, graph.outputs)
-    assert chosen(floats) == [({"t0"}, 4 * (256 + 64 - (64 + 8 + 64 + 64)))]
+    assert chosen(floats) == [({"t0"}, 4 * (256 - 8 - 64))]
 
 
 @pytest.mark.parametrize("rows", [1, 3, 16, 64])
@@ -215,4 +215,4 @@ def test_every_cut_passes_the_checker_and_needs_what_the_arithmetic_says(graph: 
         uncut = TiledGraph(whole, sizes)
         plain = {o.name: (0, 0) for o in graph.operators}
         _, unsplit = lay_out(uncut, reverse_post_order(uncut), plain, "sram", 4)
-        assert estimate.peak_bytes <= unsplit.peak_bytes - gain + 16  # the gated one works in place
+        assert estimate.peak_bytes <= unsplit.peak_bytes - gain
