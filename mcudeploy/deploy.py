@@ -127,7 +127,7 @@ def telling(progress: Progress, counted: Callable[[Search], Search] = lambda sea
 
     `counted` adds what only the source of tile times knows.
     """
-    shown: tuple[int, float] | None = None
+    shown: int | None = None
 
     def told(found: Search, peak_bytes: int, overhead: float) -> None:
         nonlocal shown
@@ -138,11 +138,11 @@ def telling(progress: Progress, counted: Callable[[Search], Search] = lambda sea
         )
         if found.measured or found.cache_hits:
             text += f", {found.measured:,} tiles measured, {found.cache_hits:,} known"
-        if shown == (peak_bytes, overhead):
+        if shown == peak_bytes:
             progress.update(text)
         else:
             progress.stage(text)
-        shown = peak_bytes, overhead
+        shown = peak_bytes
 
     return told
 

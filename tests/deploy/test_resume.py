@@ -119,8 +119,8 @@ def test_a_gain_is_a_stage_and_newer_figures_an_update() -> None:
         def advance(self, done: int, total: int) -> None: ...
 
     told = deploy.telling(Told(), lambda search: replace(search, measured=3, cache_hits=4))
-    for count, peak in ((1, 900), (9, 900), (10, 800)):
-        told(Search(1.0, count), peak, 0.5)
+    for count, peak, overhead in ((1, 900, 0.7), (9, 900, 0.5), (10, 800, 0.5)):
+        told(Search(1.0, count), peak, overhead)
     assert [kind for kind, _ in seen] == ["stage", "update", "stage"]
     assert seen[1][1] == ("searching: 900 B at +0.5 %, 9 candidates, 9 a second, 3 tiles measured, 4 known")
 
