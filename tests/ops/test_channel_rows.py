@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
-from harness import check_operator, run_operator
-from hypothesis import given
+from harness import check_graph, check_operator, run_graph, run_operator
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from single_node import bounded, seeds
 
 from mcudeploy.graph import Border, DType, Graph, Operator, Quantization, Shape, Tensor
 from mcudeploy.interval import Interval
 from mcudeploy.ops.channel_rows import Conv2dToRows
 from mcudeploy.ops.conv import Conv2d
+from mcudeploy.ops.elementwise import Binary, Lut, Unary
 from mcudeploy.ops.opdef import ConstantArray, OperatorDef
+from mcudeploy.optimizer.channels import channels_as_rows
 
 
 def _graph(op: OperatorDef, source: Tensor, made: Tensor, constants: dict[str, ConstantArray]) -> Graph:
@@ -85,3 +90,71 @@ def test_weights_of_another_size_are_refused() -> None:
     constants = {"weights": np.zeros((40, 1, 1, 3), np.float32), "bias": np.zeros(40, np.float32)}
     with pytest.raises(ValueError, match="weights"):
         op.kernel(Operator("op", op, ("x",), "y", constants), (source,), made)
+
+
+@given(
+    length=st.sampled_from([32, 40, 96, 144]),
+    gated=st.booleans(),
+    dtype=st.sampled_from([DType.INT8, DType.FLOAT32]),
+    seed=seeds,
+)
+@settings(bounded, max_examples=8)
+def test_a_rewritten_graph_has_the_bits_of_the_plain_one(
+    length: int, gated: bool, dtype: DType, seed: int
+) -> None:
+    """Two layers; between them a constant per channel, one for all, a function, a second factor."""
+    rng = np.random.default_rng(seed)
+    plain = _between(length, gated, dtype, rng)
+    rewritten = channels_as_rows(plain)
+    assert rewritten.tensors["scaled"].shape[0] > 1 == plain.tensors["scaled"].shape[0]
+    x = _values(rng, (1, 1, 12), dtype)
+    expected = run_graph(plain, {"x": x}, seed=seed)
+    found = check_graph(rewritten, {"x": x}, seed=seed)
+    for name in plain.tensors:
+        assert found[name].tobytes() == expected[name].tobytes(), name
+
+
+def _values(rng: np.random.Generator, shape: tuple[int, ...], dtype: DType) -> NDArray[Any]:
+    if dtype is DType.INT8:
+        return rng.integers(-128, 128, shape).astype(np.int8)
+    return rng.normal(size=shape).astype(np.float32)
+
+
+def _between(length: int, gated: bool, dtype: DType, rng: np.random.Generator) -> Graph:
+    """x -> a -> scaled -> shifted -> bent -> y; gated, b is made from x and multiplied before y."""
+    vector = (1, 1, length)
+    shapes = {"x": (1, 1, 12), "a": vector, "scaled": vector, "shifted": vector, "bent": vector}
+    shapes |= {"b": vector, "gated": vector} if gated else {}
+    tensors = {name: _tensor(name, shape, dtype, rng) for name, shape in {**shapes, "y": (1, 1, 3)}.items()}
+    q = Quantization(0.05, 3) if dtype is DType.INT8 else None
+
+    def dense(source: str, made: str) -> Operator:
+        inputs, outputs = tensors[source].shape[2], tensors[made].shape[2]
+        constants: dict[str, ConstantArray] = {
+            "weights": _values(rng, (outputs, 1, 1, inputs), dtype),
+            "bias": rng.integers(-300, 300, outputs).astype(np.int32 if q else np.float32),
+            "weight_scale": rng.uniform(0.0005, 0.002, outputs).astype(np.float32),
+        }
+        return Operator(f"fc_{made}", Conv2d(outputs), (source,), made, constants)
+
+    def by_constant(op: Binary, source: str, made: str) -> Operator:
+        assert op.constant_shape is not None
+        return Operator(made, op, (source,), made, {"constant": _values(rng, op.constant_shape, dtype)})
+
+    bend = Operator("bend", Lut(), ("shifted",), "bent", {"table": _values(rng, (256,), DType.INT8)})
+    if dtype is DType.FLOAT32:
+        bend = Operator("bend", Unary("tanh"), ("shifted",), "bent")
+    operators = [
+        dense("x", "a"),
+        by_constant(Binary("mul", 1, vector, q), "a", "scaled"),
+        by_constant(Binary("sub", 0, (1, 1, 1), q), "scaled", "shifted"),
+        bend,
+    ]
+    if gated:
+        operators += [dense("x", "b"), Operator("gate", Binary("mul"), ("bent", "b"), "gated")]
+    operators.append(dense("gated" if gated else "bent", "y"))
+    borders = [
+        Border(name, name, tensors[name].shape, dtype.value, np.arange(tensors[name].elements))
+        for name in "xy"
+    ]
+    return Graph("g", tensors, tuple(operators), (borders[0],), (borders[1],))
