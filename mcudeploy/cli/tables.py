@@ -71,7 +71,8 @@ def tune(console: Console, report: Values) -> None:
             ("latency", f"{_latency(report['latency'])} ({overhead:+.2f} % of unsplit)"),
             ("predicted", "" if predicted is None else f"{predicted:+.2f} %"),
             ("search", f"{search['candidates']:,} candidates, {search['duplicates']:,} duplicates, "
-                       f"{search['measured']:,} tiles measured, {search['seconds']:.1f} s"),
+                       f"{search['measured']:,} tiles measured, {search['cache_hits']:,} known, "
+                       f"{search['seconds']:.1f} s"),
         ],
     )  # fmt: skip
 

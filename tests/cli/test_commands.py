@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from io import StringIO
 from pathlib import Path
 
 import pytest
 from click.testing import Result
+from rich.console import Console
 
+from mcudeploy.cli import tables
 from mcudeploy.cli.main import cli
 from tests.cli.conftest import BUILD, CHECK, FLASH, MEASURE, PLAN, RUN, Deploy
 
@@ -158,6 +161,18 @@ def test_the_tables_are_part_of_the_flash(mcudeploy_command: Invoke, deploy: Dep
     text = mcudeploy_command("run m.onnx --board tiny").stderr
     assert "9,000 B (code 4,000 B, weights 5,000 B, tables 120 B)" in text
     assert "tables in flash" not in text
+
+
+@pytest.mark.parametrize(("predicted", "shown"), [(1.25, "+1.25 %"), (None, "")])
+def test_tune_says_what_was_predicted_if_anything_was(predicted: float | None, shown: str) -> None:
+    search = {"candidates": 9, "duplicates": 2, "measured": 3, "cache_hits": 4, "seconds": 1.0}
+    latency = {"latency": {"value": 4000, "unit": "cycles"}, "overhead_percent": 1.5}
+    console = Console(file=StringIO(), width=120)
+    tables.tune(console, PLAN | latency | {"search": search, "predicted_overhead_percent": predicted})
+    text = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "4,000 cycles (+1.50 % of unsplit)" in text
+    assert "3 tiles measured, 4 known" in text
+    assert ("predicted" in text, shown in text) == (predicted is not None, True)
 
 
 def test_build_names_the_model(mcudeploy_command: Invoke, deploy: Deploy) -> None:
