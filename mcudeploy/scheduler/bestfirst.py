@@ -2,9 +2,9 @@
 
 Sets are taken by the least peak with which they can be reached, so that all bounds below the optimum are
 refuted in one go: what fails under one bound waits for the next instead of being searched again. Among sets
-of the same peak the one with the most steps comes first. *Dominance*: a step whose memory fits under the bound
-and after which there is no more memory than before is taken at once. Moved forward in any order it hurts
-no other step: until its old place all others run with no more memory.
+of the same peak the one with the most steps comes first. *Dominance*: a step whose memory fits under the
+bound and after which there is no more memory than before is taken at once. Moved forward in any order it
+hurts no other step: until its old place all others run with no more memory.
 """
 
 from __future__ import annotations

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+from functools import cached_property
 
 import numpy as np
 from ortools.graph.python.max_flow import SimpleMaxFlow
 
+from mcudeploy.scheduler.moves import mask_of
 from mcudeploy.scheduler.problem import Problem
 
 
@@ -18,8 +20,8 @@ def least_needs(problem: Problem, deadline: float, most: int) -> list[int]:
     counts if one of its steps is done and one is not), so the least over all such sets is a minimum cut.
     Stops as soon as one need reaches `most`, or at `deadline` (time.monotonic).
     """
-    network = _Network(problem)
-    quick = network.own_needs()
+    network = Network(problem)
+    quick = network.own_needs
     found = [0] * problem.steps
     for step in sorted(range(problem.steps), key=lambda step: -quick[step]):
         if time.monotonic() > deadline:
@@ -30,7 +32,7 @@ def least_needs(problem: Problem, deadline: float, most: int) -> list[int]:
     return [max(pair) for pair in zip(found, quick, strict=True)]
 
 
-class _Network:
+class Network:
     """Nodes: the steps, then for each buffer that can outlive a step one that is on the side of what is done
     if any of its steps is, and one on the other side if any is not; then source and sink.
     """
@@ -69,6 +71,7 @@ class _Network:
         begun = self.problem.steps + 2 * buffer
         return begun, begun + 1
 
+    @cached_property
     def own_needs(self) -> list[int]:
         """What each step touches, less what it may save in place, and what is there throughout."""
         buffers = self.problem.buffers
@@ -79,6 +82,12 @@ class _Network:
 
     def least_need(self, step: int) -> int:
         """The least bytes in memory while a step runs."""
+        return self.cut(step)[0]
+
+    def cut(self, step: int, done: int | None = None, left: int | None = None) -> tuple[int, int, int]:
+        """The least bytes in memory while a step runs, and the smallest and the largest set of steps done
+        before it that need no more; with another step that is then `done`, or is still `left`, given.
+        """
         fixed = self.base - self.saved[step]
         arcs = [(step, self.sink)]
         arcs += ((self.source, other) for other in self.problem.before[step])
@@ -87,6 +96,10 @@ class _Network:
                 arcs.append((self.source, self._nodes(buffer)[0]))
             else:
                 fixed += self.problem.buffers[buffer].size_bytes
+        if done is not None:
+            arcs.append((self.source, done))
+        if left is not None:
+            arcs.append((left, self.sink))
         ends = np.array(arcs, np.int64)
         flow = SimpleMaxFlow()
         flow.add_arcs_with_capacity(
@@ -95,5 +108,17 @@ class _Network:
             np.concatenate([self.arcs[:, 2], np.full(len(ends), self.endless)]),
         )
         if flow.solve(self.source, self.sink) != SimpleMaxFlow.OPTIMAL:
-            return 0  # a bound that says nothing is still one
-        return fixed + int(flow.optimal_flow())
+            raise ArithmeticError("sizes add up to more bytes than a maximum flow can have")
+        steps = self.problem.steps
+        low = [node for node in flow.get_source_side_min_cut() if node < steps]
+        high = (1 << steps) - 1
+        for node in flow.get_sink_side_min_cut():
+            if node < steps:
+                high &= ~(1 << node)
+        return fixed + int(flow.optimal_flow()), mask_of(low), high
+
+    def add(self, pairs: list[tuple[int, int]]) -> None:
+        """From now on the first step of each pair must come before the second."""
+        if pairs:
+            arcs = [(second, first, self.endless) for first, second in pairs]
+            self.arcs = np.concatenate([self.arcs, np.array(arcs, np.int64)])

@@ -6,6 +6,7 @@ steps that are done, so every search below needs to visit a set only once.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import reduce
 from operator import or_
 
@@ -111,7 +112,7 @@ class Moves:
         return True
 
 
-def mask_of(steps: tuple[int, ...]) -> int:
+def mask_of(steps: Iterable[int]) -> int:
     """The set of some steps."""
     mask = 0
     for step in steps:

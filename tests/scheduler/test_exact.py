@@ -5,12 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mcudeploy.scheduler import bestfirst, exact
 from mcudeploy.scheduler.bounds import least_needs
 from mcudeploy.scheduler.exact import search
 from mcudeploy.scheduler.moves import Moves, members
+from mcudeploy.scheduler.probing import learn, with_pairs
 from mcudeploy.scheduler.problem import Buffer, InPlace, Problem
 from mcudeploy.scheduler.segments import part_of, segments
 
@@ -134,3 +137,33 @@ def test_time_runs_out_with_a_bound_and_the_order_given() -> None:
     best = problem.peak(found.order or range(steps))
     assert 0 < found.lower_bound_bytes <= best
     assert found.proven == (found.lower_bound_bytes == best)
+
+
+@settings(max_examples=300, deadline=None)
+@given(problems(), st.data())
+def test_every_order_within_a_bound_has_what_was_learned(problem: Problem, data: st.DataObject) -> None:
+    peaks = [(problem.peak(order), order) for order in orders(problem)]
+    bound = data.draw(st.sampled_from(sorted({peak for peak, _ in peaks}))) - data.draw(st.integers(0, 1))
+    within = [order for peak, order in peaks if peak <= bound]
+    thinkable, pairs = learn(problem, bound, time.monotonic() + 20.0)
+    assert thinkable or not within
+    for order in within:
+        assert all(order.index(first) < order.index(second) for first, second in pairs)
+    if thinkable:
+        smaller, numbers = with_pairs(problem, pairs)
+        assert all(problem.is_valid([numbers[step] for step in order]) for order in orders(smaller))
+        assert all(
+            smaller.loads([numbers.index(step) for step in order]) == problem.loads(order) for order in within
+        )
+
+
+@settings(max_examples=200, deadline=None)
+@given(problems())
+def test_bisection_alone_finds_it_too(problem: Problem) -> None:
+    best = min(problem.peak(order) for order in orders(problem))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(exact, "QUICK_SHARE", -1.0)  # the plain search stops at once
+        patch.setattr(bestfirst, "_CLOCK_EVERY", 1)
+        patch.setattr(exact, "BEAM_WIDTH", 1)
+        found = search(problem, 20.0, range(problem.steps))
+    assert found.proven and found.lower_bound_bytes == best
