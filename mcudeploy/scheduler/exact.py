@@ -1,10 +1,11 @@
 """The order with the least peak, proven, or within a time limit the best found and a lower bound.
 
 Method: a minimum cut gives for every step the least that memory can hold while it runs (`bounds`); the graph
-falls apart at steps without slack (`segments`); a best-first search over the sets of done steps closes what
-is left (`bestfirst`), part by part, the part with the highest peak first. Where that takes too long, bounds
-between the two are tried by bisection: what must come before what within a bound is learned (`probing`);
-that refutes the bound or leaves a smaller problem to a beam search and to the exact one.
+falls apart at steps without slack (`segments`), which are closed one by one, the one with the highest peak
+first: dependences that cost nothing are added (`contract`), and a best-first search over the sets of done
+steps (`bestfirst`) finds the optimum. Where that takes too long, bounds between the two are tried by
+bisection: what must come before what within a bound is learned (`probing`), which refutes the bound or leaves
+a smaller problem to a beam search and to the exact one.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from math import gcd
 from mcudeploy.scheduler.beam import beam
 from mcudeploy.scheduler.bestfirst import best_first
 from mcudeploy.scheduler.bounds import least_needs
+from mcudeploy.scheduler.contract import contracted
 from mcudeploy.scheduler.moves import Moves, mask_of
 from mcudeploy.scheduler.probing import learn, with_pairs
 from mcudeploy.scheduler.problem import Problem
@@ -25,16 +27,20 @@ from mcudeploy.scheduler.segments import part_of, segments
 MOST_SETS = 2_000_000
 """Sets of steps that one search may hold at once; some 500 bytes each."""
 
-QUICK_SHARE = 0.1
-"""Of the time that is left: how long the plain search has before bounds are bisected."""
-
-TRIAL_SHARE = 0.35
-"""Of the time that is left: how long one bound may take, and of that, in turn, learning and the beam."""
+CONTRACT_SHARE = 0.2
+QUICK_SHARE = 0.25
+TRIAL_SHARE = 0.3
 LEARN_SHARE = 0.6
-BEAM_SHARE = 0.6
+BEAM_SHARE = 0.5
+"""Each of the time that is left then: for contraction, for the plain search, for trying one bound; of that
+for learning dependences; for the beam search.
+"""
 
-BEAM_WIDTH = 200
-"""How many sets of each size the beam search follows."""
+LEAST_TRIAL_SECONDS = 5.0
+"""A bound is not tried for less, unless there is no more time."""
+
+BEAM_WIDTHS = (50, 400)
+"""How many sets of each size the beam searches follow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +56,10 @@ class ExactResult:
 
 @dataclass(slots=True)
 class _Part:
-    """A part of the problem: its own steps in the whole, its best order so far and that order's peak."""
+    """A part of the problem: what its steps are in the whole, its best order so far and that order's peak."""
 
     problem: Problem
-    steps: tuple[int, ...]
+    steps: Sequence[int]
     order: Sequence[int]
     peak: int
     bound: int = 0
@@ -73,8 +79,7 @@ def search(problem: Problem, seconds: float, upper: Sequence[int]) -> ExactResul
     while open_parts and (part := open_parts.pop()).peak > floor:
         part.bound = max(part.bound, floor)
         until = _share(start + seconds, 1 / (1 + sum(other.peak > floor for other in open_parts)))
-        _search_sets(part, _share(until, QUICK_SHARE))
-        _bisect(part, until)
+        _close(part, until)
         floor = part.bound
     order = tuple(part.steps[step] for part in parts for step in part.order)
     peak = problem.peak(order)
@@ -82,45 +87,61 @@ def search(problem: Problem, seconds: float, upper: Sequence[int]) -> ExactResul
     return ExactResult(order if peak < problem.peak(upper) else None, bound, peak == bound)
 
 
-def _search_sets(part: _Part, deadline: float) -> None:
-    found = best_first(Moves(part.problem), part.bound, part.peak, deadline, MOST_SETS)
+def _close(part: _Part, deadline: float) -> None:
+    """Search a part: plainly, then with a beam, then bound by bound."""
+    smaller, numbers = contracted(part.problem, _share(deadline, CONTRACT_SHARE))
+    found = best_first(Moves(smaller), part.bound, part.peak, _share(deadline, QUICK_SHARE), MOST_SETS)
     part.bound = found.bound_bytes
-    if found.order is not None:
-        part.order, part.peak = found.order, found.bound_bytes
+    _take(part, smaller, numbers, found.order)
+    if part.bound < part.peak:
+        _beam(part, smaller, numbers, part.bound, _share(deadline, BEAM_SHARE))
+        _bisect(part, smaller, numbers, deadline)
 
 
-def _bisect(part: _Part, deadline: float) -> None:
-    """Bounds between what is proven and what is found, those that could not be decided left out."""
-    grain = gcd(*(buffer.size_bytes for buffer in part.problem.buffers))
-    undecided = part.bound
-    while part.bound < part.peak and time.monotonic() < deadline:
+def _take(part: _Part, problem: Problem, numbers: Sequence[int], order: Sequence[int] | None) -> None:
+    """Keep an order of a smaller problem, whose steps have other numbers, if it is the best."""
+    if order is not None and problem.peak(order) < part.peak:
+        part.order, part.peak = [numbers[step] for step in order], problem.peak(order)
+
+
+def _beam(part: _Part, problem: Problem, numbers: Sequence[int], floor: int, deadline: float) -> None:
+    for width in BEAM_WIDTHS:
+        left = deadline - time.monotonic()
+        if left > 0 and part.peak > floor:
+            _take(part, problem, numbers, beam(problem, width, floor, left))
+
+
+def _bisect(part: _Part, problem: Problem, numbers: Sequence[int], deadline: float) -> None:
+    """Bounds between what is proven and what is found; those that could not be decided come again later."""
+    grain = gcd(*(buffer.size_bytes for buffer in problem.buffers))
+    undecided = 0
+    while part.bound < part.peak and (now := time.monotonic()) < deadline:
         part.bound = -(-part.bound // grain) * grain
         lowest = max(undecided, part.bound)
         if lowest >= part.peak:
-            break
+            undecided = 0
+            continue
         bound = lowest + (part.peak - 1 - lowest) // grain // 2 * grain
-        if not _decide(part, bound, grain, _share(deadline, TRIAL_SHARE)):
+        until = max(_share(deadline, TRIAL_SHARE), min(deadline, now + LEAST_TRIAL_SECONDS))
+        if not _decide(part, problem, numbers, bound, until):
             undecided = bound + grain
 
 
-def _decide(part: _Part, bound: int, grain: int, deadline: float) -> bool:
+def _decide(part: _Part, problem: Problem, numbers: Sequence[int], bound: int, deadline: float) -> bool:
     """Whether a bound was refuted or an order within it was found; the part then has the news."""
-    thinkable, pairs = learn(part.problem, bound, _share(deadline, LEARN_SHARE))
-    if not thinkable:
-        part.bound = bound + grain
-        return True
-    smaller, numbers = with_pairs(part.problem, pairs)
-    tried = beam(smaller, BEAM_WIDTH, bound, _share(deadline, BEAM_SHARE) - time.monotonic())
-    if tried is not None and smaller.peak(tried) < part.peak:
-        part.order, part.peak = [numbers[step] for step in tried], smaller.peak(tried)
+    thinkable, pairs = learn(problem, bound, _share(deadline, LEARN_SHARE))
+    if thinkable:
+        smaller, places = with_pairs(problem, pairs)
+        places = [numbers[place] for place in places]
+        _beam(part, smaller, places, bound, _share(deadline, BEAM_SHARE))
         if part.peak <= bound:
             return True
-    found = best_first(Moves(smaller), bound, bound + 1, deadline, MOST_SETS)
-    if found.order is not None:
-        part.order, part.peak = [numbers[step] for step in found.order], smaller.peak(found.order)
-    elif found.bound_bytes > bound:
-        part.bound = bound + grain
-    return found.order is not None or found.bound_bytes > bound
+        found = best_first(Moves(smaller), bound, bound + 1, deadline, MOST_SETS)
+        _take(part, smaller, places, found.order)
+        thinkable = found.bound_bytes <= bound
+    if not thinkable:
+        part.bound = bound + 1
+    return not thinkable or part.peak <= bound
 
 
 def _share(deadline: float, share: float) -> float:

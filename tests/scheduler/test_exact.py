@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from mcudeploy.scheduler import bestfirst, exact
 from mcudeploy.scheduler.bounds import least_needs
+from mcudeploy.scheduler.contract import contracted
 from mcudeploy.scheduler.exact import search
 from mcudeploy.scheduler.moves import Moves, members
 from mcudeploy.scheduler.probing import learn, with_pairs
@@ -164,6 +165,29 @@ def test_bisection_alone_finds_it_too(problem: Problem) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(exact, "QUICK_SHARE", -1.0)  # the plain search stops at once
         patch.setattr(bestfirst, "_CLOCK_EVERY", 1)
-        patch.setattr(exact, "BEAM_WIDTH", 1)
+        patch.setattr(exact, "BEAM_WIDTHS", (1,))
         found = search(problem, 20.0, range(problem.steps))
     assert found.proven and found.lower_bound_bytes == best
+
+
+@settings(max_examples=400, deadline=None)
+@given(problems())
+def test_contraction_leaves_an_order_of_least_peak(problem: Problem) -> None:
+    smaller, numbers = contracted(problem, time.monotonic() + 20.0)
+    left = [(smaller.peak(order), [numbers[step] for step in order]) for order in orders(smaller)]
+    assert all(problem.is_valid(order) and problem.peak(order) == peak for peak, order in left)
+    assert min(peak for peak, _ in left) == min(problem.peak(order) for order in orders(problem))
+
+
+def test_contraction_puts_a_copy_right_before_its_sum() -> None:
+    # 0 makes a tensor; 1 and 2 make copies of it, 3 adds them up; 4 is the last to read the tensor.
+    tensors = (
+        Buffer(4, (0, 1, 2, 4)),
+        Buffer(4, (1, 3)),
+        Buffer(4, (2, 3)),
+        Buffer(4, (3, 4)),
+        Buffer(1, (4,)),
+    )
+    problem = Problem(((), (0,), (0,), (1, 2), (0, 3)), tensors)
+    smaller, _ = contracted(problem, time.monotonic() + 20.0)
+    assert len(list(orders(problem))) == 2 and len(list(orders(smaller))) == 1
