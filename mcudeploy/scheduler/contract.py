@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
-from mcudeploy.scheduler.moves import ancestors, mask_of
+from mcudeploy.scheduler.moves import ancestors, choosers, mask_of
 from mcudeploy.scheduler.probing import Pair, with_pairs
 from mcudeploy.scheduler.problem import InPlace, Problem
 
@@ -122,10 +122,9 @@ def _size(problem: Problem, buffer: int) -> int:
 
 
 def _disturbs(problem: Problem, before: list[int], behind: int, step: int) -> bool:
-    """Whether a later place of a step may take an in-place chance from a step it does not depend on."""
-    for chance in problem.chances:
-        apart = chance.step != step and not (before[step] | behind) >> chance.step & 1
-        touched = problem.buffers[chance.input].touched_by + problem.buffers[chance.output].touched_by
-        if apart and step in touched:
-            return True
-    return False
+    """Whether another step may come to save less in place; see `Moves` for why it must have a choice."""
+    related = before[step] | behind | 1 << step
+    choices = choosers(problem)
+    return any(
+        not related >> other & 1 for buffer in problem.touches[step] for other in choices.get(buffer, ())
+    )

@@ -26,10 +26,7 @@ class Moves:
         self._base = sum(buffer.size_bytes for buffer in untouched if buffer.kept)
         self._at_first = sum(buffer.size_bytes for buffer in untouched if buffer.initial and not buffer.kept)
         self._chances: list[list[tuple[int, int, int]]] = [[] for _ in problem.before]
-        self._chances_of: list[list[int]] = [[] for _ in problem.buffers]
         for chance in problem.chances:
-            self._chances_of[chance.input].append(chance.step)
-            self._chances_of[chance.output].append(chance.step)
             smaller = min(problem.buffers[chance.input].size_bytes, problem.buffers[chance.output].size_bytes)
             self._chances[chance.step].append(
                 (self._masks[chance.input], self._masks[chance.output], smaller)
@@ -48,6 +45,7 @@ class Moves:
         ]
         self._near = [reduce(or_, (mask for mask, *_ in touched), 0) for touched in self._touches]
         self._known: list[dict[int, tuple[int, int]]] = [{} for _ in problem.before]
+        self._choosers = choosers(problem)
         self.movable = [self._is_movable(step) for step in range(problem.steps)]
 
     def memory(self, done: int) -> int:
@@ -97,21 +95,31 @@ class Moves:
         return ready
 
     def _is_movable(self, step: int) -> bool:
-        """Whether taking a step earlier leaves every other step its in-place chance.
+        """Whether taking a step earlier, where it frees what it adds, leaves no other step with more memory.
 
-        It may touch the output of a chance before the step that would write it in place. And of several
-        chances the first is taken: an earlier and smaller one must not become possible.
+        It may come between another and its in-place chance, but then it has freed as much. Yet a step takes
+        the first of its chances that applies: one that saves less must not become possible.
         """
-        bit = 1 << step
-        for buffer in self.problem.touches[step]:
-            for other in self._chances_of[buffer]:
-                if other == step or self.ancestors[other] & bit or self.ancestors[step] >> other & 1:
-                    continue
-                sizes = [size for _, _, size in self._chances[other]]
-                ordered = sizes == sorted(sizes, reverse=True)
-                if not ordered or any(target & bit for _, target, _ in self._chances[other]):
-                    return False
-        return True
+        related = self.ancestors[step] | 1 << step
+        return all(
+            related >> other & 1 or self.ancestors[other] >> step & 1
+            for buffer in self.problem.touches[step]
+            for other in self._choosers.get(buffer, ())
+        )
+
+
+def choosers(problem: Problem) -> dict[int, list[int]]:
+    """For buffers of in-place chances the steps with a chance that saves more behind one that saves less."""
+    sizes: dict[int, list[int]] = {}
+    for chance in problem.chances:
+        smaller = min(problem.buffers[chance.input].size_bytes, problem.buffers[chance.output].size_bytes)
+        sizes.setdefault(chance.step, []).append(smaller)
+    found: dict[int, list[int]] = {}
+    for chance in problem.chances:
+        if sizes[chance.step] != sorted(sizes[chance.step], reverse=True):
+            found.setdefault(chance.input, []).append(chance.step)
+            found.setdefault(chance.output, []).append(chance.step)
+    return found
 
 
 def mask_of(steps: Iterable[int]) -> int:
