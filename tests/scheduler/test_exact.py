@@ -194,12 +194,12 @@ def test_contraction_puts_a_copy_right_before_its_sum() -> None:
 
 
 def test_a_step_that_frees_nothing_does_not_spoil_a_choice_in_place() -> None:
-    # Once 1 has run, 0 writes its 10 bytes over the single byte: the first chance that applies is taken.
-    tensors = Buffer(1, (0, 1), initial=True), Buffer(10, (0,), initial=True), Buffer(10, (0,), kept=True)
-    problem = Problem(((), ()), tensors, (InPlace(0, 0, 2), InPlace(0, 1, 2)))
-    assert problem.peak([0, 1]) == 11 and problem.peak([1, 0]) == 20
+    # Once 0 has run, 1 writes its 10 bytes over the single byte: the first chance that applies is taken.
+    tensors = Buffer(1, (0, 1), initial=True), Buffer(10, (1,), initial=True), Buffer(10, (1,), kept=True)
+    problem = Problem(((), ()), tensors, (InPlace(1, 0, 2), InPlace(1, 1, 2)))
+    assert problem.peak([1, 0]) == 11 and problem.peak([0, 1]) == 20
     found = bestfirst.best_first(Moves(problem), 11, 20, time.monotonic() + 20.0, 1000)
-    assert found.order == [0, 1] and found.bound_bytes == 11
+    assert found.order == [1, 0] and found.bound_bytes == 11
 
 
 def test_contraction_does_not_spoil_a_choice_in_place() -> None:
