@@ -10,13 +10,16 @@ from mcudeploy.simulator.blocks import TiledGraph
 from mcudeploy.simulator.live import ANY_ALIGNMENT, WorkBytes
 
 
-def problem_of(tiled: TiledGraph, work: WorkBytes, in_place: bool = True) -> Problem:
-    """Steps numbered as `tiled.first_step` has them; for every order the peak is that of `live_peak`.
+def problem_of(
+    tiled: TiledGraph, work: WorkBytes, in_place: bool = True, steps: Sequence[Step] | None = None
+) -> Problem:
+    """Steps numbered as in `steps`, a valid order without repetitions, or as `tiled.first_step` has them; for
+    every order the peak is that of `live_peak`.
 
     One buffer for every block, for every graph output that is made in parts, for scratch and state. An
     operator that is not in `work` has neither. Without `in_place` no output takes over an input's memory.
     """
-    steps = steps_of(tiled)
+    steps = steps_of(tiled) if steps is None else steps
     touched: list[list[int]] = [[] for _ in range(tiled.blocks)]
     maker: list[int | None] = [None] * tiled.blocks
     for number, step in enumerate(steps):
@@ -25,20 +28,19 @@ def problem_of(tiled: TiledGraph, work: WorkBytes, in_place: bool = True) -> Pro
         last = step.block == tiled.step_counts[step.operator] - 1
         if last or not tiled.graph.operators[step.operator].op.accumulates:
             touched[written].append(number)
-        for lo, hi in tiled.reads[number]:
+        for lo, hi in tiled.reads[tiled.first_step[step.operator] + step.block]:
             for read in range(lo, hi):
                 touched[read].append(number)
     buffers, buffer_of = _block_buffers(tiled, touched)
     return Problem(
-        tuple(_before(tiled, number, step, maker) for number, step in enumerate(steps)),
-        (*buffers, *_work_buffers(tiled, work)),
+        _before(tiled, steps, maker),
+        (*buffers, *_work_buffers(tiled, steps, work)),
         tuple(_chances(tiled, steps, buffer_of)) if in_place else (),
     )
 
 
-def schedule_of(tiled: TiledGraph, order: Sequence[int], status: str) -> Schedule:
-    """The schedule that an order of the steps of `problem_of` is."""
-    steps = steps_of(tiled)
+def schedule_of(steps: Sequence[Step], order: Sequence[int], status: str) -> Schedule:
+    """The schedule that an order of a problem's steps is; `steps` as they are numbered there."""
     return Schedule(tuple(steps[number] for number in order), status)
 
 
@@ -49,11 +51,20 @@ def steps_of(tiled: TiledGraph) -> list[Step]:
     ]
 
 
-def _before(tiled: TiledGraph, number: int, step: Step, maker: Sequence[int | None]) -> tuple[int, ...]:
-    needed = {maker[read] for lo, hi in tiled.reads[number] for read in range(lo, hi)}
-    if tiled.graph.operators[step.operator].op.accumulates and step.block > 0:
-        needed.add(number - 1)
-    return tuple(sorted(other for other in needed if other is not None))
+def _before(
+    tiled: TiledGraph, steps: Sequence[Step], maker: Sequence[int | None]
+) -> tuple[tuple[int, ...], ...]:
+    before = []
+    latest: dict[int, int] = {}  # of each operator that accumulates the step before
+    for number, step in enumerate(steps):
+        ranges = tiled.reads[tiled.first_step[step.operator] + step.block]
+        needed = {maker[read] for lo, hi in ranges for read in range(lo, hi)}
+        if tiled.graph.operators[step.operator].op.accumulates:
+            if step.operator in latest:
+                needed.add(latest[step.operator])
+            latest[step.operator] = number
+        before.append(tuple(sorted(other for other in needed if other is not None)))
+    return tuple(before)
 
 
 def _block_buffers(tiled: TiledGraph, touched: list[list[int]]) -> tuple[list[Buffer], list[int]]:
@@ -77,17 +88,19 @@ def _block_buffers(tiled: TiledGraph, touched: list[list[int]]) -> tuple[list[Bu
     return buffers, buffer_of
 
 
-def _work_buffers(tiled: TiledGraph, work: WorkBytes) -> Iterator[Buffer]:
-    for position, operator in enumerate(tiled.graph.operators):
-        scratch_bytes, state_bytes = work.get(operator.name, (0, 0))
-        numbers = range(tiled.first_step[position], tiled.first_step[position + 1])
+def _work_buffers(tiled: TiledGraph, steps: Sequence[Step], work: WorkBytes) -> Iterator[Buffer]:
+    numbers: dict[int, list[int]] = {}
+    for number, step in enumerate(steps):
+        numbers.setdefault(step.operator, []).append(number)
+    for position, its in numbers.items():
+        scratch_bytes, state_bytes = work.get(tiled.graph.operators[position].name, (0, 0))
         if scratch_bytes > 0:
-            yield from (Buffer(scratch_bytes, (number,)) for number in numbers)
-        if state_bytes > 0 and numbers:
-            yield Buffer(state_bytes, tuple(numbers))
+            yield from (Buffer(scratch_bytes, (number,)) for number in its)
+        if state_bytes > 0:
+            yield Buffer(state_bytes, tuple(its))
 
 
-def _chances(tiled: TiledGraph, steps: list[Step], buffer_of: list[int]) -> Iterator[InPlace]:
+def _chances(tiled: TiledGraph, steps: Sequence[Step], buffer_of: list[int]) -> Iterator[InPlace]:
     """What of the rules of `simulator/live.py` for working in place does not depend on the order."""
     kept = {tiled.flow.roots[border.tensor] for border in tiled.graph.outputs}
     stacked = tiled.stacked_outputs()
@@ -103,7 +116,7 @@ def _chances(tiled: TiledGraph, steps: list[Step], buffer_of: list[int]) -> Iter
         if operator.output in stacked or later_part:
             continue
         for operand in tiled.flow.overwrites[step.operator]:
-            lo, hi = tiled.reads[number][operand]
+            lo, hi = tiled.reads[tiled.first_step[step.operator] + step.block][operand]
             root = tiled.flow.readings[step.operator][operand].root
             if hi - lo != 1 or root in kept or root in rows_stay:
                 continue

@@ -92,8 +92,11 @@ def test_every_order_has_the_peak_of_the_simulator(data: st.DataObject) -> None:
     problem = problem_of(tiled, work)
     order = any_order(problem, Random(data.draw(st.integers(0, 1000))))
     assert problem.is_valid(order)
-    schedule = schedule_of(tiled, order, "feasible")
-    assert problem.peak(order) == live_peak(tiled, schedule.steps, work)[0]
+    schedule = schedule_of(steps_of(tiled), order, "feasible")
+    peak = live_peak(tiled, schedule.steps, work)[0]
+    assert problem.peak(order) == peak
+    renumbered = problem_of(tiled, work, steps=schedule.steps)
+    assert renumbered.is_valid(range(len(order))) and renumbered.peak(range(len(order))) == peak
     without = problem_of(tiled, work, in_place=False)
     assert without.in_place == () and without.peak(order) >= problem.peak(order)
 
@@ -106,7 +109,7 @@ def test_a_schedule_of_the_graph_is_an_order_of_the_problem(rows: int) -> None:
     number = {step: place for place, step in enumerate(steps_of(tiled))}
     order = [number[step] for step in schedule.steps]
     assert problem_of(tiled, {}).is_valid(order)
-    assert schedule_of(tiled, order, schedule.status) == schedule
+    assert schedule_of(steps_of(tiled), order, schedule.status) == schedule
 
 
 def test_in_place_chances_are_those_the_operators_allow() -> None:
