@@ -23,12 +23,13 @@ from mcudeploy.scheduler.set_aside import ordered_apart
 from mcudeploy.scheduler.slack import Slack, in_pieces, lower_bound, reverse
 
 BEAM_WIDTHS = (1, 8, 64)
-MOST_ILP_STEPS = 60
+MOST_ILP_STEPS = 60  # what CP-SAT proves within a minute or so
 
-MOST_EXACT_STEPS = 1500
+MOST_EXACT_STEPS = 1500  # beyond that the sets of the exact search fill the memory, not the time
 
 METHODS = ("lifetime_bfs", "chain_dfs", "set_aside", "beam", "refine", "exact", "ilp")
-_HEURISTICS_SHARE = 0.5
+_HEURISTICS_SHARE = 0.5  # of the time, where proofs are looked for too
+_REFINE_SHARE = 0.25  # of the heuristics' time that is left, for tuning one order
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +58,8 @@ class _Piece:
     bound: int
     method: str = "file"
 
-    def offer(self, order: Sequence[int] | None, method: str) -> None:
+    def offer(self, order: Sequence[int], method: str) -> None:
         """Take an order if it is better."""
-        if order is None:
-            return
         peak = self.problem.peak(order)
         if peak < self.peak:
             self.order, self.peak, self.method = tuple(order), peak, method
@@ -98,21 +97,23 @@ def best_order(
 
 
 def _improve(piece: _Piece, floor: int, deadline: float, methods: Collection[str]) -> None:
-    """Run the heuristics on a piece and tune what they find, the best first, until it is at `floor`."""
-    found: list[tuple[int, str, Sequence[int]]] = []
-    for method, order in _heuristics(piece, floor, deadline, methods):
-        if order is not None:
+    """Run the heuristics on a piece and tune what they find, until it is at `floor` or the time ends.
+
+    The quick ones are tuned, the best first, before the beam searches begin.
+    """
+    for heuristics in (_quick(piece, methods), _beams(piece, floor, deadline, methods)):
+        found: list[tuple[int, str, Sequence[int]]] = []
+        for method, order in heuristics:
             found.append((piece.problem.peak(order), method, order))
             piece.offer(order, method)
-        if piece.peak <= floor or monotonic() > deadline:
-            break
-    if "refine" not in methods:
-        return
-    for _, method, order in sorted(found, key=lambda each: each[0]):
-        left = deadline - monotonic()
-        if piece.peak <= floor or left <= 0:
-            return
-        piece.offer(refine(piece.problem, order, left / 4, floor), f"{method}, refined")
+            if piece.peak <= floor or monotonic() > deadline:
+                return
+        for _, method, order in sorted(found, key=lambda each: each[0]) if "refine" in methods else ():
+            left = deadline - monotonic()
+            if piece.peak <= floor or left <= 0:
+                return
+            tuned = refine(piece.problem, order, left * _REFINE_SHARE, floor)
+            piece.offer(tuned, f"{method}, refined")
 
 
 def _close(piece: _Piece, floor: int, deadline: float, methods: Collection[str]) -> None:
@@ -126,7 +127,8 @@ def _close(piece: _Piece, floor: int, deadline: float, methods: Collection[str])
         seconds = (deadline - monotonic()) * (0.7 if small else 1)
         if seconds > 0:
             found = exact_search.search(piece.problem, seconds, piece.order)
-            piece.offer(found.order, "exact")
+            if found.order is not None:
+                piece.offer(found.order, "exact")
             piece.bound = max(piece.bound, found.lower_bound_bytes)
     if small and piece.peak > max(floor, piece.bound) and monotonic() < deadline:
         solved = ilp.solve(piece.problem, piece.order, deadline - monotonic())
@@ -144,32 +146,39 @@ def _pieces(problem: Problem, set_aside: Collection[int]) -> list[_Piece]:
     return pieces
 
 
-def _heuristics(
-    piece: _Piece, floor: int, deadline: float, methods: Collection[str]
-) -> Iterator[tuple[str, Sequence[int] | None]]:
-    """Orders of a piece by one method after the other, with their names; the quick ones first."""
+def _quick(piece: _Piece, methods: Collection[str]) -> Iterator[tuple[str, Sequence[int]]]:
+    """Orders of a piece by one method after the other, with their names."""
     yield "file", piece.order
     if piece.problem.steps < 2:
         return
     backwards = reverse(piece.problem)
-    slack = Slack.of(backwards)
-    last = piece.problem.steps - 1
-
-    def turned(order: Sequence[int] | None) -> Sequence[int] | None:
-        return None if order is None else [last - step for step in reversed(order)]
-
     if "lifetime_bfs" in methods:
         yield "lifetime_bfs", lifetime_bfs(piece.problem, piece.slack)
-        yield "lifetime_bfs backwards", turned(lifetime_bfs(backwards, slack))
+        yield "lifetime_bfs backwards", _turned(lifetime_bfs(backwards, Slack.of(backwards)))
     if "chain_dfs" in methods:
         yield "chain_dfs", chain_dfs(piece.problem)
-        yield "chain_dfs backwards", turned(chain_dfs(backwards))
+        yield "chain_dfs backwards", _turned(chain_dfs(backwards))
     if "set_aside" in methods and piece.aside:
-        yield (
-            "set_aside",
-            ordered_apart(piece.problem, piece.aside, lambda core: lifetime_bfs(core, Slack.of(core))),
-        )
-    if "beam" in methods:
-        for width in BEAM_WIDTHS:
-            yield f"beam {width}", beam(piece.problem, width, floor, deadline - monotonic())
-            yield f"beam {width} backwards", turned(beam(backwards, width, floor, deadline - monotonic()))
+        apart = ordered_apart(piece.problem, piece.aside, lambda core: lifetime_bfs(core, Slack.of(core)))
+        yield "set_aside", apart
+
+
+def _beams(
+    piece: _Piece, floor: int, deadline: float, methods: Collection[str]
+) -> Iterator[tuple[str, Sequence[int]]]:
+    """Orders by beam searches, the narrow ones first; a search that runs out of time has none."""
+    if "beam" not in methods or piece.problem.steps < 2:
+        return
+    backwards = reverse(piece.problem)
+    for width in BEAM_WIDTHS:
+        found = beam(piece.problem, width, floor, deadline - monotonic())
+        if found is not None:
+            yield f"beam {width}", found
+        found = beam(backwards, width, floor, deadline - monotonic())
+        if found is not None:
+            yield f"beam {width} backwards", _turned(found)
+
+
+def _turned(order: Sequence[int]) -> list[int]:
+    """An order of the problem run backwards as one of the problem."""
+    return [len(order) - 1 - step for step in reversed(order)]
