@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from mcudeploy.errors import ConfigError
 from mcudeploy.graph import Graph
-from mcudeploy.layout.greedy import align_up
+from mcudeploy.layout.problem import align_up
 from mcudeploy.layout.solve import ARENA_GRAIN_BYTES, estimate, layout_status
 from mcudeploy.plan import Form, Layout, Placement, Plan, Schedule, Split, Step
 from mcudeploy.simulator.blocks import TiledGraph

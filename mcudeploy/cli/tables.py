@@ -149,6 +149,20 @@ def _operators(console: Console, report: Values) -> None:
     console.print(table)
 
 
+def placed(console: Console, report: Values) -> None:
+    """The `place` report."""
+    _facts(
+        console,
+        [
+            ("rectangles", f"{report['rectangles']:,}"),
+            ("capacity", f"{report['capacity']:,} B"),
+            ("used", f"{report['used_bytes']:,} B"),
+            ("lower bound", f"{report['lower_bound_bytes']:,} B"),
+            ("status", plain(report["status"])),
+        ],
+    )
+
+
 def schedule(console: Console, report: Values) -> None:
     """The `schedule` report."""
     peak, bound, file_order = (

@@ -7,20 +7,15 @@ from dataclasses import replace
 
 import pytest
 from graphs import pooled, residual
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from mcudeploy.graph import Graph, Operator
-from mcudeploy.interval import Interval
 from mcudeploy.layout.check import PlanFaultError, check
-from mcudeploy.layout.greedy import place, used_bytes
 from mcudeploy.layout.solve import lay_out
 from mcudeploy.ops.view import Reshape
 from mcudeploy.plan import Placement, Plan, Schedule, Step
 from mcudeploy.scheduler.rpo import reverse_post_order
 from mcudeploy.simulator.blocks import TiledGraph, whole
 from mcudeploy.simulator.flow import Flow
-from mcudeploy.simulator.live import Buffer, peak
 
 WORK = {"conv_a": (72, 0), "conv_b": (72, 0), "conv_c": (72, 0), "add": (0, 0)}
 ROOM = {"sram": 4096}
@@ -118,27 +113,6 @@ def test_faults_are_found(fault: Callable[[Plan], Plan], message: str) -> None:
     plan = make_plan(whole(residual()))
     with pytest.raises(PlanFaultError, match=message):
         check(fault(plan), WORK, 4, ROOM)
-
-
-buffer = st.builds(
-    lambda size, lo, life: Buffer((), size, (Interval(lo, lo + life),)),
-    st.integers(1, 64),
-    st.integers(0, 10),
-    st.integers(1, 6),
-)
-
-
-@settings(max_examples=200, deadline=None)
-@given(st.lists(buffer, min_size=1, max_size=14), st.sampled_from([1, 4, 16]))
-def test_placed_buffers_never_share_bytes_while_both_live(items: list[Buffer], alignment: int) -> None:
-    offsets = place(items, alignment)
-    for i, one in enumerate(items):
-        assert offsets[i] % alignment == 0
-        for j in range(i):
-            if one.live.overlaps(items[j].live):
-                ours = Interval(offsets[i], offsets[i] + one.size_bytes)
-                assert not ours.overlaps(Interval(offsets[j], offsets[j] + items[j].size_bytes))
-    assert used_bytes(items, offsets) >= peak(items)[0]
 
 
 def test_a_view_that_lies_elsewhere_is_found() -> None:

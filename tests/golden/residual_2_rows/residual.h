@@ -7,11 +7,11 @@
  * steps    16
  *
  * tensor                   shape            type     blocks     bytes     offset  live
- * image                    [8][8][4]        int8          8       256        0..  [0, 8)
+ * image                    [8][8][4]        int8          8       256      536..  [0, 8)
  * a                        [8][8][4]        int8          4       256        0..  [0, 16)
- * b                        [8][8][4]        int8          4       256       64..  [2, 15)
+ * b                        [8][8][4]        int8          4       256      320..  [2, 15)
  * c                        [8][8][4]        int8          4       256        0..  [5, 16)
- * sum                      [8][8][4]        int8          4       256      256..  [6, 16)
+ * sum                      [8][8][4]        int8          4       256       64..  [6, 16)
  *
  * All memory is static. One inference at a time: fill the input, run, read the output. The input may be
  * overwritten by a run; the output stays until the next one.
