@@ -54,6 +54,7 @@ class Settings(BaseModel):
     expected: tuple[FilePath, ...] | None = None
     port: str | None = None
     emulate: bool | None = None
+    measurers: Annotated[int, Field(ge=1)] | None = None
     float_io: bool | None = None
     ram_limit: Annotated[int, BeforeValidator(parse_size)] | None = None
     max_overhead: Annotated[float, Field(ge=0)] | None = None

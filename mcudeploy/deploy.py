@@ -250,12 +250,17 @@ def run_on(
     progress.stage(f"running on {target.board.name}")
     with open_device(target, firmware, made.patience_s) as device:
         observed = observe(device, target, made, samples, progress)
+    keep(made, firmware, observed)
+    return firmware, observed
+
+
+def keep(made: Deployment, firmware: Firmware, observed: Observation) -> None:
+    """Store what was measured; a database that cannot be written is warned of: the run itself is done."""
     try:
         with Database() as database:
             database.add_run(made.run_key(firmware.hash), observed.measurement)
-    except ConfigError as error:  # the run itself is done, and its result is as good
+    except ConfigError as error:
         _LOG.warning("warning: the measurement is not kept: %s", error)
-    return firmware, observed
 
 
 def observe(

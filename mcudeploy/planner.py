@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -133,11 +134,13 @@ def find_plans(
     base = model.in_form(Form(streamed=options.stream_input))
     models[base.form] = base
     unsplit = unsplit_plan(base, board)
+    if report.weights_bytes(base.calls) > board.flash_bytes:  # no search helps
+        report.require_fit(unsplit, base.calls, board, options.ram_limit)
     plans, searched, ticks = [stored or unsplit], Search(), 0.0
     if options.split and (stored is None or options.resume):
         cut = model.in_form(Form(options.stream_input, accumulating=True))
         models[cut.form] = cut
-        split, searched, ticks = _search(cut, board, options, tiles, told, stored=stored)
+        split, searched, ticks = _search((cut, base), board, options, tiles, told, stored=stored)
         plans = sorted([*split, unsplit], key=lambda plan: plan.layout.arena_bytes)
     for plan in plans:
         if plan.layout.arena_bytes <= board.memories[0].bytes:  # else it ends in FitError
@@ -180,10 +183,22 @@ def _placed(
 
 
 def _search(
-    model: Model, board: Board, options: Options, tiles: TileSource, told: Report, *, stored: Plan | None
+    models: tuple[Model, Model],
+    board: Board,
+    options: Options,
+    tiles: TileSource,
+    told: Report,
+    *,
+    stored: Plan | None,
 ) -> tuple[list[Plan], Search, float]:
-    """Plans, the search, and the time of the unsplit one. A stored plan of this form is where it begins."""
-    flow = Flow.of(model.graph)
+    """Plans of the first of `models`, the search, and the time of the unsplit plan, which is the second's.
+
+    A stored plan of the first one's form is where it begins. Tiles that `tiles` times in advance are part of
+    the time limit.
+    """
+    deadline = time.monotonic() + options.time_limit
+    model, base = models
+    flow, base_flow = Flow.of(model.graph), Flow.of(base.graph)
     order = tuple(step.operator for step in reverse_post_order(whole(model.graph)).steps)
     space = Space.of(flow, order)
     limit = options.ram_limit or 0
@@ -193,20 +208,42 @@ def _search(
             return False
         return _placed(model, board, candidate.tiled, candidate.schedule).layout.arena_bytes <= limit
 
-    budget = Budget(options.time_limit, options.max_overhead, fits)
     costs = Costs(flow, tiles(flow))
+    unsplit_ticks = Costs(base_flow, tiles(base_flow)).ticks(base_flow.iteration_rows)
+    uncut_ticks = costs.ticks(flow.iteration_rows)
+    most_ticks = unsplit_ticks * (1 + options.max_overhead / 100)
+
+    def told_of_unsplit(found: Search, peak_bytes: int, overhead: float) -> None:
+        told(found, peak_bytes, 100 * (uncut_ticks * (1 + overhead / 100) / unsplit_ticks - 1))
+
+    # the search compares with the graph that it cuts, uncut: running sums take other kernels than the base
+    most_overhead = 100 * (most_ticks / uncut_ticks - 1)
+    budget = Budget(max(0.0, deadline - time.monotonic()), most_overhead, fits)
     if stored is not None and stored.form != model.form:
         stored = None  # it is not cut, or cut in a way that has operators of its own
     start = () if stored is None else (space.state(stored.splits),)
-    found = search(space, costs, model.work, budget, told, start=start)
-    most_ticks = found.unsplit.ticks * (1 + options.max_overhead / 100)
-    recomputed = (recompute(candidate, costs, model.work, most_ticks) for candidate in found.best)
+    found = search(space, costs, model.work, budget, told_of_unsplit, start=start)
     plans = [] if stored is None else [_timed(stored, flow, costs)]
-    plans = [plan for plan in plans if plan.estimate.ticks <= most_ticks]
-    for candidate in dict.fromkeys((*found.best, *recomputed)):
+    candidates = found.best
+    if not found.interrupted and not any(fits(candidate) for candidate in candidates):
+        candidates += _recomputed(found.best, costs, model.work, most_ticks, deadline)
+    for candidate in dict.fromkeys(candidates):
         plan = _placed(model, board, candidate.tiled, candidate.schedule, _splits(space, candidate))
         plans.append(replace(plan, estimate=replace(plan.estimate, ticks=candidate.ticks)))
-    return plans, found.search, found.unsplit.ticks
+    return [plan for plan in plans if plan.estimate.ticks <= most_ticks], found.search, unsplit_ticks
+
+
+def _recomputed(
+    candidates: tuple[Candidate, ...], costs: Costs, work: WorkBytes, most_ticks: float, deadline: float
+) -> tuple[Candidate, ...]:
+    """The candidates with halos computed again, as far as the time, or an interrupt, allows."""
+    found: list[Candidate] = []
+    try:
+        for candidate in candidates:
+            found.append(recompute(candidate, costs, work, most_ticks, lambda: time.monotonic() > deadline))
+    except KeyboardInterrupt:
+        pass
+    return tuple(found)
 
 
 def _timed(plan: Plan, flow: Flow, costs: Costs) -> Plan:

@@ -11,7 +11,7 @@ import rich_click as click
 from mcudeploy.cli import tables
 from mcudeploy.cli.options import (
     board_option,
-    device_options,
+    devices_options,
     float_io_option,
     model_argument,
     output_options,
@@ -82,14 +82,14 @@ def plan(
 
 @click.command()
 @model_argument
-@device_options
+@devices_options
 @planning_options
 @plan_file_options
 @output_options
 def tune(
     *,
     model: Path,
-    target: Target,
+    targets: tuple[Target, ...],
     options: Options,
     destination: Path | None,
     chart: Path | None,
@@ -99,7 +99,7 @@ def tune(
     from mcudeploy import deploy, tuning
 
     with output.progress() as progress:
-        found, report = tuning.tune_model(model, target, replace(options, resume=True), progress)
+        found, report = tuning.tune_model(model, targets, replace(options, resume=True), progress)
     if destination:
         deploy.save_plan(found, destination)
     if chart:

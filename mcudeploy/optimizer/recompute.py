@@ -8,8 +8,9 @@ ranked as in Capuchin (ASPLOS'20), by bytes freed at the peak.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import takewhile
 
 from mcudeploy.optimizer.search import Candidate
 from mcudeploy.plan import Schedule, Step
@@ -29,11 +30,21 @@ class _State:
     drops: Drops
 
 
-def recompute(base: Candidate, costs: Costs, work: WorkBytes, most_ticks: float) -> Candidate:
-    """The candidate with steps repeated where that lowers its peak within a latency; else itself."""
+def recompute(
+    base: Candidate,
+    costs: Costs,
+    work: WorkBytes,
+    most_ticks: float,
+    stopped: Callable[[], bool] = lambda: False,
+) -> Candidate:
+    """The candidate with steps repeated where that lowers its peak within a latency; else itself.
+
+    `stopped` is asked before every try: where it says so, what was found by then is returned.
+    """
     state = _State(base, {})
     for _ in range(_MOST_ROUNDS):
-        options = (_tried(base, drops, costs, work) for drops in _wider(state))
+        drops_tried = takewhile(lambda _: not stopped(), _wider(state))
+        options = (_tried(base, drops, costs, work) for drops in drops_tried)
         within = [one for one in options if one.candidate.ticks <= most_ticks]
         best = min(within, key=lambda one: (one.candidate.peak_bytes, one.candidate.ticks), default=state)
         if best.candidate.peak_bytes >= state.candidate.peak_bytes:

@@ -90,12 +90,12 @@ def test_tune_without_a_search_runs_the_stored_plan_and_keeps_the_limit(
     plan = deploy.plan_model(model, target.board, Options(time_limit=5, max_overhead=50))
     deploy.save_plan(plan, stored)
     options = Options(plan_file=stored, split=False, max_overhead=90, resume=True)
-    _, report = tuning.tune_model(model, target, options)
+    _, report = tuning.tune_model(model, [target], options)
     assert report["arena_bytes"] == plan.plan.layout.arena_bytes
     assert report["predicted_overhead_percent"] is report["prediction_error_percent"] is None
     assert report["overhead_percent"] > 0
     with pytest.raises(LatencyError, match=r"plan\.json takes \+[\d.]+ %.*the limit is 0 %"):
-        tuning.tune_model(model, target, replace(options, max_overhead=0))
+        tuning.tune_model(model, [target], replace(options, max_overhead=0))
 
 
 def test_the_search_stops_as_soon_as_a_plan_fits() -> None:

@@ -71,6 +71,13 @@ def test_no_time_no_recompute(graph: Graph) -> None:
     assert recompute(base, costs, work, base.ticks) is base
 
 
+@pytest.mark.parametrize("graph", [funnel()])
+def test_it_stops_when_told(graph: Graph) -> None:
+    base, costs, work = rows_one_by_one(graph)
+    assert recompute(base, costs, work, 4 * base.ticks).peak_bytes < base.peak_bytes
+    assert recompute(base, costs, work, 4 * base.ticks, lambda: True) is base
+
+
 def test_a_block_lives_as_often_as_it_is_made() -> None:
     base, _, work = rows_one_by_one(funnel())
     tiled, steps = base.tiled, base.schedule.steps
