@@ -114,8 +114,8 @@ class Space:
 
     def prefixes(self) -> Iterator[State]:
         """One cut from the input on, of every length, in parts of every size."""
-        for rows in ROWS_TRIED:
-            for last in range(len(self.order)):
+        for last in range(len(self.order)):
+            for rows in ROWS_TRIED:
                 if rows < self.most_rows[self.order[last]]:
                     yield (Cut(0, last, rows),)
 

@@ -31,6 +31,9 @@ KEPT = 8
 PATIENCE = 2000
 """So many states in a row that bring nothing end the search: what is left are variants of the best."""
 
+SEEDING_SHARE = 0.5
+"""At most this share of the time goes into seeds."""
+
 TOLD_EVERY_S = 0.5
 
 Report = Callable[[Search, int, float], None]
@@ -122,6 +125,7 @@ class _Run:
         self.space, self.costs, self.work, self.budget, self._report = space, costs, work, budget, report
         self._start = self._told = time.monotonic()
         self._segments = Segments(space.flow, space.order, work)
+        self._seconds = SEEDING_SHARE * budget.seconds
         self._enough = False
         self._seen: set[Sections] = set()
         self._duplicates = self._last_gain = 0
@@ -139,6 +143,7 @@ class _Run:
         self._try_all(start)
         self._try_all(Seeds(self.space, self._segments, self.costs, self._limit, self._stopped).states())
         self._try_all(self._prefixes())
+        self._seconds = self.budget.seconds
         self._last_gain = len(self._seen)
         while self._queue and not self._over():
             *_, scored = heapq.heappop(self._queue)
@@ -167,7 +172,7 @@ class _Run:
         now = time.monotonic()
         if now - self._told > TOLD_EVERY_S:
             self._tell()
-        return self._enough or now - self._start > self.budget.seconds
+        return self._enough or now - self._start > self._seconds
 
     def _over(self) -> bool:
         return self._stopped() or len(self._seen) - self._last_gain > PATIENCE

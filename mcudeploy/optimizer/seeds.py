@@ -2,8 +2,8 @@
 
 Between segments tensors are whole, so a border is possible where those fit into the bound. Whether a segment
 fits hangs on the one in front of it only by whether that is cut. So the least time under a bound is a
-shortest path over the borders, and the least bound whose path keeps the latency limit is found by bisection. This is
-exact for chains but for the rows of the blocks; the search simulates every state that comes from here.
+shortest path over the borders, and the least bound whose path keeps the latency limit is found by bisection.
+For chains only the rows of blocks are left out; the search simulates every state that comes from here.
 """
 
 from __future__ import annotations
@@ -15,8 +15,11 @@ from mcudeploy.simulator.cost import Costs
 from mcudeploy.simulator.places import Segment
 from mcudeploy.simulator.segments import Segments
 
-_REACH = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
-"""How many borders further a segment may end."""
+_REACH = (1, 2, 3, 4, 6, 8, 12)
+"""How many possible borders further a segment may end: what lies over the bound is none."""
+
+_NEAR = 2
+"""So many places in front of what does not fit uncut, what does may be cut, to hand on rows."""
 
 _FINE = 64
 """The bisection ends where the bound is known to one part in so many."""
@@ -85,7 +88,9 @@ class Seeds:
                     behind = borders[index + further]
                     if behind == first + 1 and self._segments.alone(self._singles[first], in_rows) <= bound:
                         self._offer(ways, (behind, False), (way[0] + self._whole_ticks[first], way[1]))
-                    if further > 1 and behind - first == further and misfits[behind] == misfits[first]:
+                    near = behind + _NEAR if further == 1 else behind
+                    fit = misfits[min(near, len(self._whole))] == misfits[first]
+                    if behind - first == further and fit:
                         continue  # one by one they fit uncut, and take less time
                     cut = self._cheapest(first, behind, bound, in_rows)
                     if cut is not None:
