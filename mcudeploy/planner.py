@@ -27,6 +27,9 @@ from mcudeploy.simulator.cost import Costs, TileTime, estimated_tile_time
 from mcudeploy.simulator.flow import Flow
 from mcudeploy.simulator.live import WorkBytes, work_bytes
 
+_PACKED_WELL, _PACKING_S = 3, 2.0
+"""So many candidates are packed with care, for so long each; all of them took longer than the search."""
+
 TileSource = Callable[[Flow], TileTime]
 """Where the search has the times of tiles from: a device, the database, or an estimate."""
 
@@ -175,10 +178,16 @@ def unsplit_plan(model: Model, board: Board) -> Plan:
 
 
 def _placed(
-    model: Model, board: Board, tiled: TiledGraph, schedule: Schedule, splits: tuple[Split, ...] = ()
+    model: Model,
+    board: Board,
+    tiled: TiledGraph,
+    schedule: Schedule,
+    *,
+    splits: tuple[Split, ...] = (),
+    seconds: float = _PACKING_S,
 ) -> Plan:
     memory = board.memories[0]
-    layout, estimate = lay_out(tiled, schedule, model.work, memory.name, memory.alignment)
+    layout, estimate = lay_out(tiled, schedule, model.work, memory.name, memory.alignment, seconds=seconds)
     return Plan(model.graph, board.name, tiled.block_rows, schedule, layout, estimate, model.form, splits)
 
 
@@ -227,10 +236,22 @@ def _search(
     candidates = found.best
     if not found.interrupted and not any(fits(candidate) for candidate in candidates):
         candidates += _recomputed(found.best, costs, model.work, most_ticks, deadline)
-    for candidate in dict.fromkeys(candidates):
-        plan = _placed(model, board, candidate.tiled, candidate.schedule, _splits(space, candidate))
+    for candidate in _by_first_fit(model, board, tuple(dict.fromkeys(candidates))):
+        seconds = _PACKING_S if len(plans) < _PACKED_WELL else 0.0
+        splits = _splits(space, candidate)
+        plan = _placed(model, board, candidate.tiled, candidate.schedule, splits=splits, seconds=seconds)
         plans.append(replace(plan, estimate=replace(plan.estimate, ticks=candidate.ticks)))
     return [plan for plan in plans if plan.estimate.ticks <= most_ticks], found.search, unsplit_ticks
+
+
+def _by_first_fit(model: Model, board: Board, candidates: tuple[Candidate, ...]) -> list[Candidate]:
+    """Candidates by the arena that they need where no time is spent on packing; the least first."""
+
+    def arena_bytes(candidate: Candidate) -> int:
+        plan = _placed(model, board, candidate.tiled, candidate.schedule, seconds=0.0)
+        return plan.layout.arena_bytes
+
+    return sorted(candidates, key=arena_bytes)
 
 
 def _recomputed(
