@@ -184,7 +184,7 @@ def _model_facts(model: Values | None) -> list[tuple[str, str]]:
     return [
         ("instructions", f"{model['instructions']:,}"),
         ("model", f"{model['core']}, {model['least']:,} to {model['most']:,} cycles; {model['source']}"),
-        ("spent on", most),
+        ("cycles go to", most),
         ("left out", "; ".join(model["left_out"])),
     ]
 

@@ -1,8 +1,8 @@
 """Cycles of the Cortex-M7, by assumption: Arm publishes none per instruction.
 
-The Arm Cortex-M7 Processor Technical Reference Manual, ARM DDI 0489F, says that the core is in-order, issues
-many pairs of instructions together, also two loads or a load and a store, and predicts branches. Assumed beyond
-that:
+The Arm Cortex-M7 Processor Technical Reference Manual, ARM DDI 0489F, says (section 1.1) that the core is
+in-order, issues many pairs of instructions together, also two loads or a load and a store, and predicts
+branches. Assumed beyond that:
 
 - the second of a pair does not read what the first writes; at most one of the two multiplies, at most one
   stores, at most one is floating-point arithmetic, a branch is the second; divisions, loads and stores of

@@ -7,9 +7,10 @@
  * documentation (https://www.qemu.org/docs/master/devel/tcg-plugins.html); no header of QEMU is used.
  *
  * Arguments: begin=ADDRESS, end=ADDRESS, out=FILE. A window opens before the instruction at `begin` is executed
- * and closes before the one at `end` is. FILE gets for each window, in the order of time and in the byte order of
- * this computer, 64-bit words: the number of instructions seen in it, and of each its address, how often it was
- * executed, and how often the next instruction was not the one behind it.
+ * and closes before the one at `end` is; where both are one, each window ends where the next one begins. FILE gets
+ * for each window, in the order of time and in the byte order of this computer, 64-bit words: the number of
+ * instructions seen in it, and of each its address, how often it was executed, and how often the next instruction
+ * was not the one behind it.
  *
  * Only calls per instruction are asked for, no inline counters: those changed from one version of the interface to the
  * next. Meant for machines with one core.
@@ -146,11 +147,11 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
     for (size_t i = 0; i < count; i++) {
         struct qemu_plugin_insn *const insn = qemu_plugin_tb_get_insn(tb, i);
         const uint64_t address = qemu_plugin_insn_vaddr(insn);
-        if (address == begin_address) {
-            qemu_plugin_register_vcpu_insn_exec_cb(insn, begin, QEMU_PLUGIN_CB_NO_REGS, NULL);
-        }
         if (address == end_address) {
             qemu_plugin_register_vcpu_insn_exec_cb(insn, end, QEMU_PLUGIN_CB_NO_REGS, NULL);
+        }
+        if (address == begin_address) {
+            qemu_plugin_register_vcpu_insn_exec_cb(insn, begin, QEMU_PLUGIN_CB_NO_REGS, NULL);
         }
         place *const here = place_at(address, qemu_plugin_insn_size(insn));
         qemu_plugin_register_vcpu_insn_exec_cb(insn, executed, QEMU_PLUGIN_CB_NO_REGS, here);

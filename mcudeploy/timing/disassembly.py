@@ -149,7 +149,7 @@ class Functions:
     def named(self, name: str) -> Function:
         """The function of that name; BuildError where the program has none."""
         if name not in self._by_name:
-            raise BuildError(f"the firmware has no function {name}: it was built without the measurer")
+            raise BuildError(f"the firmware has no function {name}")
         return self._by_name[name]
 
     def at(self, address: int) -> str:
