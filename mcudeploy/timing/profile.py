@@ -11,7 +11,7 @@ from typing import Any
 
 from mcudeploy.board import Board
 from mcudeploy.device import Target, open_device
-from mcudeploy.errors import ConfigError, ProtocolError
+from mcudeploy.errors import BuildError, ConfigError, ProtocolError
 from mcudeploy.plan import Plan
 from mcudeploy.targets import Firmware
 from mcudeploy.timing.classes import Kind, classify
@@ -91,7 +91,8 @@ def profile(
     """Run a plan once in the emulator (stored inputs by tensor) and count what its steps execute.
 
     A step is counted from the entry of mcud_step to the next reading of the counter. Raises what running
-    raises, and ProtocolError where the emulator has not counted every step.
+    raises, ProtocolError where the emulator has not counted every step, and BuildError where a tool is
+    missing.
     """
     functions = Functions(firmware.elf)
     begin, end = (functions.named(name).address for name in ("mcud_step", "hal_ticks"))
@@ -107,7 +108,11 @@ def profile(
     operators: dict[str, Counts] = {}
     for step, counts in zip(steps, windows, strict=True):
         operators.setdefault(plan.graph.operators[step.operator].name, Counts()).add(counts)
-    return Profile(operators, disassemble(firmware.elf, target.board.toolchain), functions)
+    found = Profile(operators, disassemble(firmware.elf, target.board.toolchain), functions)
+    unknown = found.whole().executed.keys() - found.instructions.keys()
+    if unknown:
+        raise BuildError(f"{firmware.elf} has no instruction at {min(unknown):#x}, which was executed")
+    return found
 
 
 def _qemu(board: Board) -> str:
