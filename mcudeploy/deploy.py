@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from mcudeploy import planfile, report
+from mcudeploy import chart, planfile, report
 from mcudeploy.board import Board, load_board
 from mcudeploy.codegen.bench import all_kernels, bench_sources
 from mcudeploy.codegen.ctext import model_name
@@ -124,14 +125,27 @@ def plan_model(
     return Deployment.of(planned, planned.plans[0], board, options)
 
 
-def telling(progress: Progress) -> Report:
-    """What shows a search on a progress display."""
+def telling(progress: Progress, counted: Callable[[Search], Search] = lambda search: search) -> Report:
+    """What shows a search on a progress display: a line for each gain, kept up to date until the next one.
+
+    `counted` adds what only the source of tile times knows.
+    """
+    shown: int | None = None
 
     def told(found: Search, peak_bytes: int, overhead: float) -> None:
-        progress.stage(
+        nonlocal shown
+        found = counted(found)
+        text = (
             f"searching: {peak_bytes:,} B at {overhead:+.1f} %, {found.candidates:,} candidates, "
             f"{found.candidates / max(found.seconds, 1e-3):,.0f} a second"
         )
+        if found.measured or found.cache_hits:
+            text += f", {found.measured:,} tiles measured, {found.cache_hits:,} known"
+        if shown == peak_bytes:
+            progress.update(text)
+        else:
+            progress.stage(text)
+        shown = peak_bytes
 
     return told
 
@@ -156,6 +170,11 @@ def plan_report(made: Deployment) -> JsonObject:
 def save_plan(made: Deployment, path: Path) -> None:
     """Write the plan for `plan_file`."""
     planfile.save_plan(made.plan, made.model.sha256, path)
+
+
+def save_chart(made: Deployment, path: Path) -> None:
+    """Write a picture of the plan, the arena over steps; the file's ending says whether SVG or HTML."""
+    chart.save(chart.draw(made.plan, made.model.work, made.model.path.name), path)
 
 
 def build_model(path: Path, board: Board, options: Options, directory: Path) -> JsonObject:

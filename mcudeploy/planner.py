@@ -17,7 +17,7 @@ from mcudeploy.layout.solve import lay_out
 from mcudeploy.ops.opdef import KernelCall
 from mcudeploy.optimizer.apply import in_form
 from mcudeploy.optimizer.cuts import Space
-from mcudeploy.optimizer.recompute import recompute
+from mcudeploy.optimizer.recompute import recompute, schedule_ticks
 from mcudeploy.optimizer.search import Budget, Candidate, Report, search
 from mcudeploy.plan import Form, Plan, Schedule, Search, Split
 from mcudeploy.scheduler.rpo import reverse_post_order
@@ -32,7 +32,7 @@ TileSource = Callable[[Flow], TileTime]
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the user may choose. `plan_file` replaces the search by a stored plan."""
+    """What the user may choose. `plan_file` replaces the search; with `resume` the search begins there."""
 
     max_overhead: float = 5.0
     time_limit: float = 60.0
@@ -43,6 +43,7 @@ class Options:
     seed: int = 0
     name: str | None = None
     plan_file: Path | None = None
+    resume: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -118,37 +119,48 @@ def find_plans(
     tiles: TileSource = estimated_tile_time,
     told: Report = lambda *_: None,
 ) -> Planned:
-    """Search for plans of a model on a board, or take the one of `options.plan_file`.
+    """Search for plans of a model on a board, take the one of `options.plan_file`, or search on from it.
 
-    Every plan has passed the checker. Raises FitError where even the least arena is too large.
+    A stored plan says whether inputs are streamed. Every plan has passed the checker. Raises FitError where
+    even the least arena is too large.
     """
-    base = model.in_form(Form(streamed=options.stream_input))
-    unsplit = unsplit_plan(base, board)
-    models, plans, searched, ticks = {base.form: base}, [unsplit], Search(), 0.0
+    models: dict[Form, Model] = {}
+    stored = None
     if options.plan_file is not None:
-        form = planfile.load_form(options.plan_file)
-        try:
-            models[form] = model.in_form(form)
-        except ModelError as error:
-            found = f"{options.plan_file} has a form that the model cannot take"
-            raise ConfigError(f"{found}: {error}") from error
-        made = models[form]
-        plans = [planfile.load_plan(options.plan_file, made.graph, model.sha256, board.name, made.work)]
-        base = model.in_form(Form(streamed=form.streamed))
-        models[base.form] = base
-        unsplit = unsplit_plan(base, board)
-    elif options.split:
+        made, stored = _stored_plan(model, board, options.plan_file)
+        models[made.form] = made
+        options = replace(options, stream_input=stored.form.streamed)
+    base = model.in_form(Form(streamed=options.stream_input))
+    models[base.form] = base
+    unsplit = unsplit_plan(base, board)
+    plans, searched, ticks = [stored or unsplit], Search(), 0.0
+    if options.split and (stored is None or options.resume):
         cut = model.in_form(Form(options.stream_input, accumulating=True))
         models[cut.form] = cut
-        split, searched, ticks = _search(cut, board, options, tiles, told)
+        split, searched, ticks = _search(cut, board, options, tiles, told, stored=stored)
         plans = sorted([*split, unsplit], key=lambda plan: plan.layout.arena_bytes)
-    capacities = {memory.name: memory.bytes for memory in board.memories}
     for plan in plans:
-        # A plan of ours that is too large ends in FitError below; one from a file must never have been so.
-        if options.plan_file is not None or plan.layout.arena_bytes <= board.memories[0].bytes:
-            check_plan(plan, models[plan.form].work, board.memories[0].alignment, capacities)
+        if plan.layout.arena_bytes <= board.memories[0].bytes:  # else it ends in FitError
+            _check(plan, models[plan.form], board)
     report.require_fit(plans[0], models[plans[0].form].calls, board, options.ram_limit)
     return Planned(models, tuple(plans), unsplit, searched, ticks)
+
+
+def _stored_plan(model: Model, board: Board, path: Path) -> tuple[Model, Plan]:
+    """The plan of a file, which has passed the checker, and the model in its form."""
+    form = planfile.load_form(path)
+    try:
+        made = model.in_form(form)
+    except ModelError as error:
+        raise ConfigError(f"{path} has a form that the model cannot take: {error}") from error
+    plan = planfile.load_plan(path, made.graph, model.sha256, board.name, made.work)
+    _check(plan, made, board)
+    return made, plan
+
+
+def _check(plan: Plan, model: Model, board: Board) -> None:
+    capacities = {memory.name: memory.bytes for memory in board.memories}
+    check_plan(plan, model.work, board.memories[0].alignment, capacities)
 
 
 def unsplit_plan(model: Model, board: Board) -> Plan:
@@ -168,21 +180,42 @@ def _placed(
 
 
 def _search(
-    model: Model, board: Board, options: Options, tiles: TileSource, told: Report
+    model: Model, board: Board, options: Options, tiles: TileSource, told: Report, *, stored: Plan | None
 ) -> tuple[list[Plan], Search, float]:
+    """Plans, the search, and the time of the unsplit one. A stored plan of this form is where it begins."""
     flow = Flow.of(model.graph)
     order = tuple(step.operator for step in reverse_post_order(whole(model.graph)).steps)
     space = Space.of(flow, order)
-    budget = Budget(options.time_limit, options.max_overhead, options.ram_limit or 0)
+    limit = options.ram_limit or 0
+
+    def fits(candidate: Candidate) -> bool:
+        if candidate.peak_bytes > limit:
+            return False
+        return _placed(model, board, candidate.tiled, candidate.schedule).layout.arena_bytes <= limit
+
+    budget = Budget(options.time_limit, options.max_overhead, fits)
     costs = Costs(flow, tiles(flow))
-    found = search(space, costs, model.work, budget, told)
+    if stored is not None and stored.form != model.form:
+        stored = None  # it is not cut, or cut in a way that has operators of its own
+    start = () if stored is None else (space.state(stored.splits),)
+    found = search(space, costs, model.work, budget, told, start=start)
     most_ticks = found.unsplit.ticks * (1 + options.max_overhead / 100)
     recomputed = (recompute(candidate, costs, model.work, most_ticks) for candidate in found.best)
-    plans = []
+    plans = [] if stored is None else [_timed(stored, flow, costs)]
+    plans = [plan for plan in plans if plan.estimate.ticks <= most_ticks]
     for candidate in dict.fromkeys((*found.best, *recomputed)):
         plan = _placed(model, board, candidate.tiled, candidate.schedule, _splits(space, candidate))
         plans.append(replace(plan, estimate=replace(plan.estimate, ticks=candidate.ticks)))
     return plans, found.search, found.unsplit.ticks
+
+
+def _timed(plan: Plan, flow: Flow, costs: Costs) -> Plan:
+    """A plan with the time that it takes by these costs."""
+    steps, tiled = plan.schedule.steps, TiledGraph(flow, plan.block_rows)
+    rows = [plan.block_rows[operator.name] for operator in flow.graph.operators]
+    once = schedule_ticks(tiled, tuple(dict.fromkeys(steps)), costs)
+    ticks = costs.ticks(rows) + schedule_ticks(tiled, steps, costs) - once
+    return replace(plan, estimate=replace(plan.estimate, ticks=ticks))
 
 
 def _splits(space: Space, candidate: Candidate) -> tuple[Split, ...]:

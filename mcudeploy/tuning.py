@@ -12,10 +12,11 @@ from mcudeploy import report
 from mcudeploy.codegen.bench import all_kernels
 from mcudeploy.deploy import Deployment, JsonObject, Observation, build_bench, run_on, telling
 from mcudeploy.device import Target, open_device
-from mcudeploy.errors import OutputsDifferError
+from mcudeploy.errors import LatencyError, OutputsDifferError
 from mcudeploy.measurer.costs import MeasuredTiles
 from mcudeploy.measurer.database import Database
 from mcudeploy.measurer.tile import KernelTable, Region, TileTimer
+from mcudeploy.plan import Search
 from mcudeploy.planner import Model, Options, Planned, find_plans, load_model
 from mcudeploy.progress import SILENT, Progress
 from mcudeploy.samples import Sample, load_samples
@@ -24,13 +25,16 @@ from mcudeploy.simulator.flow import Flow
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tuned:
-    """The plan that was chosen, what was observed of it and of the unsplit one, and what was predicted."""
+    """The plan that was chosen, what was observed of it and of the unsplit one, and what was predicted.
+
+    Nothing was predicted where there was no search.
+    """
 
     made: Deployment
     observed: Observation
     unsplit: Observation
     overhead: float
-    predicted_overhead: float
+    predicted_overhead: float | None
     tried: int
 
 
@@ -40,18 +44,19 @@ def tune_model(
     """Find the plan with the least arena whose measured latency keeps the limit.
 
     The plans that the search hands on are run as a whole, the least arena first, until one keeps the limit;
-    the unsplit plan always does. Raises OutputsDifferError where a plan's outputs are not those of the
-    unsplit plan, bit for bit.
+    the unsplit plan always does. Raises LatencyError where a stored plan that is not searched on from misses
+    it, and OutputsDifferError where a plan's outputs are not those of the unsplit plan, bit for bit.
     """
     planned = _search(load_model(path, options.float_io), target, options, progress)
     base = Deployment.of(planned, planned.unsplit, target.board, options)
     samples = load_samples(base.model.graph, [], [], options.seed)
     tuned = _choose(planned, base, target, options, (samples, progress))
+    predicted = tuned.predicted_overhead
     measurement = report.latency(tuned.observed.measurement, tuned.unsplit.measurement)
     made = tuned.made
     return made, report.plan(made) | measurement | {
-        "predicted_overhead_percent": tuned.predicted_overhead,
-        "prediction_error_percent": tuned.overhead - tuned.predicted_overhead,
+        "predicted_overhead_percent": predicted,
+        "prediction_error_percent": None if predicted is None else tuned.overhead - predicted,
         "plans_run": tuned.tried,
         "stack_bytes": tuned.observed.measurement.stack_bytes,
     }
@@ -72,12 +77,12 @@ def _search(model: Model, target: Target, options: Options, progress: Progress) 
             sources.append(stack.enter_context(source))
             return source
 
-        planned = find_plans(model, target.board, options, tiles, telling(progress))
-    counts = {
-        "measured": sum(source.measured for source in sources),
-        "cache_hits": sum(source.hits for source in sources),
-    }
-    return replace(planned, search=replace(planned.search, **counts))
+        def counted(search: Search) -> Search:
+            measured, hits = sum(each.measured for each in sources), sum(each.hits for each in sources)
+            return replace(search, measured=measured, cache_hits=hits)
+
+        planned = find_plans(model, target.board, options, tiles, telling(progress, counted))
+    return replace(planned, search=counted(planned.search))
 
 
 def _choose(
@@ -96,11 +101,15 @@ def _choose(
         made = Deployment.of(planned, plan, target.board, options)
         _, observed = run_on(made, target, samples, progress)
         _require_same(made, observed, unsplit)
+        overhead = 100 * (observed.measurement.latency / unsplit.measurement.latency - 1)
         if observed.measurement.latency <= limit:
-            overhead = 100 * (observed.measurement.latency / unsplit.measurement.latency - 1)
-            predicted = 100 * (plan.estimate.ticks / planned.unsplit_ticks - 1)
+            ticks = planned.unsplit_ticks
+            predicted = 100 * (plan.estimate.ticks / ticks - 1) if ticks else None
             return Tuned(made, observed, unsplit, overhead, predicted, tried)
-    raise ValueError("the unsplit plan is missing from the plans")
+    raise LatencyError(
+        f"the plan of {options.plan_file} takes {overhead:+.2f} % of the unsplit plan's time, the limit is "
+        f"{options.max_overhead:g} %. Search for another (--split), or raise --max-overhead"
+    )
 
 
 def _require_same(made: Deployment, observed: Observation, unsplit: Observation) -> None:

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from mcudeploy.board import Board
 
 Command = Callable[..., None]
+_PLAN_HELP = (
+    "Use this plan, written by `mcudeploy plan -o`; `plan` and `tune` search on from it, unless --no-split."
+)
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
@@ -97,7 +100,7 @@ def float_io_option(command: Command) -> Command:
 def planning_options(command: Command) -> Command:
     """Adds the options of the search, packed as `options: deploy.Options`."""
 
-    @click.option("--plan", "plan_file", type=_FILE, help="Use this plan, written by `mcudeploy plan -o`.")
+    @click.option("--plan", "plan_file", type=_FILE, help=_PLAN_HELP)
     @click.option(
         "--max-overhead",
         metavar="PERCENT",
@@ -160,6 +163,34 @@ def planning_options(command: Command) -> Command:
         command(*args, options=options, **rest)
 
     return packed
+
+
+def plan_file_options(command: Command) -> Command:
+    """Adds -o and --chart: where to write the plan that was found, and a picture of it."""
+    destination = click.option(
+        "-o",
+        "--output",
+        "destination",
+        metavar="FILE",
+        type=click.Path(dir_okay=False, path_type=Path),
+        help="Write the plan, for --plan.",
+    )
+    picture = click.option(
+        "--chart",
+        metavar="FILE",
+        type=click.Path(dir_okay=False, path_type=Path),
+        callback=_chart_file,
+        help="Draw the plan, the arena over steps, as .svg or .html.",
+    )
+    return destination(picture(command))
+
+
+def _chart_file(_: click.Context, __: click.Parameter, path: Path | None) -> Path | None:
+    from mcudeploy.chart import require_format
+
+    if path is not None:
+        require_format(path)  # refused before the search, not after it
+    return path
 
 
 def device_options(command: Command) -> Command:

@@ -63,15 +63,16 @@ def plan(console: Console, report: Values) -> None:
 def tune(console: Console, report: Values) -> None:
     """The `tune` report."""
     search = report["search"]
-    overhead = report["overhead_percent"]
+    overhead, predicted = report["overhead_percent"], report["predicted_overhead_percent"]
     _facts(
         console,
         [
             *_plan_facts(report),
             ("latency", f"{_latency(report['latency'])} ({overhead:+.2f} % of unsplit)"),
-            ("predicted", f"{report['predicted_overhead_percent']:+.2f} %"),
+            ("predicted", "" if predicted is None else f"{predicted:+.2f} %"),
             ("search", f"{search['candidates']:,} candidates, {search['duplicates']:,} duplicates, "
-                       f"{search['measured']:,} tiles measured, {search['seconds']:.1f} s"),
+                       f"{search['measured']:,} tiles measured, {search['cache_hits']:,} known, "
+                       f"{search['seconds']:.1f} s"),
         ],
     )  # fmt: skip
 
@@ -164,12 +165,15 @@ def _plan_facts(report: Values) -> list[tuple[str, str]]:
         )
         facts.append(("split", "; ".join(cuts)))
     facts += [("steps", _count(report, "steps"))]
+    if "flash_bytes" not in report:  # else it stands with the other parts of the flash
+        facts += [("tables in flash", _bytes(report, "tables_bytes"))]
     return facts
 
 
 def _size_facts(report: Values) -> list[tuple[str, str]]:
-    flash, code, weights = (_bytes(report, f"{name}_bytes") for name in ("flash", "code", "weights"))
-    parts = ", ".join(f"{name} {size}" for name, size in (("code", code), ("weights", weights)) if size)
+    flash = _bytes(report, "flash_bytes")
+    sizes = ((name, _bytes(report, f"{name}_bytes")) for name in ("code", "weights", "tables"))
+    parts = ", ".join(f"{name} {size}" for name, size in sizes if size)
     return [
         ("flash", f"{flash} ({parts})" if parts else flash),
         ("static RAM", _bytes(report, "static_ram_bytes")),

@@ -68,6 +68,8 @@ def _run_step(plan: Plan, owners: _Owners, operator: Operator, block: int, where
     memory, written = owners.span(operator.output, made)
     allowed = operator.op.overwrites(inputs, plan.graph.tensors[operator.output])
     nest = plan.graph.loops(operator)
+    if accumulates and rows.hi < total:
+        written = Interval(written.lo, written.lo)  # the last step writes the output
     busy: list[tuple[str, Interval]] = [(memory, written)]
     for operand, tensor in enumerate(inputs):
         needed = rows if accumulates else nest.rows_read(operand, rows, tensor.shape[0])

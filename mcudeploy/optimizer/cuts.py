@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from mcudeploy.analyzer import components
+from mcudeploy.plan import Split
 from mcudeploy.simulator.flow import Flow
 
 ROWS_TRIED = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
@@ -57,6 +58,18 @@ class Space:
             whole = operator.op.is_view or operator.output in viewed or not (fed or position in inside)
             most.append(1 if whole else flow.iteration_rows[position])
         return cls(flow, order, tuple(most))
+
+    def state(self, splits: tuple[Split, ...]) -> State:
+        """The cuts that a plan with these splits was made from, none where they are not of this order."""
+        places = {self.flow.graph.operators[at].name: place for place, at in enumerate(self.order)}
+        cuts = []
+        for split in splits:
+            found = [places[name] for name in split.operators if name in places]
+            if found and split.axis == "row":
+                cuts.append(Cut(min(found), max(found), split.rows))
+        cuts.sort()
+        apart = all(one.last < other.first for one, other in pairwise(cuts))
+        return tuple(cuts) if apart else ()
 
     def block_rows(self, state: State) -> tuple[int, ...]:
         """The rows of every operator's steps, by position."""
@@ -107,9 +120,8 @@ class Space:
             yield Cut(cut.first, cut.last, rows)
 
     def _neighbours(self, rows: int) -> Iterator[int]:
-        place = ROWS_TRIED.index(rows)
-        yield from ROWS_TRIED[max(0, place - 1) : place]
-        yield from ROWS_TRIED[place + 1 : place + 2]
+        yield from [other for other in ROWS_TRIED if other < rows][-1:]
+        yield from [other for other in ROWS_TRIED if other > rows][:1]
 
     def _joined(self, rest: State, added: State) -> Iterator[State]:
         state = tuple(sorted((*rest, *added)))

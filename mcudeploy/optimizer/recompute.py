@@ -92,7 +92,8 @@ def _tried(base: Candidate, drops: Drops, costs: Costs, work: WorkBytes) -> _Sta
     tiled = base.tiled
     steps = _repeated(tiled, base.schedule.steps, drops)
     peak_bytes, peak_step = live_peak(tiled, steps, work)
-    ticks = base.ticks + _ticks(tiled, steps, costs) - _ticks(tiled, base.schedule.steps, costs)
+    before = schedule_ticks(tiled, base.schedule.steps, costs)
+    ticks = base.ticks + schedule_ticks(tiled, steps, costs) - before
     schedule = Schedule(steps, "feasible")
     made = replace(base, schedule=schedule, peak_bytes=peak_bytes, peak_step=peak_step, ticks=ticks)
     return _State(made, drops)
@@ -135,7 +136,7 @@ def _repeated(tiled: TiledGraph, steps: tuple[Step, ...], drops: Drops) -> tuple
     return tuple(result)
 
 
-def _ticks(tiled: TiledGraph, steps: tuple[Step, ...], costs: Costs) -> float:
+def schedule_ticks(tiled: TiledGraph, steps: tuple[Step, ...], costs: Costs) -> float:
     """The time of all steps, those of an operator taken as equal."""
     per_step = [
         costs.operator_ticks(position, rows) / max(count, 1)

@@ -28,8 +28,12 @@ KEPT = 8
 PATIENCE = 2000
 """So many states in a row that bring nothing end the search: what is left are variants of the best."""
 
+TOLD_EVERY_S = 0.5
+
 Report = Callable[[Search, int, float], None]
-"""Told now and then: the search so far, the best peak in bytes, its overhead in percent."""
+"""Told of every gain, and every `TOLD_EVERY_S` seconds: the search so far, the best peak in bytes, its
+overhead in percent.
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,11 +55,13 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """When to stop: seconds, percent of latency over the unsplit plan, and a peak that is good enough."""
+    """When to stop: after seconds, or at a new best candidate that is `enough`. What to drop: what takes more
+    percent of latency over the unsplit plan.
+    """
 
     seconds: float
     max_overhead: float
-    enough_bytes: int = 0
+    enough: Callable[[Candidate], bool] = lambda _: False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,11 +73,22 @@ class Found:
     search: Search
 
 
-def search(space: Space, costs: Costs, work: WorkBytes, budget: Budget, report: Report) -> Found:
-    """Search until the budget is spent, nothing is left, or Ctrl-C; what was found by then is returned."""
+def search(
+    space: Space,
+    costs: Costs,
+    work: WorkBytes,
+    budget: Budget,
+    report: Report,
+    *,
+    start: tuple[State, ...] = (),
+) -> Found:
+    """Search until the budget is spent, nothing is left, or Ctrl-C; what was found by then is returned.
+
+    `start`: states of an earlier search, to be tried first.
+    """
     run = _Run(space, costs, work, budget, report)
     try:
-        run.explore()
+        run.explore(start)
     except KeyboardInterrupt:
         if run.unsplit is None:
             raise
@@ -85,17 +102,20 @@ class _Run:
         self, space: Space, costs: Costs, work: WorkBytes, budget: Budget, report: Report
     ) -> None:  # fmt: skip
         self.space, self.costs, self.work, self.budget, self._report = space, costs, work, budget, report
-        self._start = time.monotonic()
+        self._start = self._told = time.monotonic()
+        self._enough = False
         self._seen: set[tuple[int, ...]] = set()
         self._duplicates = self._last_gain = 0
         self._queue: list[tuple[float, int, int, Candidate]] = []
         self._best: list[Candidate] = []
         self.unsplit: Candidate | None = None
 
-    def explore(self) -> None:
+    def explore(self, start: tuple[State, ...]) -> None:
         """Seeds, then the moves of the most promising state, again and again."""
         places = {position: place for place, position in enumerate(self.space.order)}
-        self._try_all(self.space.seeds())
+        seeds = self.space.seeds()
+        self._try_all((next(seeds), *start))  # the first one is the unsplit graph
+        self._try_all(seeds)
         while self._queue and not self._over():
             *_, candidate = heapq.heappop(self._queue)
             if candidate.peak_bytes <= FOLLOWED_WITHIN * self._best[0].peak_bytes:
@@ -114,14 +134,16 @@ class _Run:
         return Search(time.monotonic() - self._start, len(self._seen), self._duplicates)
 
     def _over(self) -> bool:
-        enough = bool(self._best) and self._best[0].peak_bytes <= self.budget.enough_bytes
         idle = len(self._seen) - self._last_gain > PATIENCE
-        return enough or idle or time.monotonic() - self._start > self.budget.seconds
+        return self._enough or idle or time.monotonic() - self._start > self.budget.seconds
 
     def _try_all(self, states: Iterable[State]) -> None:
         for state in states:
-            if self.unsplit is not None and self._over():
-                return
+            if self.unsplit is not None:
+                if self._over():
+                    return
+                if time.monotonic() - self._told > TOLD_EVERY_S:
+                    self._tell(self.unsplit.ticks)
             self._try(state)
 
     def _try(self, state: State) -> None:
@@ -161,5 +183,9 @@ class _Run:
         del self._best[KEPT:]
         if better and self.unsplit is not None:
             self._last_gain = len(self._seen)
-            overhead = 100 * (candidate.ticks / self.unsplit.ticks - 1)
-            self._report(self._search(), candidate.peak_bytes, overhead)
+            self._enough = self.budget.enough(candidate)
+            self._tell(self.unsplit.ticks)
+
+    def _tell(self, unsplit_ticks: float) -> None:
+        best, self._told = self._best[0], time.monotonic()
+        self._report(self._search(), best.peak_bytes, 100 * (best.ticks / unsplit_ticks - 1))

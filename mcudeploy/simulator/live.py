@@ -3,8 +3,9 @@
 A block lives in [first write, last read + 1), in steps. A step that is repeated makes its block again; from
 the last read before that on the block need not be in memory. Graph inputs are there from step 0, graph
 outputs until the end. Scratch lives for its step, the state of an operator that accumulates from its first
-step to its last. An output block takes over an input block in place where the operator allows it, both
-have the same rows and size, and the input block is read for the last time by the very step that makes it.
+step to its last, which is the one that writes its output. An output block takes over an input block in
+place where the operator allows it, both have the same rows and size, and the input block is read for the
+last time by the very step that makes it.
 """
 
 from __future__ import annotations
@@ -84,10 +85,10 @@ def lives(tiled: TiledGraph, steps: tuple[Step, ...]) -> Lives:
             written[block] = True
     for time, step in enumerate(steps):
         block = tiled.written(step.operator, step.block)
-        if not written[block]:
+        if not written[block] or tiled.graph.operators[step.operator].op.accumulates:  # its last step writes
             written[block] = True
             first[block] = time
-        elif end[block] < time and not tiled.graph.operators[step.operator].op.accumulates:
+        elif end[block] < time:
             gaps.setdefault(block, []).append(Interval(end[block], time))
         end[block] = time + 1
         for lo, hi in tiled.reads[tiled.first_step[step.operator] + step.block]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from graphs import residual
+from graphs import pooled, residual
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -166,3 +166,31 @@ def test_the_input_is_in_one_piece() -> None:
     tensors = {**plan.layout.tensors, "image": image}
     with pytest.raises(PlanFaultError, match="apart from the others"):
         check(replace(plan, layout=replace(plan.layout, tensors=tensors)), WORK, 4, ROOM)
+
+
+def _by_rows(output: int, state: int) -> Plan:
+    """The image at 0, the rows of a at 256 all, the mean and its sums where they are wanted."""
+    tiled = TiledGraph(Flow.of(pooled()), {"conv_a": 1, "mean": 1})
+    schedule = reverse_post_order(tiled)
+    layout, estimate = lay_out(tiled, schedule, SUMS, "sram", 4)
+    tensors = {
+        "image": Placement("sram", 1, tuple(range(0, 256, 32))),
+        "a": Placement("sram", 1, (256,) * 8),
+        "mean": Placement("sram", 1, (output,)),
+    }
+    scratch = {"mean": Placement("sram", 1, (state,))}
+    layout = replace(layout, tensors=tensors, scratch=scratch, arenas={"sram": 512})
+    return Plan(tiled.graph, "host", tiled.block_rows, schedule, layout, estimate)
+
+
+SUMS = {"conv_a": (0, 0), "mean": (0, 16)}
+
+
+def test_an_output_of_sums_takes_room_that_is_free_at_the_end() -> None:
+    check(_by_rows(output=0, state=288), SUMS, 4, ROOM)  # the image is dead by then
+    for output, state, message in [(256, 288, "overlaps input"), (288, 288, "scratch .* overlaps")]:
+        with pytest.raises(PlanFaultError, match=message):
+            check(_by_rows(output, state), SUMS, 4, ROOM)
+    check(_by_rows(output=304, state=0), SUMS, 4, ROOM)  # over the image's first row, which was read
+    with pytest.raises(PlanFaultError, match="overwritten"):
+        check(_by_rows(output=304, state=32), SUMS, 4, ROOM)  # over its second
