@@ -62,6 +62,7 @@ class Settings(BaseModel):
     split: bool | None = None
     stream_input: bool | None = None
     seed: Annotated[int, Field(ge=0)] | None = None
+    method: str | None = None
     quiet: bool | None = None
     as_json: bool | None = None
 

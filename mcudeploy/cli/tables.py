@@ -150,6 +150,25 @@ def _operators(console: Console, report: Values) -> None:
     console.print(table)
 
 
+def schedule(console: Console, report: Values) -> None:
+    """The `schedule` report."""
+    peak, bound, file_order = (
+        report[key] for key in ("peak_bytes", "lower_bound_bytes", "file_order_peak_bytes")
+    )
+    gap = f" (gap {(peak - bound) / peak:.2%})" if peak > bound else ""
+    _facts(
+        console,
+        [
+            ("nodes", f"{report['nodes']:,} ({report['steps']:,} of them compute)"),
+            ("peak", f"{peak:,} B"),
+            ("file order", f"{file_order:,} B"),
+            ("lower bound", f"{bound:,} B{gap}"),
+            ("status", plain(report["status"])),
+            ("method", f"{plain(report['method'])}, {report['seconds']:.1f} s"),
+        ],
+    )
+
+
 def _plan_facts(report: Values) -> list[tuple[str, str]]:
     arenas = report.get("arenas") or {}
     each = ", ".join(f"{plain(name)} {size:,}" for name, size in arenas.items()) if len(arenas) > 1 else ""

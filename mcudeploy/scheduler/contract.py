@@ -34,14 +34,16 @@ def contracted(problem: Problem, deadline: float) -> tuple[Problem, list[int]]:
 
 def _delayed(problem: Problem, deadline: float) -> tuple[Problem, list[int]]:
     numbers = list(range(problem.steps))
+    before = ancestors(problem)
     for last in reversed(range(problem.steps)):
         if time.monotonic() > deadline:
             break
         step = numbers.index(last)  # what comes late first: what waits for it then has one next step less
-        pairs = _delay(problem, step)
+        pairs = _delay(problem, before, step)
         if pairs:
             problem, renumbered = with_pairs(problem, pairs)
             numbers = [numbers[one] for one in renumbered]
+            before = ancestors(problem)
     return problem, numbers
 
 
@@ -70,11 +72,10 @@ def _backwards(problem: Problem) -> Problem:
     )
 
 
-def _delay(problem: Problem, step: int) -> list[Pair]:
+def _delay(problem: Problem, before: list[int], step: int) -> list[Pair]:
     """The dependences that put a step right before the next, if that costs nothing."""
     if not problem.after[step]:
         return []
-    before = ancestors(problem)
     behind = mask_of(other for other, mask in enumerate(before) if mask >> step & 1)
     following = min(problem.after[step])
     beyond = mask_of(other for other, mask in enumerate(before) if mask >> following & 1)

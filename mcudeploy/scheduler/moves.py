@@ -26,7 +26,10 @@ class Moves:
         self._base = sum(buffer.size_bytes for buffer in untouched if buffer.kept)
         self._at_first = sum(buffer.size_bytes for buffer in untouched if buffer.initial and not buffer.kept)
         self._chances: list[list[tuple[int, int, int]]] = [[] for _ in problem.before]
+        self._chances_of: list[list[int]] = [[] for _ in problem.buffers]
         for chance in problem.chances:
+            self._chances_of[chance.input].append(chance.step)
+            self._chances_of[chance.output].append(chance.step)
             smaller = min(problem.buffers[chance.input].size_bytes, problem.buffers[chance.output].size_bytes)
             self._chances[chance.step].append(
                 (self._masks[chance.input], self._masks[chance.output], smaller)
@@ -100,14 +103,13 @@ class Moves:
         chances the first is taken: an earlier and smaller one must not become possible.
         """
         bit = 1 << step
-        for other, chances in enumerate(self._chances):
-            apart = other != step and not (self.ancestors[other] & bit or self.ancestors[step] >> other & 1)
-            if not apart:
-                continue
-            sizes = [size for _, _, size in chances]
-            ordered = sizes == sorted(sizes, reverse=True)
-            for source, target, _ in chances:
-                if target & bit or (source & bit and not ordered):
+        for buffer in self.problem.touches[step]:
+            for other in self._chances_of[buffer]:
+                if other == step or self.ancestors[other] & bit or self.ancestors[step] >> other & 1:
+                    continue
+                sizes = [size for _, _, size in self._chances[other]]
+                ordered = sizes == sorted(sizes, reverse=True)
+                if not ordered or any(target & bit for _, target, _ in self._chances[other]):
                     return False
         return True
 
