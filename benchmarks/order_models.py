@@ -13,7 +13,7 @@ from pathlib import Path
 from random import Random
 
 from mcudeploy.errors import ModelError
-from mcudeploy.planner import load_model
+from mcudeploy.model import load_model
 from mcudeploy.scheduler.exact import search
 from mcudeploy.scheduler.problem import Buffer, Problem
 from mcudeploy.scheduler.rpo import reverse_post_order

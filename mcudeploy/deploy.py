@@ -19,9 +19,11 @@ from mcudeploy.codegen.render import Source, render_firmware
 from mcudeploy.device import Device, Target, open_device
 from mcudeploy.errors import BuildError, ConfigError, ModelError
 from mcudeploy.measurer.database import Database, RunKey
+from mcudeploy.model import Model, load_model
 from mcudeploy.optimizer.search import Report
+from mcudeploy.placing import unsplit_plan
 from mcudeploy.plan import Measurement, OperatorTime, Plan, Search
-from mcudeploy.planner import Model, Options, Planned, find_plans, load_model, unsplit_plan
+from mcudeploy.planner import Options, Planned, find_plans
 from mcudeploy.progress import SILENT, Progress
 from mcudeploy.samples import Sample, load_samples
 from mcudeploy.targets import Firmware, build_firmware

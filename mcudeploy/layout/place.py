@@ -51,6 +51,10 @@ def place(problem: Problem, seconds: float, *, grain: int = 1, seed: int = 0) ->
             offsets[index] = offset
         used[memory] = max(used[memory], align_up(used_bytes(one.problem, found[number]), grain))
         least[memory] = max(least[memory], align_up(bounds[number], grain))
+    for item in problem.rectangles:
+        if not item.lives:  # at the start of its memory, but inside
+            used[item.memory] = max(used.get(item.memory, 0), align_up(item.size_bytes, grain))
+            least[item.memory] = max(least.get(item.memory, 0), align_up(item.size_bytes, grain))
     return Placed(tuple(offsets), used, least)
 
 
@@ -130,7 +134,8 @@ def _parts(problem: Problem) -> list[tuple[str, Problem, list[int]]]:
     group = _groups(problem)
     members: dict[tuple[str, int], list[int]] = {}
     for index, item in enumerate(problem.rectangles):
-        members.setdefault((item.memory, group[index]), []).append(index)
+        if item.lives:
+            members.setdefault((item.memory, group[index]), []).append(index)
     parts = []
     for (memory, _), indices in members.items():
         number = {index: at for at, index in enumerate(indices)}
@@ -150,7 +155,10 @@ def _parts(problem: Problem) -> list[tuple[str, Problem, list[int]]]:
 
 def _groups(problem: Problem) -> list[int]:
     """By rectangle the number of its run of steps, within its memory, in which something is always alive."""
-    spans = [Interval(item.lives[0].lo, item.lives[-1].hi) for item in problem.rectangles]
+    spans = [
+        Interval(item.lives[0].lo, item.lives[-1].hi) if item.lives else Interval(0, 0)
+        for item in problem.rectangles
+    ]
     for stack in problem.stacks:
         hull = spans[stack[0]]
         for index in stack:
