@@ -1,126 +1,149 @@
-/* Dot products of int8 patches with int8 weights, requantised to int8: the core of the convolutions.
- * Blocks of 2 pixels by 2 channels, or of 1 pixel by 4, keep sums and values in registers. */
+/* Expanded pixels times int8 weights, requantised to int8: the core of the convolutions.
+ *
+ * Blocks are 3 or 2 pixels by 2 channels. Weights are packed for them: [pair of channels][group of 4 values of
+ * the depth][channel of the pair][4], with 0 behind the depth and behind an odd last channel.
+ */
 #ifndef MCUD_DOT_S8_H
 #define MCUD_DOT_S8_H
 
 #include "mcud_quant.h"
+#include "mcud_simd.h"
 
 /* The output channels that a pixel is multiplied to. */
 typedef struct {
-    const int8_t *weights;      /* [channels][depth] */
-    const int32_t *bias;        /* [channels], with the input's zero point folded in */
-    const int32_t *multipliers; /* [channels] */
+    const int32_t *weights;     /* int8 [pairs of channels][groups][2][4] */
+    const int32_t *bias;        /* [channels, made even], with the input's zero point folded in */
+    const int32_t *multipliers; /* [channels, made even] */
     int32_t channels;
-    int32_t depth;
-    int32_t shift;
+    int32_t pitch;  /* from a pixel's results to the next one's */
+    int32_t groups; /* of four values each, along the depth */
+    int32_t left;   /* a sum is times 2^left before its multiplier; 0 but for scales of 0.5 and more */
     int32_t zero_point;
-    int32_t low;
-    int32_t high;
 } mcud_channels_s8;
 
-static inline int8_t mcud_channel_s8(const mcud_channels_s8 *to, int32_t channel, int32_t sum)
+/* sums times 2^left, saturated. */
+static inline void mcud_scale_up(int32_t *sums, int32_t count, int32_t left)
 {
-    const int32_t scaled = mcud_scale(sum, to->multipliers[channel], to->shift);
-    return (int8_t)mcud_clamp(scaled + to->zero_point, to->low, to->high);
-}
-
-/* One pixel, one channel: `sum` plus the products. */
-static inline int32_t mcud_dot_s8(const int8_t *x, const int8_t *w, int32_t depth, int32_t sum)
-{
-    for (int32_t i = 0; i < depth; i++) {
-        sum += x[i] * w[i];
+    for (int32_t i = 0; i < count; i++) {
+        sums[i] = mcud_clamp(sums[i], -(INT32_MAX >> left), INT32_MAX >> left) * ((int32_t)1 << left);
     }
-    return sum;
 }
 
-/* Adds the products of one pixel and four channels, whose weights lie `pitch` apart. */
-static inline void mcud_dot4_s8(const int8_t *x, const int8_t *w, int32_t pitch, int32_t depth,
-                                int32_t sums[4])
+/* Expands `values` values to one pixel's place among `pixels`; the group behind the last one written. */
+static inline int16_t *mcud_expand(int16_t *to, const int8_t *from, int32_t values, int32_t pixels)
 {
-    const int8_t *w1 = w + pitch;
-    const int8_t *w2 = w1 + pitch;
-    const int8_t *w3 = w2 + pitch;
-    int32_t a = sums[0];
-    int32_t b = sums[1];
-    int32_t c = sums[2];
-    int32_t d = sums[3];
-    for (int32_t i = 0; i < depth; i++) {
-        const int32_t value = x[i];
-        a += value * w[i];
-        b += value * w1[i];
-        c += value * w2[i];
-        d += value * w3[i];
+    for (; values >= 8; values -= 8) {
+        mcud_expand_four(to, from, pixels);
+        mcud_expand_four(to + 4 * pixels, from + 4, pixels);
+        to += 8 * pixels;
+        from += 8;
     }
-    sums[0] = a;
-    sums[1] = b;
-    sums[2] = c;
-    sums[3] = d;
+    if (values >= 4) {
+        mcud_expand_four(to, from, pixels);
+        to += 4 * pixels;
+        from += 4;
+        values -= 4;
+    }
+    if (values > 0) {
+        to[0] = from[0];
+        to[1] = values > 2 ? from[2] : 0;
+        to[2 * pixels] = values > 1 ? from[1] : 0;
+        to[2 * pixels + 1] = 0;
+        to += 4 * pixels;
+    }
+    return to;
 }
 
-/* x[depth] -> y[channels] */
-static inline void mcud_pixel_s8(const mcud_channels_s8 *to, const int8_t *x, int8_t *y)
+/* x[groups] of 3 pixels -> y[3][channels], `pitch` apart */
+static inline void mcud_three_pixels(const mcud_channels_s8 *to, const int16_t *x, int8_t *y)
 {
-    const int8_t *w = to->weights;
-    int32_t k = 0;
-    for (; k + 4 <= to->channels; k += 4) {
-        int32_t sums[4] = {to->bias[k], to->bias[k + 1], to->bias[k + 2], to->bias[k + 3]};
-        mcud_dot4_s8(x, w, to->depth, to->depth, sums);
-        for (int32_t i = 0; i < 4; i++) {
-            y[k + i] = mcud_channel_s8(to, k + i, sums[i]);
+    const int32_t channels = to->channels;
+    const int32_t pitch = to->pitch;
+    const int32_t groups = to->groups;
+    const int32_t zero_point = to->zero_point;
+    const int32_t *w = to->weights;
+    const int32_t *bias = to->bias;
+    const int32_t *multipliers = to->multipliers;
+    for (int32_t k = 0; k < channels; k += 2) {
+        int32_t sums[6] = {bias[0], bias[1], bias[0], bias[1], bias[0], bias[1]};
+        mcud_dot_3x2(x, w, groups, sums);
+        if (to->left != 0) {
+            mcud_scale_up(sums, 6, to->left);
         }
-        w += 4 * to->depth;
-    }
-    for (; k < to->channels; k++) {
-        y[k] = mcud_channel_s8(to, k, mcud_dot_s8(x, w, to->depth, to->bias[k]));
-        w += to->depth;
+        const int32_t first = multipliers[0];
+        y[0] = mcud_requantize_s8(sums[0], first, zero_point);
+        y[pitch] = mcud_requantize_s8(sums[2], first, zero_point);
+        y[2 * pitch] = mcud_requantize_s8(sums[4], first, zero_point);
+        if (k + 1 == channels) {
+            return;
+        }
+        const int32_t second = multipliers[1];
+        y[1] = mcud_requantize_s8(sums[1], second, zero_point);
+        y[pitch + 1] = mcud_requantize_s8(sums[3], second, zero_point);
+        y[2 * pitch + 1] = mcud_requantize_s8(sums[5], second, zero_point);
+        y += 2;
+        w += 2 * groups;
+        bias += 2;
+        multipliers += 2;
     }
 }
 
-/* Adds the products of two pixels' values and two channels' weights. */
-static inline void mcud_multiply_s8(int32_t x0, int32_t x1, int32_t w0, int32_t w1, int32_t sums[4])
+/* x[groups] of 2 pixels -> y[2][channels], `pitch` apart */
+static inline void mcud_two_pixels(const mcud_channels_s8 *to, const int16_t *x, int8_t *y)
 {
-    sums[0] += x0 * w0;
-    sums[1] += x0 * w1;
-    sums[2] += x1 * w0;
-    sums[3] += x1 * w1;
+    const int32_t channels = to->channels;
+    const int32_t pitch = to->pitch;
+    const int32_t groups = to->groups;
+    const int32_t zero_point = to->zero_point;
+    const int32_t *w = to->weights;
+    const int32_t *bias = to->bias;
+    const int32_t *multipliers = to->multipliers;
+    for (int32_t k = 0; k < channels; k += 2) {
+        int32_t sums[4] = {bias[0], bias[1], bias[0], bias[1]};
+        mcud_dot_2x2(x, w, groups, sums);
+        if (to->left != 0) {
+            mcud_scale_up(sums, 4, to->left);
+        }
+        const int32_t first = multipliers[0];
+        y[0] = mcud_requantize_s8(sums[0], first, zero_point);
+        y[pitch] = mcud_requantize_s8(sums[2], first, zero_point);
+        if (k + 1 == channels) {
+            return;
+        }
+        const int32_t second = multipliers[1];
+        y[1] = mcud_requantize_s8(sums[1], second, zero_point);
+        y[pitch + 1] = mcud_requantize_s8(sums[3], second, zero_point);
+        y += 2;
+        w += 2 * groups;
+        bias += 2;
+        multipliers += 2;
+    }
 }
 
-/* x0[depth], x1[depth] -> y0[channels], y1[channels] */
-static inline void mcud_pixels_s8(const mcud_channels_s8 *to, const int8_t *x0, const int8_t *x1, int8_t *y0,
-                                  int8_t *y1)
+/* The first one of 2 expanded pixels -> y[channels] */
+static inline void mcud_one_pixel(const mcud_channels_s8 *to, const int16_t *x, int8_t *y)
 {
-    const int8_t *w0 = to->weights;
-    int32_t k = 0;
-    for (; k + 2 <= to->channels; k += 2) {
-        const int8_t *w1 = w0 + to->depth;
-        const int32_t first = to->bias[k];
-        const int32_t second = to->bias[k + 1];
-        int32_t sums[4] = {first, second, first, second};
-        const int8_t *p0 = x0;
-        const int8_t *p1 = x1;
-        /* Four steps a turn: 2.4 instructions per product on Cortex-M4 instead of 2.5, and fewer branches. */
-        for (int32_t left = to->depth / 4; left > 0; left--) {
-            mcud_multiply_s8(p0[0], p1[0], w0[0], w1[0], sums);
-            mcud_multiply_s8(p0[1], p1[1], w0[1], w1[1], sums);
-            mcud_multiply_s8(p0[2], p1[2], w0[2], w1[2], sums);
-            mcud_multiply_s8(p0[3], p1[3], w0[3], w1[3], sums);
-            p0 += 4;
-            p1 += 4;
-            w0 += 4;
-            w1 += 4;
+    const int32_t *w = to->weights;
+    for (int32_t k = 0; k < to->channels; k += 2) {
+        int32_t sums[2] = {to->bias[k], to->bias[k + 1]};
+        mcud_dot_1x2(x, w, to->groups, sums);
+        mcud_scale_up(sums, 2, to->left);
+        y[k] = mcud_requantize_s8(sums[0], to->multipliers[k], to->zero_point);
+        if (k + 1 < to->channels) {
+            y[k + 1] = mcud_requantize_s8(sums[1], to->multipliers[k + 1], to->zero_point);
         }
-        for (int32_t left = to->depth % 4; left > 0; left--) {
-            mcud_multiply_s8(*p0++, *p1++, *w0++, *w1++, sums);
-        }
-        y0[k] = mcud_channel_s8(to, k, sums[0]);
-        y0[k + 1] = mcud_channel_s8(to, k + 1, sums[1]);
-        y1[k] = mcud_channel_s8(to, k, sums[2]);
-        y1[k + 1] = mcud_channel_s8(to, k + 1, sums[3]);
-        w0 = w1;
+        w += 2 * to->groups;
     }
-    if (k < to->channels) {
-        y0[k] = mcud_channel_s8(to, k, mcud_dot_s8(x0, w0, to->depth, to->bias[k]));
-        y1[k] = mcud_channel_s8(to, k, mcud_dot_s8(x1, w0, to->depth, to->bias[k]));
+}
+
+/* Narrows int8 results to [low, high]; nearly always that is all of int8, and nothing to do. */
+static inline void mcud_clip_s8(int8_t *y, int32_t count, int32_t low, int32_t high)
+{
+    if (low == INT8_MIN && high == INT8_MAX) {
+        return;
+    }
+    for (const int8_t *end = y + count; y < end; y++) {
+        *y = (int8_t)mcud_clamp(*y, low, high);
     }
 }
 

@@ -3,72 +3,131 @@
 #include "mcud_dot_s8.h"
 #include "mcud_window.h"
 
-/* All pixels of one group; `out` is the group's first channel of the first one. */
-static void convolve(const mcud_op *op, const mcud_channels_s8 *to, mcud_window *window, int32_t first_row,
+/* Where the window of a pixel lies, and what is written where it lies outside. */
+typedef struct {
+    const mcud_conv2d_s8_params *params;
+    const uint8_t *memory;   /* of the input, plus the offset of the group's first channel */
+    const uint32_t *offsets; /* of the input rows, see mcud_window_rows */
+    int8_t *run;             /* for a run that is partly padding */
+    mcud_taps rows;          /* inside the input */
+} window;
+
+static int16_t *expand_padding(int16_t *x, int32_t values, int32_t zero_point)
+{
+    for (; values > 0; values -= 4, x += 8) {
+        mcud_expand_same(x, zero_point, 2);
+    }
+    return x;
+}
+
+/* One row of the window whose taps are one run of bytes; `cols` are inside the input, from byte `first` on. */
+static int16_t *expand_run(const window *from, const uint8_t *row, mcud_taps cols, int32_t first, int16_t *x)
+{
+    const mcud_conv2d_s8_params *params = from->params;
+    const int32_t values = params->run_values;
+    const void *source = row + first;
+    if (cols.end - cols.first < params->kernel_cols) {
+        const int32_t channels = params->input_channels;
+        memset(from->run, params->input_zero_point, (size_t)values);
+        memcpy(from->run + cols.first * channels, source, (size_t)((cols.end - cols.first) * channels));
+        source = from->run;
+    }
+    return mcud_expand(x, source, values, 2);
+}
+
+/* The same where every tap is a run of its own. */
+static int16_t *expand_taps(const window *from, const uint8_t *row, mcud_taps cols, int32_t first, int16_t *x)
+{
+    const mcud_conv2d_s8_params *params = from->params;
+    for (int32_t s = 0; s < params->kernel_cols; s++) {
+        if (s < cols.first || s >= cols.end) {
+            x = expand_padding(x, params->run_values, params->input_zero_point);
+            continue;
+        }
+        const void *source = row + first;
+        x = mcud_expand(x, source, params->run_values, 2);
+        first += params->dilation_cols * params->input_channels;
+    }
+    return x;
+}
+
+/* The window of the pixel whose first tap is in column `left`, to one pixel's place at x. */
+static void expand_window(const window *from, int32_t left, int16_t *x)
+{
+    const mcud_conv2d_s8_params *params = from->params;
+    const mcud_taps cols =
+        mcud_taps_inside(left, params->dilation_cols, params->kernel_cols, 0, params->input_cols);
+    const int32_t first = (left + cols.first * params->dilation_cols) * params->input_channels;
+    for (int32_t r = 0; r < params->kernel_rows; r++) {
+        if (r < from->rows.first || r >= from->rows.end || cols.first == cols.end) {
+            for (int32_t run = 0; run < params->row_runs; run++) {
+                x = expand_padding(x, params->run_values, params->input_zero_point);
+            }
+        } else if (params->row_runs == 1) {
+            x = expand_run(from, from->memory + from->offsets[r], cols, first, x);
+        } else {
+            x = expand_taps(from, from->memory + from->offsets[r], cols, first, x);
+        }
+    }
+}
+
+/* All pixels of one group of channels; `out` is the group's first channel of the first one. */
+static void convolve(const mcud_op *op, const mcud_channels_s8 *to, window *from, int32_t first_row,
                      int32_t end_row, int8_t *out)
 {
     const mcud_conv2d_s8_params *params = op->params;
     uint32_t *offsets = mcud_row(op->scratch, first_row);
-    int8_t *const first_patch = (int8_t *)(void *)(offsets + params->kernel_rows);
-    int8_t *const second_patch = first_patch + params->patch_values;
-    const int32_t pixel_bytes = params->input_channels;
-    int8_t *patch = first_patch;
+    int16_t *const x = (int16_t *)(void *)(offsets + params->kernel_rows);
+    int32_t waiting = 0; /* a pixel that has no partner yet */
     for (int32_t row = first_row; row < end_row; row++) {
         const int32_t top = row * params->stride_rows - params->pad_top;
-        window->rows =
+        from->rows =
             mcud_taps_inside(top, params->dilation_rows, params->kernel_rows, 0, params->input_rows);
-        mcud_window_rows(op->in[0], top, params->dilation_rows, window->rows, offsets);
+        mcud_window_rows(op->in[0], top, params->dilation_rows, from->rows, offsets);
         int32_t left = -params->pad_left;
         for (int32_t col = 0; col < params->output_cols; col++, left += params->stride_cols) {
-            const mcud_taps cols =
-                mcud_taps_inside(left, params->dilation_cols, params->kernel_cols, 0, params->input_cols);
-            const int32_t first_col = left + cols.first * params->dilation_cols;
-            mcud_gather(window, cols, first_col * pixel_bytes, (uint8_t *)patch);
-            if (patch == first_patch) {
-                patch = second_patch;
-                continue;
+            expand_window(from, left, x + 2 * waiting);
+            if (waiting != 0) {
+                mcud_two_pixels(to, x, out);
+                out += 2 * params->output_channels;
             }
-            mcud_pixels_s8(to, first_patch, second_patch, out, out + params->output_channels);
-            out += 2 * params->output_channels;
-            patch = first_patch;
+            waiting = 1 - waiting;
         }
     }
-    if (patch == second_patch) {
-        mcud_pixel_s8(to, first_patch, out);
+    if (waiting != 0) {
+        mcud_one_pixel(to, x, out);
     }
 }
 
 void mcud_conv2d_s8(const mcud_op *op, int32_t first_row, int32_t end_row)
 {
     const mcud_conv2d_s8_params *params = op->params;
-    const int32_t group_bytes = params->group_inputs;
-    int8_t *out = mcud_row(op->out, first_row);
+    const int32_t padded_outputs = (params->group_outputs + 1) / 2 * 2;
+    int8_t *const out = mcud_row(op->out, first_row);
+    uint32_t *offsets = mcud_row(op->scratch, first_row);
     mcud_channels_s8 to = {
         .weights = params->weights,
         .bias = params->bias,
         .multipliers = params->multipliers,
         .channels = params->group_outputs,
-        .depth = params->patch_values,
-        .shift = params->shift,
+        .pitch = params->output_channels,
+        .groups = params->patch_groups,
+        .left = params->left,
         .zero_point = params->output_zero_point,
-        .low = params->low,
-        .high = params->high,
     };
-    mcud_window window = {
+    window from = {
+        .params = params,
         .memory = op->in[0]->memory,
-        .offsets = mcud_row(op->scratch, first_row),
-        .kernel_rows = params->kernel_rows,
-        .kernel_cols = params->kernel_cols,
-        .tap_bytes = group_bytes,
-        .tap_pitch = params->dilation_cols * params->input_channels,
-        .fill = params->input_zero_point,
+        .offsets = offsets,
+        .run = (int8_t *)(offsets + params->kernel_rows + 4 * params->patch_groups),
     };
     for (int32_t group = 0; group < params->groups; group++) {
-        convolve(op, &to, &window, first_row, end_row, out);
-        to.weights += params->group_outputs * params->patch_values;
-        to.bias += params->group_outputs;
-        to.multipliers += params->group_outputs;
-        window.memory += group_bytes;
-        out += params->group_outputs;
+        convolve(op, &to, &from, first_row, end_row, out + group * params->group_outputs);
+        to.weights += padded_outputs * params->patch_groups;
+        to.bias += padded_outputs;
+        to.multipliers += padded_outputs;
+        from.memory += params->group_inputs;
     }
+    const int32_t made = (end_row - first_row) * params->output_cols * params->output_channels;
+    mcud_clip_s8(out, made, params->low, params->high);
 }

@@ -1,0 +1,52 @@
+/* One pixel times int8 weights, read where it is: for outputs of a single pixel.
+ *
+ * Four channels are summed at a time. Weights are packed for that, each row of the input on its own:
+ * [four channels][row][group of 4 values of the row][channel of the four][4], with 0 behind the row and behind
+ * the last channel.
+ */
+#ifndef MCUD_DOT_ROW_S8_H
+#define MCUD_DOT_ROW_S8_H
+
+#include <string.h>
+
+#include "mcud_dot_s8.h"
+
+/* 32-bit words that hold the weights of four channels for a row of so many values. */
+static inline int32_t mcud_row_words(int32_t values)
+{
+    return (values + 3) / 4 * 4;
+}
+
+/* Adds the products of x[values] and four channels' weights for it. */
+static inline void mcud_dot_row_s8(const int8_t *x, const int32_t *w, int32_t values, int32_t sums[4])
+{
+    const int32_t groups = values / 4;
+    mcud_dot_1x4(x, w, groups, sums);
+    if (values % 4 != 0) {
+        int8_t tail[4] = {0, 0, 0, 0};
+        memcpy(tail, x + 4 * groups, (size_t)(values % 4));
+        mcud_dot_1x4(tail, w + 4 * groups, 1, sums);
+    }
+}
+
+/* Requantises the sums of channels [k, k + 4), as far as there are so many, to y[channels]. */
+static inline void mcud_four_results_s8(const mcud_channels_s8 *to, int32_t k, int32_t sums[4], int8_t *y)
+{
+    const int32_t *multipliers = to->multipliers + k;
+    y += k;
+    if (to->left != 0) {
+        mcud_scale_up(sums, 4, to->left);
+    }
+    if (k + 4 <= to->channels) {
+        y[0] = mcud_requantize_s8(sums[0], multipliers[0], to->zero_point);
+        y[1] = mcud_requantize_s8(sums[1], multipliers[1], to->zero_point);
+        y[2] = mcud_requantize_s8(sums[2], multipliers[2], to->zero_point);
+        y[3] = mcud_requantize_s8(sums[3], multipliers[3], to->zero_point);
+        return;
+    }
+    for (int32_t i = 0; i < to->channels - k; i++) {
+        y[i] = mcud_requantize_s8(sums[i], multipliers[i], to->zero_point);
+    }
+}
+
+#endif

@@ -1,0 +1,242 @@
+/* mcud_simd.h for Arm cores with the DSP extension: Cortex-M4, M7, M33 and up. Needs unaligned LDR, which these
+ * cores do unless UNALIGN_TRP is set. */
+#ifndef MCUD_SIMD_DSP_H
+#define MCUD_SIMD_DSP_H
+
+#include <stdint.h>
+#include <string.h>
+
+/* Rounds half up: clamp(zero_point + acc * multiplier / 2^32, -128, 127). */
+static inline int8_t mcud_requantize_s8(int32_t acc, int32_t multiplier, int32_t zero_point)
+{
+    int32_t value;
+    __asm__("smmlar %0, %1, %2, %3" : "=r"(value) : "r"(acc), "r"(multiplier), "r"(zero_point));
+    __asm__("ssat %0, #8, %1" : "=r"(value) : "r"(value));
+    return (int8_t)value;
+}
+
+/* Bytes 0 and 2, sign-extended to 16 bits. */
+static inline int32_t mcud_even_bytes(int32_t word)
+{
+    int32_t pair;
+    __asm__("sxtb16 %0, %1" : "=r"(pair) : "r"(word));
+    return pair;
+}
+
+/* Bytes 1 and 3. */
+static inline int32_t mcud_odd_bytes(int32_t word)
+{
+    int32_t pair;
+    __asm__("sxtb16 %0, %1, ror #8" : "=r"(pair) : "r"(word));
+    return pair;
+}
+
+/* sum + a.low * b.low + a.high * b.high */
+static inline int32_t mcud_add_products(int32_t a, int32_t b, int32_t sum)
+{
+    int32_t result;
+    __asm__("smlad %0, %1, %2, %3" : "=r"(result) : "r"(a), "r"(b), "r"(sum));
+    return result;
+}
+
+/* Four values of one pixel to its place in a group of `pixels` pixels. */
+static inline void mcud_expand_four(int16_t *to, const int8_t *from, int32_t pixels)
+{
+    int32_t word;
+    memcpy(&word, from, sizeof word);
+    int32_t *pairs = (int32_t *)(void *)to;
+    pairs[0] = mcud_even_bytes(word);
+    pairs[pixels] = mcud_odd_bytes(word);
+}
+
+/* The same value four times. */
+static inline void mcud_expand_same(int16_t *to, int32_t value, int32_t pixels)
+{
+    int32_t *pairs = (int32_t *)(void *)to;
+    pairs[0] = pairs[pixels] = (int32_t)((uint32_t)value << 16) | (value & 0xFFFF);
+}
+
+/* One group of three pixels and two channels: 20 instructions for 24 products. */
+#define MCUD_GROUP_3X2                                                                                       \
+    "ldm %[x]!, {r8, r9, r10}\n\t"                                                                           \
+    "ldrd %[w0], %[w1], [%[w]]\n\t"                                                                          \
+    "sxtb16 %[w0], %[w0]\n\t"                                                                                \
+    "sxtb16 %[w1], %[w1]\n\t"                                                                                \
+    "smlad %[a], r8, %[w0], %[a]\n\t"                                                                        \
+    "smlad %[b], r8, %[w1], %[b]\n\t"                                                                        \
+    "smlad %[c], r9, %[w0], %[c]\n\t"                                                                        \
+    "smlad %[d], r9, %[w1], %[d]\n\t"                                                                        \
+    "smlad %[e], r10, %[w0], %[e]\n\t"                                                                       \
+    "smlad %[f], r10, %[w1], %[f]\n\t"                                                                       \
+    "ldm %[x]!, {r8, r9, r10}\n\t"                                                                           \
+    "ldrd %[w0], %[w1], [%[w]], #8\n\t"                                                                      \
+    "sxtb16 %[w0], %[w0], ror #8\n\t"                                                                        \
+    "sxtb16 %[w1], %[w1], ror #8\n\t"                                                                        \
+    "smlad %[a], r8, %[w0], %[a]\n\t"                                                                        \
+    "smlad %[b], r8, %[w1], %[b]\n\t"                                                                        \
+    "smlad %[c], r9, %[w0], %[c]\n\t"                                                                        \
+    "smlad %[d], r9, %[w1], %[d]\n\t"                                                                        \
+    "smlad %[e], r10, %[w0], %[e]\n\t"                                                                       \
+    "smlad %[f], r10, %[w1], %[f]\n\t"
+
+/* Three pixels by two channels: x[groups] of 3 pixels, w[groups][2], sums[pixel][channel]. */
+static inline void mcud_dot_3x2(const int16_t *x, const int32_t *w, int32_t groups, int32_t sums[6])
+{
+    int32_t w0;
+    int32_t w1;
+#define MCUD_RUN(code)                                                                                       \
+    __asm__ volatile(code                                                                                    \
+                     : [x] "+r"(x), [w] "+r"(w), [a] "+r"(sums[0]), [b] "+r"(sums[1]), [c] "+r"(sums[2]),    \
+                       [d] "+r"(sums[3]), [e] "+r"(sums[4]), [f] "+r"(sums[5]), [w0] "=&r"(w0),              \
+                       [w1] "=&r"(w1)                                                                        \
+                     :                                                                                       \
+                     : "r8", "r9", "r10", "memory")
+    if ((groups & 1) != 0) {
+        MCUD_RUN(MCUD_GROUP_3X2);
+    }
+    if ((groups & 2) != 0) {
+        MCUD_RUN(MCUD_GROUP_3X2 MCUD_GROUP_3X2);
+    }
+    for (groups >>= 2; groups > 0; groups--) {
+        MCUD_RUN(MCUD_GROUP_3X2 MCUD_GROUP_3X2 MCUD_GROUP_3X2 MCUD_GROUP_3X2);
+    }
+#undef MCUD_RUN
+}
+
+/* One group of two pixels and two channels: 14 instructions for 16 products. */
+#define MCUD_GROUP_2X2                                                                                       \
+    "ldm %[x]!, {r8, r9, r10, r11}\n\t"                                                                      \
+    "ldrd %[w0], %[w1], [%[w]], #8\n\t"                                                                      \
+    "sxtb16 %[t], %[w0]\n\t"                                                                                 \
+    "sxtb16 %[w0], %[w0], ror #8\n\t"                                                                        \
+    "smlad %[a], r8, %[t], %[a]\n\t"                                                                         \
+    "smlad %[c], r9, %[t], %[c]\n\t"                                                                         \
+    "sxtb16 %[t], %[w1]\n\t"                                                                                 \
+    "sxtb16 %[w1], %[w1], ror #8\n\t"                                                                        \
+    "smlad %[a], r10, %[w0], %[a]\n\t"                                                                       \
+    "smlad %[c], r11, %[w0], %[c]\n\t"                                                                       \
+    "smlad %[b], r8, %[t], %[b]\n\t"                                                                         \
+    "smlad %[d], r9, %[t], %[d]\n\t"                                                                         \
+    "smlad %[b], r10, %[w1], %[b]\n\t"                                                                       \
+    "smlad %[d], r11, %[w1], %[d]\n\t"
+
+/* Two pixels by two channels. */
+static inline void mcud_dot_2x2(const int16_t *x, const int32_t *w, int32_t groups, int32_t sums[4])
+{
+    int32_t w0;
+    int32_t w1;
+    int32_t t;
+#define MCUD_RUN(code)                                                                                       \
+    __asm__ volatile(code                                                                                    \
+                     : [x] "+r"(x), [w] "+r"(w), [a] "+r"(sums[0]), [b] "+r"(sums[1]), [c] "+r"(sums[2]),    \
+                       [d] "+r"(sums[3]), [w0] "=&r"(w0), [w1] "=&r"(w1), [t] "=&r"(t)                       \
+                     :                                                                                       \
+                     : "r8", "r9", "r10", "r11", "memory")
+    if ((groups & 1) != 0) {
+        MCUD_RUN(MCUD_GROUP_2X2);
+    }
+    if ((groups & 2) != 0) {
+        MCUD_RUN(MCUD_GROUP_2X2 MCUD_GROUP_2X2);
+    }
+    for (groups >>= 2; groups > 0; groups--) {
+        MCUD_RUN(MCUD_GROUP_2X2 MCUD_GROUP_2X2 MCUD_GROUP_2X2 MCUD_GROUP_2X2);
+    }
+#undef MCUD_RUN
+}
+
+/* The first one of two pixels by two channels. */
+static inline void mcud_dot_1x2(const int16_t *x, const int32_t *w, int32_t groups, int32_t sums[2])
+{
+    const int32_t *pairs = (const int32_t *)(const void *)x;
+    int32_t a = sums[0];
+    int32_t b = sums[1];
+    for (; groups > 0; groups--, pairs += 4, w += 2) {
+        a = mcud_add_products(pairs[0], mcud_even_bytes(w[0]), a);
+        b = mcud_add_products(pairs[0], mcud_even_bytes(w[1]), b);
+        a = mcud_add_products(pairs[2], mcud_odd_bytes(w[0]), a);
+        b = mcud_add_products(pairs[2], mcud_odd_bytes(w[1]), b);
+    }
+    sums[0] = a;
+    sums[1] = b;
+}
+
+/* One group of one pixel and four channels: 20 instructions for 16 products. */
+#define MCUD_GROUP_1X4                                                                                       \
+    "ldr %[x1], [%[x]], #4\n\t"                                                                              \
+    "ldm %[w]!, {r8, r9, r10, r11}\n\t"                                                                      \
+    "sxtb16 %[x0], %[x1]\n\t"                                                                                \
+    "sxtb16 %[x1], %[x1], ror #8\n\t"                                                                        \
+    "sxtb16 %[t], r8\n\t"                                                                                    \
+    "sxtb16 r8, r8, ror #8\n\t"                                                                              \
+    "smlad %[a], %[x0], %[t], %[a]\n\t"                                                                      \
+    "sxtb16 %[t], r9\n\t"                                                                                    \
+    "sxtb16 r9, r9, ror #8\n\t"                                                                              \
+    "smlad %[b], %[x0], %[t], %[b]\n\t"                                                                      \
+    "sxtb16 %[t], r10\n\t"                                                                                   \
+    "sxtb16 r10, r10, ror #8\n\t"                                                                            \
+    "smlad %[c], %[x0], %[t], %[c]\n\t"                                                                      \
+    "sxtb16 %[t], r11\n\t"                                                                                   \
+    "sxtb16 r11, r11, ror #8\n\t"                                                                            \
+    "smlad %[d], %[x0], %[t], %[d]\n\t"                                                                      \
+    "smlad %[a], %[x1], r8, %[a]\n\t"                                                                        \
+    "smlad %[b], %[x1], r9, %[b]\n\t"                                                                        \
+    "smlad %[c], %[x1], r10, %[c]\n\t"                                                                       \
+    "smlad %[d], %[x1], r11, %[d]\n\t"
+
+/* One pixel, not expanded, by four channels: x[groups][4], w[groups][4 channels]. */
+static inline void mcud_dot_1x4(const int8_t *x, const int32_t *w, int32_t groups, int32_t sums[4])
+{
+    int32_t x0;
+    int32_t x1;
+    int32_t t;
+#define MCUD_RUN(code)                                                                                       \
+    __asm__ volatile(code                                                                                    \
+                     : [x] "+r"(x), [w] "+r"(w), [a] "+r"(sums[0]), [b] "+r"(sums[1]), [c] "+r"(sums[2]),    \
+                       [d] "+r"(sums[3]), [x0] "=&r"(x0), [x1] "=&r"(x1), [t] "=&r"(t)                       \
+                     :                                                                                       \
+                     : "r8", "r9", "r10", "r11", "memory")
+    for (int32_t left = groups & 3; left > 0; left--) {
+        MCUD_RUN(MCUD_GROUP_1X4);
+    }
+    for (groups >>= 2; groups > 0; groups--) {
+        MCUD_RUN(MCUD_GROUP_1X4 MCUD_GROUP_1X4 MCUD_GROUP_1X4 MCUD_GROUP_1X4);
+    }
+#undef MCUD_RUN
+}
+
+/* Four channels of two taps, `first` and `second`; the weights are (first, first, second, second) of channels 0
+ * and 1, then of channels 2 and 3. */
+static inline void mcud_two_taps_x4(const int8_t *first, const int8_t *second, const int32_t *w, int32_t sums[4])
+{
+    int32_t x;
+    int32_t y;
+    int32_t low;
+    int32_t high;
+    memcpy(&x, first, sizeof x);
+    memcpy(&y, second, sizeof y);
+    __asm__("pkhbt %0, %1, %2, lsl #16" : "=r"(low) : "r"(x), "r"(y));
+    __asm__("pkhtb %0, %1, %2, asr #16" : "=r"(high) : "r"(y), "r"(x));
+    const int32_t w0 = w[0];
+    const int32_t w1 = w[1];
+    sums[0] = mcud_add_products(mcud_even_bytes(low), mcud_even_bytes(w0), sums[0]);
+    sums[1] = mcud_add_products(mcud_odd_bytes(low), mcud_odd_bytes(w0), sums[1]);
+    sums[2] = mcud_add_products(mcud_even_bytes(high), mcud_even_bytes(w1), sums[2]);
+    sums[3] = mcud_add_products(mcud_odd_bytes(high), mcud_odd_bytes(w1), sums[3]);
+}
+
+/* Four channels of one tap. */
+static inline void mcud_one_tap_x4(const int8_t *tap, const int32_t *w, int32_t sums[4])
+{
+    int32_t x;
+    memcpy(&x, tap, sizeof x);
+    const int32_t even = mcud_even_bytes(x);
+    const int32_t odd = mcud_odd_bytes(x);
+    const int32_t w_even = mcud_even_bytes(w[0]);
+    const int32_t w_odd = mcud_odd_bytes(w[0]);
+    __asm__("smlabb %0, %1, %2, %0" : "+r"(sums[0]) : "r"(even), "r"(w_even));
+    __asm__("smlabb %0, %1, %2, %0" : "+r"(sums[1]) : "r"(odd), "r"(w_odd));
+    __asm__("smlatt %0, %1, %2, %0" : "+r"(sums[2]) : "r"(even), "r"(w_even));
+    __asm__("smlatt %0, %1, %2, %0" : "+r"(sums[3]) : "r"(odd), "r"(w_odd));
+}
+
+#endif
