@@ -35,7 +35,10 @@ static inline void mcud_four_results_s8(const mcud_channels_s8 *to, int32_t k, i
     const int32_t *multipliers = to->multipliers + k;
     y += k;
     if (to->left != 0) {
-        mcud_scale_up(sums, 4, to->left);
+        sums[0] = mcud_scale_up(sums[0], to->left);
+        sums[1] = mcud_scale_up(sums[1], to->left);
+        sums[2] = mcud_scale_up(sums[2], to->left);
+        sums[3] = mcud_scale_up(sums[3], to->left);
     }
     if (k + 4 <= to->channels) {
         y[0] = mcud_requantize_s8(sums[0], multipliers[0], to->zero_point);

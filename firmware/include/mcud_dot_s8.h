@@ -21,12 +21,10 @@ typedef struct {
     int32_t zero_point;
 } mcud_channels_s8;
 
-/* sums times 2^left, saturated. */
-static inline void mcud_scale_up(int32_t *sums, int32_t count, int32_t left)
+/* sum * 2^left, saturated. */
+static inline int32_t mcud_scale_up(int32_t sum, int32_t left)
 {
-    for (int32_t i = 0; i < count; i++) {
-        sums[i] = mcud_clamp(sums[i], -(INT32_MAX >> left), INT32_MAX >> left) * ((int32_t)1 << left);
-    }
+    return mcud_clamp(sum, -(INT32_MAX >> left), INT32_MAX >> left) * ((int32_t)1 << left);
 }
 
 /* Expands `values` values to one pixel's place among `pixels`; the group behind the last one written. */
@@ -68,7 +66,12 @@ static inline void mcud_three_pixels(const mcud_channels_s8 *to, const int16_t *
         int32_t sums[6] = {bias[0], bias[1], bias[0], bias[1], bias[0], bias[1]};
         mcud_dot_3x2(x, w, groups, sums);
         if (to->left != 0) {
-            mcud_scale_up(sums, 6, to->left);
+            sums[0] = mcud_scale_up(sums[0], to->left);
+            sums[1] = mcud_scale_up(sums[1], to->left);
+            sums[2] = mcud_scale_up(sums[2], to->left);
+            sums[3] = mcud_scale_up(sums[3], to->left);
+            sums[4] = mcud_scale_up(sums[4], to->left);
+            sums[5] = mcud_scale_up(sums[5], to->left);
         }
         const int32_t first = multipliers[0];
         y[0] = mcud_requantize_s8(sums[0], first, zero_point);
@@ -102,7 +105,10 @@ static inline void mcud_two_pixels(const mcud_channels_s8 *to, const int16_t *x,
         int32_t sums[4] = {bias[0], bias[1], bias[0], bias[1]};
         mcud_dot_2x2(x, w, groups, sums);
         if (to->left != 0) {
-            mcud_scale_up(sums, 4, to->left);
+            sums[0] = mcud_scale_up(sums[0], to->left);
+            sums[1] = mcud_scale_up(sums[1], to->left);
+            sums[2] = mcud_scale_up(sums[2], to->left);
+            sums[3] = mcud_scale_up(sums[3], to->left);
         }
         const int32_t first = multipliers[0];
         y[0] = mcud_requantize_s8(sums[0], first, zero_point);
@@ -127,10 +133,9 @@ static inline void mcud_one_pixel(const mcud_channels_s8 *to, const int16_t *x, 
     for (int32_t k = 0; k < to->channels; k += 2) {
         int32_t sums[2] = {to->bias[k], to->bias[k + 1]};
         mcud_dot_1x2(x, w, to->groups, sums);
-        mcud_scale_up(sums, 2, to->left);
-        y[k] = mcud_requantize_s8(sums[0], to->multipliers[k], to->zero_point);
+        y[k] = mcud_requantize_s8(mcud_scale_up(sums[0], to->left), to->multipliers[k], to->zero_point);
         if (k + 1 < to->channels) {
-            y[k + 1] = mcud_requantize_s8(sums[1], to->multipliers[k + 1], to->zero_point);
+            y[k + 1] = mcud_requantize_s8(mcud_scale_up(sums[1], to->left), to->multipliers[k + 1], to->zero_point);
         }
         w += 2 * to->groups;
     }

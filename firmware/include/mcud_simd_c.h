@@ -85,16 +85,20 @@ static inline void mcud_dot_1x4(const int8_t *x, const int32_t *weights, int32_t
     sums[3] = d;
 }
 
-/* Four channels of two taps, `first` and `second`; the weights are (first, first, second, second) of channels 0
- * and 1, then of channels 2 and 3. */
-static inline void mcud_two_taps_x4(const int8_t *first, const int8_t *second, const int32_t *weights,
-                                    int32_t sums[4])
+/* Four channels, `at` bytes behind the taps of a window, taken two by two. The weights are (first, first, second,
+ * second) of channels 0 and 1, then of channels 2 and 3. */
+static inline void mcud_tap_pairs_x4(const int8_t *const *taps, int32_t at, const int32_t *weights, int32_t pairs,
+                                     int32_t sums[4])
 {
     const int8_t *w = (const int8_t *)weights;
-    sums[0] += first[0] * w[0] + second[0] * w[2];
-    sums[1] += first[1] * w[1] + second[1] * w[3];
-    sums[2] += first[2] * w[4] + second[2] * w[6];
-    sums[3] += first[3] * w[5] + second[3] * w[7];
+    for (; pairs > 0; pairs--, taps += 2, w += 8) {
+        const int8_t *first = taps[0] + at;
+        const int8_t *second = taps[1] + at;
+        sums[0] += first[0] * w[0] + second[0] * w[2];
+        sums[1] += first[1] * w[1] + second[1] * w[3];
+        sums[2] += first[2] * w[4] + second[2] * w[6];
+        sums[3] += first[3] * w[5] + second[3] * w[7];
+    }
 }
 
 /* Four channels of one tap. */

@@ -22,28 +22,6 @@ static void find_taps(const mcud_dwconv2d_s8_params *params, const mcud_window_p
     }
 }
 
-/* Adds four channels of a window, `at` bytes behind its taps. */
-static inline void add_taps(const int8_t *const *taps, int32_t at, const int32_t *w, int32_t count,
-                            int32_t sums[4])
-{
-    for (; count > 1; count -= 2, taps += 2, w += 2) {
-        mcud_two_taps_x4(taps[0] + at, taps[1] + at, w, sums);
-    }
-    if (count == 1) {
-        mcud_one_tap_x4(taps[0] + at, w, sums);
-    }
-}
-
-/* The same for 3x3, without a loop. */
-static inline void add_nine_taps(const int8_t *const *taps, int32_t at, const int32_t *w, int32_t sums[4])
-{
-    mcud_two_taps_x4(taps[0] + at, taps[1] + at, w, sums);
-    mcud_two_taps_x4(taps[2] + at, taps[3] + at, w + 2, sums);
-    mcud_two_taps_x4(taps[4] + at, taps[5] + at, w + 4, sums);
-    mcud_two_taps_x4(taps[6] + at, taps[7] + at, w + 6, sums);
-    mcud_one_tap_x4(taps[8] + at, w + 8, sums);
-}
-
 /* The last channels where they are no four: bytes behind them must not be read. */
 static void last_channels(const mcud_dwconv2d_s8_params *params, const int8_t *const *taps, int32_t at,
                           int32_t first, int8_t *out)
@@ -60,7 +38,7 @@ static void last_channels(const mcud_dwconv2d_s8_params *params, const int8_t *c
         if (t < count) {
             sum += taps[t][at + i] * w[4 * t + i];
         }
-        mcud_scale_up(&sum, 1, params->left);
+        sum = mcud_scale_up(sum, params->left);
         out[i] = mcud_requantize_s8(sum, params->multipliers[first + i], params->output_zero_point);
     }
 }
@@ -77,13 +55,15 @@ static void one_pixel(const mcud_dwconv2d_s8_params *params, const int8_t *const
     const int32_t fours = params->channels / 4;
     for (int32_t i = fours; i > 0; i--) {
         int32_t sums[4] = {bias[0], bias[1], bias[2], bias[3]};
-        if (count == 9) {
-            add_nine_taps(taps, at, w, sums);
-        } else {
-            add_taps(taps, at, w, count, sums);
+        mcud_tap_pairs_x4(taps, at, w, count / 2, sums);
+        if (count % 2 != 0) {
+            mcud_one_tap_x4(taps[count - 1] + at, w + count - 1, sums);
         }
         if (left != 0) {
-            mcud_scale_up(sums, 4, left);
+            sums[0] = mcud_scale_up(sums[0], left);
+            sums[1] = mcud_scale_up(sums[1], left);
+            sums[2] = mcud_scale_up(sums[2], left);
+            sums[3] = mcud_scale_up(sums[3], left);
         }
         out[0] = mcud_requantize_s8(sums[0], multipliers[0], zero_point);
         out[1] = mcud_requantize_s8(sums[1], multipliers[1], zero_point);

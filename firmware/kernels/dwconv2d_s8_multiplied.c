@@ -53,7 +53,7 @@ static inline void one_channel(const mcud_dwconv2d_s8_multiplied_params *params,
     for (; at < list->end; at++) {
         sum += params->input_zero_point * weights[at->w];
     }
-    mcud_scale_up(&sum, 1, params->left);
+    sum = mcud_scale_up(sum, params->left);
     out[channel] = mcud_requantize_s8(sum, params->multipliers[channel], params->output_zero_point);
 }
 
