@@ -40,15 +40,19 @@ static inline void mcud_four_results_s8(const mcud_channels_s8 *to, int32_t k, i
         sums[2] = mcud_scale_up(sums[2], to->left);
         sums[3] = mcud_scale_up(sums[3], to->left);
     }
-    if (k + 4 <= to->channels) {
-        y[0] = mcud_requantize_s8(sums[0], multipliers[0], to->zero_point);
+    const int32_t count = to->channels - k;
+    y[0] = mcud_requantize_s8(sums[0], multipliers[0], to->zero_point);
+    if (count >= 4) {
         y[1] = mcud_requantize_s8(sums[1], multipliers[1], to->zero_point);
         y[2] = mcud_requantize_s8(sums[2], multipliers[2], to->zero_point);
         y[3] = mcud_requantize_s8(sums[3], multipliers[3], to->zero_point);
         return;
     }
-    for (int32_t i = 0; i < to->channels - k; i++) {
-        y[i] = mcud_requantize_s8(sums[i], multipliers[i], to->zero_point);
+    if (count > 1) {
+        y[1] = mcud_requantize_s8(sums[1], multipliers[1], to->zero_point);
+    }
+    if (count > 2) {
+        y[2] = mcud_requantize_s8(sums[2], multipliers[2], to->zero_point);
     }
 }
 

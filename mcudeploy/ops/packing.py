@@ -50,7 +50,7 @@ def pack_taps(weights: NDArray[np.int8]) -> NDArray[np.int32]:
     fours = np.pad(weights, ((0, padded(channels, 4) - channels), (0, 0))).reshape(-1, 4, taps)
     even = taps // 2 * 2
     # [fours][half of the channels][2 channels][pair of taps][2 taps]
-    pairs = fours[:, :, :even].reshape(-1, 2, 2, even // 2, 2).transpose(0, 3, 1, 4, 2)
+    pairs = fours[:, :, :even].reshape(len(fours), 2, 2, even // 2, 2).transpose(0, 3, 1, 4, 2)
     odd = fours[:, :, even:].reshape(len(fours), -1)
     return _words(np.concatenate([pairs.reshape(len(fours), -1), odd], axis=1))
 
