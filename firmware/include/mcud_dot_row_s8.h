@@ -7,53 +7,42 @@
 #ifndef MCUD_DOT_ROW_S8_H
 #define MCUD_DOT_ROW_S8_H
 
-#include <string.h>
-
 #include "mcud_dot_s8.h"
 
 /* 32-bit words that hold the weights of four channels for a row of so many values. */
-static inline int32_t mcud_row_words(int32_t values)
+static inline int32_t mcud_row_words(uint32_t values)
 {
-    return (values + 3) / 4 * 4;
+    return (int32_t)((values + 3) / 4 * 4);
 }
 
 /* Adds the products of x[values] and four channels' weights for it. */
-static inline void mcud_dot_row_s8(const int8_t *x, const int32_t *w, int32_t values, int32_t sums[4])
+static inline void mcud_dot_row_s8(const int8_t *x, const int32_t *w, uint32_t values, int32_t sums[4])
 {
-    const int32_t groups = values / 4;
-    mcud_dot_1x4(x, w, groups, sums);
+    const uint32_t groups = values / 4;
+    mcud_dot_1x4(x, w, (int32_t)groups, sums);
     if (values % 4 != 0) {
         int8_t tail[4] = {0, 0, 0, 0};
-        memcpy(tail, x + 4 * groups, (size_t)(values % 4));
+        for (uint32_t i = 0; i < values % 4; i++) {
+            tail[i] = x[4 * groups + i];
+        }
         mcud_dot_1x4(tail, w + 4 * groups, 1, sums);
     }
 }
 
-/* Requantises the sums of channels [k, k + 4), as far as there are so many, to y[channels]. */
-static inline void mcud_four_results_s8(const mcud_channels_s8 *to, int32_t k, int32_t sums[4], int8_t *y)
+/* Requantises the sums of four channels to y[4]. */
+static inline void mcud_four_results_s8(const mcud_channels_s8 *to, const int32_t *multipliers, int32_t sums[4],
+                                        int8_t *y)
 {
-    const int32_t *multipliers = to->multipliers + k;
-    y += k;
     if (to->left != 0) {
         sums[0] = mcud_scale_up(sums[0], to->left);
         sums[1] = mcud_scale_up(sums[1], to->left);
         sums[2] = mcud_scale_up(sums[2], to->left);
         sums[3] = mcud_scale_up(sums[3], to->left);
     }
-    const int32_t count = to->channels - k;
     y[0] = mcud_requantize_s8(sums[0], multipliers[0], to->zero_point);
-    if (count >= 4) {
-        y[1] = mcud_requantize_s8(sums[1], multipliers[1], to->zero_point);
-        y[2] = mcud_requantize_s8(sums[2], multipliers[2], to->zero_point);
-        y[3] = mcud_requantize_s8(sums[3], multipliers[3], to->zero_point);
-        return;
-    }
-    if (count > 1) {
-        y[1] = mcud_requantize_s8(sums[1], multipliers[1], to->zero_point);
-    }
-    if (count > 2) {
-        y[2] = mcud_requantize_s8(sums[2], multipliers[2], to->zero_point);
-    }
+    y[1] = mcud_requantize_s8(sums[1], multipliers[1], to->zero_point);
+    y[2] = mcud_requantize_s8(sums[2], multipliers[2], to->zero_point);
+    y[3] = mcud_requantize_s8(sums[3], multipliers[3], to->zero_point);
 }
 
 #endif

@@ -21,12 +21,6 @@ typedef struct {
     int32_t zero_point;
 } mcud_channels_s8;
 
-/* sum * 2^left, saturated. */
-static inline int32_t mcud_scale_up(int32_t sum, int32_t left)
-{
-    return mcud_clamp(sum, -(INT32_MAX >> left), INT32_MAX >> left) * ((int32_t)1 << left);
-}
-
 /* Expands `values` values to one pixel's place among `pixels`; the group behind the last one written. */
 static inline int16_t *mcud_expand(int16_t *to, const int8_t *from, int32_t values, int32_t pixels)
 {

@@ -10,6 +10,13 @@ static inline int8_t mcud_requantize_s8(int32_t acc, int32_t multiplier, int32_t
     return (int8_t)mcud_clamp(zero_point + mcud_scale(acc, multiplier, 32), INT8_MIN, INT8_MAX);
 }
 
+/* sum * 2^left, saturated; 0 <= left <= 30. */
+static inline int32_t mcud_scale_up(int32_t sum, int32_t left)
+{
+    const int64_t scaled = (int64_t)sum * ((int32_t)1 << left);
+    return scaled > INT32_MAX ? INT32_MAX : (scaled < INT32_MIN ? INT32_MIN : (int32_t)scaled);
+}
+
 /* Four values of one pixel to its place in a group of `pixels` pixels. */
 static inline void mcud_expand_four(int16_t *to, const int8_t *from, int32_t pixels)
 {

@@ -15,6 +15,15 @@ static inline int8_t mcud_requantize_s8(int32_t acc, int32_t multiplier, int32_t
     return (int8_t)value;
 }
 
+/* sum * 2^left, saturated; 0 <= left <= 30. */
+static inline int32_t mcud_scale_up(int32_t sum, int32_t left)
+{
+    for (; left > 0; left--) {
+        __asm__("qadd %0, %0, %0" : "+r"(sum));
+    }
+    return sum;
+}
+
 /* Bytes 0 and 2, sign-extended to 16 bits. */
 static inline int32_t mcud_even_bytes(int32_t word)
 {
