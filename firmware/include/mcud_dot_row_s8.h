@@ -9,24 +9,19 @@
 
 #include "mcud_dot_s8.h"
 
-/* 32-bit words that hold the weights of four channels for a row of so many values. */
-static inline int32_t mcud_row_words(uint32_t values)
-{
-    return (int32_t)((values + 3) / 4 * 4);
-}
-
-/* Adds the products of x[values] and four channels' weights for it. */
-static inline void mcud_dot_row_s8(const int8_t *x, const int32_t *w, uint32_t values, int32_t sums[4])
+/* Adds the products of x[values] and four channels' weights for it; the weights behind them. */
+static inline const int32_t *mcud_dot_row_s8(const int8_t *x, const int32_t *w, uint32_t values, int32_t sums[4])
 {
     const uint32_t groups = values / 4;
-    mcud_dot_1x4(x, w, (int32_t)groups, sums);
+    w = mcud_dot_1x4(x, w, (int32_t)groups, sums);
     if (values % 4 != 0) {
         int8_t tail[4] = {0, 0, 0, 0};
         for (uint32_t i = 0; i < values % 4; i++) {
             tail[i] = x[4 * groups + i];
         }
-        mcud_dot_1x4(tail, w + 4 * groups, 1, sums);
+        w = mcud_dot_1x4(tail, w, 1, sums);
     }
+    return w;
 }
 
 /* Requantises the sums of four channels to y[4]. */

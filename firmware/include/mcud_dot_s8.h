@@ -58,7 +58,7 @@ static inline void mcud_three_pixels(const mcud_channels_s8 *to, const int16_t *
     const int32_t *multipliers = to->multipliers;
     for (int32_t k = 0; k < channels; k += 2) {
         int32_t sums[6] = {bias[0], bias[1], bias[0], bias[1], bias[0], bias[1]};
-        mcud_dot_3x2(x, w, groups, sums);
+        w = mcud_dot_3x2(x, w, groups, sums);
         if (to->left != 0) {
             sums[0] = mcud_scale_up(sums[0], to->left);
             sums[1] = mcud_scale_up(sums[1], to->left);
@@ -79,7 +79,6 @@ static inline void mcud_three_pixels(const mcud_channels_s8 *to, const int16_t *
         y[pitch + 1] = mcud_requantize_s8(sums[3], second, zero_point);
         y[2 * pitch + 1] = mcud_requantize_s8(sums[5], second, zero_point);
         y += 2;
-        w += 2 * groups;
         bias += 2;
         multipliers += 2;
     }
@@ -97,7 +96,7 @@ static inline void mcud_two_pixels(const mcud_channels_s8 *to, const int16_t *x,
     const int32_t *multipliers = to->multipliers;
     for (int32_t k = 0; k < channels; k += 2) {
         int32_t sums[4] = {bias[0], bias[1], bias[0], bias[1]};
-        mcud_dot_2x2(x, w, groups, sums);
+        w = mcud_dot_2x2(x, w, groups, sums);
         if (to->left != 0) {
             sums[0] = mcud_scale_up(sums[0], to->left);
             sums[1] = mcud_scale_up(sums[1], to->left);
@@ -114,7 +113,6 @@ static inline void mcud_two_pixels(const mcud_channels_s8 *to, const int16_t *x,
         y[1] = mcud_requantize_s8(sums[1], second, zero_point);
         y[pitch + 1] = mcud_requantize_s8(sums[3], second, zero_point);
         y += 2;
-        w += 2 * groups;
         bias += 2;
         multipliers += 2;
     }
@@ -126,12 +124,11 @@ static inline void mcud_one_pixel(const mcud_channels_s8 *to, const int16_t *x, 
     const int32_t *w = to->weights;
     for (int32_t k = 0; k < to->channels; k += 2) {
         int32_t sums[2] = {to->bias[k], to->bias[k + 1]};
-        mcud_dot_1x2(x, w, to->groups, sums);
+        w = mcud_dot_1x2(x, w, to->groups, sums);
         y[k] = mcud_requantize_s8(mcud_scale_up(sums[0], to->left), to->multipliers[k], to->zero_point);
         if (k + 1 < to->channels) {
             y[k + 1] = mcud_requantize_s8(mcud_scale_up(sums[1], to->left), to->multipliers[k + 1], to->zero_point);
         }
-        w += 2 * to->groups;
     }
 }
 

@@ -65,6 +65,24 @@ static inline void mcud_expand_same(int16_t *to, int32_t value, int32_t pixels)
     pairs[0] = pairs[pixels] = (int32_t)((uint32_t)value << 16) | (value & 0xFFFF);
 }
 
+/* Runs `one` until the weights' pointer is at `some`, then `four` until it is at `end`. Both are in memory, and
+ * `free` is a register that every turn may spoil: the products take all others that a compiler can give. */
+#define MCUD_LOOPS(free, one, four)                                                                          \
+    "ldr %[" free "], %[some]\n\t"                                                                           \
+    "cmp %[w], %[" free "]\n\t"                                                                              \
+    "beq 2f\n"                                                                                               \
+    "1:\n\t" one "ldr %[" free "], %[some]\n\t"                                                             \
+    "cmp %[w], %[" free "]\n\t"                                                                              \
+    "bne 1b\n"                                                                                               \
+    "2:\n\t"                                                                                                 \
+    "ldr %[" free "], %[end]\n\t"                                                                            \
+    "cmp %[w], %[" free "]\n\t"                                                                              \
+    "beq 4f\n"                                                                                               \
+    "3:\n\t" four "ldr %[" free "], %[end]\n\t"                                                             \
+    "cmp %[w], %[" free "]\n\t"                                                                              \
+    "bne 3b\n"                                                                                               \
+    "4:\n\t"
+
 /* One group of three pixels and two channels: 20 instructions for 24 products. */
 #define MCUD_GROUP_3X2                                                                                       \
     "ldm %[x]!, {r8, r9, r10}\n\t"                                                                           \
@@ -89,27 +107,19 @@ static inline void mcud_expand_same(int16_t *to, int32_t value, int32_t pixels)
     "smlad %[f], r10, %[w1], %[f]\n\t"
 
 /* Three pixels by two channels: x[groups] of 3 pixels, w[groups][2], sums[pixel][channel]. */
-static inline void mcud_dot_3x2(const int16_t *x, const int32_t *w, int32_t groups, int32_t sums[6])
+static inline const int32_t *mcud_dot_3x2(const int16_t *x, const int32_t *w, int32_t groups, int32_t sums[6])
 {
     int32_t w0;
     int32_t w1;
-#define MCUD_RUN(code)                                                                                       \
-    __asm__ volatile(code                                                                                    \
-                     : [x] "+r"(x), [w] "+r"(w), [a] "+r"(sums[0]), [b] "+r"(sums[1]), [c] "+r"(sums[2]),    \
-                       [d] "+r"(sums[3]), [e] "+r"(sums[4]), [f] "+r"(sums[5]), [w0] "=&r"(w0),              \
-                       [w1] "=&r"(w1)                                                                        \
-                     :                                                                                       \
-                     : "r8", "r9", "r10", "memory")
-    if ((groups & 1) != 0) {
-        MCUD_RUN(MCUD_GROUP_3X2);
-    }
-    if ((groups & 2) != 0) {
-        MCUD_RUN(MCUD_GROUP_3X2 MCUD_GROUP_3X2);
-    }
-    for (groups >>= 2; groups > 0; groups--) {
-        MCUD_RUN(MCUD_GROUP_3X2 MCUD_GROUP_3X2 MCUD_GROUP_3X2 MCUD_GROUP_3X2);
-    }
-#undef MCUD_RUN
+    const int32_t *const some = w + 2 * (groups & 3);
+    const int32_t *const end = w + 2 * groups;
+    __asm__ volatile(MCUD_LOOPS("w0", MCUD_GROUP_3X2, MCUD_GROUP_3X2 MCUD_GROUP_3X2 MCUD_GROUP_3X2 MCUD_GROUP_3X2)
+                     : [x] "+r"(x), [w] "+r"(w), [a] "+r"(sums[0]), [b] "+r"(sums[1]), [c] "+r"(sums[2]),
+                       [d] "+r"(sums[3]), [e] "+r"(sums[4]), [f] "+r"(sums[5]), [w0] "=&r"(w0), [w1]
+                       "=&r"(w1)
+                     : [some] "m"(some), [end] "m"(end)
+                     : "r8", "r9", "r10", "cc", "memory");
+    return w;
 }
 
 /* One group of two pixels and two channels: 14 instructions for 16 products. */
@@ -130,31 +140,23 @@ static inline void mcud_dot_3x2(const int16_t *x, const int32_t *w, int32_t grou
     "smlad %[d], r11, %[w1], %[d]\n\t"
 
 /* Two pixels by two channels. */
-static inline void mcud_dot_2x2(const int16_t *x, const int32_t *w, int32_t groups, int32_t sums[4])
+static inline const int32_t *mcud_dot_2x2(const int16_t *x, const int32_t *w, int32_t groups, int32_t sums[4])
 {
     int32_t w0;
     int32_t w1;
     int32_t t;
-#define MCUD_RUN(code)                                                                                       \
-    __asm__ volatile(code                                                                                    \
-                     : [x] "+r"(x), [w] "+r"(w), [a] "+r"(sums[0]), [b] "+r"(sums[1]), [c] "+r"(sums[2]),    \
-                       [d] "+r"(sums[3]), [w0] "=&r"(w0), [w1] "=&r"(w1), [t] "=&r"(t)                       \
-                     :                                                                                       \
-                     : "r8", "r9", "r10", "r11", "memory")
-    if ((groups & 1) != 0) {
-        MCUD_RUN(MCUD_GROUP_2X2);
-    }
-    if ((groups & 2) != 0) {
-        MCUD_RUN(MCUD_GROUP_2X2 MCUD_GROUP_2X2);
-    }
-    for (groups >>= 2; groups > 0; groups--) {
-        MCUD_RUN(MCUD_GROUP_2X2 MCUD_GROUP_2X2 MCUD_GROUP_2X2 MCUD_GROUP_2X2);
-    }
-#undef MCUD_RUN
+    const int32_t *const some = w + 2 * (groups & 3);
+    const int32_t *const end = w + 2 * groups;
+    __asm__ volatile(MCUD_LOOPS("t", MCUD_GROUP_2X2, MCUD_GROUP_2X2 MCUD_GROUP_2X2 MCUD_GROUP_2X2 MCUD_GROUP_2X2)
+                     : [x] "+r"(x), [w] "+r"(w), [a] "+r"(sums[0]), [b] "+r"(sums[1]), [c] "+r"(sums[2]),
+                       [d] "+r"(sums[3]), [w0] "=&r"(w0), [w1] "=&r"(w1), [t] "=&r"(t)
+                     : [some] "m"(some), [end] "m"(end)
+                     : "r8", "r9", "r10", "r11", "cc", "memory");
+    return w;
 }
 
 /* The first one of two pixels by two channels. */
-static inline void mcud_dot_1x2(const int16_t *x, const int32_t *w, int32_t groups, int32_t sums[2])
+static inline const int32_t *mcud_dot_1x2(const int16_t *x, const int32_t *w, int32_t groups, int32_t sums[2])
 {
     const int32_t *pairs = (const int32_t *)(const void *)x;
     int32_t a = sums[0];
@@ -167,6 +169,7 @@ static inline void mcud_dot_1x2(const int16_t *x, const int32_t *w, int32_t grou
     }
     sums[0] = a;
     sums[1] = b;
+    return w;
 }
 
 /* One group of one pixel and four channels: 20 instructions for 16 products. */
@@ -193,24 +196,19 @@ static inline void mcud_dot_1x2(const int16_t *x, const int32_t *w, int32_t grou
     "smlad %[d], %[x1], r11, %[d]\n\t"
 
 /* One pixel, not expanded, by four channels: x[groups][4], w[groups][4 channels]. */
-static inline void mcud_dot_1x4(const int8_t *x, const int32_t *w, int32_t groups, int32_t sums[4])
+static inline const int32_t *mcud_dot_1x4(const int8_t *x, const int32_t *w, int32_t groups, int32_t sums[4])
 {
     int32_t x0;
     int32_t x1;
     int32_t t;
-#define MCUD_RUN(code)                                                                                       \
-    __asm__ volatile(code                                                                                    \
-                     : [x] "+r"(x), [w] "+r"(w), [a] "+r"(sums[0]), [b] "+r"(sums[1]), [c] "+r"(sums[2]),    \
-                       [d] "+r"(sums[3]), [x0] "=&r"(x0), [x1] "=&r"(x1), [t] "=&r"(t)                       \
-                     :                                                                                       \
-                     : "r8", "r9", "r10", "r11", "memory")
-    for (int32_t left = groups & 3; left > 0; left--) {
-        MCUD_RUN(MCUD_GROUP_1X4);
-    }
-    for (groups >>= 2; groups > 0; groups--) {
-        MCUD_RUN(MCUD_GROUP_1X4 MCUD_GROUP_1X4 MCUD_GROUP_1X4 MCUD_GROUP_1X4);
-    }
-#undef MCUD_RUN
+    const int32_t *const some = w + 4 * (groups & 3);
+    const int32_t *const end = w + 4 * groups;
+    __asm__ volatile(MCUD_LOOPS("t", MCUD_GROUP_1X4, MCUD_GROUP_1X4 MCUD_GROUP_1X4 MCUD_GROUP_1X4 MCUD_GROUP_1X4)
+                     : [x] "+r"(x), [w] "+r"(w), [a] "+r"(sums[0]), [b] "+r"(sums[1]), [c] "+r"(sums[2]),
+                       [d] "+r"(sums[3]), [x0] "=&r"(x0), [x1] "=&r"(x1), [t] "=&r"(t)
+                     : [some] "m"(some), [end] "m"(end)
+                     : "r8", "r9", "r10", "r11", "cc", "memory");
+    return w;
 }
 
 /* One pair of taps, four channels: 18 instructions for 8 products. */
@@ -236,8 +234,8 @@ static inline void mcud_dot_1x4(const int8_t *x, const int32_t *w, int32_t group
 
 /* Four channels, `at` bytes behind the taps of a window, taken two by two. The weights are (first, first, second,
  * second) of channels 0 and 1, then of channels 2 and 3. */
-static inline void mcud_tap_pairs_x4(const int8_t *const *taps, int32_t at, const int32_t *w, int32_t pairs,
-                                     int32_t sums[4])
+static inline const int32_t *mcud_tap_pairs_x4(const int8_t *const *taps, int32_t at, const int32_t *w,
+                                               int32_t pairs, int32_t sums[4])
 {
     int32_t x;
     int32_t y;
@@ -245,20 +243,15 @@ static inline void mcud_tap_pairs_x4(const int8_t *const *taps, int32_t at, cons
     int32_t u;
     int32_t w0;
     int32_t w1;
-#define MCUD_RUN(code)                                                                                       \
-    __asm__ volatile(code                                                                                    \
-                     : [taps] "+r"(taps), [w] "+r"(w), [a] "+r"(sums[0]), [b] "+r"(sums[1]),                 \
-                       [c] "+r"(sums[2]), [d] "+r"(sums[3]), [x] "=&r"(x), [y] "=&r"(y), [t] "=&r"(t),       \
-                       [u] "=&r"(u), [w0] "=&r"(w0), [w1] "=&r"(w1)                                          \
-                     : [at] "r"(at)                                                                          \
-                     : "memory")
-    for (int32_t left = pairs & 3; left > 0; left--) {
-        MCUD_RUN(MCUD_TAP_PAIR);
-    }
-    for (pairs >>= 2; pairs > 0; pairs--) {
-        MCUD_RUN(MCUD_TAP_PAIR MCUD_TAP_PAIR MCUD_TAP_PAIR MCUD_TAP_PAIR);
-    }
-#undef MCUD_RUN
+    const int32_t *const some = w + 2 * (pairs & 3);
+    const int32_t *const end = w + 2 * pairs;
+    __asm__ volatile(MCUD_LOOPS("t", MCUD_TAP_PAIR, MCUD_TAP_PAIR MCUD_TAP_PAIR MCUD_TAP_PAIR MCUD_TAP_PAIR)
+                     : [taps] "+r"(taps), [w] "+r"(w), [a] "+r"(sums[0]), [b] "+r"(sums[1]), [c]
+                       "+r"(sums[2]), [d] "+r"(sums[3]), [x] "=&r"(x), [y] "=&r"(y), [t] "=&r"(t), [u]
+                       "=&r"(u), [w0] "=&r"(w0), [w1] "=&r"(w1)
+                     : [some] "m"(some), [end] "m"(end), [at] "r"(at)
+                     : "cc", "memory");
+    return w;
 }
 
 /* Four channels of one tap. */

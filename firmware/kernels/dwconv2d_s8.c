@@ -47,6 +47,8 @@ static void last_channels(const mcud_dwconv2d_s8_params *params, const int8_t *c
 static void one_pixel(const mcud_dwconv2d_s8_params *params, const int8_t *const *taps, int32_t at, int8_t *out)
 {
     const int32_t count = params->kernel_rows * params->kernel_cols;
+    const int32_t pairs = count / 2;
+    const int8_t *const last = count % 2 != 0 ? taps[count - 1] : NULL;
     const int32_t zero_point = params->output_zero_point;
     const int32_t left = params->left;
     const int32_t *w = params->weights;
@@ -55,9 +57,10 @@ static void one_pixel(const mcud_dwconv2d_s8_params *params, const int8_t *const
     const int32_t fours = params->channels / 4;
     for (int32_t i = fours; i > 0; i--) {
         int32_t sums[4] = {bias[0], bias[1], bias[2], bias[3]};
-        mcud_tap_pairs_x4(taps, at, w, count / 2, sums);
-        if (count % 2 != 0) {
-            mcud_one_tap_x4(taps[count - 1] + at, w + count - 1, sums);
+        w = mcud_tap_pairs_x4(taps, at, w, pairs, sums);
+        if (last != NULL) {
+            mcud_one_tap_x4(last + at, w, sums);
+            w++;
         }
         if (left != 0) {
             sums[0] = mcud_scale_up(sums[0], left);
@@ -71,7 +74,6 @@ static void one_pixel(const mcud_dwconv2d_s8_params *params, const int8_t *const
         out[3] = mcud_requantize_s8(sums[3], multipliers[3], zero_point);
         out += 4;
         at += 4;
-        w += count;
         bias += 4;
         multipliers += 4;
     }
