@@ -1,7 +1,13 @@
 /* Expanded pixels times int8 weights, requantised to int8: the core of the convolutions.
  *
- * Blocks are 3 or 2 pixels by 2 channels. Weights are packed for them: [pair of channels][group of 4 values of
- * the depth][channel of the pair][4], with 0 behind the depth and behind an odd last channel.
+ * Blocks are 3 or 2 pixels by 2 channels. Constants are packed for them in the order of their use, one record for
+ * each pair of channels:
+ *
+ *   int32_t bias[2]                 with the input's zero point folded in
+ *   int8_t  weights[groups][2][4]   groups of four values of the depth, 0 behind the depth
+ *   int32_t multipliers[2]
+ *
+ * An odd last channel has a partner of zeros.
  */
 #ifndef MCUD_DOT_S8_H
 #define MCUD_DOT_S8_H
@@ -11,9 +17,7 @@
 
 /* The output channels that a pixel is multiplied to. */
 typedef struct {
-    const int32_t *weights;     /* int8 [pairs of channels][groups][2][4] */
-    const int32_t *bias;        /* [channels, made even], with the input's zero point folded in */
-    const int32_t *multipliers; /* [channels, made even] */
+    const int32_t *records; /* [pairs of channels] */
     int32_t channels;
     int32_t pitch;  /* from a pixel's results to the next one's */
     int32_t groups; /* of four values each, along the depth */
@@ -49,85 +53,75 @@ static inline int16_t *mcud_expand(int16_t *to, const int8_t *from, int32_t valu
 /* x[groups] of 3 pixels -> y[3][channels], `pitch` apart */
 static inline void mcud_three_pixels(const mcud_channels_s8 *to, const int16_t *x, int8_t *y)
 {
-    const int32_t channels = to->channels;
+    const int16_t *const ends[2] = {x + 12 * (to->groups & 3), x + 12 * to->groups};
+    const int8_t *const end = y + to->channels;
     const int32_t pitch = to->pitch;
-    const int32_t groups = to->groups;
+    const int32_t left = to->left;
     const int32_t zero_point = to->zero_point;
-    const int32_t *w = to->weights;
-    const int32_t *bias = to->bias;
-    const int32_t *multipliers = to->multipliers;
-    for (int32_t k = 0; k < channels; k += 2) {
-        int32_t sums[6] = {bias[0], bias[1], bias[0], bias[1], bias[0], bias[1]};
-        w = mcud_dot_3x2(x, w, groups, sums);
-        if (to->left != 0) {
-            sums[0] = mcud_scale_up(sums[0], to->left);
-            sums[1] = mcud_scale_up(sums[1], to->left);
-            sums[2] = mcud_scale_up(sums[2], to->left);
-            sums[3] = mcud_scale_up(sums[3], to->left);
-            sums[4] = mcud_scale_up(sums[4], to->left);
-            sums[5] = mcud_scale_up(sums[5], to->left);
+    const int32_t *at = to->records;
+    for (; y < end; y += 2, at += 2) {
+        int32_t sums[6] = {at[0], at[1], at[0], at[1], at[0], at[1]};
+        at = mcud_dot_3x2(x, ends, at + 2, sums);
+        if (left != 0) {
+            sums[0] = mcud_scale_up(sums[0], left);
+            sums[1] = mcud_scale_up(sums[1], left);
+            sums[2] = mcud_scale_up(sums[2], left);
+            sums[3] = mcud_scale_up(sums[3], left);
+            sums[4] = mcud_scale_up(sums[4], left);
+            sums[5] = mcud_scale_up(sums[5], left);
         }
-        const int32_t first = multipliers[0];
-        y[0] = mcud_requantize_s8(sums[0], first, zero_point);
-        y[pitch] = mcud_requantize_s8(sums[2], first, zero_point);
-        y[2 * pitch] = mcud_requantize_s8(sums[4], first, zero_point);
-        if (k + 1 == channels) {
+        y[0] = mcud_requantize_s8(sums[0], at[0], zero_point);
+        y[pitch] = mcud_requantize_s8(sums[2], at[0], zero_point);
+        y[2 * pitch] = mcud_requantize_s8(sums[4], at[0], zero_point);
+        if (y + 1 == end) {
             return;
         }
-        const int32_t second = multipliers[1];
-        y[1] = mcud_requantize_s8(sums[1], second, zero_point);
-        y[pitch + 1] = mcud_requantize_s8(sums[3], second, zero_point);
-        y[2 * pitch + 1] = mcud_requantize_s8(sums[5], second, zero_point);
-        y += 2;
-        bias += 2;
-        multipliers += 2;
+        y[1] = mcud_requantize_s8(sums[1], at[1], zero_point);
+        y[pitch + 1] = mcud_requantize_s8(sums[3], at[1], zero_point);
+        y[2 * pitch + 1] = mcud_requantize_s8(sums[5], at[1], zero_point);
     }
 }
 
 /* x[groups] of 2 pixels -> y[2][channels], `pitch` apart */
 static inline void mcud_two_pixels(const mcud_channels_s8 *to, const int16_t *x, int8_t *y)
 {
-    const int32_t channels = to->channels;
+    const int16_t *const ends[2] = {x + 8 * (to->groups & 3), x + 8 * to->groups};
+    const int8_t *const end = y + to->channels;
     const int32_t pitch = to->pitch;
-    const int32_t groups = to->groups;
+    const int32_t left = to->left;
     const int32_t zero_point = to->zero_point;
-    const int32_t *w = to->weights;
-    const int32_t *bias = to->bias;
-    const int32_t *multipliers = to->multipliers;
-    for (int32_t k = 0; k < channels; k += 2) {
-        int32_t sums[4] = {bias[0], bias[1], bias[0], bias[1]};
-        w = mcud_dot_2x2(x, w, groups, sums);
-        if (to->left != 0) {
-            sums[0] = mcud_scale_up(sums[0], to->left);
-            sums[1] = mcud_scale_up(sums[1], to->left);
-            sums[2] = mcud_scale_up(sums[2], to->left);
-            sums[3] = mcud_scale_up(sums[3], to->left);
+    const int32_t *at = to->records;
+    for (; y < end; y += 2, at += 2) {
+        int32_t sums[4] = {at[0], at[1], at[0], at[1]};
+        at = mcud_dot_2x2(x, ends, at + 2, sums);
+        if (left != 0) {
+            sums[0] = mcud_scale_up(sums[0], left);
+            sums[1] = mcud_scale_up(sums[1], left);
+            sums[2] = mcud_scale_up(sums[2], left);
+            sums[3] = mcud_scale_up(sums[3], left);
         }
-        const int32_t first = multipliers[0];
-        y[0] = mcud_requantize_s8(sums[0], first, zero_point);
-        y[pitch] = mcud_requantize_s8(sums[2], first, zero_point);
-        if (k + 1 == channels) {
+        y[0] = mcud_requantize_s8(sums[0], at[0], zero_point);
+        y[pitch] = mcud_requantize_s8(sums[2], at[0], zero_point);
+        if (y + 1 == end) {
             return;
         }
-        const int32_t second = multipliers[1];
-        y[1] = mcud_requantize_s8(sums[1], second, zero_point);
-        y[pitch + 1] = mcud_requantize_s8(sums[3], second, zero_point);
-        y += 2;
-        bias += 2;
-        multipliers += 2;
+        y[1] = mcud_requantize_s8(sums[1], at[1], zero_point);
+        y[pitch + 1] = mcud_requantize_s8(sums[3], at[1], zero_point);
     }
 }
 
 /* The first one of 2 expanded pixels -> y[channels] */
 static inline void mcud_one_pixel(const mcud_channels_s8 *to, const int16_t *x, int8_t *y)
 {
-    const int32_t *w = to->weights;
-    for (int32_t k = 0; k < to->channels; k += 2) {
-        int32_t sums[2] = {to->bias[k], to->bias[k + 1]};
-        w = mcud_dot_1x2(x, w, to->groups, sums);
-        y[k] = mcud_requantize_s8(mcud_scale_up(sums[0], to->left), to->multipliers[k], to->zero_point);
-        if (k + 1 < to->channels) {
-            y[k + 1] = mcud_requantize_s8(mcud_scale_up(sums[1], to->left), to->multipliers[k + 1], to->zero_point);
+    const int16_t *const ends[2] = {x, x + 8 * to->groups};
+    const int8_t *const end = y + to->channels;
+    const int32_t *at = to->records;
+    for (; y < end; y += 2, at += 2) {
+        int32_t sums[2] = {at[0], at[1]};
+        at = mcud_dot_1x2(x, ends, at + 2, sums);
+        y[0] = mcud_requantize_s8(mcud_scale_up(sums[0], to->left), at[0], to->zero_point);
+        if (y + 1 < end) {
+            y[1] = mcud_requantize_s8(mcud_scale_up(sums[1], to->left), at[1], to->zero_point);
         }
     }
 }

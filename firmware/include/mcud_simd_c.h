@@ -45,49 +45,49 @@ static inline void mcud_group_x2(const int16_t *x, const int8_t *w, int32_t pixe
     }
 }
 
-/* Three pixels by two channels: x[groups] of 3 pixels, w[groups][2], sums[pixel][channel]. */
-static inline const int32_t *mcud_dot_3x2(const int16_t *x, const int32_t *weights, int32_t groups, int32_t sums[6])
+/* Three pixels by two channels: x of 3 pixels, w[groups][2], sums[pixel][channel]. */
+static inline const int32_t *mcud_dot_3x2(const int16_t *x, const int16_t *const ends[2], const int32_t *weights,
+                                          int32_t sums[6])
 {
     const int8_t *w = (const int8_t *)weights;
-    const int32_t *const end = weights + 2 * groups;
-    for (; groups > 0; groups--, x += 12, w += 8) {
+    for (; x < ends[1]; x += 12, w += 8, weights += 2) {
         mcud_group_x2(x, w, 3, 3, sums);
     }
-    return end;
+    return weights;
 }
 
 /* Two pixels by two channels. */
-static inline const int32_t *mcud_dot_2x2(const int16_t *x, const int32_t *weights, int32_t groups, int32_t sums[4])
+static inline const int32_t *mcud_dot_2x2(const int16_t *x, const int16_t *const ends[2], const int32_t *weights,
+                                          int32_t sums[4])
 {
     const int8_t *w = (const int8_t *)weights;
-    const int32_t *const end = weights + 2 * groups;
-    for (; groups > 0; groups--, x += 8, w += 8) {
+    for (; x < ends[1]; x += 8, w += 8, weights += 2) {
         mcud_group_x2(x, w, 2, 2, sums);
     }
-    return end;
+    return weights;
 }
 
 /* The first one of two pixels by two channels. */
-static inline const int32_t *mcud_dot_1x2(const int16_t *x, const int32_t *weights, int32_t groups, int32_t sums[2])
+static inline const int32_t *mcud_dot_1x2(const int16_t *x, const int16_t *const ends[2], const int32_t *weights,
+                                          int32_t sums[2])
 {
     const int8_t *w = (const int8_t *)weights;
-    const int32_t *const end = weights + 2 * groups;
-    for (; groups > 0; groups--, x += 8, w += 8) {
+    for (; x < ends[1]; x += 8, w += 8, weights += 2) {
         mcud_group_x2(x, w, 2, 1, sums);
     }
-    return end;
+    return weights;
 }
 
 /* One pixel, not expanded, by four channels: x[groups][4], w[groups][4 channels]. */
-static inline const int32_t *mcud_dot_1x4(const int8_t *x, const int32_t *weights, int32_t groups, int32_t sums[4])
+static inline const int32_t *mcud_dot_1x4(const int8_t *x, const int8_t *const ends[2], const int32_t *weights,
+                                          int32_t sums[4])
 {
     const int8_t *w = (const int8_t *)weights;
     int32_t a = sums[0];
     int32_t b = sums[1];
     int32_t c = sums[2];
     int32_t d = sums[3];
-    const int32_t *const end = weights + 4 * groups;
-    for (; groups > 0; groups--, x += 4, w += 16) {
+    for (; x < ends[1]; x += 4, w += 16, weights += 4) {
         a += x[0] * w[0] + x[1] * w[1] + x[2] * w[2] + x[3] * w[3];
         b += x[0] * w[4] + x[1] * w[5] + x[2] * w[6] + x[3] * w[7];
         c += x[0] * w[8] + x[1] * w[9] + x[2] * w[10] + x[3] * w[11];
@@ -97,17 +97,16 @@ static inline const int32_t *mcud_dot_1x4(const int8_t *x, const int32_t *weight
     sums[1] = b;
     sums[2] = c;
     sums[3] = d;
-    return end;
+    return weights;
 }
 
 /* Four channels, `at` bytes behind the taps of a window, taken two by two. The weights are (first, first, second,
  * second) of channels 0 and 1, then of channels 2 and 3. */
-static inline const int32_t *mcud_tap_pairs_x4(const int8_t *const *taps, int32_t at, const int32_t *weights,
-                                               int32_t pairs, int32_t sums[4])
+static inline const int32_t *mcud_tap_pairs_x4(const int8_t *const *taps, const int8_t *const *const ends[2], int32_t at,
+                                               const int32_t *weights, int32_t sums[4])
 {
     const int8_t *w = (const int8_t *)weights;
-    const int32_t *const end = weights + 2 * pairs;
-    for (; pairs > 0; pairs--, taps += 2, w += 8) {
+    for (; taps < ends[1]; taps += 2, w += 8, weights += 2) {
         const int8_t *first = taps[0] + at;
         const int8_t *second = taps[1] + at;
         sums[0] += first[0] * w[0] + second[0] * w[2];
@@ -115,7 +114,7 @@ static inline const int32_t *mcud_tap_pairs_x4(const int8_t *const *taps, int32_
         sums[2] += first[2] * w[4] + second[2] * w[6];
         sums[3] += first[3] * w[5] + second[3] * w[7];
     }
-    return end;
+    return weights;
 }
 
 /* Four channels of one tap. */

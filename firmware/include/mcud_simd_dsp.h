@@ -65,21 +65,21 @@ static inline void mcud_expand_same(int16_t *to, int32_t value, int32_t pixels)
     pairs[0] = pairs[pixels] = (int32_t)((uint32_t)value << 16) | (value & 0xFFFF);
 }
 
-/* Runs `one` until the weights' pointer is at `some`, then `four` until it is at `end`. Both are in memory, and
- * `free` is a register that every turn may spoil: the products take all others that a compiler can give. */
-#define MCUD_LOOPS(free, one, four)                                                                          \
+/* Runs `one` until `at` is at ends[0], then `four` until it is at ends[1]. The ends are in memory, and `free` is a
+ * register that every turn may spoil: the products take all the others that a compiler can give. */
+#define MCUD_LOOPS(at, free, one, four)                                                                      \
     "ldr %[" free "], %[some]\n\t"                                                                           \
-    "cmp %[w], %[" free "]\n\t"                                                                              \
+    "cmp %[" at "], %[" free "]\n\t"                                                                         \
     "beq 2f\n"                                                                                               \
     "1:\n\t" one "ldr %[" free "], %[some]\n\t"                                                             \
-    "cmp %[w], %[" free "]\n\t"                                                                              \
+    "cmp %[" at "], %[" free "]\n\t"                                                                         \
     "bne 1b\n"                                                                                               \
     "2:\n\t"                                                                                                 \
     "ldr %[" free "], %[end]\n\t"                                                                            \
-    "cmp %[w], %[" free "]\n\t"                                                                              \
+    "cmp %[" at "], %[" free "]\n\t"                                                                         \
     "beq 4f\n"                                                                                               \
     "3:\n\t" four "ldr %[" free "], %[end]\n\t"                                                             \
-    "cmp %[w], %[" free "]\n\t"                                                                              \
+    "cmp %[" at "], %[" free "]\n\t"                                                                         \
     "bne 3b\n"                                                                                               \
     "4:\n\t"
 
@@ -106,18 +106,17 @@ static inline void mcud_expand_same(int16_t *to, int32_t value, int32_t pixels)
     "smlad %[e], r10, %[w0], %[e]\n\t"                                                                       \
     "smlad %[f], r10, %[w1], %[f]\n\t"
 
-/* Three pixels by two channels: x[groups] of 3 pixels, w[groups][2], sums[pixel][channel]. */
-static inline const int32_t *mcud_dot_3x2(const int16_t *x, const int32_t *w, int32_t groups, int32_t sums[6])
+/* Three pixels by two channels: x of 3 pixels, w[groups][2], sums[pixel][channel]. */
+static inline const int32_t *mcud_dot_3x2(const int16_t *x, const int16_t *const ends[2], const int32_t *w,
+                                          int32_t sums[6])
 {
     int32_t w0;
     int32_t w1;
-    const int32_t *const some = w + 2 * (groups & 3);
-    const int32_t *const end = w + 2 * groups;
-    __asm__ volatile(MCUD_LOOPS("w0", MCUD_GROUP_3X2, MCUD_GROUP_3X2 MCUD_GROUP_3X2 MCUD_GROUP_3X2 MCUD_GROUP_3X2)
+    __asm__ volatile(MCUD_LOOPS("x", "w0", MCUD_GROUP_3X2, MCUD_GROUP_3X2 MCUD_GROUP_3X2 MCUD_GROUP_3X2 MCUD_GROUP_3X2)
                      : [x] "+r"(x), [w] "+r"(w), [a] "+r"(sums[0]), [b] "+r"(sums[1]), [c] "+r"(sums[2]),
                        [d] "+r"(sums[3]), [e] "+r"(sums[4]), [f] "+r"(sums[5]), [w0] "=&r"(w0), [w1]
                        "=&r"(w1)
-                     : [some] "m"(some), [end] "m"(end)
+                     : [some] "m"(ends[0]), [end] "m"(ends[1])
                      : "r8", "r9", "r10", "cc", "memory");
     return w;
 }
@@ -140,28 +139,29 @@ static inline const int32_t *mcud_dot_3x2(const int16_t *x, const int32_t *w, in
     "smlad %[d], r11, %[w1], %[d]\n\t"
 
 /* Two pixels by two channels. */
-static inline const int32_t *mcud_dot_2x2(const int16_t *x, const int32_t *w, int32_t groups, int32_t sums[4])
+static inline const int32_t *mcud_dot_2x2(const int16_t *x, const int16_t *const ends[2], const int32_t *w,
+                                          int32_t sums[4])
 {
     int32_t w0;
     int32_t w1;
     int32_t t;
-    const int32_t *const some = w + 2 * (groups & 3);
-    const int32_t *const end = w + 2 * groups;
-    __asm__ volatile(MCUD_LOOPS("t", MCUD_GROUP_2X2, MCUD_GROUP_2X2 MCUD_GROUP_2X2 MCUD_GROUP_2X2 MCUD_GROUP_2X2)
+    __asm__ volatile(MCUD_LOOPS("x", "t", MCUD_GROUP_2X2, MCUD_GROUP_2X2 MCUD_GROUP_2X2 MCUD_GROUP_2X2 MCUD_GROUP_2X2)
                      : [x] "+r"(x), [w] "+r"(w), [a] "+r"(sums[0]), [b] "+r"(sums[1]), [c] "+r"(sums[2]),
                        [d] "+r"(sums[3]), [w0] "=&r"(w0), [w1] "=&r"(w1), [t] "=&r"(t)
-                     : [some] "m"(some), [end] "m"(end)
+                     : [some] "m"(ends[0]), [end] "m"(ends[1])
                      : "r8", "r9", "r10", "r11", "cc", "memory");
     return w;
 }
 
 /* The first one of two pixels by two channels. */
-static inline const int32_t *mcud_dot_1x2(const int16_t *x, const int32_t *w, int32_t groups, int32_t sums[2])
+static inline const int32_t *mcud_dot_1x2(const int16_t *x, const int16_t *const ends[2], const int32_t *w,
+                                          int32_t sums[2])
 {
     const int32_t *pairs = (const int32_t *)(const void *)x;
+    const int32_t *const end = (const int32_t *)(const void *)ends[1];
     int32_t a = sums[0];
     int32_t b = sums[1];
-    for (; groups > 0; groups--, pairs += 4, w += 2) {
+    for (; pairs < end; pairs += 4, w += 2) {
         a = mcud_add_products(pairs[0], mcud_even_bytes(w[0]), a);
         b = mcud_add_products(pairs[0], mcud_even_bytes(w[1]), b);
         a = mcud_add_products(pairs[2], mcud_odd_bytes(w[0]), a);
@@ -196,17 +196,16 @@ static inline const int32_t *mcud_dot_1x2(const int16_t *x, const int32_t *w, in
     "smlad %[d], %[x1], r11, %[d]\n\t"
 
 /* One pixel, not expanded, by four channels: x[groups][4], w[groups][4 channels]. */
-static inline const int32_t *mcud_dot_1x4(const int8_t *x, const int32_t *w, int32_t groups, int32_t sums[4])
+static inline const int32_t *mcud_dot_1x4(const int8_t *x, const int8_t *const ends[2], const int32_t *w,
+                                          int32_t sums[4])
 {
     int32_t x0;
     int32_t x1;
     int32_t t;
-    const int32_t *const some = w + 4 * (groups & 3);
-    const int32_t *const end = w + 4 * groups;
-    __asm__ volatile(MCUD_LOOPS("t", MCUD_GROUP_1X4, MCUD_GROUP_1X4 MCUD_GROUP_1X4 MCUD_GROUP_1X4 MCUD_GROUP_1X4)
+    __asm__ volatile(MCUD_LOOPS("x", "t", MCUD_GROUP_1X4, MCUD_GROUP_1X4 MCUD_GROUP_1X4 MCUD_GROUP_1X4 MCUD_GROUP_1X4)
                      : [x] "+r"(x), [w] "+r"(w), [a] "+r"(sums[0]), [b] "+r"(sums[1]), [c] "+r"(sums[2]),
                        [d] "+r"(sums[3]), [x0] "=&r"(x0), [x1] "=&r"(x1), [t] "=&r"(t)
-                     : [some] "m"(some), [end] "m"(end)
+                     : [some] "m"(ends[0]), [end] "m"(ends[1])
                      : "r8", "r9", "r10", "r11", "cc", "memory");
     return w;
 }
@@ -234,8 +233,8 @@ static inline const int32_t *mcud_dot_1x4(const int8_t *x, const int32_t *w, int
 
 /* Four channels, `at` bytes behind the taps of a window, taken two by two. The weights are (first, first, second,
  * second) of channels 0 and 1, then of channels 2 and 3. */
-static inline const int32_t *mcud_tap_pairs_x4(const int8_t *const *taps, int32_t at, const int32_t *w,
-                                               int32_t pairs, int32_t sums[4])
+static inline const int32_t *mcud_tap_pairs_x4(const int8_t *const *taps, const int8_t *const *const ends[2], int32_t at,
+                                               const int32_t *w, int32_t sums[4])
 {
     int32_t x;
     int32_t y;
@@ -243,13 +242,11 @@ static inline const int32_t *mcud_tap_pairs_x4(const int8_t *const *taps, int32_
     int32_t u;
     int32_t w0;
     int32_t w1;
-    const int32_t *const some = w + 2 * (pairs & 3);
-    const int32_t *const end = w + 2 * pairs;
-    __asm__ volatile(MCUD_LOOPS("t", MCUD_TAP_PAIR, MCUD_TAP_PAIR MCUD_TAP_PAIR MCUD_TAP_PAIR MCUD_TAP_PAIR)
+    __asm__ volatile(MCUD_LOOPS("taps", "t", MCUD_TAP_PAIR, MCUD_TAP_PAIR MCUD_TAP_PAIR MCUD_TAP_PAIR MCUD_TAP_PAIR)
                      : [taps] "+r"(taps), [w] "+r"(w), [a] "+r"(sums[0]), [b] "+r"(sums[1]), [c]
                        "+r"(sums[2]), [d] "+r"(sums[3]), [x] "=&r"(x), [y] "=&r"(y), [t] "=&r"(t), [u]
                        "=&r"(u), [w0] "=&r"(w0), [w1] "=&r"(w1)
-                     : [some] "m"(some), [end] "m"(end), [at] "r"(at)
+                     : [some] "m"(ends[0]), [end] "m"(ends[1]), [at] "r"(at)
                      : "cc", "memory");
     return w;
 }

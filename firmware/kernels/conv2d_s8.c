@@ -102,13 +102,11 @@ static void convolve(const mcud_op *op, const mcud_channels_s8 *to, window *from
 void mcud_conv2d_s8(const mcud_op *op, int32_t first_row, int32_t end_row)
 {
     const mcud_conv2d_s8_params *params = op->params;
-    const int32_t padded_outputs = (params->group_outputs + 1) / 2 * 2;
+    const int32_t group_words = (params->group_outputs + 1) / 2 * (4 + 2 * params->patch_groups);
     int8_t *const out = mcud_row(op->out, first_row);
     uint32_t *offsets = mcud_row(op->scratch, first_row);
     mcud_channels_s8 to = {
-        .weights = params->weights,
-        .bias = params->bias,
-        .multipliers = params->multipliers,
+        .records = params->records,
         .channels = params->group_outputs,
         .pitch = params->output_channels,
         .groups = params->patch_groups,
@@ -123,9 +121,7 @@ void mcud_conv2d_s8(const mcud_op *op, int32_t first_row, int32_t end_row)
     };
     for (int32_t group = 0; group < params->groups; group++) {
         convolve(op, &to, &from, first_row, end_row, out + group * params->group_outputs);
-        to.weights += padded_outputs * params->patch_groups;
-        to.bias += padded_outputs;
-        to.multipliers += padded_outputs;
+        to.records += group_words;
         from.memory += params->group_inputs;
     }
     const int32_t made = (end_row - first_row) * params->output_cols * params->output_channels;

@@ -15,9 +15,7 @@
 #include "mcud.h"
 
 typedef struct {
-    const int32_t *weights; /* int8 [groups][pairs of group's outputs][patch_groups][2][4], see mcud_dot_s8.h */
-    const int32_t *bias;    /* [groups][group_outputs, made even], minus input zero point times sum of weights */
-    const int32_t *multipliers; /* [groups][group_outputs, made even] */
+    const int32_t *records; /* [groups][pairs of a group's outputs], see mcud_dot_s8.h */
     int32_t input_rows;
     int32_t input_cols;
     int32_t input_channels;

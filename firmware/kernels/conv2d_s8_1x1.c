@@ -28,9 +28,7 @@ void mcud_conv2d_s8_1x1(const mcud_op *op, int32_t first_row, int32_t end_row)
 {
     const mcud_conv2d_s8_1x1_params *params = op->params;
     const mcud_channels_s8 to = {
-        .weights = params->weights,
-        .bias = params->bias,
-        .multipliers = params->multipliers,
+        .records = params->records,
         .channels = params->output_channels,
         .pitch = params->output_channels,
         .groups = params->groups,

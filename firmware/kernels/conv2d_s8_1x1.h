@@ -13,9 +13,7 @@
 #include "mcud.h"
 
 typedef struct {
-    const int32_t *weights;     /* int8 [pairs of output channels][groups][2][4], see mcud_dot_s8.h */
-    const int32_t *bias;        /* [output_channels, made even], minus input zero point times the sum of weights */
-    const int32_t *multipliers; /* [output_channels, made even] */
+    const int32_t *records; /* [pairs of output channels], see mcud_dot_s8.h */
     int32_t input_channels;
     int32_t output_cols;
     int32_t output_channels;

@@ -12,10 +12,8 @@
 #include "mcud.h"
 
 typedef struct {
-    const int32_t *weights;     /* int8 [padded_outputs / 4][op->rows][groups][4][4], see mcud_dot_row_s8.h */
-    const int32_t *bias;        /* [padded_outputs], minus input zero point times the sum of the weights */
-    const int32_t *multipliers; /* [padded_outputs] */
-    int32_t row_values;         /* input columns * input channels */
+    const int32_t *records; /* [padded_outputs / 4], see mcud_dot_row_s8.h */
+    int32_t row_values; /* input columns * input channels */
     int32_t output_channels;
     int32_t padded_outputs;    /* the next multiple of 4 */
     int32_t left;              /* sums are times 2^left before their multiplier; 0..30 */

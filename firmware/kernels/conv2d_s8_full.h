@@ -13,9 +13,7 @@
 #include "mcud.h"
 
 typedef struct {
-    const int32_t *weights;     /* int8 [fours of output channels][input_rows][groups][4][4], see mcud_dot_row_s8.h */
-    const int32_t *bias;        /* [output_channels, up to a multiple of 4], minus zero point times sum of weights */
-    const int32_t *multipliers; /* [output_channels, up to a multiple of 4] */
+    const int32_t *records; /* [fours of output channels], see mcud_dot_row_s8.h */
     int32_t input_rows;
     int32_t row_values; /* input columns * input channels */
     int32_t output_channels;

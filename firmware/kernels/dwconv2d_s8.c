@@ -1,5 +1,6 @@
 #include "dwconv2d_s8.h"
 
+#include "mcud_dot_row_s8.h"
 #include "mcud_dot_s8.h"
 #include "mcud_window.h"
 
@@ -24,12 +25,12 @@ static void find_taps(const mcud_dwconv2d_s8_params *params, const mcud_window_p
 
 /* The last channels where they are no four: bytes behind them must not be read. */
 static void last_channels(const mcud_dwconv2d_s8_params *params, const int8_t *const *taps, int32_t at,
-                          int32_t first, int8_t *out)
+                          const int32_t *record, int8_t *out)
 {
     const int32_t count = params->kernel_rows * params->kernel_cols;
-    const int8_t *w = (const int8_t *)(params->weights + first / 4 * count);
-    for (int32_t i = 0; i < params->channels - first; i++) {
-        int32_t sum = params->bias[first + i];
+    const int8_t *w = (const int8_t *)(record + 4);
+    for (int32_t i = 0; i < params->channels % 4; i++) {
+        int32_t sum = record[i];
         int32_t t = 0;
         for (; t + 1 < count; t += 2) {
             const int8_t *pair = w + 4 * t + i / 2 * 4 + i % 2;
@@ -39,46 +40,32 @@ static void last_channels(const mcud_dwconv2d_s8_params *params, const int8_t *c
             sum += taps[t][at + i] * w[4 * t + i];
         }
         sum = mcud_scale_up(sum, params->left);
-        out[i] = mcud_requantize_s8(sum, params->multipliers[first + i], params->output_zero_point);
+        out[i] = mcud_requantize_s8(sum, record[4 + count + i], params->output_zero_point);
     }
 }
 
 /* All channels of a pixel whose taps lie `at` bytes behind `taps`. */
-static void one_pixel(const mcud_dwconv2d_s8_params *params, const int8_t *const *taps, int32_t at, int8_t *out)
+static void one_pixel(const mcud_dwconv2d_s8_params *params, const int8_t *const *taps, int32_t at, int8_t *y)
 {
-    const int32_t count = params->kernel_rows * params->kernel_cols;
-    const int32_t pairs = count / 2;
+    const uint32_t count = (uint32_t)(params->kernel_rows * params->kernel_cols);
+    const int8_t *const *const ends[2] = {taps + (count / 2 & 3) * 2, taps + count / 2 * 2};
     const int8_t *const last = count % 2 != 0 ? taps[count - 1] : NULL;
+    const int8_t *const end = y + (params->channels & ~3);
     const int32_t zero_point = params->output_zero_point;
     const int32_t left = params->left;
-    const int32_t *w = params->weights;
-    const int32_t *bias = params->bias;
-    const int32_t *multipliers = params->multipliers;
-    const int32_t fours = params->channels / 4;
-    for (int32_t i = fours; i > 0; i--) {
-        int32_t sums[4] = {bias[0], bias[1], bias[2], bias[3]};
-        w = mcud_tap_pairs_x4(taps, at, w, pairs, sums);
+    const int32_t *record = params->records;
+    for (; y < end; y += 4, at += 4) {
+        int32_t sums[4] = {record[0], record[1], record[2], record[3]};
+        record = mcud_tap_pairs_x4(taps, ends, at, record + 4, sums);
         if (last != NULL) {
-            mcud_one_tap_x4(last + at, w, sums);
-            w++;
+            mcud_one_tap_x4(last + at, record, sums);
+            record++;
         }
-        if (left != 0) {
-            sums[0] = mcud_scale_up(sums[0], left);
-            sums[1] = mcud_scale_up(sums[1], left);
-            sums[2] = mcud_scale_up(sums[2], left);
-            sums[3] = mcud_scale_up(sums[3], left);
-        }
-        out[0] = mcud_requantize_s8(sums[0], multipliers[0], zero_point);
-        out[1] = mcud_requantize_s8(sums[1], multipliers[1], zero_point);
-        out[2] = mcud_requantize_s8(sums[2], multipliers[2], zero_point);
-        out[3] = mcud_requantize_s8(sums[3], multipliers[3], zero_point);
-        out += 4;
-        at += 4;
-        bias += 4;
-        multipliers += 4;
+        mcud_four_results_s8(left, zero_point, record, sums, y);
+        record += 4;
     }
-    if (4 * fours < params->channels) {
-        last_channels(params, taps, at, 4 * fours, out);
+    if (params->channels % 4 != 0) {
+        last_channels(params, taps, at, record, y);
     }
 }
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from mcudeploy import graph
 from mcudeploy.ops import requantize
 from mcudeploy.ops.opdef import ConstantArray, KernelCall, ParamValue
-from mcudeploy.ops.packing import GROUP, pack_blocks, pack_taps, pad_channels, padded
+from mcudeploy.ops.packing import GROUP, pack_blocks, pack_records, pack_taps, padded
 
 if TYPE_CHECKING:
     from mcudeploy.graph import Operator, Tensor
@@ -49,13 +49,16 @@ class _Constants:
         return arrays if self.multipliers is None else arrays | {"multipliers": self.multipliers}
 
     def packed(self, *, runs: int, block: int, groups: int = 1) -> dict[str, ParamValue]:
-        """int8, for blocks of `block` output channels; see pack_blocks."""
+        """int8, in records of `block` output channels; see pack_blocks."""
+        return self._records(pack_blocks(self.weights, groups, runs, block), groups, block)
+
+    def packed_taps(self) -> dict[str, ParamValue]:
+        """int8, depthwise, in records of four channels; see pack_taps."""
+        return self._records(pack_taps(self.weights.reshape(len(self.weights), -1)), 1, _FOUR)
+
+    def _records(self, weights: NDArray[np.int32], groups: int, block: int) -> dict[str, ParamValue]:
         assert self.multipliers is not None
-        return {
-            "weights": pack_blocks(self.weights, groups, runs, block),
-            "bias": pad_channels(self.bias, groups, block),
-            "multipliers": pad_channels(self.multipliers, groups, block),
-        }
+        return {"records": pack_records(self.bias, weights, self.multipliers, groups, block)}
 
 
 def conv_kernel(conv: Conv2d, operator: Operator, source: Tensor, output: Tensor) -> KernelCall:
@@ -128,10 +131,7 @@ def _depthwise_kernel(
         return KernelCall("dwconv2d_s8_multiplied", arrays | fields | numbers, scratch)
     del fields["output_channels"]
     fields = {("channels" if name == "input_channels" else name): value for name, value in fields.items()}
-    arrays = constants.arrays() | {
-        "weights": pack_taps(constants.weights.reshape(channels, taps)),
-        "padding": np.full(channels, zero_point, np.int8),
-    }
+    arrays = constants.packed_taps() | {"padding": np.full(channels, zero_point, np.int8)}
     return KernelCall("dwconv2d_s8", arrays | fields | numbers, scratch + _OFFSET_BYTES)
 
 
