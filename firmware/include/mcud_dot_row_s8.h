@@ -26,11 +26,10 @@ static inline const int32_t *mcud_dot_row_s8(const mcud_row_s8 *row, const int8_
     w = mcud_dot_1x4(x, ends, w, sums);
     if (row->tail != 0) {
         int8_t tail[4] = {0, 0, 0, 0};
-        const int8_t *const tail_ends[2] = {tail + 4, tail + 4};
         for (uint32_t i = 0; i < row->tail; i++) {
             tail[i] = ends[1][i];
         }
-        w = mcud_dot_1x4(tail, tail_ends, w, sums);
+        w = mcud_group_1x4(tail, w, sums);
     }
     return w;
 }

@@ -78,25 +78,24 @@ static inline const int32_t *mcud_dot_1x2(const int16_t *x, const int16_t *const
     return weights;
 }
 
-/* One pixel, not expanded, by four channels: x[groups][4], w[groups][4 channels]. */
+/* One group of one pixel and four channels: x[4], w[4 channels][4]. */
+static inline const int32_t *mcud_group_1x4(const int8_t x[4], const int32_t weights[4], int32_t sums[4])
+{
+    const int8_t *w = (const int8_t *)weights;
+    sums[0] += x[0] * w[0] + x[1] * w[1] + x[2] * w[2] + x[3] * w[3];
+    sums[1] += x[0] * w[4] + x[1] * w[5] + x[2] * w[6] + x[3] * w[7];
+    sums[2] += x[0] * w[8] + x[1] * w[9] + x[2] * w[10] + x[3] * w[11];
+    sums[3] += x[0] * w[12] + x[1] * w[13] + x[2] * w[14] + x[3] * w[15];
+    return weights + 4;
+}
+
+/* One pixel, not expanded, by four channels. */
 static inline const int32_t *mcud_dot_1x4(const int8_t *x, const int8_t *const ends[2], const int32_t *weights,
                                           int32_t sums[4])
 {
-    const int8_t *w = (const int8_t *)weights;
-    int32_t a = sums[0];
-    int32_t b = sums[1];
-    int32_t c = sums[2];
-    int32_t d = sums[3];
-    for (; x < ends[1]; x += 4, w += 16, weights += 4) {
-        a += x[0] * w[0] + x[1] * w[1] + x[2] * w[2] + x[3] * w[3];
-        b += x[0] * w[4] + x[1] * w[5] + x[2] * w[6] + x[3] * w[7];
-        c += x[0] * w[8] + x[1] * w[9] + x[2] * w[10] + x[3] * w[11];
-        d += x[0] * w[12] + x[1] * w[13] + x[2] * w[14] + x[3] * w[15];
+    for (; x < ends[1]; x += 4) {
+        weights = mcud_group_1x4(x, weights, sums);
     }
-    sums[0] = a;
-    sums[1] = b;
-    sums[2] = c;
-    sums[3] = d;
     return weights;
 }
 

@@ -210,6 +210,20 @@ static inline const int32_t *mcud_dot_1x4(const int8_t *x, const int8_t *const e
     return w;
 }
 
+/* One group of one pixel and four channels. */
+static inline const int32_t *mcud_group_1x4(const int8_t x[4], const int32_t w[4], int32_t sums[4])
+{
+    int32_t word;
+    memcpy(&word, x, sizeof word);
+    const int32_t even = mcud_even_bytes(word);
+    const int32_t odd = mcud_odd_bytes(word);
+    sums[0] = mcud_add_products(odd, mcud_odd_bytes(w[0]), mcud_add_products(even, mcud_even_bytes(w[0]), sums[0]));
+    sums[1] = mcud_add_products(odd, mcud_odd_bytes(w[1]), mcud_add_products(even, mcud_even_bytes(w[1]), sums[1]));
+    sums[2] = mcud_add_products(odd, mcud_odd_bytes(w[2]), mcud_add_products(even, mcud_even_bytes(w[2]), sums[2]));
+    sums[3] = mcud_add_products(odd, mcud_odd_bytes(w[3]), mcud_add_products(even, mcud_even_bytes(w[3]), sums[3]));
+    return w + 4;
+}
+
 /* One pair of taps, four channels: 18 instructions for 8 products. */
 #define MCUD_TAP_PAIR                                                                                        \
     "ldrd %[x], %[y], [%[taps]], #8\n\t"                                                                     \
