@@ -88,14 +88,14 @@ static void convolve(const mcud_op *op, const mcud_channels_s8 *to, window *from
         for (int32_t col = 0; col < params->output_cols; col++, left += params->stride_cols) {
             expand_window(from, left, x + 2 * waiting);
             if (waiting != 0) {
-                mcud_two_pixels(to, x, out);
+                mcud_multiply_s8(to, x, 2, out);
                 out += 2 * params->output_channels;
             }
             waiting = 1 - waiting;
         }
     }
     if (waiting != 0) {
-        mcud_one_pixel(to, x, out);
+        mcud_multiply_s8(to, x, 1, out);
     }
 }
 
@@ -108,10 +108,8 @@ void mcud_conv2d_s8(const mcud_op *op, int32_t first_row, int32_t end_row)
     mcud_channels_s8 to = {
         .records = params->records,
         .channels = params->group_outputs,
-        .pitch = params->output_channels,
         .groups = params->patch_groups,
-        .left = params->left,
-        .zero_point = params->output_zero_point,
+        .finish = {params->output_zero_point, params->left, params->output_channels},
     };
     window from = {
         .params = params,

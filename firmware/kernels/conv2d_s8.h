@@ -15,7 +15,7 @@
 #include "mcud.h"
 
 typedef struct {
-    const int32_t *records; /* [groups][pairs of a group's outputs], see mcud_dot_s8.h */
+    const int32_t *records; /* [groups][pairs of a group's outputs], see mcud_simd.h */
     int32_t input_rows;
     int32_t input_cols;
     int32_t input_channels;

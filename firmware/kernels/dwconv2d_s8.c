@@ -1,6 +1,5 @@
 #include "dwconv2d_s8.h"
 
-#include "mcud_dot_row_s8.h"
 #include "mcud_dot_s8.h"
 #include "mcud_window.h"
 
@@ -25,7 +24,7 @@ static void find_taps(const mcud_dwconv2d_s8_params *params, const mcud_window_p
 
 /* The last channels where they are no four: bytes behind them must not be read. */
 static void last_channels(const mcud_dwconv2d_s8_params *params, const int8_t *const *taps, int32_t at,
-                          const int32_t *record, int8_t *out)
+                          const int32_t *record, const mcud_finish_s8 *finish, int8_t *out)
 {
     const int32_t count = params->kernel_rows * params->kernel_cols;
     const int8_t *w = (const int8_t *)(record + 4);
@@ -39,8 +38,7 @@ static void last_channels(const mcud_dwconv2d_s8_params *params, const int8_t *c
         if (t < count) {
             sum += taps[t][at + i] * w[4 * t + i];
         }
-        sum = mcud_scale_up(sum, params->left);
-        out[i] = mcud_requantize_s8(sum, record[4 + count + i], params->output_zero_point);
+        out[i] = mcud_requantize_s8(sum, record[4 + count + i], finish);
     }
 }
 
@@ -49,23 +47,15 @@ static void one_pixel(const mcud_dwconv2d_s8_params *params, const int8_t *const
 {
     const uint32_t count = (uint32_t)(params->kernel_rows * params->kernel_cols);
     const int8_t *const *const ends[2] = {taps + (count / 2 & 3) * 2, taps + count / 2 * 2};
-    const int8_t *const last = count % 2 != 0 ? taps[count - 1] : NULL;
+    const int8_t *const odd = count % 2 != 0 ? taps[count - 1] : NULL;
+    const mcud_finish_s8 finish = {params->output_zero_point, params->left, 0};
     const int8_t *const end = y + (params->channels & ~3);
-    const int32_t zero_point = params->output_zero_point;
-    const int32_t left = params->left;
     const int32_t *record = params->records;
     for (; y < end; y += 4, at += 4) {
-        int32_t sums[4] = {record[0], record[1], record[2], record[3]};
-        record = mcud_tap_pairs_x4(taps, ends, at, record + 4, sums);
-        if (last != NULL) {
-            mcud_one_tap_x4(last + at, record, sums);
-            record++;
-        }
-        mcud_four_results_s8(left, zero_point, record, sums, y);
-        record += 4;
+        record = mcud_record_taps(taps, ends, odd, at, record, &finish, y);
     }
     if (params->channels % 4 != 0) {
-        last_channels(params, taps, at, record, y);
+        last_channels(params, taps, at, record, &finish, y);
     }
 }
 

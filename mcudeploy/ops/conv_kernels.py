@@ -73,7 +73,7 @@ def conv_kernel(conv: Conv2d, operator: Operator, source: Tensor, output: Tensor
     if conv.kernel_shape == source.shape[:2] and output.shape[:2] == (1, 1) and is_plain(conv):
         fields = _full_fields(conv, source)
         arrays = constants.packed(runs=source.shape[0], block=_FOUR)
-        return KernelCall("conv2d_s8_full", arrays | fields | numbers, source.shape[0] * _OFFSET_BYTES)
+        return KernelCall("conv2d_s8_full", arrays | fields | numbers)
     if _is_pointwise(conv):
         fields = {
             "input_channels": channels,
