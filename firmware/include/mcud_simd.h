@@ -14,7 +14,8 @@
  * every pixel, then (x1, x3), the lower half first. A sign extension of every other byte of a word of weights
  * gives the same pairs, so that nothing has to be paired at run time.
  *
- * Products are summed up to ends[1]; what lies between ends[0] and there is a multiple of four groups.
+ * Products are summed up to ends[1]; what lies between ends[0] and there is a multiple of four groups. `ends` and
+ * `finish` must be variables of the caller.
  */
 #ifndef MCUD_SIMD_H
 #define MCUD_SIMD_H

@@ -1,9 +1,14 @@
 /* mcud_simd.h for Arm cores with the DSP extension: Cortex-M4, M7, M33 and up. Needs unaligned LDR, which these
- * cores do unless UNALIGN_TRP is set. The blocks take 13 registers. */
+ * cores do unless UNALIGN_TRP is set.
+ *
+ * Blocks take all 13 registers that a compiler can give. What they read from the stack must be variables of the function
+ * they are in, since there is no register for an address: so they are inlined always. */
 #ifndef MCUD_SIMD_DSP_H
 #define MCUD_SIMD_DSP_H
 
 #include <string.h>
+
+#define MCUD_BLOCK __attribute__((always_inline)) static inline
 
 /* A sum to a result; see mcud_finish_s8. */
 static inline int8_t mcud_requantize_s8(int32_t sum, int32_t multiplier, const mcud_finish_s8 *finish)
@@ -99,7 +104,7 @@ static inline void mcud_expand_same(int16_t *to, int32_t value, int32_t pixels)
     "smlad %[f], r10, %[w1], %[f]\n\t"
 
 /* x[groups] of 3 pixels -> y[3][2], the pixels `pitch` apart */
-static inline const int32_t *mcud_record_3x2(const int16_t *x, const int16_t *const ends[2], const int32_t *record,
+MCUD_BLOCK const int32_t *mcud_record_3x2(const int16_t *x, const int16_t *const ends[2], const int32_t *record,
                                              const mcud_finish_s8 *finish, int8_t *y)
 {
     int32_t a;
@@ -180,7 +185,7 @@ static inline const int32_t *mcud_record_3x2(const int16_t *x, const int16_t *co
     "smlad %[d], r11, %[w1], %[d]\n\t"
 
 /* x[groups] of 2 pixels -> y[2][2] */
-static inline const int32_t *mcud_record_2x2(const int16_t *x, const int16_t *const ends[2], const int32_t *record,
+MCUD_BLOCK const int32_t *mcud_record_2x2(const int16_t *x, const int16_t *const ends[2], const int32_t *record,
                                              const mcud_finish_s8 *finish, int8_t *y)
 {
     int32_t a;
@@ -274,7 +279,7 @@ static inline const int32_t *mcud_record_1x2(const int16_t *x, const int16_t *co
     "smlad %[d], %[x1], r11, %[d]\n\t"
 
 /* x[groups][4] -> y[4] */
-static inline const int32_t *mcud_record_1x4(const int8_t *x, const int8_t *const ends[2], const int32_t *record,
+MCUD_BLOCK const int32_t *mcud_record_1x4(const int8_t *x, const int8_t *const ends[2], const int32_t *record,
                                              const mcud_finish_s8 *finish, int8_t *y)
 {
     int32_t a;
@@ -362,7 +367,7 @@ static inline void mcud_group_1x4(const int8_t x[4], const int32_t w[4], int32_t
 
 /* Four channels, `at` bytes behind the taps of a window -> y[4]. Taps are taken two by two: their weights are (first,
  * first, second, second) of channels 0 and 1, then of channels 2 and 3. `odd` is a last tap of its own, or NULL. */
-static inline const int32_t *mcud_record_taps(const int8_t *const *taps, const int8_t *const *const ends[2], const int8_t *odd,
+MCUD_BLOCK const int32_t *mcud_record_taps(const int8_t *const *taps, const int8_t *const *const ends[2], const int8_t *odd,
                                               int32_t at, const int32_t *record, const mcud_finish_s8 *finish,
                                               int8_t *y)
 {

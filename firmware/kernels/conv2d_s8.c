@@ -10,6 +10,7 @@ typedef struct {
     const uint32_t *offsets; /* of the input rows, see mcud_window_rows */
     int8_t *run;             /* for a run that is partly padding */
     mcud_taps rows;          /* inside the input */
+    int32_t last_left;       /* windows that begin in columns [0, last_left] are one run in each row; or -1 */
 } window;
 
 static int16_t *expand_padding(int16_t *x, int32_t values, int32_t zero_point)
@@ -55,6 +56,18 @@ static int16_t *expand_taps(const window *from, const uint8_t *row, mcud_taps co
 static void expand_window(const window *from, int32_t left, int16_t *x)
 {
     const mcud_conv2d_s8_params *params = from->params;
+    if (left >= 0 && left <= from->last_left) {
+        const uint8_t *const first = from->memory + left * params->input_channels;
+        for (int32_t r = 0; r < params->kernel_rows; r++) {
+            if (r < from->rows.first || r >= from->rows.end) {
+                x = expand_padding(x, params->run_values, params->input_zero_point);
+                continue;
+            }
+            const void *source = first + from->offsets[r];
+            x = mcud_expand(x, source, params->run_values, 2);
+        }
+        return;
+    }
     const mcud_taps cols =
         mcud_taps_inside(left, params->dilation_cols, params->kernel_cols, 0, params->input_cols);
     const int32_t first = (left + cols.first * params->dilation_cols) * params->input_channels;
@@ -115,6 +128,7 @@ void mcud_conv2d_s8(const mcud_op *op, int32_t first_row, int32_t end_row)
         .params = params,
         .memory = op->in[0]->memory,
         .offsets = offsets,
+        .last_left = params->row_runs > 1 ? -1 : params->input_cols - params->kernel_cols,
         .run = (int8_t *)(offsets + params->kernel_rows + 4 * params->patch_groups),
     };
     for (int32_t group = 0; group < params->groups; group++) {
