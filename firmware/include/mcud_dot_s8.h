@@ -5,7 +5,7 @@
 #ifndef MCUD_DOT_S8_H
 #define MCUD_DOT_S8_H
 
-#include "mcud_quant.h"
+#include "mcud_clip_s8.h"
 #include "mcud_simd.h"
 
 /* The output channels that a pixel is multiplied to. */
@@ -69,17 +69,6 @@ static inline void mcud_multiply_s8(const mcud_channels_s8 *to, const int16_t *x
         for (int32_t p = 0; p < pixels; p++) {
             y[p * to->finish.pitch] = both[2 * p];
         }
-    }
-}
-
-/* Narrows int8 results to [low, high]; nearly always that is all of int8, and nothing to do. */
-static inline void mcud_clip_s8(int8_t *y, int32_t count, int32_t low, int32_t high)
-{
-    if (low == INT8_MIN && high == INT8_MAX) {
-        return;
-    }
-    for (const int8_t *end = y + count; y < end; y++) {
-        *y = (int8_t)mcud_clamp(*y, low, high);
     }
 }
 

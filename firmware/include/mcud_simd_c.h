@@ -15,6 +15,12 @@ static inline int8_t mcud_requantize_s8(int32_t sum, int32_t multiplier, const m
     return (int8_t)mcud_clamp(result, INT8_MIN, INT8_MAX);
 }
 
+/* clamp(value, -128, 127) */
+static inline int8_t mcud_saturate_s8(int32_t value)
+{
+    return (int8_t)mcud_clamp(value, INT8_MIN, INT8_MAX);
+}
+
 /* Four values of one pixel to its place in a group of `pixels` pixels. */
 static inline void mcud_expand_four(int16_t *to, const int8_t *from, int32_t pixels)
 {

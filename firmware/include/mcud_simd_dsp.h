@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+#include "mcud_quant.h"
+
 #define MCUD_BLOCK __attribute__((always_inline)) static inline
 
 /* A sum to a result; see mcud_finish_s8. */
@@ -19,6 +21,13 @@ static inline int8_t mcud_requantize_s8(int32_t sum, int32_t multiplier, const m
     __asm__("smmlar %0, %0, %1, %2" : "+r"(sum) : "r"(multiplier), "r"(finish->zero_point));
     __asm__("ssat %0, #8, %0" : "+r"(sum));
     return (int8_t)sum;
+}
+
+/* clamp(value, -128, 127) */
+static inline int8_t mcud_saturate_s8(int32_t value)
+{
+    __asm__("ssat %0, #8, %0" : "+r"(value));
+    return (int8_t)value;
 }
 
 /* Bytes 0 and 2, sign-extended to 16 bits. */

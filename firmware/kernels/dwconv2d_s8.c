@@ -8,16 +8,19 @@ static void find_taps(const mcud_dwconv2d_s8_params *params, const mcud_window_p
 {
     const int32_t pitch = params->dilation_cols * params->channels;
     for (int32_t r = 0; r < params->kernel_rows; r++) {
-        const int inside = r >= place->rows.first && r < place->rows.end;
-        const void *row = inside ? place->memory + place->offsets[r] + place->first_byte : NULL;
-        const int8_t *x = row;
-        for (int32_t s = 0; s < params->kernel_cols; s++) {
-            if (!inside || s < place->cols.first || s >= place->cols.end) {
+        int32_t s = 0;
+        if (r >= place->rows.first && r < place->rows.end) {
+            const void *row = place->memory + place->offsets[r] + place->first_byte;
+            const int8_t *x = row;
+            for (; s < place->cols.first; s++) {
                 *taps++ = params->padding;
-                continue;
             }
-            *taps++ = x;
-            x += pitch;
+            for (; s < place->cols.end; s++, x += pitch) {
+                *taps++ = x;
+            }
+        }
+        for (; s < params->kernel_cols; s++) {
+            *taps++ = params->padding;
         }
     }
 }
