@@ -41,6 +41,15 @@ static inline int16_t *mcud_expand(int16_t *to, const int8_t *from, int32_t valu
     return to;
 }
 
+/* How many of `left` pixels to take next, at most `most`, 2 or 3: never one where more are left. */
+static inline int32_t mcud_next_pixels(int32_t left, int32_t most)
+{
+    if (left > 4 || left == 3) {
+        return most;
+    }
+    return left > 1 ? 2 : left;
+}
+
 /* x[groups] of 3 pixels, or of 2 of which the first one may be alone -> y[pixels][channels], `pitch` apart */
 static inline void mcud_multiply_s8(const mcud_channels_s8 *to, const int16_t *x, int32_t pixels, int8_t *y)
 {

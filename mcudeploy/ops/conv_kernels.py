@@ -97,6 +97,8 @@ def _general_kernel(
     in_one_run = kernel_cols == 1 or (conv.groups == 1 and conv.dilation[1] == 1)
     row_runs, run_values = (1, kernel_cols * group_inputs) if in_one_run else (kernel_cols, group_inputs)
     patch_groups = kernel_rows * row_runs * -(-run_values // GROUP)
+    odd_row = output.shape[1] % 2 == 1 and output.shape[1] > 1
+    most_pixels = 3 if odd_row else 2
     fields = _window_fields(conv, source, output) | {
         "groups": conv.groups,
         "group_inputs": group_inputs,
@@ -104,10 +106,11 @@ def _general_kernel(
         "row_runs": row_runs,
         "run_values": run_values,
         "patch_groups": patch_groups,
+        "most_pixels": most_pixels,
         "left": numbers.pop("left"),
         "input_zero_point": requantize.quantization_of(source).zero_point,
     }
-    scratch = kernel_rows * _OFFSET_BYTES + _PATCHES * patch_groups * GROUP * _EXPANDED_BYTES
+    scratch = kernel_rows * _OFFSET_BYTES + most_pixels * patch_groups * GROUP * _EXPANDED_BYTES
     arrays = constants.packed(runs=kernel_rows * row_runs, block=_PAIR, groups=conv.groups)
     return KernelCall("conv2d_s8", arrays | fields | numbers, scratch + (run_values if in_one_run else 0))
 
