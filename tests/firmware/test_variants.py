@@ -26,7 +26,7 @@ from mcudeploy.ops.opdef import KernelCall
 from mcudeploy.targets import Emulator, build_firmware
 
 KERNELS = (
-    *("add_s8", "conv2d_s8", "conv2d_s8_1x1", "conv2d_s8_by_rows", "conv2d_s8_full"),
+    *("add_s8", "conv2d_s8", "conv2d_s8_1x1", "conv2d_s8_by_rows", "conv2d_s8_deep", "conv2d_s8_full"),
     *("dwconv2d_s8", "dwconv2d_s8_multiplied"),
 )
 ARENA_BYTES = 60_000
