@@ -8,21 +8,20 @@ typedef struct {
     const mcud_conv2d_s8_params *params;
     const uint8_t *memory;   /* of the input, plus the offset of the group's first channel */
     const uint32_t *offsets; /* of the input rows, see mcud_window_rows */
-    int8_t *run;             /* for a run that is partly padding */
+    int8_t *run;             /* see expand_run */
     mcud_taps rows;          /* inside the input */
     int32_t places;          /* pixels in a group, 2 or 3 */
     int32_t last_left;       /* windows that begin in columns [0, last_left] are one run in each row; or -1 */
 } window;
 
-static int16_t *expand_values(const window *from, const int8_t *source, int16_t *x)
+static int16_t *expand_values(const window *from, const int8_t *source, int32_t values, int16_t *x)
 {
-    const int32_t values = from->params->run_values;
     return from->places == 2 ? mcud_expand(x, source, values, 2) : mcud_expand(x, source, values, 3);
 }
 
-static int16_t *expand_padding(const window *from, int16_t *x)
+static int16_t *expand_padding(const window *from, int32_t values, int16_t *x)
 {
-    for (int32_t values = from->params->run_values; values > 0; values -= 4, x += 4 * from->places) {
+    for (; values > 0; values -= 4, x += 4 * from->places) {
         mcud_expand_same(x, from->params->input_zero_point, from->places);
     }
     return x;
@@ -32,15 +31,18 @@ static int16_t *expand_padding(const window *from, int16_t *x)
 static int16_t *expand_run(const window *from, const uint8_t *row, mcud_taps cols, int32_t first, int16_t *x)
 {
     const mcud_conv2d_s8_params *params = from->params;
-    const int32_t values = params->run_values;
+    const int32_t channels = params->input_channels;
+    const int32_t before = cols.first * channels;
+    const int32_t inside = (cols.end - cols.first) * channels;
     const void *source = row + first;
-    if (cols.end - cols.first < params->kernel_cols) {
-        const int32_t channels = params->input_channels;
-        memset(from->run, params->input_zero_point, (size_t)values);
-        memcpy(from->run + cols.first * channels, source, (size_t)((cols.end - cols.first) * channels));
-        source = from->run;
+    if (channels % 4 != 0) { /* the padding may end within a group */
+        memset(from->run, params->input_zero_point, (size_t)params->run_values);
+        memcpy(from->run + before, source, (size_t)inside);
+        return expand_values(from, from->run, params->run_values, x);
     }
-    return expand_values(from, source, x);
+    x = expand_padding(from, before, x);
+    x = expand_values(from, source, inside, x);
+    return expand_padding(from, params->run_values - before - inside, x);
 }
 
 /* The same where every tap is a run of its own. */
@@ -49,11 +51,11 @@ static int16_t *expand_taps(const window *from, const uint8_t *row, mcud_taps co
     const mcud_conv2d_s8_params *params = from->params;
     for (int32_t s = 0; s < params->kernel_cols; s++) {
         if (s < cols.first || s >= cols.end) {
-            x = expand_padding(from, x);
+            x = expand_padding(from, params->run_values, x);
             continue;
         }
         const void *source = row + first;
-        x = expand_values(from, source, x);
+        x = expand_values(from, source, params->run_values, x);
         first += params->dilation_cols * params->input_channels;
     }
     return x;
@@ -67,10 +69,10 @@ static void expand_window(const window *from, int32_t left, int16_t *x)
         const uint8_t *const first = from->memory + left * params->input_channels;
         for (int32_t r = 0; r < params->kernel_rows; r++) {
             if (r < from->rows.first || r >= from->rows.end) {
-                x = expand_padding(from, x);
+                x = expand_padding(from, params->run_values, x);
             } else {
                 const void *source = first + from->offsets[r];
-                x = expand_values(from, source, x);
+                x = expand_values(from, source, params->run_values, x);
             }
         }
         return;
@@ -81,7 +83,7 @@ static void expand_window(const window *from, int32_t left, int16_t *x)
     for (int32_t r = 0; r < params->kernel_rows; r++) {
         if (r < from->rows.first || r >= from->rows.end || cols.first == cols.end) {
             for (int32_t run = 0; run < params->row_runs; run++) {
-                x = expand_padding(from, x);
+                x = expand_padding(from, params->run_values, x);
             }
         } else if (params->row_runs == 1) {
             x = expand_run(from, from->memory + from->offsets[r], cols, first, x);

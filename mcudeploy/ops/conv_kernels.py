@@ -26,8 +26,8 @@ _TAP_BYTES = 8
 _PATCHES = 2
 """Output pixels whose input patches a float convolution takes at a time."""
 _MOST_EXPANDED_BYTES = 1280
-"""What the expanded windows of two pixels may take: deep ones stand late in a network, where their scratch would
-be the peak of a plan whose tensors are cut."""
+"""What the expanded windows of two pixels may take: deep ones stand late in a network, where their scratch
+would be the peak of a plan whose tensors are cut."""
 _PIXELS = 3
 """Pixels that a pointwise convolution takes at a time."""
 _EXPANDED_BYTES = 2
@@ -122,7 +122,8 @@ def _general_kernel(
     fields |= {"most_pixels": most_pixels} | zero_point
     arrays = constants.packed(runs=kernel_rows * row_runs, block=_PAIR, groups=conv.groups)
     scratch = offsets + most_pixels * patch_groups * GROUP * _EXPANDED_BYTES
-    return KernelCall("conv2d_s8", arrays | fields | numbers, scratch + (run_values if in_one_run else 0))
+    scratch += run_values if in_one_run and group_inputs % GROUP else 0
+    return KernelCall("conv2d_s8", arrays | fields | numbers, scratch)
 
 
 def _depthwise_kernel(
