@@ -1,12 +1,14 @@
-/* One pixel times int8 weights, read where it is, row by row: for outputs of a single pixel. Four channels are summed at
- * a time, with records of mcud_record_1x4; the depth is that of all rows, each one filled up to whole groups. */
+/* One pixel times int8 weights, read where it is, row by row: for outputs of a single pixel. Four channels
+ * are summed at a time, with records of mcud_record_1x4; the depth is that of all rows, each one filled up
+ * to whole groups. */
 #ifndef MCUD_DOT_ROW_S8_H
 #define MCUD_DOT_ROW_S8_H
 
 #include "mcud_simd.h"
 
 /* Adds the products of x[values] and four channels' weights for it; the weights behind them. */
-static inline const int32_t *mcud_dot_row_s8(const int8_t *x, int32_t values, const int32_t *w, int32_t sums[4])
+static inline const int32_t *mcud_dot_row_s8(const int8_t *x, int32_t values, const int32_t *w,
+                                             int32_t sums[4])
 {
     int32_t a[4] = {sums[0], sums[1], sums[2], sums[3]};
     for (; values >= 4; values -= 4, x += 4, w += 4) {
@@ -25,8 +27,8 @@ static inline const int32_t *mcud_dot_row_s8(const int8_t *x, int32_t values, co
 }
 
 /* Requantises the sums of up to four channels to y[count]. */
-static inline void mcud_finish_row_s8(const int32_t sums[4], const int32_t *multipliers, const mcud_finish_s8 *finish,
-                                      int32_t count, int8_t *y)
+static inline void mcud_finish_row_s8(const int32_t sums[4], const int32_t *multipliers,
+                                      const mcud_finish_s8 *finish, int32_t count, int8_t *y)
 {
     for (int32_t i = 0; i < count && i < 4; i++) {
         y[i] = mcud_requantize_s8(sums[i], multipliers[i], finish);

@@ -1,11 +1,12 @@
-/* Pointwise convolution and matrix product with constant weights, int8: kernel 1x1, no padding, one group, any
- * stride. For a single pixel see conv2d_s8_full.
+/* Pointwise convolution and matrix product with constant weights, int8: kernel 1x1, no padding, one group,
+ * any stride. For a single pixel see conv2d_s8_full.
  *
  * in[0]    int8 [rows][cols][input_channels]; a matrix [B][K] is (B, 1, K)
  * out      int8 [rows][output_cols][output_channels]
  * scratch  int16_t [groups][4][3]: three pixels, expanded
  *
  * Pixels are taken by three, also across rows, the last ones by two.
+ * /
  */
 #ifndef MCUD_CONV2D_S8_1X1_H
 #define MCUD_CONV2D_S8_1X1_H

@@ -5,7 +5,8 @@
 #include "mcud_window.h"
 
 /* patch[4 * groups] -> y[channels] */
-static void multiply(const mcud_conv2d_s8_deep_params *params, const int8_t *patch, const int32_t *record, int8_t *y)
+static void multiply(const mcud_conv2d_s8_deep_params *params, const int8_t *patch, const int32_t *record,
+                     int8_t *y)
 {
     const mcud_finish_s8 finish = {params->output_zero_point, params->left, 0};
     const int8_t *const ends[2] = {patch + 4 * (params->patch_groups & 3), patch + 4 * params->patch_groups};
@@ -37,7 +38,8 @@ void mcud_conv2d_s8_deep(const mcud_op *op, int32_t first_row, int32_t end_row)
     };
     for (int32_t row = first_row; row < end_row; row++) {
         const int32_t top = row * params->stride_rows - params->pad_top;
-        window.rows = mcud_taps_inside(top, params->dilation_rows, params->kernel_rows, 0, params->input_rows);
+        window.rows =
+            mcud_taps_inside(top, params->dilation_rows, params->kernel_rows, 0, params->input_rows);
         mcud_window_rows(op->in[0], top, params->dilation_rows, window.rows, offsets);
         int32_t left = -params->pad_left;
         for (int32_t col = 0; col < params->output_cols; col++, left += params->stride_cols) {

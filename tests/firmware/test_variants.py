@@ -166,7 +166,7 @@ def sums(draw: st.DrawFn) -> Work:
 
 @given(work=st.one_of(convolutions(), convolutions(), convolutions(), sums()))
 @settings(
-    max_examples=60,
+    max_examples=40,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
