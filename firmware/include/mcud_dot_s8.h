@@ -3,7 +3,6 @@
  * Blocks are 3 or 2 pixels by 2 channels; an odd last channel has a partner of zeros. For records see
  * mcud_simd.h.
  */
- */
 #ifndef MCUD_DOT_S8_H
 #define MCUD_DOT_S8_H
 

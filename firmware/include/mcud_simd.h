@@ -17,7 +17,6 @@
  * Products are summed up to ends[1]; what lies between ends[0] and there is a multiple of four groups.
  * `ends` and `finish` must be variables of the caller.
  */
- */
 #ifndef MCUD_SIMD_H
 #define MCUD_SIMD_H
 

@@ -1,6 +1,5 @@
-/* mcud_simd.h for Arm cores with the DSP extension: Cortex-M4, M7, M33 and up. Needs unaligned LDR, which
- *          these
- * cores do unless UNALIGN_TRP is set.
+/* mcud_simd.h for Arm cores with the DSP extension: Cortex-M4, M7, M33 and up. Needs unaligned LDR,
+ * which these cores do unless UNALIGN_TRP is set.
  *
  * Blocks take all 13 registers that a compiler can give. What they read from the stack must be variables of
  * the function they are in, since there is no register for an address: so they are inlined always. */

@@ -6,7 +6,6 @@
  * scratch  int16_t [groups][4][3]: three pixels, expanded
  *
  * Pixels are taken by three, also across rows, the last ones by two.
- * /
  */
 #ifndef MCUD_CONV2D_S8_1X1_H
 #define MCUD_CONV2D_S8_1X1_H

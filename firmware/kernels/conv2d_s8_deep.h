@@ -8,7 +8,6 @@
  * The window of a pixel is gathered, padding as the input's zero point, and multiplied with four channels at
  * a time.
  */
- */
 #ifndef MCUD_CONV2D_S8_DEEP_H
 #define MCUD_CONV2D_S8_DEEP_H
 

@@ -7,7 +7,6 @@
  * Reads the input where it is, four output channels at a time; fastest where it lies in one piece and
  * row_values is a multiple of 4.
  */
- */
 #ifndef MCUD_CONV2D_S8_FULL_H
 #define MCUD_CONV2D_S8_FULL_H
 

@@ -8,7 +8,6 @@
  * A list of the window's taps is made once for all pixels of a row whose windows lie alike. Padded taps
  * count as the input's zero point.
  */
- */
 #ifndef MCUD_DWCONV2D_S8_MULTIPLIED_H
 #define MCUD_DWCONV2D_S8_MULTIPLIED_H
 
