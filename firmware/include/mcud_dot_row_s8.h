@@ -35,4 +35,29 @@ static inline void mcud_finish_row_s8(const int32_t sums[4], const int32_t *mult
     }
 }
 
+/* x[values] -> y[channels]; fastest where values are a multiple of 4. The record behind those used. */
+static inline const int32_t *mcud_pixel_s8(const mcud_finish_s8 *to, const int32_t *record, int32_t channels,
+                                           const int8_t *x, int32_t values, int8_t *y)
+{
+    const mcud_finish_s8 finish = *to;
+    const int8_t *const ends[2] = {x + (values & 12), x + values};
+    int8_t last[4]; /* results of a record that the output has no room for */
+    for (int32_t left = channels; left > 0 && values % 4 == 0; left -= 4, y += 4) {
+        record = mcud_record_1x4(x, ends, record, &finish, left < 4 ? last : y);
+    }
+    if (values % 4 == 0) {
+        for (int32_t i = channels & 3; i > 0; i--) {
+            y[i - 5] = last[i - 1];
+        }
+        return record;
+    }
+    for (int32_t left = channels; left > 0; left -= 4, y += 4) {
+        int32_t sums[4] = {record[0], record[1], record[2], record[3]};
+        record = mcud_dot_row_s8(x, values, record + 4, sums);
+        mcud_finish_row_s8(sums, record, &finish, left, y);
+        record += 4;
+    }
+    return record;
+}
+
 #endif
