@@ -72,25 +72,31 @@ static inline const int32_t *mcud_record_3x2(const int16_t *x, const int16_t *co
     return record + 2;
 }
 
+/* Adds the products of one value of two pixels and two channels. */
+static inline void mcud_value_2x2(int32_t x0, int32_t x1, int32_t w0, int32_t w1, int32_t sums[4])
+{
+    sums[0] += x0 * w0;
+    sums[1] += x0 * w1;
+    sums[2] += x1 * w0;
+    sums[3] += x1 * w1;
+}
+
 /* x[groups] of 2 pixels -> y[2][2] */
 static inline const int32_t *mcud_record_2x2(const int16_t *x, const int16_t *const ends[2],
                                              const int32_t *record, const mcud_finish_s8 *finish, int8_t *y)
 {
-    int32_t a = record[0];
-    int32_t b = record[1];
-    int32_t c = a;
-    int32_t d = b;
+    int32_t sums[4] = {record[0], record[1], record[0], record[1]};
     for (record += 2; x < ends[1]; x += 8, record += 2) {
         const int8_t *w = (const int8_t *)record;
-        a += mcud_products(x, 2, w);
-        b += mcud_products(x, 2, w + 4);
-        c += mcud_products(x + 2, 2, w);
-        d += mcud_products(x + 2, 2, w + 4);
+        mcud_value_2x2(x[0], x[2], w[0], w[4], sums);
+        mcud_value_2x2(x[4], x[6], w[1], w[5], sums);
+        mcud_value_2x2(x[1], x[3], w[2], w[6], sums);
+        mcud_value_2x2(x[5], x[7], w[3], w[7], sums);
     }
-    y[0] = mcud_requantize_s8(a, record[0], finish);
-    y[1] = mcud_requantize_s8(b, record[1], finish);
-    y[finish->pitch] = mcud_requantize_s8(c, record[0], finish);
-    y[finish->pitch + 1] = mcud_requantize_s8(d, record[1], finish);
+    y[0] = mcud_requantize_s8(sums[0], record[0], finish);
+    y[1] = mcud_requantize_s8(sums[1], record[1], finish);
+    y[finish->pitch] = mcud_requantize_s8(sums[2], record[0], finish);
+    y[finish->pitch + 1] = mcud_requantize_s8(sums[3], record[1], finish);
     return record + 2;
 }
 
