@@ -4,6 +4,13 @@
 
 #include "mcud_quant.h"
 
+/* Apart from its caller a block keeps its sums in registers; a compiler that does not know how may inline it. */
+#if defined(__GNUC__)
+#define MCUD_APART __attribute__((noinline, unused)) static
+#else
+#define MCUD_APART static inline
+#endif
+
 /* A sum to a result; see mcud_finish_s8. */
 static inline int8_t mcud_requantize_s8(int32_t sum, int32_t multiplier, const mcud_finish_s8 *finish)
 {
@@ -43,7 +50,7 @@ static inline int32_t mcud_products(const int16_t *x, int32_t pixels, const int8
 }
 
 /* x[groups] of 3 pixels -> y[3][2], the pixels `pitch` apart */
-static inline const int32_t *mcud_record_3x2(const int16_t *x, const int16_t *const ends[2],
+MCUD_APART const int32_t *mcud_record_3x2(const int16_t *x, const int16_t *const ends[2],
                                              const int32_t *record, const mcud_finish_s8 *finish, int8_t *y)
 {
     int32_t a = record[0];
@@ -82,7 +89,7 @@ static inline void mcud_value_2x2(int32_t x0, int32_t x1, int32_t w0, int32_t w1
 }
 
 /* x[groups] of 2 pixels -> y[2][2] */
-static inline const int32_t *mcud_record_2x2(const int16_t *x, const int16_t *const ends[2],
+MCUD_APART const int32_t *mcud_record_2x2(const int16_t *x, const int16_t *const ends[2],
                                              const int32_t *record, const mcud_finish_s8 *finish, int8_t *y)
 {
     int32_t sums[4] = {record[0], record[1], record[0], record[1]};
@@ -127,7 +134,7 @@ static inline void mcud_group_1x4(const int8_t x[4], const int32_t weights[4], i
 }
 
 /* x[groups][4] -> y[4] */
-static inline const int32_t *mcud_record_1x4(const int8_t *x, const int8_t *const ends[2],
+MCUD_APART const int32_t *mcud_record_1x4(const int8_t *x, const int8_t *const ends[2],
                                              const int32_t *record, const mcud_finish_s8 *finish, int8_t *y)
 {
     int32_t sums[4] = {record[0], record[1], record[2], record[3]};
@@ -144,7 +151,7 @@ static inline const int32_t *mcud_record_1x4(const int8_t *x, const int8_t *cons
 /* Four channels, `at` bytes behind the taps of a window -> y[4]. Taps are taken two by two: their weights
  * are (first, first, second, second) of channels 0 and 1, then of channels 2 and 3. `odd` is a last tap of
  * its own, or NULL. */
-static inline const int32_t *mcud_record_taps(const int8_t *const *taps, const int8_t *const *const ends[2],
+MCUD_APART const int32_t *mcud_record_taps(const int8_t *const *taps, const int8_t *const *const ends[2],
                                               const int8_t *odd, int32_t at, const int32_t *record,
                                               const mcud_finish_s8 *finish, int8_t *y)
 {
