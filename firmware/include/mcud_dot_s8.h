@@ -1,126 +1,84 @@
-/* Dot products of int8 patches with int8 weights, requantised to int8: the core of the convolutions.
- * Blocks of 2 pixels by 2 channels, or of 1 pixel by 4, keep sums and values in registers. */
+/* Expanded pixels times int8 weights, requantised to int8: the core of the convolutions.
+ *
+ * Blocks are 3 or 2 pixels by 2 channels; an odd last channel has a partner of zeros. For records see
+ * mcud_simd.h.
+ */
 #ifndef MCUD_DOT_S8_H
 #define MCUD_DOT_S8_H
 
-#include "mcud_quant.h"
+#include "mcud_clip_s8.h"
+#include "mcud_simd.h"
 
 /* The output channels that a pixel is multiplied to. */
 typedef struct {
-    const int8_t *weights;      /* [channels][depth] */
-    const int32_t *bias;        /* [channels], with the input's zero point folded in */
-    const int32_t *multipliers; /* [channels] */
+    const int32_t *records; /* [pairs of channels] */
     int32_t channels;
-    int32_t depth;
-    int32_t shift;
-    int32_t zero_point;
-    int32_t low;
-    int32_t high;
+    int32_t groups; /* of four values each, along the depth */
+    mcud_finish_s8 finish;
 } mcud_channels_s8;
 
-static inline int8_t mcud_channel_s8(const mcud_channels_s8 *to, int32_t channel, int32_t sum)
+/* Expands `values` values to one pixel's place among `pixels`; the group behind the last one written. */
+static inline int16_t *mcud_expand(int16_t *to, const int8_t *from, int32_t values, int32_t pixels)
 {
-    const int32_t scaled = mcud_scale(sum, to->multipliers[channel], to->shift);
-    return (int8_t)mcud_clamp(scaled + to->zero_point, to->low, to->high);
-}
-
-/* One pixel, one channel: `sum` plus the products. */
-static inline int32_t mcud_dot_s8(const int8_t *x, const int8_t *w, int32_t depth, int32_t sum)
-{
-    for (int32_t i = 0; i < depth; i++) {
-        sum += x[i] * w[i];
+    for (; values >= 8; values -= 8) {
+        mcud_expand_four(to, from, pixels);
+        mcud_expand_four(to + 4 * pixels, from + 4, pixels);
+        to += 8 * pixels;
+        from += 8;
     }
-    return sum;
-}
-
-/* Adds the products of one pixel and four channels, whose weights lie `pitch` apart. */
-static inline void mcud_dot4_s8(const int8_t *x, const int8_t *w, int32_t pitch, int32_t depth,
-                                int32_t sums[4])
-{
-    const int8_t *w1 = w + pitch;
-    const int8_t *w2 = w1 + pitch;
-    const int8_t *w3 = w2 + pitch;
-    int32_t a = sums[0];
-    int32_t b = sums[1];
-    int32_t c = sums[2];
-    int32_t d = sums[3];
-    for (int32_t i = 0; i < depth; i++) {
-        const int32_t value = x[i];
-        a += value * w[i];
-        b += value * w1[i];
-        c += value * w2[i];
-        d += value * w3[i];
+    if (values >= 4) {
+        mcud_expand_four(to, from, pixels);
+        to += 4 * pixels;
+        from += 4;
+        values -= 4;
     }
-    sums[0] = a;
-    sums[1] = b;
-    sums[2] = c;
-    sums[3] = d;
+    if (values > 0) {
+        to[0] = from[0];
+        to[1] = values > 2 ? from[2] : 0;
+        to[2 * pixels] = values > 1 ? from[1] : 0;
+        to[2 * pixels + 1] = 0;
+        to += 4 * pixels;
+    }
+    return to;
 }
 
-/* x[depth] -> y[channels] */
-static inline void mcud_pixel_s8(const mcud_channels_s8 *to, const int8_t *x, int8_t *y)
+/* How many of `left` pixels to take next, at most `most`, 2 or 3: never one where more are left. */
+static inline int32_t mcud_next_pixels(int32_t left, int32_t most)
 {
-    const int8_t *w = to->weights;
-    int32_t k = 0;
-    for (; k + 4 <= to->channels; k += 4) {
-        int32_t sums[4] = {to->bias[k], to->bias[k + 1], to->bias[k + 2], to->bias[k + 3]};
-        mcud_dot4_s8(x, w, to->depth, to->depth, sums);
-        for (int32_t i = 0; i < 4; i++) {
-            y[k + i] = mcud_channel_s8(to, k + i, sums[i]);
+    if (left > 4 || left == 3) {
+        return most;
+    }
+    return left > 1 ? 2 : left;
+}
+
+/* x[groups] of 3 pixels, or of 2 of which the first one may be alone -> y[pixels][channels], `pitch` apart */
+static inline void mcud_multiply_s8(const mcud_channels_s8 *to, const int16_t *x, int32_t pixels, int8_t *y)
+{
+    const int32_t step = pixels == 3 ? 12 : 8;
+    const int16_t *const ends[2] = {x + step * (to->groups & 3), x + step * to->groups};
+    mcud_finish_s8 finish = to->finish;
+    int8_t both[6]; /* results of the last record where the last channel has no partner */
+    int8_t *target = y;
+    const int32_t *record = to->records;
+    for (int32_t left = to->channels; left > 0; left -= 2) {
+        if (left == 1) {
+            target = both;
+            finish.pitch = 2;
         }
-        w += 4 * to->depth;
-    }
-    for (; k < to->channels; k++) {
-        y[k] = mcud_channel_s8(to, k, mcud_dot_s8(x, w, to->depth, to->bias[k]));
-        w += to->depth;
-    }
-}
-
-/* Adds the products of two pixels' values and two channels' weights. */
-static inline void mcud_multiply_s8(int32_t x0, int32_t x1, int32_t w0, int32_t w1, int32_t sums[4])
-{
-    sums[0] += x0 * w0;
-    sums[1] += x0 * w1;
-    sums[2] += x1 * w0;
-    sums[3] += x1 * w1;
-}
-
-/* x0[depth], x1[depth] -> y0[channels], y1[channels] */
-static inline void mcud_pixels_s8(const mcud_channels_s8 *to, const int8_t *x0, const int8_t *x1, int8_t *y0,
-                                  int8_t *y1)
-{
-    const int8_t *w0 = to->weights;
-    int32_t k = 0;
-    for (; k + 2 <= to->channels; k += 2) {
-        const int8_t *w1 = w0 + to->depth;
-        const int32_t first = to->bias[k];
-        const int32_t second = to->bias[k + 1];
-        int32_t sums[4] = {first, second, first, second};
-        const int8_t *p0 = x0;
-        const int8_t *p1 = x1;
-        /* Four steps a turn: 2.4 instructions per product on Cortex-M4 instead of 2.5, and fewer branches. */
-        for (int32_t left = to->depth / 4; left > 0; left--) {
-            mcud_multiply_s8(p0[0], p1[0], w0[0], w1[0], sums);
-            mcud_multiply_s8(p0[1], p1[1], w0[1], w1[1], sums);
-            mcud_multiply_s8(p0[2], p1[2], w0[2], w1[2], sums);
-            mcud_multiply_s8(p0[3], p1[3], w0[3], w1[3], sums);
-            p0 += 4;
-            p1 += 4;
-            w0 += 4;
-            w1 += 4;
+        if (pixels == 3) {
+            record = mcud_record_3x2(x, ends, record, &finish, target);
+        } else if (pixels == 2) {
+            record = mcud_record_2x2(x, ends, record, &finish, target);
+        } else {
+            record = mcud_record_1x2(x, ends, record, &finish, target);
         }
-        for (int32_t left = to->depth % 4; left > 0; left--) {
-            mcud_multiply_s8(*p0++, *p1++, *w0++, *w1++, sums);
-        }
-        y0[k] = mcud_channel_s8(to, k, sums[0]);
-        y0[k + 1] = mcud_channel_s8(to, k + 1, sums[1]);
-        y1[k] = mcud_channel_s8(to, k, sums[2]);
-        y1[k + 1] = mcud_channel_s8(to, k + 1, sums[3]);
-        w0 = w1;
+        target += 2;
     }
-    if (k < to->channels) {
-        y0[k] = mcud_channel_s8(to, k, mcud_dot_s8(x0, w0, to->depth, to->bias[k]));
-        y1[k] = mcud_channel_s8(to, k, mcud_dot_s8(x1, w0, to->depth, to->bias[k]));
+    if (to->channels % 2 != 0) {
+        y += to->channels - 1;
+        for (int32_t p = 0; p < pixels; p++) {
+            y[p * to->finish.pitch] = both[2 * p];
+        }
     }
 }
 

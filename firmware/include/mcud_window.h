@@ -96,4 +96,11 @@ static inline void mcud_gather(const mcud_window *window, mcud_taps cols, int32_
     }
 }
 
+/* Room for pointers to int8 in a table of words; takes up to a word more than they do. */
+static inline const int8_t **mcud_pointers(uint32_t *room)
+{
+    const uintptr_t misplaced = (uintptr_t)room % sizeof(void *);
+    return (const int8_t **)(void *)((uint8_t *)room + (misplaced == 0 ? 0 : sizeof(void *) - misplaced));
+}
+
 #endif

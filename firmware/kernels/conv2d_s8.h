@@ -2,10 +2,12 @@
  *
  * in[0]    int8 [input_rows][input_cols][input_channels]
  * out      int8 [rows][output_cols][output_channels]
- * scratch  uint32_t [kernel_rows], then int8 [2][patch_values]
+ * scratch  uint32_t [kernel_rows], int16_t [patch_groups][4][most_pixels]: windows, expanded, then
+ *          where row_runs is 1 and input_channels are no multiple of 4 int8 [run_values]
  *
- * The patches of two output pixels are gathered, padding as the input's zero point, and multiplied with
- * the weights in blocks of 2 x 2. A leftover pixel takes blocks of four channels.
+ * A row of a window is `row_runs` runs of values that lie side by side in the input: one, or one for each tap
+ * where taps are apart. Runs are expanded one by one, each filled up to groups of four, and padding as the
+ * input's zero point; then two or three pixels are multiplied at a time.
  */
 #ifndef MCUD_CONV2D_S8_H
 #define MCUD_CONV2D_S8_H
@@ -13,9 +15,7 @@
 #include "mcud.h"
 
 typedef struct {
-    const int8_t *weights;      /* [output_channels][kernel_rows][kernel_cols][group_inputs] */
-    const int32_t *bias;        /* [output_channels], minus input zero point times the sum of the weights */
-    const int32_t *multipliers; /* [output_channels] */
+    const int32_t *records; /* [groups][pairs of a group's outputs], see mcud_simd.h */
     int32_t input_rows;
     int32_t input_cols;
     int32_t input_channels;
@@ -32,8 +32,11 @@ typedef struct {
     int32_t groups;
     int32_t group_inputs;  /* input_channels / groups */
     int32_t group_outputs; /* output_channels / groups */
-    int32_t patch_values;  /* kernel_rows * kernel_cols * group_inputs */
-    int32_t shift;            /* 1..62 */
+    int32_t row_runs;      /* 1 or kernel_cols */
+    int32_t run_values;
+    int32_t patch_groups;     /* kernel_rows * row_runs * (run_values / 4, rounded up) */
+    int32_t most_pixels;      /* taken at a time: 2 or 3, 3 where that leaves over none of a row */
+    int32_t left;             /* sums are times 2^left before their multiplier; 0..30 */
     int32_t input_zero_point; /* -128..127, as the following ones */
     int32_t output_zero_point;
     int32_t low;

@@ -1,9 +1,11 @@
-/* Pointwise convolution and fully connected layer, int8: kernel 1x1, no padding, one group, any stride.
+/* Pointwise convolution and matrix product with constant weights, int8: kernel 1x1, no padding, one group,
+ * any stride. For a single pixel see conv2d_s8_full.
  *
- * in[0]  int8 [rows][cols][input_channels]; a matrix [B][K] is (B, 1, K)
- * out    int8 [rows][output_cols][output_channels]
+ * in[0]    int8 [rows][cols][input_channels]; a matrix [B][K] is (B, 1, K)
+ * out      int8 [rows][output_cols][output_channels]
+ * scratch  int16_t [groups][4][3]: three pixels, expanded
  *
- * Reads the input's pixels where they are, two at a time, also across rows.
+ * Pixels are taken by three, also across rows, the last ones by two.
  */
 #ifndef MCUD_CONV2D_S8_1X1_H
 #define MCUD_CONV2D_S8_1X1_H
@@ -11,17 +13,15 @@
 #include "mcud.h"
 
 typedef struct {
-    const int8_t *weights;      /* [output_channels][input_channels] */
-    const int32_t *bias;        /* [output_channels], minus input zero point times the sum of the weights */
-    const int32_t *multipliers; /* [output_channels] */
+    const int32_t *records; /* [pairs of output channels], see mcud_simd.h */
     int32_t input_channels;
     int32_t output_cols;
     int32_t output_channels;
+    int32_t groups; /* of four input channels */
     int32_t stride_rows;
-    int32_t stride_cols;
-    int32_t shift;            /* 1..62 */
-    int32_t input_zero_point; /* -128..127, as the following ones */
-    int32_t output_zero_point;
+    int32_t pixel_step;        /* bytes from an input pixel to the next one used */
+    int32_t left;              /* sums are times 2^left before their multiplier; 0..30 */
+    int32_t output_zero_point; /* -128..127, as the following ones */
     int32_t low;
     int32_t high;
 } mcud_conv2d_s8_1x1_params;

@@ -1,50 +1,39 @@
 #include "conv2d_s8_by_rows.h"
 
-#include "mcud_dot_s8.h"
+#include <string.h>
 
-/* Adds the products of `values` values and every channel's weights from `w` on. */
-static void add_run(const mcud_channels_s8 *to, const int8_t *x, const int8_t *w, int32_t values, int32_t *sums)
-{
-    int32_t k = 0;
-    for (; k + 4 <= to->channels; k += 4) {
-        mcud_dot4_s8(x, w, to->depth, values, sums + k);
-        w += 4 * to->depth;
-    }
-    for (; k < to->channels; k++) {
-        sums[k] = mcud_dot_s8(x, w, values, sums[k]);
-        w += to->depth;
-    }
-}
+#include "mcud_dot_row_s8.h"
+#include "mcud_dot_s8.h"
 
 void mcud_conv2d_s8_by_rows(const mcud_op *op, int32_t first_row, int32_t end_row)
 {
     const mcud_conv2d_s8_by_rows_params *params = op->params;
-    const mcud_channels_s8 to = {
-        .weights = params->weights,
-        .bias = params->bias,
-        .multipliers = params->multipliers,
-        .channels = params->output_channels,
-        .depth = (int32_t)op->rows * params->row_values,
-        .shift = params->shift,
-        .zero_point = params->output_zero_point,
-        .low = params->low,
-        .high = params->high,
-    };
-    int32_t *sums = mcud_row(op->scratch, first_row);
-    for (int32_t k = 0; first_row == 0 && k < to.channels; k++) {
-        sums[k] = to.bias[k];
+    const mcud_finish_s8 finish = {params->output_zero_point, params->left, 0};
+    const int32_t row_words = (int32_t)((uint32_t)params->row_values + 3) / 4 * 4;
+    const int32_t record_words = 4 + (int32_t)op->rows * row_words + 4;
+    int32_t *const sums = mcud_row(op->scratch, first_row);
+    const int32_t *record = params->records;
+    for (int32_t k = 0; first_row == 0 && k < params->padded_outputs; k += 4) {
+        memcpy(sums + k, record, 4 * sizeof *sums);
+        record += record_words;
     }
-    for (int32_t row = first_row; row < end_row;) {
-        const int32_t run_end = mcud_run_end(op->in[0], row, end_row);
-        const int8_t *w = to.weights + row * params->row_values;
-        add_run(&to, mcud_row(op->in[0], row), w, (run_end - row) * params->row_values, sums);
-        row = run_end;
+    for (int32_t row = first_row; row < end_row; row++) {
+        const int8_t *x = mcud_row(op->in[0], row);
+        const int32_t *w = params->records + 4 + row * row_words;
+        for (int32_t k = 0; k < params->padded_outputs; k += 4) {
+            mcud_dot_row_s8(x, params->row_values, w, sums + k);
+            w += record_words;
+        }
     }
     if ((uint32_t)end_row < op->rows) {
         return;
     }
-    int8_t *out = mcud_row(op->out, 0);
-    for (int32_t k = 0; k < to.channels; k++) {
-        out[k] = mcud_channel_s8(&to, k, sums[k]);
+    int8_t *const out = mcud_row(op->out, 0);
+    record = params->records;
+    for (int32_t k = 0; k < params->output_channels; k += 4) {
+        const int32_t *multipliers = record + record_words - 4;
+        mcud_finish_row_s8(sums + k, multipliers, &finish, params->output_channels - k, out + k);
+        record += record_words;
     }
+    mcud_clip_s8(out, params->output_channels, params->low, params->high);
 }

@@ -1,47 +1,37 @@
 #include "conv2d_s8_full.h"
 
+#include "mcud_dot_row_s8.h"
 #include "mcud_dot_s8.h"
-#include "mcud_window.h"
+
+/* An input that lies in several pieces, or whose rows are no whole groups. */
+static void multiply_rows(const mcud_conv2d_s8_full_params *params, const mcud_tensor *in, int8_t *y)
+{
+    const mcud_finish_s8 finish = {params->output_zero_point, params->left, 0};
+    const int32_t *at = params->records;
+    for (int32_t left = params->output_channels; left > 0; left -= 4) {
+        int32_t sums[4] = {at[0], at[1], at[2], at[3]};
+        at += 4;
+        for (int32_t r = 0; r < params->input_rows; r++) {
+            at = mcud_dot_row_s8(mcud_row(in, r), params->row_values, at, sums);
+        }
+        mcud_finish_row_s8(sums, at, &finish, left, y);
+        at += 4;
+        y += 4;
+    }
+}
 
 void mcud_conv2d_s8_full(const mcud_op *op, int32_t first_row, int32_t end_row)
 {
     (void)end_row; /* there is one row */
     const mcud_conv2d_s8_full_params *params = op->params;
-    const mcud_channels_s8 to = {
-        .weights = params->weights,
-        .bias = params->bias,
-        .multipliers = params->multipliers,
-        .channels = params->output_channels,
-        .depth = params->input_rows * params->row_values,
-        .shift = params->shift,
-        .zero_point = params->output_zero_point,
-        .low = params->low,
-        .high = params->high,
-    };
-    const mcud_taps rows = {0, params->input_rows};
-    uint32_t *offsets = mcud_row(op->scratch, first_row);
-    int8_t *out = mcud_row(op->out, first_row);
-    const int8_t *w = to.weights;
-    mcud_window_rows(op->in[0], 0, 1, rows, offsets);
-    int32_t k = 0;
-    for (; k + 4 <= to.channels; k += 4) {
-        int32_t sums[4] = {to.bias[k], to.bias[k + 1], to.bias[k + 2], to.bias[k + 3]};
-        for (int32_t r = 0; r < rows.end; r++) {
-            const void *x = op->in[0]->memory + offsets[r];
-            mcud_dot4_s8(x, w + r * params->row_values, to.depth, params->row_values, sums);
-        }
-        for (int32_t i = 0; i < 4; i++) {
-            out[k + i] = mcud_channel_s8(&to, k + i, sums[i]);
-        }
-        w += 4 * to.depth;
+    int8_t *const out = mcud_row(op->out, first_row);
+    const int32_t rows = params->input_rows;
+    if (rows == 1 || (params->row_values % 4 == 0 && mcud_run_end(op->in[0], 0, rows) == rows)) {
+        const mcud_finish_s8 finish = {params->output_zero_point, params->left, 0};
+        const int32_t values = rows * params->row_values;
+        mcud_pixel_s8(&finish, params->records, params->output_channels, mcud_row(op->in[0], 0), values, out);
+    } else {
+        multiply_rows(params, op->in[0], out);
     }
-    for (; k < to.channels; k++) {
-        int32_t sum = to.bias[k];
-        for (int32_t r = 0; r < rows.end; r++) {
-            const void *x = op->in[0]->memory + offsets[r];
-            sum = mcud_dot_s8(x, w + r * params->row_values, params->row_values, sum);
-        }
-        out[k] = mcud_channel_s8(&to, k, sum);
-        w += to.depth;
-    }
+    mcud_clip_s8(out, params->output_channels, params->low, params->high);
 }

@@ -1,11 +1,11 @@
 /* Convolution whose kernel is as large as the input, int8: one output pixel, no padding, one group. A fully
- * connected layer behind a flatten is one.
+ * connected layer is one, also behind a flatten.
  *
  * in[0]    int8 [input_rows][row_values]
  * out      int8 [1][1][output_channels]
- * scratch  uint32_t [input_rows]
  *
- * Reads the input row by row where it is, four output channels at a time.
+ * Reads the input where it is, four output channels at a time; fastest where it lies in one piece and
+ * row_values is a multiple of 4.
  */
 #ifndef MCUD_CONV2D_S8_FULL_H
 #define MCUD_CONV2D_S8_FULL_H
@@ -13,15 +13,12 @@
 #include "mcud.h"
 
 typedef struct {
-    const int8_t *weights;      /* [output_channels][input_rows][row_values] */
-    const int32_t *bias;        /* [output_channels], minus input zero point times the sum of the weights */
-    const int32_t *multipliers; /* [output_channels] */
+    const int32_t *records; /* [fours of output channels], see mcud_simd.h */
     int32_t input_rows;
     int32_t row_values; /* input columns * input channels */
     int32_t output_channels;
-    int32_t shift;            /* 1..62 */
-    int32_t input_zero_point; /* -128..127, as the following ones */
-    int32_t output_zero_point;
+    int32_t left;              /* sums are times 2^left before their multiplier; 0..30 */
+    int32_t output_zero_point; /* -128..127, as the following ones */
     int32_t low;
     int32_t high;
 } mcud_conv2d_s8_full_params;

@@ -1,11 +1,11 @@
-/* Depthwise convolution, int8: output channel k reads input channel k / multiplier only.
+/* Depthwise convolution, int8: every channel has a kernel of its own.
  *
- * in[0]    int8 [input_rows][input_cols][input_channels]
- * out      int8 [rows][output_cols][output_channels]
- * scratch  uint32_t [kernel_rows], then uint32_t [kernel_rows * kernel_cols][2]
+ * in[0]    int8 [input_rows][input_cols][channels]
+ * out      int8 [rows][output_cols][channels]
+ * scratch  uint32_t [kernel_rows], then pointers [kernel_rows * kernel_cols], aligned
  *
- * A list of the window's taps is made once for all pixels of a row whose windows lie alike. With multiplier 1
- * four neighbouring channels are summed at a time. Padded taps count as the input's zero point.
+ * Four neighbouring channels are summed at a time, two taps at a time. The taps of a window are found once
+ * for all pixels of a row whose windows lie inside the input, and for every other one.
  */
 #ifndef MCUD_DWCONV2D_S8_H
 #define MCUD_DWCONV2D_S8_H
@@ -13,14 +13,12 @@
 #include "mcud.h"
 
 typedef struct {
-    const int8_t *weights;      /* [kernel_rows][kernel_cols][output_channels] */
-    const int32_t *bias;        /* [output_channels], minus input zero point times the sum of the weights */
-    const int32_t *multipliers; /* [output_channels] */
+    const int32_t *records; /* [fours of channels], see mcud_simd.h */
+    const int8_t *padding;  /* [channels], all the input's zero point */
     int32_t input_rows;
     int32_t input_cols;
-    int32_t input_channels;
+    int32_t channels;
     int32_t output_cols;
-    int32_t output_channels;
     int32_t kernel_rows;
     int32_t kernel_cols;
     int32_t stride_rows;
@@ -29,10 +27,8 @@ typedef struct {
     int32_t dilation_cols;
     int32_t pad_top;
     int32_t pad_left;
-    int32_t multiplier; /* output channels of each input channel */
-    int32_t shift;            /* 1..62 */
-    int32_t input_zero_point; /* -128..127, as the following ones */
-    int32_t output_zero_point;
+    int32_t left;              /* sums are times 2^left before their multiplier; 0..30 */
+    int32_t output_zero_point; /* -128..127, as the following ones */
     int32_t low;
     int32_t high;
 } mcud_dwconv2d_s8_params;

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING, ClassVar
 
 from mcudeploy.ops.common import reduced_axis
-from mcudeploy.ops.conv import Conv2d, conv_kernel
+from mcudeploy.ops.conv_kernels import to_rows_kernel
 from mcudeploy.ops.opdef import Axis, Index, KernelCall, LoopNest
 
 if TYPE_CHECKING:
     from mcudeploy.graph import Operator, Shape, Tensor
-
-_SCALARS = {
-    "s8": ("shift", "input_zero_point", "output_zero_point", "low", "high"),
-    "f32": ("low", "high"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,16 +43,7 @@ class Conv2dToRows:
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
         """conv2d_s8_to_rows or conv2d_f32_to_rows. Raises ValueError as Conv2d.kernel does."""
-        (source,) = inputs
-        channels = self.rows * self.channels
-        vector = replace(output, shape=(1, 1, channels))
-        whole = conv_kernel(Conv2d(channels, low=self.low, high=self.high), operator, source, vector).params
-        suffix = "s8" if "multipliers" in whole else "f32"
-        arrays = ("weights", "bias", "multipliers") if suffix == "s8" else ("weights", "bias")
-        params = {name: whole[name] for name in arrays}
-        params |= {"input_channels": source.shape[2], "row_channels": self.channels}
-        params |= {name: whole[name] for name in _SCALARS[suffix]}
-        return KernelCall(f"conv2d_{suffix}_to_rows", params)
+        return to_rows_kernel(self, operator, inputs[0], output)
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
         """None: the input is read for every row."""

@@ -6,24 +6,11 @@ from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
-from mcudeploy import graph
-from mcudeploy.ops import requantize
-from mcudeploy.ops.opdef import Axis, AxisKind, ConstantArray, Index, KernelCall, LoopNest, ParamValue
+from mcudeploy.ops.conv_kernels import by_rows_kernel, conv_kernel, is_plain
+from mcudeploy.ops.opdef import Axis, AxisKind, Index, KernelCall, LoopNest
 
 if TYPE_CHECKING:
     from mcudeploy.graph import Operator, Shape, Tensor
-
-_OFFSET_BYTES = 4
-"""One uint32_t row offset of the kernels' scratch."""
-_SUM_BYTES = 4
-"""One int32_t or float sum of a convolution that is taken by rows."""
-_TAP_BYTES = 8
-"""One entry of the depthwise kernel's list of taps."""
-_PATCHES = 2
-"""Output pixels whose input patches a general convolution gathers at a time."""
 
 
 def window_positions(size: int, kernel: int, stride: int, dilation: int, pads: tuple[int, int]) -> int:
@@ -112,7 +99,7 @@ class Conv2d:
 
         None unless the kernel is as large as the input, dense and of one group, and there are rows to cut.
         """
-        if source[0] == 1 or self.kernel_shape != source[:2] or not _is_plain(self):
+        if source[0] == 1 or self.kernel_shape != source[:2] or not is_plain(self):
             return None
         return Conv2dByRows(self.out_channels, self.kernel_shape, self.low, self.high)
 
@@ -152,155 +139,8 @@ class Conv2dByRows:
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
         """conv2d_s8_by_rows or conv2d_f32_by_rows. Raises ValueError as Conv2d.kernel does."""
-        (source,) = inputs
-        _, cols, channels = source.shape
-        _check_constants(operator, (self.out_channels, *self.kernel_shape, channels))
-        arrays, numbers, suffix = _numbers(self, operator, source, output)
-        fields: dict[str, ParamValue] = {
-            "row_values": cols * channels,
-            "output_channels": self.out_channels,
-        }
-        state = self.out_channels * _SUM_BYTES
-        return KernelCall(f"conv2d_{suffix}_by_rows", arrays | fields | numbers, state_bytes=state)
+        return by_rows_kernel(self, operator, inputs[0], output)
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
         """None: the output is written when all of the input has been read."""
         return ()
-
-
-def conv_kernel(conv: Conv2d, operator: Operator, source: Tensor, output: Tensor) -> KernelCall:
-    """The C kernel of one convolution with its constants packed; see Conv2d.kernel."""
-    weights = operator.constants["weights"]
-    channels = source.shape[2]
-    _check_constants(operator, (conv.out_channels, *conv.kernel_shape, channels // conv.groups))
-    arrays, numbers, suffix = _numbers(conv, operator, source, output)
-    if _is_depthwise(conv, channels):
-        arrays["weights"] = _by_tap(weights)
-        fields = _window_fields(conv, source, output) | {"multiplier": conv.out_channels // channels}
-        scratch = conv.kernel_shape[0] * _OFFSET_BYTES
-        if suffix == "s8":
-            scratch += conv.kernel_shape[0] * conv.kernel_shape[1] * _TAP_BYTES
-        return KernelCall(f"dwconv2d_{suffix}", arrays | fields | numbers, scratch)
-    if conv.kernel_shape == (1, 1) and conv.pads == (0, 0, 0, 0) and conv.groups == 1:
-        fields = {
-            "input_channels": channels,
-            "output_cols": output.shape[1],
-            "output_channels": conv.out_channels,
-            "stride_rows": conv.stride[0],
-            "stride_cols": conv.stride[1],
-        }
-        return KernelCall(f"conv2d_{suffix}_1x1", arrays | fields | numbers)
-    if conv.kernel_shape == source.shape[:2] and output.shape[:2] == (1, 1) and _is_plain(conv):
-        fields = {
-            "input_rows": source.shape[0],
-            "row_values": source.shape[1] * channels,
-            "output_channels": conv.out_channels,
-        }
-        scratch = source.shape[0] * _OFFSET_BYTES
-        return KernelCall(f"conv2d_{suffix}_full", arrays | fields | numbers, scratch)
-    group_inputs = channels // conv.groups
-    patch = conv.kernel_shape[0] * conv.kernel_shape[1] * group_inputs
-    fields = _window_fields(conv, source, output) | {
-        "groups": conv.groups,
-        "group_inputs": group_inputs,
-        "group_outputs": conv.out_channels // conv.groups,
-        "patch_values": patch,
-    }
-    scratch = conv.kernel_shape[0] * _OFFSET_BYTES + _PATCHES * patch * source.dtype.size_bytes
-    return KernelCall(f"conv2d_{suffix}", arrays | fields | numbers, scratch)
-
-
-def _check_constants(operator: Operator, needed: tuple[int, ...]) -> None:
-    """Raises ValueError where the weights have another shape than `needed`, or the bias does not fit it."""
-    weights, bias = operator.constants["weights"], operator.constants["bias"]
-    if weights.shape != needed:
-        raise ValueError(f"{operator.name}: weights {list(weights.shape)} instead of {list(needed)}")
-    if bias.shape != needed[:1]:
-        raise ValueError(f"{operator.name}: bias needs {needed[0]} values")
-
-
-def _by_tap(weights: ConstantArray) -> ConstantArray:
-    """[K, kh, kw, 1] -> [kh * kw, K]: the channels of one tap lie side by side."""
-    by_tap = weights.reshape(len(weights), -1).T
-    if weights.dtype == np.int8:
-        return np.ascontiguousarray(by_tap, np.int8)
-    return np.ascontiguousarray(by_tap, np.float32)
-
-
-def _is_depthwise(conv: Conv2d, channels: int) -> bool:
-    """One input channel per group; with a single channel in all, the general kernel is the better one."""
-    return conv.groups == channels and channels > 1
-
-
-def _is_plain(conv: Conv2d) -> bool:
-    return conv.pads == (0, 0, 0, 0) and conv.dilation == (1, 1) and conv.groups == 1
-
-
-def _window_fields(conv: Conv2d, source: Tensor, output: Tensor) -> dict[str, ParamValue]:
-    return {
-        "input_rows": source.shape[0],
-        "input_cols": source.shape[1],
-        "input_channels": source.shape[2],
-        "output_cols": output.shape[1],
-        "output_channels": conv.out_channels,
-        "kernel_rows": conv.kernel_shape[0],
-        "kernel_cols": conv.kernel_shape[1],
-        "stride_rows": conv.stride[0],
-        "stride_cols": conv.stride[1],
-        "dilation_rows": conv.dilation[0],
-        "dilation_cols": conv.dilation[1],
-        "pad_top": conv.pads[0],
-        "pad_left": conv.pads[1],
-    }
-
-
-def _numbers(
-    conv: Conv2d | Conv2dByRows, operator: Operator, source: Tensor, output: Tensor
-) -> tuple[dict[str, ParamValue], dict[str, ParamValue], str]:
-    """Pointer parameters, arithmetic parameters and the name's dtype part."""
-    if source.dtype is not output.dtype:
-        raise ValueError(f"{operator.name}: a convolution from {source.dtype} to {output.dtype}")
-    if source.dtype is graph.DType.FLOAT32:
-        low, high = requantize.float_bounds(conv.low, conv.high)
-        constants = operator.constants
-        floats: dict[str, ParamValue] = {
-            "weights": np.ascontiguousarray(constants["weights"], np.float32),
-            "bias": np.ascontiguousarray(constants["bias"], np.float32),
-        }
-        return floats, {"low": low, "high": high}, "f32"
-    read, made = requantize.quantization_of(source), requantize.quantization_of(output)
-    weights = np.ascontiguousarray(operator.constants["weights"], np.int8)
-    bias = fold_zero_point(operator.name, weights, operator.constants["bias"], read.zero_point)
-    scales = operator.constants["weight_scale"].astype(np.float64) * read.scale / made.scale
-    requantize.check_accumulator(operator.name, _largest_sums(weights, bias), scales)
-    multipliers, shift = requantize.quantize_scale(scales)
-    low_q, high_q = requantize.clamp_bounds(made, conv.low, conv.high)
-    arrays: dict[str, ParamValue] = {"weights": weights, "bias": bias, "multipliers": multipliers}
-    scalars: dict[str, ParamValue] = {
-        "shift": shift,
-        "input_zero_point": read.zero_point,
-        "output_zero_point": made.zero_point,
-        "low": low_q,
-        "high": high_q,
-    }
-    return arrays, scalars, "s8"
-
-
-def fold_zero_point(
-    name: str, weights: NDArray[np.int8], bias: ConstantArray, zero_point: int
-) -> NDArray[np.int32]:
-    """bias[k] - zero_point * sum of weights[k]: with it, the raw input values can be multiplied.
-
-    Raises ValueError where the result does not fit an int32.
-    """
-    sums = weights.reshape(len(weights), -1).sum(axis=1, dtype=np.int64)
-    folded = bias.astype(np.int64) - zero_point * sums
-    if np.abs(folded).max(initial=0) > np.iinfo(np.int32).max:
-        raise ValueError(f"{name}: the bias with the folded zero point does not fit an int32")
-    return np.asarray(folded, np.int32)
-
-
-def _largest_sums(weights: NDArray[np.int8], bias: NDArray[np.int32]) -> NDArray[np.int64]:
-    """The largest absolute value any partial sum of a channel can take."""
-    reach = np.abs(weights.reshape(len(weights), -1).astype(np.int64)).sum(axis=1) * 128
-    return np.asarray(reach + np.abs(bias.astype(np.int64)), np.int64)

@@ -17,6 +17,11 @@ FLOAT_MAX = float(np.finfo(np.float32).max)
 _FAST_SHIFT = 32
 _LAST_SHIFT = 62
 _LEAST_MULTIPLIER = 2**16
+_BEYOND_INT8 = 512.0
+"""A result so far from the zero point saturates."""
+_NEGLIGIBLE = 2.0**-8
+"""What a result may be off by, in steps of the output, before it is rounded."""
+_INT8_REACH = 128
 
 
 def quantize_scale(scales: NDArray[np.float64]) -> tuple[NDArray[np.int32], int]:
@@ -38,6 +43,42 @@ def quantize_scale(scales: NDArray[np.float64]) -> tuple[NDArray[np.int32], int]
         if np.rint(largest * 2.0**shift) <= INT32_MAX:
             return np.rint(values * 2.0**shift).astype(np.int32), shift
     raise ValueError(f"requantisation scale {largest:g} is too large: less than 2^30 is needed")
+
+
+def quantize_sums(
+    name: str, scales: NDArray[np.float64], largest: NDArray[np.int64]
+) -> tuple[NDArray[np.int32], int]:
+    """Multipliers and `left` with scale = multiplier * 2^left / 2^32, for sums up to `largest`, by channel.
+
+    `left` is 0 but for scales of 0.5 and more. A multiplier is within 0.5 of its real value, so that a result
+    is off by at most largest / 2^33 before it is rounded. Kernels saturate a sum that overflows when it is
+    taken times 2^left; raises ValueError where that could change a result that does not saturate itself.
+    """
+    left = 0
+    while np.rint(scales.max(initial=0.0) * 2.0 ** (_FAST_SHIFT - left)) > INT32_MAX:
+        left += 1
+    telling = np.minimum(largest, _BEYOND_INT8 / np.maximum(scales, 2.0**-_FAST_SHIFT))
+    if telling.max(initial=0) * 2.0**left > INT32_MAX:
+        raise ValueError(f"{name}: scales from {scales.min():g} to {scales.max():g} do not go together")
+    return np.rint(scales * 2.0 ** (_FAST_SHIFT - left)).astype(np.int32), left
+
+
+def settle_channels(
+    weights: NDArray[np.int8], bias: NDArray[np.int32], scales: NDArray[np.float64]
+) -> tuple[NDArray[np.int8], NDArray[np.int32], NDArray[np.float64]]:
+    """Weights [K, ...], bias and scales where a channel of a constant result has it with a coarser scale.
+
+    Training leaves dead channels: their weights are nothing beside their bias, which is huge, and times a
+    tiny scale. A 32-bit multiplier cannot render that; the same result as a bias in steps of 2^-16 can.
+    """
+    reach = _INT8_REACH * np.abs(weights.reshape(len(weights), -1).astype(np.int64)).sum(axis=1)
+    constant = (reach * scales < _NEGLIGIBLE) & (np.abs(bias.astype(np.int64)) * 2.0**-33 > _NEGLIGIBLE)
+    results = np.clip(bias * scales, -_BEYOND_INT8, _BEYOND_INT8)
+    return (
+        np.where(constant.reshape(-1, *[1] * (weights.ndim - 1)), 0, weights).astype(np.int8),
+        np.where(constant, np.rint(results * 2.0**16), bias).astype(np.int32),
+        np.where(constant, 2.0**-16, scales),
+    )
 
 
 def quantization_of(tensor: Tensor) -> Quantization:

@@ -17,7 +17,8 @@ from single_node import OPSET, bounded, check_float, fitting, node, normal, real
 
 from mcudeploy.graph import DType, Graph, Operator, Quantization, Tensor
 from mcudeploy.interval import Interval
-from mcudeploy.ops.conv import Conv2d, fold_zero_point
+from mcudeploy.ops.conv import Conv2d
+from mcudeploy.ops.conv_kernels import fold_zero_point
 from mcudeploy.ops.opdef import KernelCall
 
 Array = NDArray[Any]
@@ -139,7 +140,8 @@ def test_float(case: Case, seed: int) -> None:
 @given(case=cases("depthwise"), seed=seeds)
 @bounded
 def test_depthwise(case: Case, seed: int) -> None:
-    assert "dwconv2d_s8" in _kernels(_check_quantized(case, seed, np.int8))
+    kernel = "dwconv2d_s8" if case.w[0] == case.x[1] else "dwconv2d_s8_multiplied"
+    assert kernel in _kernels(_check_quantized(case, seed, np.int8))
     assert "dwconv2d_f32" in _kernels(_check_float(case, seed))
 
 
@@ -157,7 +159,8 @@ def test_pointwise(
     case = Case(
         (1, channels, *size), (outputs, channels, 1, 1), {"kernel_shape": [1, 1], "strides": list(strides)}
     )
-    assert _kernels(_check_quantized(case, seed, np.int8)) == {"conv2d_s8_1x1"}
+    kernel = "conv2d_s8_full" if size == (1, 1) else "conv2d_s8_1x1"
+    assert _kernels(_check_quantized(case, seed, np.int8)) == {kernel}
     assert _kernels(_check_float(case, seed)) == {"conv2d_f32_1x1"}
 
 
@@ -178,7 +181,26 @@ def test_kernel_as_large_as_the_input(channels: int, outputs: int, size: tuple[i
 @bounded
 def test_gemm(batch: int, depth: int, outputs: int, seed: int) -> None:
     case = Case((batch, depth), (outputs, depth), {"transB": 1})
-    assert _kernels(_check_quantized(case, seed, np.int8, op="Gemm")) == {"conv2d_s8_1x1"}
+    kernel = "conv2d_s8_full" if batch == 1 else "conv2d_s8_1x1"
+    assert _kernels(_check_quantized(case, seed, np.int8, op="Gemm")) == {kernel}
+
+
+@given(
+    channels=st.integers(80, 100),
+    outputs=st.integers(1, 9),
+    groups=st.sampled_from([1, 2]),
+    stride=st.integers(1, 2),
+    dilation=st.integers(1, 2),
+    seed=seeds,
+)
+@bounded
+def test_deep_windows(
+    channels: int, outputs: int, groups: int, stride: int, dilation: int, seed: int
+) -> None:
+    attributes = {"kernel_shape": [2, 3], "strides": [stride, 1], "pads": [1, 1, 0, 1]}
+    attributes |= {"dilations": [1, dilation], "group": groups}
+    case = Case((1, channels * groups, 4, 5), (outputs * groups, channels, 2, 3), attributes)
+    assert _kernels(_check_quantized(case, seed, np.int8)) == {"conv2d_s8_deep"}
 
 
 def test_scales_beyond_the_fast_shift() -> None:
@@ -270,7 +292,7 @@ def test_the_input_zero_point_is_folded_into_the_bias() -> None:
     weights = np.array([[1, 2], [-3, 4]], np.int8).reshape(2, 1, 1, 2)
     assert fold_zero_point("conv", weights, np.array([100, 200], np.int32), -7).tolist() == [121, 207]
     params = _packed(weights, np.array([100, 200], np.int32)).params
-    assert np.asarray(params["bias"]).tolist() == [91, 197]
+    assert np.asarray(params["records"])[:2].tolist() == [91, 197]
     assert (params["low"], params["high"], params["output_zero_point"]) == (-128, 127, -2)
 
 
@@ -305,4 +327,6 @@ def test_scratch_holds_two_patches(dtype: DType) -> None:
         "weight_scale": np.ones(4, np.float32),
     }
     call = conv.kernel(Operator("conv", conv, ("x",), "y", constants), (x,), y)
-    assert call.scratch_bytes == 3 * 4 + 2 * 27 * dtype.size_bytes
+    # int8: two groups of channels, so every tap of 3 values is filled up to 4, as int16
+    patch_bytes = 9 * 4 * 2 if dtype is DType.INT8 else 27 * 4
+    assert call.scratch_bytes == 3 * 4 + 2 * patch_bytes

@@ -1,0 +1,75 @@
+"""How the int8 kernels want their constants: weights in the order of the blocks they are multiplied in.
+
+A group is four values along the depth, in one 32-bit word, little-endian; what is missing to whole groups and
+whole blocks of channels is 0. See mcud_dot_s8.h, mcud_dot_row_s8.h and mcud_simd.h.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+GROUP = 4
+"""Values in a group."""
+
+
+def padded(size: int, multiple: int) -> int:
+    """The next multiple."""
+    return -(-size // multiple) * multiple
+
+
+def pack_records(
+    bias: NDArray[np.int32],
+    weights: NDArray[np.int32],
+    multipliers: NDArray[np.int32],
+    groups: int,
+    block: int,
+) -> NDArray[np.int32]:
+    """One record for every `block` channels of each group: biases, packed weights, multipliers.
+
+    `weights` have the blocks along their first axis, in this order. Missing channels are 0.
+    """
+    parts = [_by_block(bias, groups, block), weights, _by_block(multipliers, groups, block)]
+    return np.ascontiguousarray(np.concatenate(parts, axis=1).ravel())
+
+
+def _by_block(values: NDArray[np.int32], groups: int, block: int) -> NDArray[np.int32]:
+    """int32 [groups * n] -> [groups * blocks][block], filled up with zeros behind each group's n values."""
+    by_group = values.reshape(groups, -1)
+    missing = padded(by_group.shape[1], block) - by_group.shape[1]
+    return np.pad(by_group, ((0, 0), (0, missing))).reshape(-1, block)
+
+
+def pack_blocks(weights: NDArray[np.int8], groups: int, runs: int, block: int) -> NDArray[np.int32]:
+    """Weights [K, ...] for blocks of `block` output channels; K is `groups` groups of channels.
+
+    The depth behind K is `runs` equal runs, each filled up to whole groups of four values. Returns words
+    [groups * blocks][groups of four values * block].
+    """
+    outputs = len(weights) // groups
+    by_run = weights.reshape(groups, outputs, runs, -1)
+    more_outputs = padded(outputs, block) - outputs
+    more_values = padded(by_run.shape[3], GROUP) - by_run.shape[3]
+    full = np.pad(by_run, ((0, 0), (0, more_outputs), (0, 0), (0, more_values)))
+    blocks = full.reshape(groups, -1, block, full.shape[2] * full.shape[3] // GROUP, GROUP)
+    return _words(blocks.transpose(0, 1, 3, 2, 4)).reshape(groups * blocks.shape[1], -1)
+
+
+def pack_taps(weights: NDArray[np.int8]) -> NDArray[np.int32]:
+    """Depthwise weights [C, taps] -> words [fours of channels][taps].
+
+    Taps go two by two: channels 0 and 1 of the first and of the second one, then channels 2 and 3 of both. An
+    odd last tap has its four channels in one word.
+    """
+    channels, taps = weights.shape
+    fours = np.pad(weights, ((0, padded(channels, 4) - channels), (0, 0))).reshape(-1, 4, taps)
+    even = taps // 2 * 2
+    # [fours][half of the channels][2 channels][pair of taps][2 taps]
+    pairs = fours[:, :, :even].reshape(len(fours), 2, 2, even // 2, 2).transpose(0, 3, 1, 4, 2)
+    odd = fours[:, :, even:].reshape(len(fours), -1)
+    return _words(np.concatenate([pairs.reshape(len(fours), -1), odd], axis=1)).reshape(len(fours), taps)
+
+
+def _words(weights: NDArray[np.int8]) -> NDArray[np.int32]:
+    """The bytes as words of a little-endian machine."""
+    return np.ascontiguousarray(weights).view("<i4").astype(np.int32).ravel()
