@@ -116,7 +116,7 @@ def plan_model(
 ) -> Deployment:
     """Cut, order and place a model on a board; the plan has passed the checker. Raises FitError."""
     model_name(options.name, path.stem)  # refused before the search, not after it
-    model = load_model(path, options.float_io)
+    model = load_model(path, board, options.float_io)
     planned = find_plans(model, board, options, told=telling(progress))
     return Deployment.of(planned, planned.plans[0], board, options)
 
@@ -136,7 +136,7 @@ def telling(progress: Progress) -> Report:
 def check_model(path: Path, board: Board | None, options: Options) -> JsonObject:
     """What of a model can be deployed, and its sizes. Unsupported nodes are part of the report."""
     try:
-        model = load_model(path, options.float_io)
+        model = load_model(path, board or load_board("host"), options.float_io)
     except ModelError as error:
         if not error.problems:
             raise

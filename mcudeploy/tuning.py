@@ -43,7 +43,7 @@ def tune_model(
     the unsplit plan always does. Raises OutputsDifferError where a plan's outputs are not those of the
     unsplit plan, bit for bit.
     """
-    planned = _search(load_model(path, options.float_io), target, options, progress)
+    planned = _search(load_model(path, target.board, options.float_io), target, options, progress)
     base = Deployment.of(planned, planned.unsplit, target.board, options)
     samples = load_samples(base.model.graph, [], [], options.seed)
     tuned = _choose(planned, base, target, options, (samples, progress))
@@ -64,7 +64,8 @@ def _search(model: Model, target: Target, options: Options, progress: Progress) 
         device = stack.enter_context(open_device(target, bench))
         database = stack.enter_context(Database())
         kernels = KernelTable.of(device.session, all_kernels())
-        timer = TileTimer(device.session, kernels, flash=Region.of(target.board))
+        flash, vectors = Region.of(target.board), target.board.vectors
+        timer = TileTimer(device.session, kernels, flash=flash, vectors=vectors)
         sources: list[MeasuredTiles] = []
 
         def tiles(flow: Flow) -> MeasuredTiles:

@@ -75,7 +75,7 @@ class MeasuredTiles:
         if operator.name not in self._shapes:
             graph = self._flow.graph
             inputs, output = graph.input_tensors(operator), graph.tensors[operator.output]
-            call = operator.op.kernel(operator, inputs, output)
+            call = operator.op.kernel(operator, inputs, output).on(vectors=self._timer.vectors)
             shapes = [tensor.shape for tensor in (*inputs, output)]
             self._shapes[operator.name] = (call.kernel, shape_key(call, shapes))
         return self._shapes[operator.name]

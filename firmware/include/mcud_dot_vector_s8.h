@@ -1,0 +1,77 @@
+/* Pixels times int8 weights by vectors, requantised to int8: the core of the convolutions named _mve.
+ *
+ * Blocks are 3, 2 or 1 pixels by 2 channels; pixels are read where they lie. Constants are packed in the order of
+ * their use, one record for each pair of channels, a channel that is missing being 0:
+ *
+ *   int32_t bias[2]                  with the input's zero point folded in
+ *   int8_t  weights[vectors][2][16]  0 behind the depth
+ *   int32_t multipliers[2]
+ */
+#ifndef MCUD_DOT_VECTOR_S8_H
+#define MCUD_DOT_VECTOR_S8_H
+
+#include "mcud_quant.h"
+#include "mcud_vector.h"
+
+/* The output channels that pixels are multiplied to. */
+typedef struct {
+    const int32_t *records; /* [pairs of channels] */
+    int32_t channels;
+    int32_t pitch; /* from a pixel's results to the next one's */
+    int32_t depth;
+    mcud_vector_finish finish;
+} mcud_vector_channels;
+
+/* One pixel by a record of two channels. */
+static inline const int32_t *mcud_vector_1x2(const int8_t *x, int32_t depth, const int32_t *record,
+                                             const mcud_vector_finish *finish, int32_t used, int8_t *y)
+{
+    int32_t sums[2] = {record[0], record[1]};
+    record = mcud_vector_dot_1x2(x, depth, record + 2, sums);
+    y[0] = mcud_vector_result(sums[0], record[0], finish);
+    if (used > 1) {
+        y[1] = mcud_vector_result(sums[1], record[1], finish);
+    }
+    return record + 2;
+}
+
+/* `count` pixels, 1 to 3, of x[depth] each -> y[count][channels], `pitch` apart */
+static inline void mcud_vector_pixels(const mcud_vector_channels *to, const int8_t *const x[3], int32_t count,
+                                      int8_t *y)
+{
+    const int32_t pitch = to->pitch;
+    const int32_t depth = to->depth;
+    const int32_t *record = to->records;
+    int8_t *const pairs_end = y + (to->channels & ~1);
+    if (count == 3) {
+        for (; y < pairs_end; y += 2) {
+            record = mcud_vector_3x2(x, depth, record, &to->finish, y, pitch);
+        }
+    } else if (count == 2) {
+        for (; y < pairs_end; y += 2) {
+            record = mcud_vector_2x2(x, depth, record, &to->finish, y, pitch);
+        }
+    } else {
+        for (; y < pairs_end; y += 2) {
+            record = mcud_vector_1x2(x[0], depth, record, &to->finish, 2, y);
+        }
+    }
+    if ((to->channels & 1) != 0) {
+        for (int32_t p = 0; p < count; p++, y += pitch) {
+            mcud_vector_1x2(x[p], depth, record, &to->finish, 1, y);
+        }
+    }
+}
+
+/* Narrows int8 results to [low, high]; nearly always that is all of int8, and nothing to do. */
+static inline void mcud_vector_clip(int8_t *y, int32_t count, int32_t low, int32_t high)
+{
+    if (low == INT8_MIN && high == INT8_MAX) {
+        return;
+    }
+    for (const int8_t *end = y + count; y < end; y++) {
+        *y = (int8_t)mcud_clamp(*y, low, high);
+    }
+}
+
+#endif

@@ -1,0 +1,82 @@
+/* mcud_vector.h in portable C. */
+#ifndef MCUD_VECTOR_C_H
+#define MCUD_VECTOR_C_H
+
+#include <string.h>
+
+#include "mcud_quant.h"
+
+/* to[bytes] = from[bytes] */
+static inline void mcud_vector_copy(void *to, const void *from, int32_t bytes)
+{
+    memcpy(to, from, (size_t)bytes);
+}
+
+/* to[bytes], all `value` */
+static inline void mcud_vector_fill(void *to, int32_t value, int32_t bytes)
+{
+    memset(to, value, (size_t)bytes);
+}
+
+static inline int8_t mcud_vector_result(int32_t sum, int32_t multiplier, const mcud_vector_finish *finish)
+{
+    const int64_t scaled = (int64_t)sum * ((int32_t)1 << finish->left);
+    const int32_t saturated = scaled > INT32_MAX ? INT32_MAX : (scaled < INT32_MIN ? INT32_MIN : (int32_t)scaled);
+    const int32_t result = finish->zero_point + mcud_scale(saturated, multiplier, 32);
+    return (int8_t)mcud_clamp(result, INT8_MIN, INT8_MAX);
+}
+
+/* sums[2] += one pixel by the weights of two channels; the weights behind them. */
+static inline const int32_t *mcud_vector_dot_1x2(const int8_t *x, int32_t depth, const int32_t *weights, int32_t sums[2])
+{
+    const int8_t *w = (const int8_t *)weights;
+    for (int32_t i = 0; i < depth; i++) {
+        sums[0] += x[i] * w[i / 16 * 32 + i % 16];
+        sums[1] += x[i] * w[i / 16 * 32 + i % 16 + 16];
+    }
+    return weights + (depth + 15) / 16 * 8;
+}
+
+static inline const int32_t *mcud_vector_pixel(const int8_t *x, int32_t depth, const int32_t *record,
+                                               const mcud_vector_finish *finish, int8_t *y)
+{
+    int32_t sums[2] = {record[0], record[1]};
+    record = mcud_vector_dot_1x2(x, depth, record + 2, sums);
+    y[0] = mcud_vector_result(sums[0], record[0], finish);
+    y[1] = mcud_vector_result(sums[1], record[1], finish);
+    return record + 2;
+}
+
+static inline const int32_t *mcud_vector_2x2(const int8_t *const x[2], int32_t depth, const int32_t *record,
+                                             const mcud_vector_finish *finish, int8_t *y, int32_t pitch)
+{
+    mcud_vector_pixel(x[0], depth, record, finish, y);
+    return mcud_vector_pixel(x[1], depth, record, finish, y + pitch);
+}
+
+static inline const int32_t *mcud_vector_3x2(const int8_t *const x[3], int32_t depth, const int32_t *record,
+                                             const mcud_vector_finish *finish, int8_t *y, int32_t pitch)
+{
+    mcud_vector_2x2(x, depth, record, finish, y, pitch);
+    return mcud_vector_pixel(x[2], depth, record, finish, y + 2 * pitch);
+}
+
+/* `count` channels, at most 16, that lie `at` bytes behind the taps of a window -> y[count]. */
+static inline const int32_t *mcud_vector_taps(const int8_t *const *taps, int32_t tap_count, int32_t at,
+                                              const int32_t *record, const mcud_vector_finish *finish,
+                                              int8_t *y, int32_t count)
+{
+    const int8_t *w = (const int8_t *)(record + 16);
+    const int32_t *multipliers = record + 16 + 4 * tap_count;
+    for (int32_t i = 0; i < count; i++) {
+        const int32_t lane = i % 2 * 8 + i / 2 % 2 * 4 + i / 4;
+        int32_t sum = record[lane];
+        for (int32_t t = 0; t < tap_count; t++) {
+            sum += taps[t][at + i] * w[16 * t + i];
+        }
+        y[i] = mcud_vector_result(sum, multipliers[lane], finish);
+    }
+    return multipliers + 16;
+}
+
+#endif

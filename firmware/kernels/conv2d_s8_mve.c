@@ -1,0 +1,104 @@
+#include "conv2d_s8_mve.h"
+
+#include "mcud_dot_vector_s8.h"
+#include "mcud_window.h"
+
+/* What the window of a pixel is gathered from. */
+typedef struct {
+    const mcud_conv2d_s8_mve_params *params;
+    const uint8_t *memory;   /* of the input, plus the offset of the group's first channel */
+    const uint32_t *offsets; /* of the input rows, see mcud_window_rows */
+    mcud_taps rows;          /* inside the input */
+    int32_t in_runs;         /* whether the taps of a row lie side by side in the input */
+} window;
+
+/* The taps of one row that are inside the input; `first` is the first one's byte in the input row. */
+static void gather_row(const window *from, const uint8_t *row, mcud_taps cols, int8_t *patch)
+{
+    const mcud_conv2d_s8_mve_params *params = from->params;
+    const int32_t values = params->group_inputs;
+    patch += cols.first * values;
+    if (from->in_runs) {
+        mcud_vector_copy(patch, row, (cols.end - cols.first) * values);
+        return;
+    }
+    const int32_t pitch = params->dilation_cols * params->input_channels;
+    for (int32_t s = cols.first; s < cols.end; s++, row += pitch, patch += values) {
+        mcud_vector_copy(patch, row, values);
+    }
+}
+
+/* The window of the pixel whose first tap is in column `left`. */
+static void gather(const window *from, int32_t left, int8_t *patch)
+{
+    const mcud_conv2d_s8_mve_params *params = from->params;
+    const int32_t row_values = params->kernel_cols * params->group_inputs;
+    const mcud_taps cols =
+        mcud_taps_inside(left, params->dilation_cols, params->kernel_cols, 0, params->input_cols);
+    const int32_t first = (left + cols.first * params->dilation_cols) * params->input_channels;
+    const int32_t inside = (from->rows.end - from->rows.first) * (cols.end - cols.first);
+    if (inside < params->kernel_rows * params->kernel_cols) {
+        mcud_vector_fill(patch, params->input_zero_point, params->patch_values);
+    }
+    patch += from->rows.first * row_values;
+    for (int32_t r = from->rows.first; r < from->rows.end; r++, patch += row_values) {
+        gather_row(from, from->memory + from->offsets[r] + first, cols, patch);
+    }
+}
+
+/* All pixels of one group of channels; `out` is the group's first channel of the first one. */
+static void convolve(const mcud_op *op, const mcud_vector_channels *to, window *from, int32_t first_row,
+                     int32_t end_row, int8_t *out)
+{
+    const mcud_conv2d_s8_mve_params *params = op->params;
+    uint32_t *offsets = mcud_row(op->scratch, first_row);
+    int8_t *const patch = (int8_t *)(offsets + params->kernel_rows);
+    const int8_t *const patches[3] = {patch, patch + params->patch_values, patch + 2 * params->patch_values};
+    int32_t waiting = 0; /* pixels gathered */
+    for (int32_t row = first_row; row < end_row; row++) {
+        const int32_t top = row * params->stride_rows - params->pad_top;
+        from->rows =
+            mcud_taps_inside(top, params->dilation_rows, params->kernel_rows, 0, params->input_rows);
+        mcud_window_rows(op->in[0], top, params->dilation_rows, from->rows, offsets);
+        int32_t left = -params->pad_left;
+        for (int32_t col = 0; col < params->output_cols; col++, left += params->stride_cols) {
+            gather(from, left, patch + waiting * params->patch_values);
+            waiting++;
+            if (waiting == 3) {
+                mcud_vector_pixels(to, patches, 3, out);
+                out += 3 * params->output_channels;
+                waiting = 0;
+            }
+        }
+    }
+    if (waiting != 0) {
+        mcud_vector_pixels(to, patches, waiting, out);
+    }
+}
+
+void mcud_conv2d_s8_mve(const mcud_op *op, int32_t first_row, int32_t end_row)
+{
+    const mcud_conv2d_s8_mve_params *params = op->params;
+    const int32_t record_words = 4 + (params->patch_values + 15) / 16 * 8;
+    int8_t *const out = mcud_row(op->out, first_row);
+    mcud_vector_channels to = {
+        .records = params->records,
+        .channels = params->group_outputs,
+        .pitch = params->output_channels,
+        .depth = params->patch_values,
+        .finish = {params->left, params->output_zero_point},
+    };
+    window from = {
+        .params = params,
+        .memory = op->in[0]->memory,
+        .offsets = mcud_row(op->scratch, first_row),
+        .in_runs = params->kernel_cols == 1 || (params->groups == 1 && params->dilation_cols == 1),
+    };
+    for (int32_t group = 0; group < params->groups; group++) {
+        convolve(op, &to, &from, first_row, end_row, out + group * params->group_outputs);
+        to.records += (params->group_outputs + 1) / 2 * record_words;
+        from.memory += params->group_inputs;
+    }
+    const int32_t made = (end_row - first_row) * params->output_cols * params->output_channels;
+    mcud_vector_clip(out, made, params->low, params->high);
+}
