@@ -42,21 +42,20 @@ static inline void mcud_vector_pixels(const mcud_vector_channels *to, const int8
     const int32_t pitch = to->pitch;
     const int32_t depth = to->depth;
     const int32_t *record = to->records;
-    int8_t *const pairs_end = y + (to->channels & ~1);
-    if (count == 3) {
-        for (; y < pairs_end; y += 2) {
-            record = mcud_vector_3x2(x, depth, record, &to->finish, y, pitch);
-        }
-    } else if (count == 2) {
-        for (; y < pairs_end; y += 2) {
-            record = mcud_vector_2x2(x, depth, record, &to->finish, y, pitch);
-        }
-    } else {
-        for (; y < pairs_end; y += 2) {
-            record = mcud_vector_1x2(x[0], depth, record, &to->finish, 2, y);
+    const int32_t pairs = to->channels & ~1; /* channels in pairs */
+    if (pairs != 0) {
+        if (count == 3) {
+            record = mcud_vector_3x2(x, depth, record, &to->finish, y, pairs, pitch);
+        } else if (count == 2) {
+            record = mcud_vector_2x2(x, depth, record, &to->finish, y, pairs, pitch);
+        } else {
+            for (int32_t c = 0; c < pairs; c += 2) {
+                record = mcud_vector_1x2(x[0], depth, record, &to->finish, 2, y + c);
+            }
         }
     }
-    if ((to->channels & 1) != 0) {
+    if (pairs < to->channels) {
+        y += pairs;
         for (int32_t p = 0; p < count; p++, y += pitch) {
             mcud_vector_1x2(x[p], depth, record, &to->finish, 1, y);
         }

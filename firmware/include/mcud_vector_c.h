@@ -47,18 +47,29 @@ static inline const int32_t *mcud_vector_pixel(const int8_t *x, int32_t depth, c
     return record + 2;
 }
 
-static inline const int32_t *mcud_vector_2x2(const int8_t *const x[2], int32_t depth, const int32_t *record,
-                                             const mcud_vector_finish *finish, int8_t *y, int32_t pitch)
+/* Two pixels of x[depth] by an even number of channels -> y[2][channels], `pitch` apart. The records behind those
+ * used. */
+static inline const int32_t *mcud_vector_2x2(const int8_t *const x[2], int32_t depth, const int32_t *records,
+                                             const mcud_vector_finish *finish, int8_t *y, int32_t channels,
+                                             int32_t pitch)
 {
-    mcud_vector_pixel(x[0], depth, record, finish, y);
-    return mcud_vector_pixel(x[1], depth, record, finish, y + pitch);
+    for (const int8_t *end = y + channels; y < end; y += 2) {
+        mcud_vector_pixel(x[0], depth, records, finish, y);
+        records = mcud_vector_pixel(x[1], depth, records, finish, y + pitch);
+    }
+    return records;
 }
 
-static inline const int32_t *mcud_vector_3x2(const int8_t *const x[3], int32_t depth, const int32_t *record,
-                                             const mcud_vector_finish *finish, int8_t *y, int32_t pitch)
+/* Three pixels. */
+static inline const int32_t *mcud_vector_3x2(const int8_t *const x[3], int32_t depth, const int32_t *records,
+                                             const mcud_vector_finish *finish, int8_t *y, int32_t channels,
+                                             int32_t pitch)
 {
-    mcud_vector_2x2(x, depth, record, finish, y, pitch);
-    return mcud_vector_pixel(x[2], depth, record, finish, y + 2 * pitch);
+    const int32_t *last = records;
+    for (int32_t c = 0; c < channels; c += 2) {
+        last = mcud_vector_pixel(x[2], depth, last, finish, y + 2 * pitch + c);
+    }
+    return mcud_vector_2x2(x, depth, records, finish, y, channels, pitch);
 }
 
 /* `count` channels, at most 16, that lie `at` bytes behind the taps of a window -> y[count]. */

@@ -7,24 +7,30 @@
 /* to[bytes] = from[bytes] */
 static inline void mcud_vector_copy(void *to, const void *from, int32_t bytes)
 {
-    int8_t *y = to;
-    const int8_t *x = from;
-    for (; bytes >= 16; bytes -= 16, x += 16, y += 16) {
-        vst1q_s8(y, vld1q_s8(x));
-    }
-    if (bytes > 0) {
-        const mve_pred16_t rest = vctp8q((uint32_t)bytes);
-        vst1q_p_s8(y, vld1q_z_s8(x, rest), rest);
-    }
+    int8x16_t v;
+    __asm__ volatile("wlstp.8 lr, %[bytes], 2f\n"
+                     "1:\n\t"
+                     "vldrb.8 %q[v], [%[from]], #16\n\t"
+                     "vstrb.8 %q[v], [%[to]], #16\n\t"
+                     "letp lr, 1b\n"
+                     "2:"
+                     : [to] "+r"(to), [from] "+r"(from), [v] "=&w"(v)
+                     : [bytes] "r"(bytes)
+                     : "lr", "memory");
 }
 
 /* to[bytes], all `value` */
 static inline void mcud_vector_fill(void *to, int32_t value, int32_t bytes)
 {
-    int8_t *y = to;
-    for (; bytes > 0; bytes -= 16, y += 16) {
-        vst1q_p_s8(y, vdupq_n_s8((int8_t)value), vctp8q((uint32_t)bytes));
-    }
+    const int8x16_t v = vdupq_n_s8((int8_t)value);
+    __asm__ volatile("wlstp.8 lr, %[bytes], 2f\n"
+                     "1:\n\t"
+                     "vstrb.8 %q[v], [%[to]], #16\n\t"
+                     "letp lr, 1b\n"
+                     "2:"
+                     : [to] "+r"(to)
+                     : [v] "w"(v), [bytes] "r"(bytes)
+                     : "lr", "memory");
 }
 
 /* sum * 2^left, saturated */
@@ -46,89 +52,163 @@ static inline int8_t mcud_vector_result(int32_t sum, int32_t multiplier, const m
 #define MCUD_LOAD(to, from) "vldrb.8 %q[" to "], [%[" from "]], #16\n\t"
 #define MCUD_ADD(to, x, w) "vmladava.s8 %[" to "], %q[" x "], %q[" w "]\n\t"
 
-/* Three pixels of x[depth] by the two channels of a record: 12 instructions for 96 products. */
-static inline const int32_t *mcud_vector_3x2(const int8_t *const x[3], int32_t depth, const int32_t *record,
-                                             const mcud_vector_finish *finish, int8_t *y, int32_t pitch)
+/* Three pixels of x[depth] by an even number of channels -> y[3][channels], `pitch` apart: 12 instructions for 96
+ * products. The records behind those used. */
+static inline const int32_t *mcud_vector_3x2(const int8_t *const x[3], int32_t depth, const int32_t *records,
+                                             const mcud_vector_finish *finish, int8_t *y, int32_t channels, int32_t pitch)
 {
-    const int8_t *x0 = x[0];
-    const int8_t *x1 = x[1];
-    const int8_t *x2 = x[2];
-    int32_t a = record[0];
-    int32_t b = record[1];
-    int32_t c = a;
-    int32_t d = b;
-    int32_t e = a;
-    int32_t f = b;
+    const int8_t *const end = y + channels;
+    const int32_t right = -finish->left;
+    const int32_t zero_point = finish->zero_point;
+    const int8_t *const p0 = x[0];
+    const int8_t *const p1 = x[1];
+    const int8_t *const p2 = x[2];
+    const int8_t *x0;
+    const int8_t *x1;
+    const int8_t *x2;
+    int32_t a;
+    int32_t b;
+    int32_t c;
+    int32_t d;
+    int32_t e;
+    int32_t f;
     int8x16_t v;
     int8x16_t w0;
     int8x16_t w1;
-    record += 2;
-    __asm__("wlstp.8 lr, %[depth], 2f\n"
-            "1:\n\t"
-            MCUD_LOAD("w0", "w")
-            MCUD_LOAD("w1", "w")
-            MCUD_LOAD("v", "x0")
-            MCUD_ADD("a", "v", "w0")
-            MCUD_ADD("b", "v", "w1")
-            MCUD_LOAD("v", "x1")
-            MCUD_ADD("c", "v", "w0")
-            MCUD_ADD("d", "v", "w1")
-            MCUD_LOAD("v", "x2")
-            MCUD_ADD("e", "v", "w0")
-            MCUD_ADD("f", "v", "w1")
-            "letp lr, 1b\n"
-            "2:"
-            : [x0] "+r"(x0), [x1] "+r"(x1), [x2] "+r"(x2), [w] "+r"(record), [a] "+Te"(a), [b] "+Te"(b),
-              [c] "+Te"(c), [d] "+Te"(d), [e] "+Te"(e), [f] "+Te"(f), [v] "=&w"(v), [w0] "=&w"(w0),
-              [w1] "=&w"(w1)
-            : [depth] "r"(depth)
-            : "lr", "memory");
-    y[0] = mcud_vector_result(a, record[0], finish);
-    y[1] = mcud_vector_result(b, record[1], finish);
-    y += pitch;
-    y[0] = mcud_vector_result(c, record[0], finish);
-    y[1] = mcud_vector_result(d, record[1], finish);
-    y += pitch;
-    y[0] = mcud_vector_result(e, record[0], finish);
-    y[1] = mcud_vector_result(f, record[1], finish);
-    return record + 2;
+    __asm__ volatile(
+        "3:\n\t"
+        "ldrd %[a], %[b], [%[w]], #8\n\t"
+        "dlstp.8 lr, %[depth]\n\t"
+        "ldr %[x0], %[p0]\n\t"
+        "ldr %[x1], %[p1]\n\t"
+        "ldr %[x2], %[p2]\n\t"
+        "mov %[c], %[a]\n\t"
+        "mov %[d], %[b]\n\t"
+        "mov %[e], %[a]\n\t"
+        "mov %[f], %[b]\n\t"
+        "1:\n\t"
+        MCUD_LOAD("w0", "w")
+        MCUD_LOAD("w1", "w")
+        MCUD_LOAD("v", "x0")
+        MCUD_ADD("a", "v", "w0")
+        MCUD_ADD("b", "v", "w1")
+        MCUD_LOAD("v", "x1")
+        MCUD_ADD("c", "v", "w0")
+        MCUD_ADD("d", "v", "w1")
+        MCUD_LOAD("v", "x2")
+        MCUD_ADD("e", "v", "w0")
+        MCUD_ADD("f", "v", "w1")
+        "letp lr, 1b\n\t"
+        "ldr %[x2], %[right]\n\t"
+        "ldrd %[x0], %[x1], [%[w]], #8\n\t"
+        "cbz %[x2], 2f\n\t"
+        "sqrshr %[a], %[x2]\n\t"
+        "sqrshr %[b], %[x2]\n\t"
+        "sqrshr %[c], %[x2]\n\t"
+        "sqrshr %[d], %[x2]\n\t"
+        "sqrshr %[e], %[x2]\n\t"
+        "sqrshr %[f], %[x2]\n\t"
+        "2:\n\t"
+        "ldr %[x2], %[zero]\n\t"
+        "smmlar %[a], %[a], %[x0], %[x2]\n\t"
+        "smmlar %[b], %[b], %[x1], %[x2]\n\t"
+        "smmlar %[c], %[c], %[x0], %[x2]\n\t"
+        "smmlar %[d], %[d], %[x1], %[x2]\n\t"
+        "smmlar %[e], %[e], %[x0], %[x2]\n\t"
+        "smmlar %[f], %[f], %[x1], %[x2]\n\t"
+        "ssat %[a], #8, %[a]\n\t"
+        "ssat %[b], #8, %[b]\n\t"
+        "ssat %[c], #8, %[c]\n\t"
+        "ssat %[d], #8, %[d]\n\t"
+        "ssat %[e], #8, %[e]\n\t"
+        "ssat %[f], #8, %[f]\n\t"
+        "strb %[a], [%[y]]\n\t"
+        "strb %[b], [%[y], #1]\n\t"
+        "add %[x0], %[y], %[pitch]\n\t"
+        "strb %[c], [%[x0]]\n\t"
+        "strb %[d], [%[x0], #1]\n\t"
+        "add %[x0], %[x0], %[pitch]\n\t"
+        "strb %[e], [%[x0]]\n\t"
+        "strb %[f], [%[x0], #1]\n\t"
+        "add %[y], %[y], #2\n\t"
+        "ldr %[x0], %[end]\n\t"
+        "cmp %[y], %[x0]\n\t"
+        "blo 3b\n\t"
+        : [w] "+r"(records), [y] "+r"(y), [x0] "=&r"(x0), [x1] "=&r"(x1), [x2] "=&l"(x2), [v] "=&w"(v), [w0] "=&w"(w0), [w1] "=&w"(w1),
+          [a] "=&Te"(a), [b] "=&Te"(b), [c] "=&Te"(c), [d] "=&Te"(d), [e] "=&Te"(e), [f] "=&Te"(f)
+        : [depth] "r"(depth), [pitch] "r"(pitch), [p0] "m"(p0), [p1] "m"(p1), [p2] "m"(p2), [right] "m"(right), [zero] "m"(zero_point), [end] "m"(end)
+        : "lr", "cc", "memory");
+    return records;
 }
 
 /* Two pixels. */
-static inline const int32_t *mcud_vector_2x2(const int8_t *const x[2], int32_t depth, const int32_t *record,
-                                             const mcud_vector_finish *finish, int8_t *y, int32_t pitch)
+static inline const int32_t *mcud_vector_2x2(const int8_t *const x[2], int32_t depth, const int32_t *records,
+                                             const mcud_vector_finish *finish, int8_t *y, int32_t channels, int32_t pitch)
 {
-    const int8_t *x0 = x[0];
-    const int8_t *x1 = x[1];
-    int32_t a = record[0];
-    int32_t b = record[1];
-    int32_t c = a;
-    int32_t d = b;
+    const int8_t *const end = y + channels;
+    const int32_t right = -finish->left;
+    const int32_t zero_point = finish->zero_point;
+    const int8_t *const p0 = x[0];
+    const int8_t *const p1 = x[1];
+    const int8_t *x0;
+    const int8_t *x1;
+    int32_t a;
+    int32_t b;
+    int32_t c;
+    int32_t d;
+    int32_t t;
     int8x16_t v;
     int8x16_t w0;
     int8x16_t w1;
-    record += 2;
-    __asm__("wlstp.8 lr, %[depth], 2f\n"
-            "1:\n\t"
-            MCUD_LOAD("w0", "w")
-            MCUD_LOAD("w1", "w")
-            MCUD_LOAD("v", "x0")
-            MCUD_ADD("a", "v", "w0")
-            MCUD_ADD("b", "v", "w1")
-            MCUD_LOAD("v", "x1")
-            MCUD_ADD("c", "v", "w0")
-            MCUD_ADD("d", "v", "w1")
-            "letp lr, 1b\n"
-            "2:"
-            : [x0] "+r"(x0), [x1] "+r"(x1), [w] "+r"(record), [a] "+Te"(a), [b] "+Te"(b), [c] "+Te"(c),
-              [d] "+Te"(d), [v] "=&w"(v), [w0] "=&w"(w0), [w1] "=&w"(w1)
-            : [depth] "r"(depth)
-            : "lr", "memory");
-    y[0] = mcud_vector_result(a, record[0], finish);
-    y[1] = mcud_vector_result(b, record[1], finish);
-    y[pitch] = mcud_vector_result(c, record[0], finish);
-    y[pitch + 1] = mcud_vector_result(d, record[1], finish);
-    return record + 2;
+    __asm__ volatile(
+        "3:\n\t"
+        "ldrd %[a], %[b], [%[w]], #8\n\t"
+        "dlstp.8 lr, %[depth]\n\t"
+        "ldr %[x0], %[p0]\n\t"
+        "ldr %[x1], %[p1]\n\t"
+        "mov %[c], %[a]\n\t"
+        "mov %[d], %[b]\n\t"
+        "1:\n\t"
+        MCUD_LOAD("w0", "w")
+        MCUD_LOAD("w1", "w")
+        MCUD_LOAD("v", "x0")
+        MCUD_ADD("a", "v", "w0")
+        MCUD_ADD("b", "v", "w1")
+        MCUD_LOAD("v", "x1")
+        MCUD_ADD("c", "v", "w0")
+        MCUD_ADD("d", "v", "w1")
+        "letp lr, 1b\n\t"
+        "ldr %[t], %[right]\n\t"
+        "ldrd %[x0], %[x1], [%[w]], #8\n\t"
+        "cbz %[t], 2f\n\t"
+        "sqrshr %[a], %[t]\n\t"
+        "sqrshr %[b], %[t]\n\t"
+        "sqrshr %[c], %[t]\n\t"
+        "sqrshr %[d], %[t]\n\t"
+        "2:\n\t"
+        "ldr %[t], %[zero]\n\t"
+        "smmlar %[a], %[a], %[x0], %[t]\n\t"
+        "smmlar %[b], %[b], %[x1], %[t]\n\t"
+        "smmlar %[c], %[c], %[x0], %[t]\n\t"
+        "smmlar %[d], %[d], %[x1], %[t]\n\t"
+        "ssat %[a], #8, %[a]\n\t"
+        "ssat %[b], #8, %[b]\n\t"
+        "ssat %[c], #8, %[c]\n\t"
+        "ssat %[d], #8, %[d]\n\t"
+        "strb %[a], [%[y]]\n\t"
+        "strb %[b], [%[y], #1]\n\t"
+        "add %[x0], %[y], %[pitch]\n\t"
+        "strb %[c], [%[x0]]\n\t"
+        "strb %[d], [%[x0], #1]\n\t"
+        "add %[y], %[y], #2\n\t"
+        "ldr %[x0], %[end]\n\t"
+        "cmp %[y], %[x0]\n\t"
+        "blo 3b\n\t"
+        : [w] "+r"(records), [y] "+r"(y), [x0] "=&r"(x0), [x1] "=&r"(x1), [t] "=&l"(t), [v] "=&w"(v), [w0] "=&w"(w0), [w1] "=&w"(w1),
+          [a] "=&Te"(a), [b] "=&Te"(b), [c] "=&Te"(c), [d] "=&Te"(d)
+        : [depth] "r"(depth), [pitch] "r"(pitch), [p0] "m"(p0), [p1] "m"(p1), [right] "m"(right), [zero] "m"(zero_point), [end] "m"(end)
+        : "lr", "cc", "memory");
+    return records;
 }
 
 /* sums[2] += one pixel by the weights of two channels; the weights behind them. */
