@@ -235,18 +235,25 @@ static inline const int32_t *mcud_vector_dot_1x2(const int8_t *x, int32_t depth,
     return weights;
 }
 
-/* Four sums to results that are not narrowed yet. */
-static inline int32x4_t mcud_vector_results(int32x4_t sums, const int32_t *multipliers, const mcud_vector_finish *finish)
-{
-    if (finish->left != 0) {
-        sums = vqshlq_r_s32(sums, finish->left);
-    }
-    return vaddq_n_s32(vrmulhq_s32(sums, vld1q_s32(multipliers)), finish->zero_point);
-}
-
-/* Two taps of 16 channels, `load` being how x is loaded: the sum of two products fits 16 bits. The second x is loaded
- * twice, there being 8 vector registers. */
-#define MCUD_TAP_PAIRS(load)                                                                                 \
+/* One block of channels at the taps of a window, `load` and `store` being how x is loaded and y stored. Products of
+ * two taps are added in 16 bits, which they fit. The second x is loaded twice, there being 8 vector registers. */
+#define MCUD_WIDEN                                                                                           \
+    "vmovlb.s16 %q[x], %q[e]\n\t"                                                                            \
+    "vmovlt.s16 %q[e], %q[e]\n\t"                                                                            \
+    "vadd.i32 %q[a], %q[a], %q[x]\n\t"                                                                       \
+    "vadd.i32 %q[b], %q[b], %q[e]\n\t"                                                                       \
+    "vmovlb.s16 %q[x], %q[o]\n\t"                                                                            \
+    "vmovlt.s16 %q[o], %q[o]\n\t"                                                                            \
+    "vadd.i32 %q[c], %q[c], %q[x]\n\t"                                                                       \
+    "vadd.i32 %q[d], %q[d], %q[o]\n\t"
+#define MCUD_SCALE(sums)                                                                                     \
+    "vldrw.32 %q[x], [%[w]], #16\n\t"                                                                        \
+    "vrmulh.s32 %q[" sums "], %q[" sums "], %q[x]\n\t"
+#define MCUD_TAPS(load, store)                                                                               \
+    "vldrw.32 %q[a], [%[w]], #16\n\t"                                                                        \
+    "vldrw.32 %q[b], [%[w]], #16\n\t"                                                                        \
+    "vldrw.32 %q[c], [%[w]], #16\n\t"                                                                        \
+    "vldrw.32 %q[d], [%[w]], #16\n\t"                                                                        \
     "wls lr, %[pairs], 2f\n"                                                                                 \
     "1:\n\t"                                                                                                \
     "ldrd %[p0], %[p1], [%[taps]], #8\n\t"                                                                  \
@@ -263,69 +270,78 @@ static inline int32x4_t mcud_vector_results(int32x4_t sums, const int32_t *multi
     load " %q[x], [%[p1]]\n\t"                                                                              \
     "vmullt.s8 %q[k], %q[x], %q[k]\n\t"                                                                     \
     "vadd.i16 %q[o], %q[o], %q[k]\n\t"                                                                      \
-    "vmovlb.s16 %q[x], %q[e]\n\t"                                                                           \
-    "vmovlt.s16 %q[e], %q[e]\n\t"                                                                           \
-    "vadd.i32 %q[a], %q[a], %q[x]\n\t"                                                                      \
-    "vadd.i32 %q[b], %q[b], %q[e]\n\t"                                                                      \
-    "vmovlb.s16 %q[x], %q[o]\n\t"                                                                           \
-    "vmovlt.s16 %q[o], %q[o]\n\t"                                                                           \
-    "vadd.i32 %q[c], %q[c], %q[x]\n\t"                                                                      \
-    "vadd.i32 %q[d], %q[d], %q[o]\n\t"                                                                      \
+    MCUD_WIDEN                                                                                               \
     "le lr, 1b\n"                                                                                            \
-    "2:"
+    "2:\n\t"                                                                                                \
+    "cbz %[odd], 3f\n\t"                                                                                    \
+    "ldr %[p0], [%[taps]]\n\t"                                                                              \
+    "add %[p0], %[p0], %[at]\n\t"                                                                           \
+    load " %q[x], [%[p0]]\n\t"                                                                              \
+    "vldrb.8 %q[k], [%[w]], #16\n\t"                                                                        \
+    "vmullb.s8 %q[e], %q[x], %q[k]\n\t"                                                                     \
+    "vmullt.s8 %q[o], %q[x], %q[k]\n\t"                                                                     \
+    MCUD_WIDEN                                                                                               \
+    "3:\n\t"                                                                                                \
+    "cbz %[left], 4f\n\t"                                                                                   \
+    "vqshl.s32 %q[a], %[left]\n\t"                                                                          \
+    "vqshl.s32 %q[b], %[left]\n\t"                                                                          \
+    "vqshl.s32 %q[c], %[left]\n\t"                                                                          \
+    "vqshl.s32 %q[d], %[left]\n"                                                                             \
+    "4:\n\t"                                                                                                \
+    MCUD_SCALE("a")                                                                                          \
+    MCUD_SCALE("b")                                                                                          \
+    MCUD_SCALE("c")                                                                                          \
+    MCUD_SCALE("d")                                                                                          \
+    "vqmovnb.s32 %q[a], %q[a]\n\t"                                                                          \
+    "vqmovnt.s32 %q[a], %q[b]\n\t"                                                                          \
+    "vqmovnb.s32 %q[c], %q[c]\n\t"                                                                          \
+    "vqmovnt.s32 %q[c], %q[d]\n\t"                                                                          \
+    "vqadd.s16 %q[a], %q[a], %[zero]\n\t"                                                                   \
+    "vqadd.s16 %q[c], %q[c], %[zero]\n\t"                                                                   \
+    "vqmovnb.s16 %q[a], %q[a]\n\t"                                                                          \
+    "vqmovnt.s16 %q[a], %q[c]\n\t"                                                                          \
+    store " %q[a], [%[y]]\n\t"
 
 /* `count` channels, at most 16, that lie `at` bytes behind the taps of a window -> y[count]. */
 static inline const int32_t *mcud_vector_taps(const int8_t *const *taps, int32_t tap_count, int32_t at,
                                               const int32_t *record, const mcud_vector_finish *finish,
                                               int8_t *y, int32_t count)
 {
-    const int32_t *w = record + 16;
-    int32x4_t a = vld1q_s32(record);
-    int32x4_t b = vld1q_s32(record + 4);
-    int32x4_t c = vld1q_s32(record + 8);
-    int32x4_t d = vld1q_s32(record + 12);
+    const int32_t odd = tap_count & 1;
+    int32x4_t a;
+    int32x4_t b;
+    int32x4_t c;
+    int32x4_t d;
     int8x16_t x;
     int8x16_t k;
-    int8x16_t e;
-    int8x16_t o;
+    int16x8_t e;
+    int16x8_t o;
     int32_t p0;
     int32_t p1;
     if (count == 16) {
-        __asm__(MCUD_TAP_PAIRS("vldrb.8")
-                : [taps] "+r"(taps), [w] "+r"(w), [a] "+w"(a), [b] "+w"(b), [c] "+w"(c), [d] "+w"(d),
-                  [x] "=&w"(x), [k] "=&w"(k), [e] "=&w"(e), [o] "=&w"(o), [p0] "=&r"(p0), [p1] "=&r"(p1)
-                : [at] "r"(at), [pairs] "r"(tap_count / 2)
-                : "lr", "memory");
+        __asm__ volatile(MCUD_TAPS("vldrb.8", "vstrb.8")
+                         : [taps] "+r"(taps), [w] "+r"(record), [a] "=&w"(a), [b] "=&w"(b), [c] "=&w"(c),
+                           [d] "=&w"(d), [x] "=&w"(x), [k] "=&w"(k), [e] "=&w"(e), [o] "=&w"(o),
+                           [p0] "=&r"(p0), [p1] "=&r"(p1)
+                         : [at] "r"(at), [pairs] "r"(tap_count / 2), [odd] "l"(odd), [left] "l"(finish->left),
+                           [zero] "r"(finish->zero_point), [y] "r"(y)
+                         : "lr", "memory");
     } else {
         int32_t predicate; /* put back, since a clobbered one cannot be named */
-        __asm__("vmrs %[predicate], p0\n\tvctp.8 %[count]\n\t" MCUD_TAP_PAIRS("vpst\n\tvldrbt.8")
-                "\n\tvmsr p0, %[predicate]"
-                : [taps] "+r"(taps), [w] "+r"(w), [a] "+w"(a), [b] "+w"(b), [c] "+w"(c), [d] "+w"(d),
-                  [x] "=&w"(x), [k] "=&w"(k), [e] "=&w"(e), [o] "=&w"(o), [p0] "=&r"(p0), [p1] "=&r"(p1),
-                  [predicate] "=&r"(predicate)
-                : [at] "r"(at), [pairs] "r"(tap_count / 2), [count] "r"(count)
-                : "lr", "memory");
+        __asm__ volatile("vmrs %[p0], p0\n\t"
+                         "str %[p0], %[predicate]\n\t"
+                         "vctp.8 %[count]\n\t"
+                         MCUD_TAPS("vpst\n\tvldrbt.8", "vpst\n\tvstrbt.8")
+                         "ldr %[p0], %[predicate]\n\t"
+                         "vmsr p0, %[p0]\n\t"
+                         : [taps] "+r"(taps), [w] "+r"(record), [a] "=&w"(a), [b] "=&w"(b), [c] "=&w"(c),
+                           [d] "=&w"(d), [x] "=&w"(x), [k] "=&w"(k), [e] "=&w"(e), [o] "=&w"(o),
+                           [p0] "=&r"(p0), [p1] "=&r"(p1), [predicate] "=m"(predicate)
+                         : [at] "r"(at), [pairs] "r"(tap_count / 2), [odd] "l"(odd), [left] "l"(finish->left),
+                           [zero] "r"(finish->zero_point), [y] "r"(y), [count] "r"(count)
+                         : "lr", "memory");
     }
-    const mve_pred16_t some = vctp8q((uint32_t)count);
-    if (tap_count % 2 != 0) {
-        x = vld1q_z_s8(taps[0] + at, some);
-        k = vld1q_s8((const int8_t *)w);
-        const int16x8_t even = vmullbq_int_s8(x, k);
-        const int16x8_t odd = vmulltq_int_s8(x, k);
-        a = vaddq_s32(a, vmovlbq_s16(even));
-        b = vaddq_s32(b, vmovltq_s16(even));
-        c = vaddq_s32(c, vmovlbq_s16(odd));
-        d = vaddq_s32(d, vmovltq_s16(odd));
-        w += 4;
-    }
-    a = mcud_vector_results(a, w, finish);
-    b = mcud_vector_results(b, w + 4, finish);
-    c = mcud_vector_results(c, w + 8, finish);
-    d = mcud_vector_results(d, w + 12, finish);
-    const int16x8_t even = vqmovntq_s32(vqmovnbq_s32(vreinterpretq_s16_s32(a), a), b);
-    const int16x8_t odd = vqmovntq_s32(vqmovnbq_s32(vreinterpretq_s16_s32(c), c), d);
-    vst1q_p_s8(y, vqmovntq_s16(vqmovnbq_s16(vreinterpretq_s8_s16(even), even), odd), some);
-    return w + 16;
+    return record;
 }
 
 #endif

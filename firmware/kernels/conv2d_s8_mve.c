@@ -12,7 +12,7 @@ typedef struct {
     int32_t in_runs;         /* whether the taps of a row lie side by side in the input */
 } window;
 
-/* The taps of one row that are inside the input; `first` is the first one's byte in the input row. */
+/* The taps of one row that are inside the input, the first of them at `row`. */
 static void gather_row(const window *from, const uint8_t *row, mcud_taps cols, int8_t *patch)
 {
     const mcud_conv2d_s8_mve_params *params = from->params;
