@@ -72,22 +72,21 @@ static inline const int32_t *mcud_vector_3x2(const int8_t *const x[3], int32_t d
     return mcud_vector_2x2(x, depth, records, finish, y, channels, pitch);
 }
 
-/* `count` channels, at most 16, that lie `at` bytes behind the taps of a window -> y[count]. */
-static inline const int32_t *mcud_vector_taps(const int8_t *const *taps, int32_t tap_count, int32_t at,
-                                              const int32_t *record, const mcud_vector_finish *finish,
-                                              int8_t *y, int32_t count)
+/* `channels` channels at the taps of a window, `at` bytes behind them -> y[channels] */
+static inline void mcud_vector_taps(const int8_t *const *taps, int32_t tap_count, int32_t at, const int32_t *records,
+                                    const mcud_vector_finish *finish, int8_t *y, int32_t channels)
 {
-    const int8_t *w = (const int8_t *)(record + 16);
-    const int32_t *multipliers = record + 16 + 4 * tap_count;
-    for (int32_t i = 0; i < count; i++) {
-        const int32_t lane = i % 2 * 8 + i / 2 % 2 * 4 + i / 4;
+    const int32_t record_words = 32 + 4 * tap_count;
+    for (int32_t i = 0; i < channels; i++) {
+        const int32_t *record = records + i / 16 * record_words;
+        const int8_t *w = (const int8_t *)(record + 16) + i % 16;
+        const int32_t lane = i % 2 * 8 + i / 2 % 2 * 4 + i % 16 / 4;
         int32_t sum = record[lane];
         for (int32_t t = 0; t < tap_count; t++) {
-            sum += taps[t][at + i] * w[16 * t + i];
+            sum += taps[t][at + i] * w[16 * t];
         }
-        y[i] = mcud_vector_result(sum, multipliers[lane], finish);
+        y[i] = mcud_vector_result(sum, record[record_words - 16 + lane], finish);
     }
-    return multipliers + 16;
 }
 
 #endif

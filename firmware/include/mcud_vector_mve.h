@@ -250,13 +250,14 @@ static inline const int32_t *mcud_vector_dot_1x2(const int8_t *x, int32_t depth,
     "vldrw.32 %q[x], [%[w]], #16\n\t"                                                                        \
     "vrmulh.s32 %q[" sums "], %q[" sums "], %q[x]\n\t"
 #define MCUD_TAPS(load, store)                                                                               \
+    "mov %[t], %[taps]\n\t"                                                                                 \
     "vldrw.32 %q[a], [%[w]], #16\n\t"                                                                        \
     "vldrw.32 %q[b], [%[w]], #16\n\t"                                                                        \
     "vldrw.32 %q[c], [%[w]], #16\n\t"                                                                        \
     "vldrw.32 %q[d], [%[w]], #16\n\t"                                                                        \
     "wls lr, %[pairs], 2f\n"                                                                                 \
     "1:\n\t"                                                                                                \
-    "ldrd %[p0], %[p1], [%[taps]], #8\n\t"                                                                  \
+    "ldrd %[p0], %[p1], [%[t]], #8\n\t"                                                                     \
     "add %[p0], %[p0], %[at]\n\t"                                                                           \
     "add %[p1], %[p1], %[at]\n\t"                                                                           \
     load " %q[x], [%[p0]]\n\t"                                                                              \
@@ -273,8 +274,9 @@ static inline const int32_t *mcud_vector_dot_1x2(const int8_t *x, int32_t depth,
     MCUD_WIDEN                                                                                               \
     "le lr, 1b\n"                                                                                            \
     "2:\n\t"                                                                                                \
-    "cbz %[odd], 3f\n\t"                                                                                    \
-    "ldr %[p0], [%[taps]]\n\t"                                                                              \
+    "ldr %[p0], %[odd]\n\t"                                                                                 \
+    "cbz %[p0], 3f\n\t"                                                                                     \
+    "ldr %[p0], [%[t]]\n\t"                                                                                 \
     "add %[p0], %[p0], %[at]\n\t"                                                                           \
     load " %q[x], [%[p0]]\n\t"                                                                              \
     "vldrb.8 %q[k], [%[w]], #16\n\t"                                                                        \
@@ -282,11 +284,12 @@ static inline const int32_t *mcud_vector_dot_1x2(const int8_t *x, int32_t depth,
     "vmullt.s8 %q[o], %q[x], %q[k]\n\t"                                                                     \
     MCUD_WIDEN                                                                                               \
     "3:\n\t"                                                                                                \
-    "cbz %[left], 4f\n\t"                                                                                   \
-    "vqshl.s32 %q[a], %[left]\n\t"                                                                          \
-    "vqshl.s32 %q[b], %[left]\n\t"                                                                          \
-    "vqshl.s32 %q[c], %[left]\n\t"                                                                          \
-    "vqshl.s32 %q[d], %[left]\n"                                                                             \
+    "ldr %[p0], %[left]\n\t"                                                                                \
+    "cbz %[p0], 4f\n\t"                                                                                     \
+    "vqshl.s32 %q[a], %[p0]\n\t"                                                                            \
+    "vqshl.s32 %q[b], %[p0]\n\t"                                                                            \
+    "vqshl.s32 %q[c], %[p0]\n\t"                                                                            \
+    "vqshl.s32 %q[d], %[p0]\n"                                                                               \
     "4:\n\t"                                                                                                \
     MCUD_SCALE("a")                                                                                          \
     MCUD_SCALE("b")                                                                                          \
@@ -296,18 +299,20 @@ static inline const int32_t *mcud_vector_dot_1x2(const int8_t *x, int32_t depth,
     "vqmovnt.s32 %q[a], %q[b]\n\t"                                                                          \
     "vqmovnb.s32 %q[c], %q[c]\n\t"                                                                          \
     "vqmovnt.s32 %q[c], %q[d]\n\t"                                                                          \
-    "vqadd.s16 %q[a], %q[a], %[zero]\n\t"                                                                   \
-    "vqadd.s16 %q[c], %q[c], %[zero]\n\t"                                                                   \
+    "ldr %[p0], %[zero]\n\t"                                                                                \
+    "vqadd.s16 %q[a], %q[a], %[p0]\n\t"                                                                     \
+    "vqadd.s16 %q[c], %q[c], %[p0]\n\t"                                                                     \
     "vqmovnb.s16 %q[a], %q[a]\n\t"                                                                          \
     "vqmovnt.s16 %q[a], %q[c]\n\t"                                                                          \
-    store " %q[a], [%[y]]\n\t"
+    store " %q[a], [%[y]], #16\n\t"
 
-/* `count` channels, at most 16, that lie `at` bytes behind the taps of a window -> y[count]. */
-static inline const int32_t *mcud_vector_taps(const int8_t *const *taps, int32_t tap_count, int32_t at,
-                                              const int32_t *record, const mcud_vector_finish *finish,
-                                              int8_t *y, int32_t count)
+/* `channels` channels at the taps of a window, `at` bytes behind them -> y[channels] */
+static inline void mcud_vector_taps(const int8_t *const *taps, int32_t tap_count, int32_t at, const int32_t *records,
+                                    const mcud_vector_finish *finish, int8_t *y, int32_t channels)
 {
     const int32_t odd = tap_count & 1;
+    const int32_t left = finish->left;
+    const int32_t zero_point = finish->zero_point;
     int32x4_t a;
     int32x4_t b;
     int32x4_t c;
@@ -318,15 +323,22 @@ static inline const int32_t *mcud_vector_taps(const int8_t *const *taps, int32_t
     int16x8_t o;
     int32_t p0;
     int32_t p1;
-    if (count == 16) {
-        __asm__ volatile(MCUD_TAPS("vldrb.8", "vstrb.8")
-                         : [taps] "+r"(taps), [w] "+r"(record), [a] "=&w"(a), [b] "=&w"(b), [c] "=&w"(c),
-                           [d] "=&w"(d), [x] "=&w"(x), [k] "=&w"(k), [e] "=&w"(e), [o] "=&w"(o),
-                           [p0] "=&r"(p0), [p1] "=&r"(p1)
-                         : [at] "r"(at), [pairs] "r"(tap_count / 2), [odd] "l"(odd), [left] "l"(finish->left),
-                           [zero] "r"(finish->zero_point), [y] "r"(y)
-                         : "lr", "memory");
-    } else {
+    const int8_t *const *t;
+    int32_t blocks = channels / 16;
+    if (channels >= 16) {
+        __asm__ volatile("5:\n\t"
+                         MCUD_TAPS("vldrb.8", "vstrb.8")
+                         "add %[at], %[at], #16\n\t"
+                         "subs %[blocks], %[blocks], #1\n\t"
+                         "bne 5b\n\t"
+                         : [t] "=&r"(t), [w] "+r"(records), [a] "=&w"(a), [b] "=&w"(b), [c] "=&w"(c), [d] "=&w"(d),
+                           [x] "=&w"(x), [k] "=&w"(k), [e] "=&w"(e), [o] "=&w"(o), [p0] "=&l"(p0),
+                           [p1] "=&r"(p1), [y] "+r"(y), [at] "+r"(at), [blocks] "+r"(blocks)
+                         : [taps] "r"(taps), [pairs] "r"(tap_count / 2), [odd] "m"(odd), [left] "m"(left),
+                           [zero] "m"(zero_point)
+                         : "lr", "cc", "memory");
+    }
+    if (channels % 16 != 0) {
         int32_t predicate; /* put back, since a clobbered one cannot be named */
         __asm__ volatile("vmrs %[p0], p0\n\t"
                          "str %[p0], %[predicate]\n\t"
@@ -334,14 +346,13 @@ static inline const int32_t *mcud_vector_taps(const int8_t *const *taps, int32_t
                          MCUD_TAPS("vpst\n\tvldrbt.8", "vpst\n\tvstrbt.8")
                          "ldr %[p0], %[predicate]\n\t"
                          "vmsr p0, %[p0]\n\t"
-                         : [taps] "+r"(taps), [w] "+r"(record), [a] "=&w"(a), [b] "=&w"(b), [c] "=&w"(c),
-                           [d] "=&w"(d), [x] "=&w"(x), [k] "=&w"(k), [e] "=&w"(e), [o] "=&w"(o),
-                           [p0] "=&r"(p0), [p1] "=&r"(p1), [predicate] "=m"(predicate)
-                         : [at] "r"(at), [pairs] "r"(tap_count / 2), [odd] "l"(odd), [left] "l"(finish->left),
-                           [zero] "r"(finish->zero_point), [y] "r"(y), [count] "r"(count)
+                         : [t] "=&r"(t), [w] "+r"(records), [a] "=&w"(a), [b] "=&w"(b), [c] "=&w"(c), [d] "=&w"(d),
+                           [x] "=&w"(x), [k] "=&w"(k), [e] "=&w"(e), [o] "=&w"(o), [p0] "=&l"(p0),
+                           [p1] "=&r"(p1), [y] "+r"(y), [predicate] "=m"(predicate)
+                         : [taps] "r"(taps), [at] "r"(at), [pairs] "r"(tap_count / 2), [odd] "m"(odd),
+                           [left] "m"(left), [zero] "m"(zero_point), [count] "r"(channels % 16)
                          : "lr", "memory");
     }
-    return record;
 }
 
 #endif

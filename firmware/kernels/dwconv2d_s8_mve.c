@@ -29,24 +29,11 @@ static void find_taps(const mcud_op *op, const uint32_t *offsets, mcud_taps rows
     }
 }
 
-/* All channels of a pixel whose taps lie `at` bytes behind `taps`. */
-static void one_pixel(const mcud_dwconv2d_s8_mve_params *params, const int8_t *const *taps, int32_t at, int8_t *y)
-{
-    const mcud_vector_finish finish = {params->left, params->output_zero_point};
-    const int32_t tap_count = params->kernel_rows * params->kernel_cols;
-    const int32_t *record = params->records;
-    int32_t left = params->channels;
-    for (; left >= 16; left -= 16, at += 16, y += 16) {
-        record = mcud_vector_taps(taps, tap_count, at, record, &finish, y, 16);
-    }
-    if (left > 0) {
-        mcud_vector_taps(taps, tap_count, at, record, &finish, y, left);
-    }
-}
-
 void mcud_dwconv2d_s8_mve(const mcud_op *op, int32_t first_row, int32_t end_row)
 {
     const mcud_dwconv2d_s8_mve_params *params = op->params;
+    const mcud_vector_finish finish = {params->left, params->output_zero_point};
+    const int32_t tap_count = params->kernel_rows * params->kernel_cols;
     const int32_t channels = params->channels;
     const int32_t step = params->stride_cols * channels;
     const mcud_taps whole =
@@ -69,7 +56,7 @@ void mcud_dwconv2d_s8_mve(const mcud_op *op, int32_t first_row, int32_t end_row)
                 end = whole.end;
             }
             for (int32_t at = 0; col < end; col++, at += step, y += channels) {
-                one_pixel(params, taps, at, y);
+                mcud_vector_taps(taps, tap_count, at, params->records, &finish, y, channels);
             }
         }
     }
