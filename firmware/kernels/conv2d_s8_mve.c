@@ -3,36 +3,22 @@
 #include "mcud_dot_vector_s8.h"
 #include "mcud_window.h"
 
-/* What the window of a pixel is gathered from. */
+/* What windows are gathered from. */
 typedef struct {
     const mcud_conv2d_s8_mve_params *params;
     const uint8_t *memory;   /* of the input, plus the offset of the group's first channel */
     const uint32_t *offsets; /* of the input rows, see mcud_window_rows */
     mcud_taps rows;          /* inside the input */
     int32_t in_runs;         /* whether the taps of a row lie side by side in the input */
+    int32_t row_values;      /* of one row of a window */
 } window;
-
-/* The taps of one row that are inside the input, the first of them at `row`. */
-static void gather_row(const window *from, const uint8_t *row, mcud_taps cols, int8_t *patch)
-{
-    const mcud_conv2d_s8_mve_params *params = from->params;
-    const int32_t values = params->group_inputs;
-    patch += cols.first * values;
-    if (from->in_runs) {
-        mcud_vector_copy(patch, row, (cols.end - cols.first) * values);
-        return;
-    }
-    const int32_t pitch = params->dilation_cols * params->input_channels;
-    for (int32_t s = cols.first; s < cols.end; s++, row += pitch, patch += values) {
-        mcud_vector_copy(patch, row, values);
-    }
-}
 
 /* The window of the pixel whose first tap is in column `left`. */
 static void gather(const window *from, int32_t left, int8_t *patch)
 {
     const mcud_conv2d_s8_mve_params *params = from->params;
-    const int32_t row_values = params->kernel_cols * params->group_inputs;
+    const int32_t values = params->group_inputs;
+    const int32_t pitch = params->dilation_cols * params->input_channels;
     const mcud_taps cols =
         mcud_taps_inside(left, params->dilation_cols, params->kernel_cols, 0, params->input_cols);
     const int32_t first = (left + cols.first * params->dilation_cols) * params->input_channels;
@@ -40,9 +26,29 @@ static void gather(const window *from, int32_t left, int8_t *patch)
     if (inside < params->kernel_rows * params->kernel_cols) {
         mcud_vector_fill(patch, params->input_zero_point, params->patch_values);
     }
-    patch += from->rows.first * row_values;
-    for (int32_t r = from->rows.first; r < from->rows.end; r++, patch += row_values) {
-        gather_row(from, from->memory + from->offsets[r] + first, cols, patch);
+    patch += from->rows.first * from->row_values;
+    for (int32_t r = from->rows.first; r < from->rows.end; r++, patch += from->row_values) {
+        const uint8_t *x = from->memory + from->offsets[r] + first;
+        int8_t *to = patch + cols.first * values;
+        if (from->in_runs) {
+            mcud_vector_copy(to, x, (cols.end - cols.first) * values);
+            continue;
+        }
+        for (int32_t s = cols.first; s < cols.end; s++, x += pitch, to += values) {
+            mcud_vector_copy(to, x, values);
+        }
+    }
+}
+
+/* The same for a window that lies inside the input in runs; its first tap is at byte `first` of the input rows. */
+static inline void gather_whole(const window *from, int32_t first, int8_t *patch)
+{
+    const uint8_t *const x = from->memory + first;
+    const int32_t row_values = from->row_values;
+    const uint32_t *offsets = from->offsets;
+    const uint32_t *const end = offsets + from->rows.end;
+    for (; offsets < end; offsets++, patch += row_values) {
+        mcud_vector_copy(patch, x + *offsets, row_values);
     }
 }
 
@@ -51,22 +57,34 @@ static void convolve(const mcud_op *op, const mcud_vector_channels *to, window *
                      int32_t end_row, int8_t *out)
 {
     const mcud_conv2d_s8_mve_params *params = op->params;
+    const mcud_taps whole =
+        mcud_windows_inside(params->pad_left, params->stride_cols,
+                            (params->kernel_cols - 1) * params->dilation_cols + 1, params->input_cols,
+                            params->output_cols);
     uint32_t *offsets = mcud_row(op->scratch, first_row);
     int8_t *const patch = (int8_t *)(offsets + params->kernel_rows);
     const int8_t *const patches[3] = {patch, patch + params->patch_values, patch + 2 * params->patch_values};
-    int32_t waiting = 0; /* pixels gathered */
+    int8_t *place = patch; /* of the next window */
+    int32_t waiting = 0; /* windows gathered */
     for (int32_t row = first_row; row < end_row; row++) {
         const int32_t top = row * params->stride_rows - params->pad_top;
         from->rows =
             mcud_taps_inside(top, params->dilation_rows, params->kernel_rows, 0, params->input_rows);
         mcud_window_rows(op->in[0], top, params->dilation_rows, from->rows, offsets);
+        const int32_t in_runs = from->in_runs && from->rows.end - from->rows.first == params->kernel_rows;
         int32_t left = -params->pad_left;
         for (int32_t col = 0; col < params->output_cols; col++, left += params->stride_cols) {
-            gather(from, left, patch + waiting * params->patch_values);
+            if (in_runs && col >= whole.first && col < whole.end) {
+                gather_whole(from, left * params->input_channels, place);
+            } else {
+                gather(from, left, place);
+            }
+            place += params->patch_values;
             waiting++;
             if (waiting == 3) {
                 mcud_vector_pixels(to, patches, 3, out);
                 out += 3 * params->output_channels;
+                place = patch;
                 waiting = 0;
             }
         }
@@ -93,6 +111,7 @@ void mcud_conv2d_s8_mve(const mcud_op *op, int32_t first_row, int32_t end_row)
         .memory = op->in[0]->memory,
         .offsets = mcud_row(op->scratch, first_row),
         .in_runs = params->kernel_cols == 1 || (params->groups == 1 && params->dilation_cols == 1),
+        .row_values = params->kernel_cols * params->group_inputs,
     };
     for (int32_t group = 0; group < params->groups; group++) {
         convolve(op, &to, &from, first_row, end_row, out + group * params->group_outputs);
