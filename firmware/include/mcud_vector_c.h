@@ -12,6 +12,15 @@ static inline void mcud_vector_copy(void *to, const void *from, int32_t bytes)
     memcpy(to, from, (size_t)bytes);
 }
 
+/* to[rows][bytes] from memory + offsets[rows] + first */
+static inline void mcud_vector_gather(int8_t *to, const uint8_t *memory, int32_t first, const uint32_t *offsets,
+                                      int32_t rows, int32_t bytes)
+{
+    for (int32_t r = 0; r < rows; r++, to += bytes) {
+        memcpy(to, memory + first + offsets[r], (size_t)bytes);
+    }
+}
+
 /* to[bytes], all `value` */
 static inline void mcud_vector_fill(void *to, int32_t value, int32_t bytes)
 {

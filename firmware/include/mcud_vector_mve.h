@@ -3,6 +3,7 @@
 #define MCUD_VECTOR_MVE_H
 
 #include <arm_mve.h>
+#include <stddef.h>
 
 /* to[bytes] = from[bytes] */
 static inline void mcud_vector_copy(void *to, const void *from, int32_t bytes)
@@ -17,6 +18,32 @@ static inline void mcud_vector_copy(void *to, const void *from, int32_t bytes)
                      : [to] "+r"(to), [from] "+r"(from), [v] "=&w"(v)
                      : [bytes] "r"(bytes)
                      : "lr", "memory");
+}
+
+/* to[rows][bytes] from memory + offsets[rows] + first */
+static inline void mcud_vector_gather(int8_t *to, const uint8_t *memory, int32_t first, const uint32_t *offsets,
+                                      int32_t rows, int32_t bytes)
+{
+    const uint8_t *const base = memory + first;
+    const uint32_t *const end = offsets + rows;
+    const uint8_t *from;
+    int8_t *y;
+    int8x16_t v;
+    __asm__ volatile("1:\n\t"
+                     "ldr %[from], [%[offsets]], #4\n\t"
+                     "mov %[y], %[to]\n\t"
+                     "add %[from], %[from], %[base]\n\t"
+                     "dlstp.8 lr, %[bytes]\n"
+                     "2:\n\t"
+                     "vldrb.8 %q[v], [%[from]], #16\n\t"
+                     "vstrb.8 %q[v], [%[y]], #16\n\t"
+                     "letp lr, 2b\n\t"
+                     "add %[to], %[to], %[bytes]\n\t"
+                     "cmp %[offsets], %[end]\n\t"
+                     "bne 1b"
+                     : [to] "+r"(to), [offsets] "+r"(offsets), [from] "=&r"(from), [y] "=&r"(y), [v] "=&w"(v)
+                     : [base] "r"(base), [bytes] "r"(bytes), [end] "r"(end)
+                     : "lr", "cc", "memory");
 }
 
 /* to[bytes], all `value` */

@@ -40,18 +40,6 @@ static void gather(const window *from, int32_t left, int8_t *patch)
     }
 }
 
-/* The same for a window that lies inside the input in runs; its first tap is at byte `first` of the input rows. */
-static inline void gather_whole(const window *from, int32_t first, int8_t *patch)
-{
-    const uint8_t *const x = from->memory + first;
-    const int32_t row_values = from->row_values;
-    const uint32_t *offsets = from->offsets;
-    const uint32_t *const end = offsets + from->rows.end;
-    for (; offsets < end; offsets++, patch += row_values) {
-        mcud_vector_copy(patch, x + *offsets, row_values);
-    }
-}
-
 /* All pixels of one group of channels; `out` is the group's first channel of the first one. */
 static void convolve(const mcud_op *op, const mcud_vector_channels *to, window *from, int32_t first_row,
                      int32_t end_row, int8_t *out)
@@ -75,7 +63,8 @@ static void convolve(const mcud_op *op, const mcud_vector_channels *to, window *
         int32_t left = -params->pad_left;
         for (int32_t col = 0; col < params->output_cols; col++, left += params->stride_cols) {
             if (in_runs && col >= whole.first && col < whole.end) {
-                gather_whole(from, left * params->input_channels, place);
+                const int32_t first = left * params->input_channels;
+                mcud_vector_gather(place, from->memory, first, offsets, params->kernel_rows, from->row_values);
             } else {
                 gather(from, left, place);
             }
