@@ -14,6 +14,15 @@ typedef struct {
     int32_t zero_point;
 } mcud_vector_finish;
 
+/* A sum of two operands, see add_s8.h. */
+typedef struct {
+    int32_t a_multiplier;
+    int32_t b_multiplier;
+    int32_t constant;
+    int32_t shift;
+    int32_t zero_point;
+} mcud_vector_addition;
+
 #if defined(__ARM_FEATURE_MVE)
 #include "mcud_vector_mve.h"
 #else

@@ -98,4 +98,25 @@ static inline void mcud_vector_taps(const int8_t *const *taps, int32_t tap_count
     }
 }
 
+/* `count` taps side by side in a window, `pitch` bytes apart: taps [first, end) are inside the input, x being the first
+ * of them; the others lie at `padding`. */
+static inline void mcud_vector_find_taps(const int8_t **taps, int32_t count, int32_t first, int32_t end,
+                                         const int8_t *x, int32_t pitch, const int8_t *padding)
+{
+    for (int32_t s = 0; s < count; s++) {
+        taps[s] = s < first || s >= end ? padding : x + (s - first) * pitch;
+    }
+}
+
+/* out[count] = a[count] * a_multiplier + b[count] * b_multiplier, requantised as add_s8.h states. */
+static inline void mcud_vector_add(const int8_t *a, const int8_t *b, int8_t *out, int32_t count,
+                                   const mcud_vector_addition *addition)
+{
+    for (int32_t i = 0; i < count; i++) {
+        const int32_t sum = a[i] * addition->a_multiplier + b[i] * addition->b_multiplier + addition->constant;
+        const int32_t result = addition->zero_point + mcud_round_even(sum, addition->shift);
+        out[i] = (int8_t)mcud_clamp(result, INT8_MIN, INT8_MAX);
+    }
+}
+
 #endif

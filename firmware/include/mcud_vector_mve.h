@@ -382,4 +382,55 @@ static inline void mcud_vector_taps(const int8_t *const *taps, int32_t tap_count
     }
 }
 
+/* `count` taps side by side in a window, `pitch` bytes apart: taps [first, end) are inside the input, x being the first
+ * of them; the others lie at `padding`. */
+static inline void mcud_vector_find_taps(const int8_t **taps, int32_t count, int32_t first, int32_t end,
+                                         const int8_t *x, int32_t pitch, const int8_t *padding)
+{
+    const uint32x4_t pitches = vdupq_n_u32((uint32_t)pitch);
+    const uint32x4_t outside = vdupq_n_u32((uint32_t)padding);
+    for (int32_t s = 0; s < count; s += 4) {
+        const uint32x4_t place = vidupq_n_u32((uint32_t)(s - first), 1);
+        const mve_pred16_t is_outside = vcmpcsq_n_u32(place, (uint32_t)(end - first));
+        const uint32x4_t inside = vmlasq_n_u32(place, pitches, (uint32_t)x);
+        vst1q_p_u32((uint32_t *)(void *)(taps + s), vpselq_u32(outside, inside, is_outside),
+                    vctp32q((uint32_t)(count - s)));
+    }
+}
+
+/* out[count] = a[count] * a_multiplier + b[count] * b_multiplier, requantised as add_s8.h states. */
+static inline void mcud_vector_add(const int8_t *a, const int8_t *b, int8_t *out, int32_t count,
+                                   const mcud_vector_addition *addition)
+{
+    const int32x4_t constant = vdupq_n_s32(addition->constant);
+    const int32x4_t one = vdupq_n_s32(1);
+    int32x4_t v;
+    int32x4_t x;
+    __asm__ volatile("wlstp.32 lr, %[count], 2f\n"
+                     "1:\n\t"
+                     "vldrb.s32 %q[x], [%[a]], #4\n\t"
+                     "vmov %q[v], %q[constant]\n\t"
+                     "vmla.s32 %q[v], %q[x], %[a_multiplier]\n\t"
+                     "vldrb.s32 %q[x], [%[b]], #4\n\t"
+                     "vmla.s32 %q[v], %q[x], %[b_multiplier]\n\t"
+                     "vmov %q[x], %q[v]\n\t"
+                     "vshl.s32 %q[x], %[left]\n\t"
+                     "vand %q[x], %q[x], %q[one]\n\t"
+                     "vadd.i32 %q[v], %q[v], %[below_half]\n\t"
+                     "vadd.i32 %q[v], %q[v], %q[x]\n\t"
+                     "vshl.s32 %q[v], %[left]\n\t"
+                     "vqmovnb.s32 %q[v], %q[v]\n\t"
+                     "vqadd.s16 %q[v], %q[v], %[zero]\n\t"
+                     "vqmovnb.s16 %q[v], %q[v]\n\t"
+                     "vstrb.32 %q[v], [%[out]], #4\n\t"
+                     "letp lr, 1b\n"
+                     "2:"
+                     : [a] "+r"(a), [b] "+r"(b), [out] "+r"(out), [v] "=&w"(v), [x] "=&w"(x)
+                     : [count] "r"(count), [constant] "w"(constant), [one] "w"(one),
+                       [a_multiplier] "r"(addition->a_multiplier), [b_multiplier] "r"(addition->b_multiplier),
+                       [left] "r"(-addition->shift), [below_half] "r"((1 << (addition->shift - 1)) - 1),
+                       [zero] "r"(addition->zero_point)
+                     : "lr", "memory");
+}
+
 #endif

@@ -12,20 +12,10 @@ static void find_taps(const mcud_op *op, const uint32_t *offsets, mcud_taps rows
     const mcud_taps cols = mcud_taps_inside(left, params->dilation_cols, kernel_cols, 0, params->input_cols);
     const int32_t first = (left + cols.first * params->dilation_cols) * params->channels;
     for (int32_t r = 0; r < params->kernel_rows; r++, taps += kernel_cols) {
-        int32_t s = 0;
-        if (r >= rows.first && r < rows.end) {
-            const void *row = op->in[0]->memory + offsets[r] + first;
-            const int8_t *x = row;
-            for (; s < cols.first; s++) {
-                taps[s] = params->padding;
-            }
-            for (; s < cols.end; s++, x += pitch) {
-                taps[s] = x;
-            }
-        }
-        for (; s < kernel_cols; s++) {
-            taps[s] = params->padding;
-        }
+        const int inside = r >= rows.first && r < rows.end;
+        const void *x = inside ? op->in[0]->memory + offsets[r] + first : NULL;
+        mcud_vector_find_taps(taps, kernel_cols, cols.first, inside ? cols.end : cols.first, x, pitch,
+                              params->padding);
     }
 }
 
@@ -35,7 +25,7 @@ void mcud_dwconv2d_s8_mve(const mcud_op *op, int32_t first_row, int32_t end_row)
     const mcud_vector_finish finish = {params->left, params->output_zero_point};
     const int32_t tap_count = params->kernel_rows * params->kernel_cols;
     const int32_t channels = params->channels;
-    const int32_t step = params->stride_cols * channels;
+    const int32_t step = params->pixels * params->stride_cols * channels;
     const mcud_taps whole =
         mcud_windows_inside(params->pad_left, params->stride_cols,
                             (params->kernel_cols - 1) * params->dilation_cols + 1, params->input_cols,
@@ -51,12 +41,15 @@ void mcud_dwconv2d_s8_mve(const mcud_op *op, int32_t first_row, int32_t end_row)
         mcud_window_rows(op->in[0], top, params->dilation_rows, rows, offsets);
         for (int32_t col = 0; col < params->output_cols;) {
             find_taps(op, offsets, rows, col * params->stride_cols - params->pad_left, taps);
+            int32_t taken;
             int32_t end = col + 1; /* of the pixels that the taps found are good for */
             if (rows.end - rows.first == params->kernel_rows && col >= whole.first && col < whole.end) {
                 end = whole.end;
             }
-            for (int32_t at = 0; col < end; col++, at += step, y += channels) {
-                mcud_vector_taps(taps, tap_count, at, params->records, &finish, y, channels);
+            for (int32_t at = 0; col < end; col += taken, at += step) {
+                taken = end - col < params->pixels ? end - col : params->pixels;
+                mcud_vector_taps(taps, tap_count, at, params->records, &finish, y, taken * channels);
+                y += taken * channels;
             }
         }
     }

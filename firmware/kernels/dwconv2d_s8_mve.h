@@ -5,7 +5,8 @@
  * scratch  uint32_t [kernel_rows], then pointers [kernel_rows * kernel_cols], aligned
  *
  * The taps of a window are found once for all pixels of a row whose windows lie inside the input, and for every other
- * one. Constants are packed in the order of their use, one record for every 16 channels, those missing being 0:
+ * one. Constants are packed in the order of their use, one record for every 16 channels, those missing being 0; where
+ * there are 8 or less, they are repeated for as many pixels as a vector holds, and these computed together:
  *
  *   int32_t bias[16]            of channels 0, 4, 8, 12, then 2, 6, 10, 14, then the odd ones likewise; minus the
  *                               input's zero point times the sum of the weights
@@ -32,6 +33,7 @@ typedef struct {
     int32_t dilation_cols;
     int32_t pad_top;
     int32_t pad_left;
+    int32_t pixels; /* side by side in a vector; 1 where their windows are apart, or channels fill vectors */
     int32_t left;              /* sums are times 2^left before their multiplier; 0..30 */
     int32_t output_zero_point; /* -128..127, as the following ones */
     int32_t low;

@@ -65,9 +65,12 @@ def depthwise(
     if np.any(lowest[:, :-1] & lowest[:, 1:]):
         return None
     assert constants.multipliers is not None
-    records = pack_vector_taps(constants.bias, weights, constants.multipliers)
+    pixels = max(1, VECTOR // len(weights)) if fields["stride_cols"] == 1 else 1
+    records = pack_vector_taps(
+        np.tile(constants.bias, pixels), np.tile(weights, (pixels, 1)), np.tile(constants.multipliers, pixels)
+    )
     arrays: Params = {"records": records, "padding": padding}
-    return KernelCall("dwconv2d_s8_mve", arrays | fields | numbers, scratch_bytes)
+    return KernelCall("dwconv2d_s8_mve", arrays | fields | {"pixels": pixels} | numbers, scratch_bytes)
 
 
 def _records(constants: Constants, *, runs: int = 1, groups: int = 1) -> Params:
