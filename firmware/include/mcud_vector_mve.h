@@ -425,7 +425,7 @@ static inline void mcud_vector_add(const int8_t *a, const int8_t *b, int8_t *out
                      "vstrb.32 %q[v], [%[out]], #4\n\t"
                      "letp lr, 1b\n"
                      "2:"
-                     : [a] "+r"(a), [b] "+r"(b), [out] "+r"(out), [v] "=&w"(v), [x] "=&w"(x)
+                     : [a] "+l"(a), [b] "+l"(b), [out] "+l"(out), [v] "=&w"(v), [x] "=&w"(x)
                      : [count] "r"(count), [constant] "w"(constant), [one] "w"(one),
                        [a_multiplier] "r"(addition->a_multiplier), [b_multiplier] "r"(addition->b_multiplier),
                        [left] "r"(-addition->shift), [below_half] "r"((1 << (addition->shift - 1)) - 1),
