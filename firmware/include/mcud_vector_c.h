@@ -12,12 +12,14 @@ static inline void mcud_vector_copy(void *to, const void *from, int32_t bytes)
     memcpy(to, from, (size_t)bytes);
 }
 
-/* to[rows][bytes] from memory + offsets[rows] + first */
-static inline void mcud_vector_gather(int8_t *to, const uint8_t *memory, int32_t first, const uint32_t *offsets,
-                                      int32_t rows, int32_t bytes)
+/* to[windows][rows][bytes] from memory + offsets[rows], windows being `step` bytes apart; none of them is 0. */
+static inline void mcud_vector_gather(int8_t *to, const uint8_t *memory, int32_t step, int32_t windows,
+                                      const uint32_t *offsets, int32_t rows, int32_t bytes)
 {
-    for (int32_t r = 0; r < rows; r++, to += bytes) {
-        memcpy(to, memory + first + offsets[r], (size_t)bytes);
+    for (; windows > 0; windows--, memory += step) {
+        for (int32_t r = 0; r < rows; r++, to += bytes) {
+            memcpy(to, memory + offsets[r], (size_t)bytes);
+        }
     }
 }
 

@@ -20,29 +20,35 @@ static inline void mcud_vector_copy(void *to, const void *from, int32_t bytes)
                      : "lr", "memory");
 }
 
-/* to[rows][bytes] from memory + offsets[rows] + first */
-static inline void mcud_vector_gather(int8_t *to, const uint8_t *memory, int32_t first, const uint32_t *offsets,
-                                      int32_t rows, int32_t bytes)
+/* to[windows][rows][bytes] from memory + offsets[rows], windows being `step` bytes apart; none of them is 0. */
+static inline void mcud_vector_gather(int8_t *to, const uint8_t *memory, int32_t step, int32_t windows,
+                                      const uint32_t *offsets, int32_t rows, int32_t bytes)
 {
-    const uint8_t *const base = memory + first;
     const uint32_t *const end = offsets + rows;
+    const uint32_t *next;
     const uint8_t *from;
     int8_t *y;
     int8x16_t v;
     __asm__ volatile("1:\n\t"
-                     "ldr %[from], [%[offsets]], #4\n\t"
-                     "mov %[y], %[to]\n\t"
-                     "add %[from], %[from], %[base]\n\t"
-                     "dlstp.8 lr, %[bytes]\n"
+                     "mov %[next], %[offsets]\n"
                      "2:\n\t"
+                     "ldr %[from], [%[next]], #4\n\t"
+                     "mov %[y], %[to]\n\t"
+                     "add %[from], %[from], %[memory]\n\t"
+                     "dlstp.8 lr, %[bytes]\n"
+                     "3:\n\t"
                      "vldrb.8 %q[v], [%[from]], #16\n\t"
                      "vstrb.8 %q[v], [%[y]], #16\n\t"
-                     "letp lr, 2b\n\t"
+                     "letp lr, 3b\n\t"
                      "add %[to], %[to], %[bytes]\n\t"
-                     "cmp %[offsets], %[end]\n\t"
+                     "cmp %[next], %[end]\n\t"
+                     "bne 2b\n\t"
+                     "add %[memory], %[memory], %[step]\n\t"
+                     "subs %[windows], %[windows], #1\n\t"
                      "bne 1b"
-                     : [to] "+r"(to), [offsets] "+r"(offsets), [from] "=&r"(from), [y] "=&r"(y), [v] "=&w"(v)
-                     : [base] "r"(base), [bytes] "r"(bytes), [end] "r"(end)
+                     : [to] "+r"(to), [memory] "+r"(memory), [windows] "+r"(windows), [next] "=&r"(next),
+                       [from] "=&r"(from), [y] "=&r"(y), [v] "=&w"(v)
+                     : [offsets] "r"(offsets), [step] "r"(step), [bytes] "r"(bytes), [end] "r"(end)
                      : "lr", "cc", "memory");
 }
 

@@ -52,7 +52,7 @@ static void convolve(const mcud_op *op, const mcud_vector_channels *to, window *
     uint32_t *offsets = mcud_row(op->scratch, first_row);
     int8_t *const patch = (int8_t *)(offsets + params->kernel_rows);
     const int8_t *const patches[3] = {patch, patch + params->patch_values, patch + 2 * params->patch_values};
-    int8_t *place = patch; /* of the next window */
+    const int32_t step = params->stride_cols * params->input_channels;
     int32_t waiting = 0; /* windows gathered */
     for (int32_t row = first_row; row < end_row; row++) {
         const int32_t top = row * params->stride_rows - params->pad_top;
@@ -60,20 +60,22 @@ static void convolve(const mcud_op *op, const mcud_vector_channels *to, window *
             mcud_taps_inside(top, params->dilation_rows, params->kernel_rows, 0, params->input_rows);
         mcud_window_rows(op->in[0], top, params->dilation_rows, from->rows, offsets);
         const int32_t in_runs = from->in_runs && from->rows.end - from->rows.first == params->kernel_rows;
-        int32_t left = -params->pad_left;
-        for (int32_t col = 0; col < params->output_cols; col++, left += params->stride_cols) {
+        for (int32_t col = 0; col < params->output_cols;) {
+            const int32_t left = col * params->stride_cols - params->pad_left;
+            int8_t *const place = patch + waiting * params->patch_values;
+            int32_t taken = 1;
             if (in_runs && col >= whole.first && col < whole.end) {
-                const int32_t first = left * params->input_channels;
-                mcud_vector_gather(place, from->memory, first, offsets, params->kernel_rows, from->row_values);
+                taken = whole.end - col < 3 - waiting ? whole.end - col : 3 - waiting;
+                mcud_vector_gather(place, from->memory + left * params->input_channels, step, taken, offsets,
+                                   params->kernel_rows, from->row_values);
             } else {
                 gather(from, left, place);
             }
-            place += params->patch_values;
-            waiting++;
+            col += taken;
+            waiting += taken;
             if (waiting == 3) {
                 mcud_vector_pixels(to, patches, 3, out);
                 out += 3 * params->output_channels;
-                place = patch;
                 waiting = 0;
             }
         }
