@@ -81,14 +81,40 @@ static inline int8_t mcud_vector_result(int32_t sum, int32_t multiplier, const m
     return (int8_t)result;
 }
 
-/* Loads 16 bytes, or as many as are left in a loop by letp, and adds products. */
+/* Loads 16 bytes, or as many as are left in a loop by letp. */
 #define MCUD_LOAD(to, from) "vldrb.8 %q[" to "], [%[" from "]], #16\n\t"
-#define MCUD_ADD(to, x, w) "vmladava.s8 %[" to "], %q[" x "], %q[" w "]\n\t"
+/* Adds the products of a pixel's and two channels' values to two sums. */
+#define MCUD_PIXEL(x, a, b)                                                                                  \
+    MCUD_LOAD("v", x)                                                                                        \
+    "vmladava.s8 %[" a "], %q[v], %q[w0]\n\t"                                                                \
+    "vmladava.s8 %[" b "], %q[v], %q[w1]\n\t"
+#define MCUD_SCALE_UP(sum, right) "sqrshr %[" sum "], %[" right "]\n\t"
+/* The results of two pixels, whose sums are a to d: x0 and x1 become the multipliers, t the zero point. */
+#define MCUD_TWO_RESULTS                                                                                     \
+    "vldrw.u32 %q[w1], [%[w], %q[pairs]]\n\t"                                                                \
+    "vmov %q[w0][2], %q[w0][0], %[a], %[c]\n\t"                                                              \
+    "vmov %q[w0][3], %q[w0][1], %[b], %[d]\n\t"                                                              \
+    "ldr %[t], %[zero]\n\t"                                                                                 \
+    "vrmulh.s32 %q[w0], %q[w0], %q[w1]\n\t"                                                                  \
+    "ldrd %[x0], %[x1], [%[w]], #8\n\t"                                                                     \
+    "vadd.i32 %q[w0], %q[w0], %[t]\n\t"                                                                     \
+    "vqmovnb.s32 %q[w0], %q[w0]\n\t"                                                                        \
+    "vqmovnb.s16 %q[w0], %q[w0]\n\t"                                                                        \
+    "vstrb.32 %q[w0], [%[y], %q[places]]\n\t"
+
+/* {0, 1, pitch, pitch + 1} * unit: two neighbours of each of two pixels, or where pitch is 0 of one twice */
+static inline uint32x4_t mcud_vector_places(uint32_t unit, uint32_t pitch)
+{
+    uint32x4_t places = vmulq_n_u32(vidupq_n_u32(0, 1), unit);
+    places = vsetq_lane_u32(pitch, places, 2);
+    return vsetq_lane_u32(pitch + unit, places, 3);
+}
 
 /* Three pixels of x[depth] by an even number of channels -> y[3][channels], `pitch` apart: 12 instructions for 96
  * products. The records behind those used. */
 static inline const int32_t *mcud_vector_3x2(const int8_t *const x[3], int32_t depth, const int32_t *records,
-                                             const mcud_vector_finish *finish, int8_t *y, int32_t channels, int32_t pitch)
+                                             const mcud_vector_finish *finish, int8_t *y, int32_t channels,
+                                             int32_t pitch)
 {
     const int8_t *const end = y + channels;
     const int32_t right = -finish->left;
@@ -96,9 +122,11 @@ static inline const int32_t *mcud_vector_3x2(const int8_t *const x[3], int32_t d
     const int8_t *const p0 = x[0];
     const int8_t *const p1 = x[1];
     const int8_t *const p2 = x[2];
+    const uint32x4_t pairs = mcud_vector_places(4, 0);
+    const uint32x4_t places = mcud_vector_places(1, (uint32_t)pitch);
     const int8_t *x0;
     const int8_t *x1;
-    const int8_t *x2;
+    const int8_t *t;
     int32_t a;
     int32_t b;
     int32_t c;
@@ -109,137 +137,105 @@ static inline const int32_t *mcud_vector_3x2(const int8_t *const x[3], int32_t d
     int8x16_t w0;
     int8x16_t w1;
     __asm__ volatile(
-        "3:\n\t"
+        "1:\n\t"
         "ldrd %[a], %[b], [%[w]], #8\n\t"
         "dlstp.8 lr, %[depth]\n\t"
         "ldr %[x0], %[p0]\n\t"
         "ldr %[x1], %[p1]\n\t"
-        "ldr %[x2], %[p2]\n\t"
+        "ldr %[t], %[p2]\n\t"
         "mov %[c], %[a]\n\t"
         "mov %[d], %[b]\n\t"
         "mov %[e], %[a]\n\t"
-        "mov %[f], %[b]\n\t"
-        "1:\n\t"
+        "mov %[f], %[b]\n"
+        "2:\n\t"
         MCUD_LOAD("w0", "w")
         MCUD_LOAD("w1", "w")
-        MCUD_LOAD("v", "x0")
-        MCUD_ADD("a", "v", "w0")
-        MCUD_ADD("b", "v", "w1")
-        MCUD_LOAD("v", "x1")
-        MCUD_ADD("c", "v", "w0")
-        MCUD_ADD("d", "v", "w1")
-        MCUD_LOAD("v", "x2")
-        MCUD_ADD("e", "v", "w0")
-        MCUD_ADD("f", "v", "w1")
-        "letp lr, 1b\n\t"
-        "ldr %[x2], %[right]\n\t"
-        "ldrd %[x0], %[x1], [%[w]], #8\n\t"
-        "cbz %[x2], 2f\n\t"
-        "sqrshr %[a], %[x2]\n\t"
-        "sqrshr %[b], %[x2]\n\t"
-        "sqrshr %[c], %[x2]\n\t"
-        "sqrshr %[d], %[x2]\n\t"
-        "sqrshr %[e], %[x2]\n\t"
-        "sqrshr %[f], %[x2]\n\t"
-        "2:\n\t"
-        "ldr %[x2], %[zero]\n\t"
-        "smmlar %[a], %[a], %[x0], %[x2]\n\t"
-        "smmlar %[b], %[b], %[x1], %[x2]\n\t"
-        "smmlar %[c], %[c], %[x0], %[x2]\n\t"
-        "smmlar %[d], %[d], %[x1], %[x2]\n\t"
-        "smmlar %[e], %[e], %[x0], %[x2]\n\t"
-        "smmlar %[f], %[f], %[x1], %[x2]\n\t"
-        "ssat %[a], #8, %[a]\n\t"
-        "ssat %[b], #8, %[b]\n\t"
-        "ssat %[c], #8, %[c]\n\t"
-        "ssat %[d], #8, %[d]\n\t"
+        MCUD_PIXEL("x0", "a", "b")
+        MCUD_PIXEL("x1", "c", "d")
+        MCUD_PIXEL("t", "e", "f")
+        "letp lr, 2b\n\t"
+        "ldr %[t], %[right]\n\t"
+        "cbz %[t], 3f\n\t"
+        MCUD_SCALE_UP("a", "t")
+        MCUD_SCALE_UP("b", "t")
+        MCUD_SCALE_UP("c", "t")
+        MCUD_SCALE_UP("d", "t")
+        MCUD_SCALE_UP("e", "t")
+        MCUD_SCALE_UP("f", "t")
+        "3:\n\t"
+        MCUD_TWO_RESULTS
+        "smmlar %[e], %[e], %[x0], %[t]\n\t"
+        "smmlar %[f], %[f], %[x1], %[t]\n\t"
+        "add %[x0], %[y], %[pitch], lsl #1\n\t"
         "ssat %[e], #8, %[e]\n\t"
         "ssat %[f], #8, %[f]\n\t"
-        "strb %[a], [%[y]]\n\t"
-        "strb %[b], [%[y], #1]\n\t"
-        "add %[x0], %[y], %[pitch]\n\t"
-        "strb %[c], [%[x0]]\n\t"
-        "strb %[d], [%[x0], #1]\n\t"
-        "add %[x0], %[x0], %[pitch]\n\t"
         "strb %[e], [%[x0]]\n\t"
         "strb %[f], [%[x0], #1]\n\t"
-        "add %[y], %[y], #2\n\t"
         "ldr %[x0], %[end]\n\t"
+        "add %[y], %[y], #2\n\t"
         "cmp %[y], %[x0]\n\t"
-        "blo 3b\n\t"
-        : [w] "+r"(records), [y] "+r"(y), [x0] "=&r"(x0), [x1] "=&r"(x1), [x2] "=&l"(x2), [v] "=&w"(v), [w0] "=&w"(w0), [w1] "=&w"(w1),
-          [a] "=&Te"(a), [b] "=&Te"(b), [c] "=&Te"(c), [d] "=&Te"(d), [e] "=&Te"(e), [f] "=&Te"(f)
-        : [depth] "r"(depth), [pitch] "r"(pitch), [p0] "m"(p0), [p1] "m"(p1), [p2] "m"(p2), [right] "m"(right), [zero] "m"(zero_point), [end] "m"(end)
+        "blo 1b\n\t"
+        : [w] "+r"(records), [y] "+r"(y), [x0] "=&r"(x0), [x1] "=&r"(x1), [t] "=&l"(t), [v] "=&w"(v),
+          [w0] "=&w"(w0), [w1] "=&w"(w1), [a] "=&Te"(a), [b] "=&Te"(b), [c] "=&Te"(c), [d] "=&Te"(d),
+          [e] "=&Te"(e), [f] "=&Te"(f)
+        : [depth] "r"(depth), [pitch] "r"(pitch), [pairs] "w"(pairs), [places] "w"(places), [p0] "m"(p0),
+          [p1] "m"(p1), [p2] "m"(p2), [right] "m"(right), [zero] "m"(zero_point), [end] "m"(end)
         : "lr", "cc", "memory");
     return records;
 }
 
 /* Two pixels. */
 static inline const int32_t *mcud_vector_2x2(const int8_t *const x[2], int32_t depth, const int32_t *records,
-                                             const mcud_vector_finish *finish, int8_t *y, int32_t channels, int32_t pitch)
+                                             const mcud_vector_finish *finish, int8_t *y, int32_t channels,
+                                             int32_t pitch)
 {
     const int8_t *const end = y + channels;
     const int32_t right = -finish->left;
     const int32_t zero_point = finish->zero_point;
     const int8_t *const p0 = x[0];
     const int8_t *const p1 = x[1];
+    const uint32x4_t pairs = mcud_vector_places(4, 0);
+    const uint32x4_t places = mcud_vector_places(1, (uint32_t)pitch);
     const int8_t *x0;
     const int8_t *x1;
+    int32_t t;
     int32_t a;
     int32_t b;
     int32_t c;
     int32_t d;
-    int32_t t;
     int8x16_t v;
     int8x16_t w0;
     int8x16_t w1;
     __asm__ volatile(
-        "3:\n\t"
+        "1:\n\t"
         "ldrd %[a], %[b], [%[w]], #8\n\t"
         "dlstp.8 lr, %[depth]\n\t"
         "ldr %[x0], %[p0]\n\t"
         "ldr %[x1], %[p1]\n\t"
         "mov %[c], %[a]\n\t"
-        "mov %[d], %[b]\n\t"
-        "1:\n\t"
+        "mov %[d], %[b]\n"
+        "2:\n\t"
         MCUD_LOAD("w0", "w")
         MCUD_LOAD("w1", "w")
-        MCUD_LOAD("v", "x0")
-        MCUD_ADD("a", "v", "w0")
-        MCUD_ADD("b", "v", "w1")
-        MCUD_LOAD("v", "x1")
-        MCUD_ADD("c", "v", "w0")
-        MCUD_ADD("d", "v", "w1")
-        "letp lr, 1b\n\t"
+        MCUD_PIXEL("x0", "a", "b")
+        MCUD_PIXEL("x1", "c", "d")
+        "letp lr, 2b\n\t"
         "ldr %[t], %[right]\n\t"
-        "ldrd %[x0], %[x1], [%[w]], #8\n\t"
-        "cbz %[t], 2f\n\t"
-        "sqrshr %[a], %[t]\n\t"
-        "sqrshr %[b], %[t]\n\t"
-        "sqrshr %[c], %[t]\n\t"
-        "sqrshr %[d], %[t]\n\t"
-        "2:\n\t"
-        "ldr %[t], %[zero]\n\t"
-        "smmlar %[a], %[a], %[x0], %[t]\n\t"
-        "smmlar %[b], %[b], %[x1], %[t]\n\t"
-        "smmlar %[c], %[c], %[x0], %[t]\n\t"
-        "smmlar %[d], %[d], %[x1], %[t]\n\t"
-        "ssat %[a], #8, %[a]\n\t"
-        "ssat %[b], #8, %[b]\n\t"
-        "ssat %[c], #8, %[c]\n\t"
-        "ssat %[d], #8, %[d]\n\t"
-        "strb %[a], [%[y]]\n\t"
-        "strb %[b], [%[y], #1]\n\t"
-        "add %[x0], %[y], %[pitch]\n\t"
-        "strb %[c], [%[x0]]\n\t"
-        "strb %[d], [%[x0], #1]\n\t"
-        "add %[y], %[y], #2\n\t"
+        "cbz %[t], 3f\n\t"
+        MCUD_SCALE_UP("a", "t")
+        MCUD_SCALE_UP("b", "t")
+        MCUD_SCALE_UP("c", "t")
+        MCUD_SCALE_UP("d", "t")
+        "3:\n\t"
+        MCUD_TWO_RESULTS
         "ldr %[x0], %[end]\n\t"
+        "add %[y], %[y], #2\n\t"
         "cmp %[y], %[x0]\n\t"
-        "blo 3b\n\t"
-        : [w] "+r"(records), [y] "+r"(y), [x0] "=&r"(x0), [x1] "=&r"(x1), [t] "=&l"(t), [v] "=&w"(v), [w0] "=&w"(w0), [w1] "=&w"(w1),
-          [a] "=&Te"(a), [b] "=&Te"(b), [c] "=&Te"(c), [d] "=&Te"(d)
-        : [depth] "r"(depth), [pitch] "r"(pitch), [p0] "m"(p0), [p1] "m"(p1), [right] "m"(right), [zero] "m"(zero_point), [end] "m"(end)
+        "blo 1b\n\t"
+        : [w] "+r"(records), [y] "+r"(y), [x0] "=&r"(x0), [x1] "=&r"(x1), [t] "=&l"(t), [v] "=&w"(v),
+          [w0] "=&w"(w0), [w1] "=&w"(w1), [a] "=&Te"(a), [b] "=&Te"(b), [c] "=&Te"(c), [d] "=&Te"(d)
+        : [depth] "r"(depth), [pairs] "w"(pairs), [places] "w"(places), [p0] "m"(p0), [p1] "m"(p1),
+          [right] "m"(right), [zero] "m"(zero_point), [end] "m"(end)
         : "lr", "cc", "memory");
     return records;
 }
@@ -250,17 +246,17 @@ static inline const int32_t *mcud_vector_dot_1x2(const int8_t *x, int32_t depth,
     int32_t a = sums[0];
     int32_t b = sums[1];
     int8x16_t v;
-    int8x16_t w;
+    int8x16_t w0;
+    int8x16_t w1;
     __asm__("wlstp.8 lr, %[depth], 2f\n"
             "1:\n\t"
-            MCUD_LOAD("v", "x")
-            MCUD_LOAD("k", "w")
-            MCUD_ADD("a", "v", "k")
-            MCUD_LOAD("k", "w")
-            MCUD_ADD("b", "v", "k")
+            MCUD_LOAD("w0", "w")
+            MCUD_LOAD("w1", "w")
+            MCUD_PIXEL("x", "a", "b")
             "letp lr, 1b\n"
             "2:"
-            : [x] "+r"(x), [w] "+r"(weights), [a] "+Te"(a), [b] "+Te"(b), [v] "=&w"(v), [k] "=&w"(w)
+            : [x] "+r"(x), [w] "+r"(weights), [a] "+Te"(a), [b] "+Te"(b), [v] "=&w"(v), [w0] "=&w"(w0),
+              [w1] "=&w"(w1)
             : [depth] "r"(depth)
             : "lr", "memory");
     sums[0] = a;
