@@ -10,7 +10,6 @@
 #ifndef MCUD_DOT_VECTOR_S8_H
 #define MCUD_DOT_VECTOR_S8_H
 
-#include "mcud_quant.h"
 #include "mcud_vector.h"
 
 /* The output channels that pixels are multiplied to. */
@@ -19,18 +18,18 @@ typedef struct {
     int32_t channels;
     int32_t pitch; /* from a pixel's results to the next one's */
     int32_t depth;
-    mcud_vector_finish finish;
+    mcud_finish_s8 finish;
 } mcud_vector_channels;
 
 /* One pixel by a record of two channels. */
 static inline const int32_t *mcud_vector_1x2(const int8_t *x, int32_t depth, const int32_t *record,
-                                             const mcud_vector_finish *finish, int32_t used, int8_t *y)
+                                             const mcud_finish_s8 *finish, int32_t used, int8_t *y)
 {
     int32_t sums[2] = {record[0], record[1]};
     record = mcud_vector_dot_1x2(x, depth, record + 2, sums);
-    y[0] = mcud_vector_result(sums[0], record[0], finish);
+    y[0] = mcud_requantize_s8(sums[0], record[0], finish);
     if (used > 1) {
-        y[1] = mcud_vector_result(sums[1], record[1], finish);
+        y[1] = mcud_requantize_s8(sums[1], record[1], finish);
     }
     return record + 2;
 }
@@ -59,17 +58,6 @@ static inline void mcud_vector_pixels(const mcud_vector_channels *to, const int8
         for (int32_t p = 0; p < count; p++, y += pitch) {
             mcud_vector_1x2(x[p], depth, record, &to->finish, 1, y);
         }
-    }
-}
-
-/* Narrows int8 results to [low, high]; nearly always that is all of int8, and nothing to do. */
-static inline void mcud_vector_clip(int8_t *y, int32_t count, int32_t low, int32_t high)
-{
-    if (low == INT8_MIN && high == INT8_MAX) {
-        return;
-    }
-    for (const int8_t *end = y + count; y < end; y++) {
-        *y = (int8_t)mcud_clamp(*y, low, high);
     }
 }
 

@@ -1,20 +1,24 @@
-/* mcud_simd.h in portable C. Constants are read byte by byte, as a little-endian machine stores them. */
+/* mcud_simd.h in portable C. Weights are read byte by byte, as a little-endian machine stores them. */
 #ifndef MCUD_SIMD_C_H
 #define MCUD_SIMD_C_H
 
 #include "mcud_quant.h"
 
-/* Rounds half up: clamp(zero_point + acc * multiplier / 2^32, -128, 127). */
-static inline int8_t mcud_requantize_s8(int32_t acc, int32_t multiplier, int32_t zero_point)
+/* A sum to a result; see mcud_finish_s8. */
+static inline int8_t mcud_requantize_s8(int32_t sum, int32_t multiplier, const mcud_finish_s8 *finish)
 {
-    return (int8_t)mcud_clamp(zero_point + mcud_scale(acc, multiplier, 32), INT8_MIN, INT8_MAX);
+    if (finish->left > 0) {
+        const int64_t scaled = (int64_t)sum * ((int32_t)1 << finish->left);
+        sum = scaled > INT32_MAX ? INT32_MAX : (scaled < INT32_MIN ? INT32_MIN : (int32_t)scaled);
+    }
+    const int32_t result = finish->zero_point + mcud_scale(sum, multiplier, 32);
+    return (int8_t)mcud_clamp(result, INT8_MIN, INT8_MAX);
 }
 
-/* sum * 2^left, saturated; 0 <= left <= 30. */
-static inline int32_t mcud_scale_up(int32_t sum, int32_t left)
+/* clamp(value, -128, 127) */
+static inline int8_t mcud_saturate_s8(int32_t value)
 {
-    const int64_t scaled = (int64_t)sum * ((int32_t)1 << left);
-    return scaled > INT32_MAX ? INT32_MAX : (scaled < INT32_MIN ? INT32_MIN : (int32_t)scaled);
+    return (int8_t)mcud_clamp(value, INT8_MIN, INT8_MAX);
 }
 
 /* Four values of one pixel to its place in a group of `pixels` pixels. */
@@ -32,98 +36,137 @@ static inline void mcud_expand_same(int16_t *to, int32_t value, int32_t pixels)
     to[0] = to[1] = to[2 * pixels] = to[2 * pixels + 1] = (int16_t)value;
 }
 
-/* Adds the products of a group: sums[2 * p + k] += x of pixel p times w of channel k, of 1 to 3 pixels. */
-static inline void mcud_group_x2(const int16_t *x, const int8_t *w, int32_t pixels, int32_t used, int32_t *sums)
+/* The products of one pixel's place in a group of `pixels` pixels and one channel's weights. */
+static inline int32_t mcud_products(const int16_t *x, int32_t pixels, const int8_t *w)
 {
-    for (int32_t p = 0; p < used; p++) {
-        const int32_t x0 = x[2 * p];
-        const int32_t x2 = x[2 * p + 1];
-        const int32_t x1 = x[2 * (pixels + p)];
-        const int32_t x3 = x[2 * (pixels + p) + 1];
-        sums[2 * p] += x0 * w[0] + x1 * w[1] + x2 * w[2] + x3 * w[3];
-        sums[2 * p + 1] += x0 * w[4] + x1 * w[5] + x2 * w[6] + x3 * w[7];
-    }
+    return x[0] * w[0] + x[2 * pixels] * w[1] + x[1] * w[2] + x[2 * pixels + 1] * w[3];
 }
 
-/* Three pixels by two channels: x of 3 pixels, w[groups][2], sums[pixel][channel]. */
-static inline const int32_t *mcud_dot_3x2(const int16_t *x, const int16_t *const ends[2], const int32_t *weights,
-                                          int32_t sums[6])
+/* x[groups] of 3 pixels -> y[3][2], the pixels `pitch` apart */
+static inline const int32_t *mcud_record_3x2(const int16_t *x, const int16_t *const ends[2], const int32_t *record,
+                                             const mcud_finish_s8 *finish, int8_t *y)
 {
-    const int8_t *w = (const int8_t *)weights;
-    for (; x < ends[1]; x += 12, w += 8, weights += 2) {
-        mcud_group_x2(x, w, 3, 3, sums);
+    int32_t a = record[0];
+    int32_t b = record[1];
+    int32_t c = a;
+    int32_t d = b;
+    int32_t e = a;
+    int32_t f = b;
+    for (record += 2; x < ends[1]; x += 12, record += 2) {
+        const int8_t *w = (const int8_t *)record;
+        a += mcud_products(x, 3, w);
+        b += mcud_products(x, 3, w + 4);
+        c += mcud_products(x + 2, 3, w);
+        d += mcud_products(x + 2, 3, w + 4);
+        e += mcud_products(x + 4, 3, w);
+        f += mcud_products(x + 4, 3, w + 4);
     }
-    return weights;
+    y[0] = mcud_requantize_s8(a, record[0], finish);
+    y[1] = mcud_requantize_s8(b, record[1], finish);
+    y += finish->pitch;
+    y[0] = mcud_requantize_s8(c, record[0], finish);
+    y[1] = mcud_requantize_s8(d, record[1], finish);
+    y += finish->pitch;
+    y[0] = mcud_requantize_s8(e, record[0], finish);
+    y[1] = mcud_requantize_s8(f, record[1], finish);
+    return record + 2;
 }
 
-/* Two pixels by two channels. */
-static inline const int32_t *mcud_dot_2x2(const int16_t *x, const int16_t *const ends[2], const int32_t *weights,
-                                          int32_t sums[4])
+/* x[groups] of 2 pixels -> y[2][2] */
+static inline const int32_t *mcud_record_2x2(const int16_t *x, const int16_t *const ends[2], const int32_t *record,
+                                             const mcud_finish_s8 *finish, int8_t *y)
 {
-    const int8_t *w = (const int8_t *)weights;
-    for (; x < ends[1]; x += 8, w += 8, weights += 2) {
-        mcud_group_x2(x, w, 2, 2, sums);
+    int32_t a = record[0];
+    int32_t b = record[1];
+    int32_t c = a;
+    int32_t d = b;
+    for (record += 2; x < ends[1]; x += 8, record += 2) {
+        const int8_t *w = (const int8_t *)record;
+        a += mcud_products(x, 2, w);
+        b += mcud_products(x, 2, w + 4);
+        c += mcud_products(x + 2, 2, w);
+        d += mcud_products(x + 2, 2, w + 4);
     }
-    return weights;
+    y[0] = mcud_requantize_s8(a, record[0], finish);
+    y[1] = mcud_requantize_s8(b, record[1], finish);
+    y[finish->pitch] = mcud_requantize_s8(c, record[0], finish);
+    y[finish->pitch + 1] = mcud_requantize_s8(d, record[1], finish);
+    return record + 2;
 }
 
-/* The first one of two pixels by two channels. */
-static inline const int32_t *mcud_dot_1x2(const int16_t *x, const int16_t *const ends[2], const int32_t *weights,
-                                          int32_t sums[2])
+/* The first one of 2 expanded pixels -> y[2] */
+static inline const int32_t *mcud_record_1x2(const int16_t *x, const int16_t *const ends[2], const int32_t *record,
+                                             const mcud_finish_s8 *finish, int8_t *y)
 {
-    const int8_t *w = (const int8_t *)weights;
-    for (; x < ends[1]; x += 8, w += 8, weights += 2) {
-        mcud_group_x2(x, w, 2, 1, sums);
+    int32_t a = record[0];
+    int32_t b = record[1];
+    for (record += 2; x < ends[1]; x += 8, record += 2) {
+        const int8_t *w = (const int8_t *)record;
+        a += mcud_products(x, 2, w);
+        b += mcud_products(x, 2, w + 4);
     }
-    return weights;
+    y[0] = mcud_requantize_s8(a, record[0], finish);
+    y[1] = mcud_requantize_s8(b, record[1], finish);
+    return record + 2;
 }
 
-/* One group of one pixel and four channels: x[4], w[4 channels][4]. */
-static inline const int32_t *mcud_group_1x4(const int8_t x[4], const int32_t weights[4], int32_t sums[4])
+/* Adds one group of one pixel and four channels: x[4], w[4][4]. */
+static inline void mcud_group_1x4(const int8_t x[4], const int32_t weights[4], int32_t sums[4])
 {
     const int8_t *w = (const int8_t *)weights;
     sums[0] += x[0] * w[0] + x[1] * w[1] + x[2] * w[2] + x[3] * w[3];
     sums[1] += x[0] * w[4] + x[1] * w[5] + x[2] * w[6] + x[3] * w[7];
     sums[2] += x[0] * w[8] + x[1] * w[9] + x[2] * w[10] + x[3] * w[11];
     sums[3] += x[0] * w[12] + x[1] * w[13] + x[2] * w[14] + x[3] * w[15];
-    return weights + 4;
 }
 
-/* One pixel, not expanded, by four channels. */
-static inline const int32_t *mcud_dot_1x4(const int8_t *x, const int8_t *const ends[2], const int32_t *weights,
-                                          int32_t sums[4])
+/* x[groups][4] -> y[4] */
+static inline const int32_t *mcud_record_1x4(const int8_t *x, const int8_t *const ends[2], const int32_t *record,
+                                             const mcud_finish_s8 *finish, int8_t *y)
 {
-    for (; x < ends[1]; x += 4) {
-        weights = mcud_group_1x4(x, weights, sums);
+    int32_t sums[4] = {record[0], record[1], record[2], record[3]};
+    for (record += 4; x < ends[1]; x += 4, record += 4) {
+        mcud_group_1x4(x, record, sums);
     }
-    return weights;
+    y[0] = mcud_requantize_s8(sums[0], record[0], finish);
+    y[1] = mcud_requantize_s8(sums[1], record[1], finish);
+    y[2] = mcud_requantize_s8(sums[2], record[2], finish);
+    y[3] = mcud_requantize_s8(sums[3], record[3], finish);
+    return record + 4;
 }
 
-/* Four channels, `at` bytes behind the taps of a window, taken two by two. The weights are (first, first, second,
- * second) of channels 0 and 1, then of channels 2 and 3. */
-static inline const int32_t *mcud_tap_pairs_x4(const int8_t *const *taps, const int8_t *const *const ends[2], int32_t at,
-                                               const int32_t *weights, int32_t sums[4])
+/* Four channels, `at` bytes behind the taps of a window -> y[4]. Taps are taken two by two: their weights are (first,
+ * first, second, second) of channels 0 and 1, then of channels 2 and 3. `odd` is a last tap of its own, or NULL. */
+static inline const int32_t *mcud_record_taps(const int8_t *const *taps, const int8_t *const *const ends[2],
+                                              const int8_t *odd, int32_t at, const int32_t *record,
+                                              const mcud_finish_s8 *finish, int8_t *y)
 {
-    const int8_t *w = (const int8_t *)weights;
-    for (; taps < ends[1]; taps += 2, w += 8, weights += 2) {
+    int32_t a = record[0];
+    int32_t b = record[1];
+    int32_t c = record[2];
+    int32_t d = record[3];
+    for (record += 4; taps < ends[1]; taps += 2, record += 2) {
         const int8_t *first = taps[0] + at;
         const int8_t *second = taps[1] + at;
-        sums[0] += first[0] * w[0] + second[0] * w[2];
-        sums[1] += first[1] * w[1] + second[1] * w[3];
-        sums[2] += first[2] * w[4] + second[2] * w[6];
-        sums[3] += first[3] * w[5] + second[3] * w[7];
+        const int8_t *w = (const int8_t *)record;
+        a += first[0] * w[0] + second[0] * w[2];
+        b += first[1] * w[1] + second[1] * w[3];
+        c += first[2] * w[4] + second[2] * w[6];
+        d += first[3] * w[5] + second[3] * w[7];
     }
-    return weights;
-}
-
-/* Four channels of one tap. */
-static inline void mcud_one_tap_x4(const int8_t *tap, const int32_t *weights, int32_t sums[4])
-{
-    const int8_t *w = (const int8_t *)weights;
-    sums[0] += tap[0] * w[0];
-    sums[1] += tap[1] * w[1];
-    sums[2] += tap[2] * w[2];
-    sums[3] += tap[3] * w[3];
+    if (odd != 0) {
+        const int8_t *w = (const int8_t *)record;
+        a += odd[at] * w[0];
+        b += odd[at + 1] * w[1];
+        c += odd[at + 2] * w[2];
+        d += odd[at + 3] * w[3];
+        record++;
+    }
+    y[0] = mcud_requantize_s8(a, record[0], finish);
+    y[1] = mcud_requantize_s8(b, record[1], finish);
+    y[2] = mcud_requantize_s8(c, record[2], finish);
+    y[3] = mcud_requantize_s8(d, record[3], finish);
+    return record + 4;
 }
 
 #endif

@@ -1,27 +1,33 @@
 /* mcud_simd.h for Arm cores with the DSP extension: Cortex-M4, M7, M33 and up. Needs unaligned LDR, which these
- * cores do unless UNALIGN_TRP is set. */
+ * cores do unless UNALIGN_TRP is set.
+ *
+ * Blocks take all 13 registers that a compiler can give. What they read from the stack must be variables of the function
+ * they are in, since there is no register for an address: so they are inlined always. */
 #ifndef MCUD_SIMD_DSP_H
 #define MCUD_SIMD_DSP_H
 
-#include <stdint.h>
 #include <string.h>
 
-/* Rounds half up: clamp(zero_point + acc * multiplier / 2^32, -128, 127). */
-static inline int8_t mcud_requantize_s8(int32_t acc, int32_t multiplier, int32_t zero_point)
-{
-    int32_t value;
-    __asm__("smmlar %0, %1, %2, %3" : "=r"(value) : "r"(acc), "r"(multiplier), "r"(zero_point));
-    __asm__("ssat %0, #8, %1" : "=r"(value) : "r"(value));
-    return (int8_t)value;
-}
+#include "mcud_quant.h"
 
-/* sum * 2^left, saturated; 0 <= left <= 30. */
-static inline int32_t mcud_scale_up(int32_t sum, int32_t left)
+#define MCUD_BLOCK __attribute__((always_inline)) static inline
+
+/* A sum to a result; see mcud_finish_s8. */
+static inline int8_t mcud_requantize_s8(int32_t sum, int32_t multiplier, const mcud_finish_s8 *finish)
 {
-    for (; left > 0; left--) {
+    for (int32_t left = finish->left; left > 0; left--) {
         __asm__("qadd %0, %0, %0" : "+r"(sum));
     }
-    return sum;
+    __asm__("smmlar %0, %0, %1, %2" : "+r"(sum) : "r"(multiplier), "r"(finish->zero_point));
+    __asm__("ssat %0, #8, %0" : "+r"(sum));
+    return (int8_t)sum;
+}
+
+/* clamp(value, -128, 127) */
+static inline int8_t mcud_saturate_s8(int32_t value)
+{
+    __asm__("ssat %0, #8, %0" : "+r"(value));
+    return (int8_t)value;
 }
 
 /* Bytes 0 and 2, sign-extended to 16 bits. */
@@ -71,14 +77,14 @@ static inline void mcud_expand_same(int16_t *to, int32_t value, int32_t pixels)
     "ldr %[" free "], %[some]\n\t"                                                                           \
     "cmp %[" at "], %[" free "]\n\t"                                                                         \
     "beq 2f\n"                                                                                               \
-    "1:\n\t" one "ldr %[" free "], %[some]\n\t"                                                             \
+    "1:\n\t" one "ldr %[" free "], %[some]\n\t"                                                              \
     "cmp %[" at "], %[" free "]\n\t"                                                                         \
     "bne 1b\n"                                                                                               \
     "2:\n\t"                                                                                                 \
     "ldr %[" free "], %[end]\n\t"                                                                            \
     "cmp %[" at "], %[" free "]\n\t"                                                                         \
     "beq 4f\n"                                                                                               \
-    "3:\n\t" four "ldr %[" free "], %[end]\n\t"                                                             \
+    "3:\n\t" four "ldr %[" free "], %[end]\n\t"                                                              \
     "cmp %[" at "], %[" free "]\n\t"                                                                         \
     "bne 3b\n"                                                                                               \
     "4:\n\t"
@@ -106,19 +112,68 @@ static inline void mcud_expand_same(int16_t *to, int32_t value, int32_t pixels)
     "smlad %[e], r10, %[w0], %[e]\n\t"                                                                       \
     "smlad %[f], r10, %[w1], %[f]\n\t"
 
-/* Three pixels by two channels: x of 3 pixels, w[groups][2], sums[pixel][channel]. */
-static inline const int32_t *mcud_dot_3x2(const int16_t *x, const int16_t *const ends[2], const int32_t *w,
-                                          int32_t sums[6])
+/* x[groups] of 3 pixels -> y[3][2], the pixels `pitch` apart */
+MCUD_BLOCK const int32_t *mcud_record_3x2(const int16_t *x, const int16_t *const ends[2], const int32_t *record,
+                                             const mcud_finish_s8 *finish, int8_t *y)
 {
+    int32_t a;
+    int32_t b;
+    int32_t c;
+    int32_t d;
+    int32_t e;
+    int32_t f;
     int32_t w0;
     int32_t w1;
-    __asm__ volatile(MCUD_LOOPS("x", "w0", MCUD_GROUP_3X2, MCUD_GROUP_3X2 MCUD_GROUP_3X2 MCUD_GROUP_3X2 MCUD_GROUP_3X2)
-                     : [x] "+r"(x), [w] "+r"(w), [a] "+r"(sums[0]), [b] "+r"(sums[1]), [c] "+r"(sums[2]),
-                       [d] "+r"(sums[3]), [e] "+r"(sums[4]), [f] "+r"(sums[5]), [w0] "=&r"(w0), [w1]
-                       "=&r"(w1)
-                     : [some] "m"(ends[0]), [end] "m"(ends[1])
-                     : "r8", "r9", "r10", "cc", "memory");
-    return w;
+    __asm__ volatile(
+        "ldrd %[a], %[b], [%[w]], #8\n\t"
+        "mov %[c], %[a]\n\t"
+        "mov %[d], %[b]\n\t"
+        "mov %[e], %[a]\n\t"
+        "mov %[f], %[b]\n\t"
+        MCUD_LOOPS("x", "w0", MCUD_GROUP_3X2, MCUD_GROUP_3X2 MCUD_GROUP_3X2 MCUD_GROUP_3X2 MCUD_GROUP_3X2)
+        "ldrd %[w0], %[w1], [%[w]], #8\n\t"
+        "ldr r8, %[left]\n\t"
+        "cmp r8, #0\n\t"
+        "beq 6f\n"
+        "5:\n\t"
+        "qadd %[a], %[a], %[a]\n\t"
+        "qadd %[b], %[b], %[b]\n\t"
+        "qadd %[c], %[c], %[c]\n\t"
+        "qadd %[d], %[d], %[d]\n\t"
+        "qadd %[e], %[e], %[e]\n\t"
+        "qadd %[f], %[f], %[f]\n\t"
+        "subs r8, r8, #1\n\t"
+        "bne 5b\n"
+        "6:\n\t"
+        "ldr r8, %[zero]\n\t"
+        "smmlar %[a], %[a], %[w0], r8\n\t"
+        "smmlar %[b], %[b], %[w1], r8\n\t"
+        "smmlar %[c], %[c], %[w0], r8\n\t"
+        "smmlar %[d], %[d], %[w1], r8\n\t"
+        "smmlar %[e], %[e], %[w0], r8\n\t"
+        "smmlar %[f], %[f], %[w1], r8\n\t"
+        "ssat %[a], #8, %[a]\n\t"
+        "ssat %[b], #8, %[b]\n\t"
+        "ssat %[c], #8, %[c]\n\t"
+        "ssat %[d], #8, %[d]\n\t"
+        "ssat %[e], #8, %[e]\n\t"
+        "ssat %[f], #8, %[f]\n\t"
+        "ldr r8, %[y]\n\t"
+        "ldr r9, %[pitch]\n\t"
+        "strb %[a], [r8]\n\t"
+        "strb %[b], [r8, #1]\n\t"
+        "add r8, r8, r9\n\t"
+        "strb %[c], [r8]\n\t"
+        "strb %[d], [r8, #1]\n\t"
+        "add r8, r8, r9\n\t"
+        "strb %[e], [r8]\n\t"
+        "strb %[f], [r8, #1]\n\t"
+        : [x] "+r"(x), [w] "+r"(record), [a] "=&r"(a), [b] "=&r"(b), [c] "=&r"(c), [d] "=&r"(d),
+          [e] "=&r"(e), [f] "=&r"(f), [w0] "=&r"(w0), [w1] "=&r"(w1)
+        : [some] "m"(ends[0]), [end] "m"(ends[1]), [zero] "m"(finish->zero_point),
+          [left] "m"(finish->left), [y] "m"(y), [pitch] "m"(finish->pitch)
+        : "r8", "r9", "r10", "cc", "memory");
+    return record;
 }
 
 /* One group of two pixels and two channels: 14 instructions for 16 products. */
@@ -138,38 +193,75 @@ static inline const int32_t *mcud_dot_3x2(const int16_t *x, const int16_t *const
     "smlad %[b], r10, %[w1], %[b]\n\t"                                                                       \
     "smlad %[d], r11, %[w1], %[d]\n\t"
 
-/* Two pixels by two channels. */
-static inline const int32_t *mcud_dot_2x2(const int16_t *x, const int16_t *const ends[2], const int32_t *w,
-                                          int32_t sums[4])
+/* x[groups] of 2 pixels -> y[2][2] */
+MCUD_BLOCK const int32_t *mcud_record_2x2(const int16_t *x, const int16_t *const ends[2], const int32_t *record,
+                                             const mcud_finish_s8 *finish, int8_t *y)
 {
+    int32_t a;
+    int32_t b;
+    int32_t c;
+    int32_t d;
     int32_t w0;
     int32_t w1;
     int32_t t;
-    __asm__ volatile(MCUD_LOOPS("x", "t", MCUD_GROUP_2X2, MCUD_GROUP_2X2 MCUD_GROUP_2X2 MCUD_GROUP_2X2 MCUD_GROUP_2X2)
-                     : [x] "+r"(x), [w] "+r"(w), [a] "+r"(sums[0]), [b] "+r"(sums[1]), [c] "+r"(sums[2]),
-                       [d] "+r"(sums[3]), [w0] "=&r"(w0), [w1] "=&r"(w1), [t] "=&r"(t)
-                     : [some] "m"(ends[0]), [end] "m"(ends[1])
-                     : "r8", "r9", "r10", "r11", "cc", "memory");
-    return w;
+    __asm__ volatile(
+        "ldrd %[a], %[b], [%[w]], #8\n\t"
+        "mov %[c], %[a]\n\t"
+        "mov %[d], %[b]\n\t"
+        MCUD_LOOPS("x", "t", MCUD_GROUP_2X2, MCUD_GROUP_2X2 MCUD_GROUP_2X2 MCUD_GROUP_2X2 MCUD_GROUP_2X2)
+        "ldrd %[w0], %[w1], [%[w]], #8\n\t"
+        "ldr r8, %[left]\n\t"
+        "cmp r8, #0\n\t"
+        "beq 6f\n"
+        "5:\n\t"
+        "qadd %[a], %[a], %[a]\n\t"
+        "qadd %[b], %[b], %[b]\n\t"
+        "qadd %[c], %[c], %[c]\n\t"
+        "qadd %[d], %[d], %[d]\n\t"
+        "subs r8, r8, #1\n\t"
+        "bne 5b\n"
+        "6:\n\t"
+        "ldr r8, %[zero]\n\t"
+        "smmlar %[a], %[a], %[w0], r8\n\t"
+        "smmlar %[b], %[b], %[w1], r8\n\t"
+        "smmlar %[c], %[c], %[w0], r8\n\t"
+        "smmlar %[d], %[d], %[w1], r8\n\t"
+        "ssat %[a], #8, %[a]\n\t"
+        "ssat %[b], #8, %[b]\n\t"
+        "ssat %[c], #8, %[c]\n\t"
+        "ssat %[d], #8, %[d]\n\t"
+        "ldr r8, %[y]\n\t"
+        "ldr r9, %[pitch]\n\t"
+        "strb %[a], [r8]\n\t"
+        "strb %[b], [r8, #1]\n\t"
+        "add r8, r8, r9\n\t"
+        "strb %[c], [r8]\n\t"
+        "strb %[d], [r8, #1]\n\t"
+        : [x] "+r"(x), [w] "+r"(record), [a] "=&r"(a), [b] "=&r"(b), [c] "=&r"(c), [d] "=&r"(d),
+          [w0] "=&r"(w0), [w1] "=&r"(w1), [t] "=&r"(t)
+        : [some] "m"(ends[0]), [end] "m"(ends[1]), [zero] "m"(finish->zero_point),
+          [left] "m"(finish->left), [y] "m"(y), [pitch] "m"(finish->pitch)
+        : "r8", "r9", "r10", "r11", "cc", "memory");
+    return record;
 }
 
-/* The first one of two pixels by two channels. */
-static inline const int32_t *mcud_dot_1x2(const int16_t *x, const int16_t *const ends[2], const int32_t *w,
-                                          int32_t sums[2])
+/* The first one of 2 expanded pixels -> y[2] */
+static inline const int32_t *mcud_record_1x2(const int16_t *x, const int16_t *const ends[2], const int32_t *record,
+                                             const mcud_finish_s8 *finish, int8_t *y)
 {
     const int32_t *pairs = (const int32_t *)(const void *)x;
     const int32_t *const end = (const int32_t *)(const void *)ends[1];
-    int32_t a = sums[0];
-    int32_t b = sums[1];
-    for (; pairs < end; pairs += 4, w += 2) {
-        a = mcud_add_products(pairs[0], mcud_even_bytes(w[0]), a);
-        b = mcud_add_products(pairs[0], mcud_even_bytes(w[1]), b);
-        a = mcud_add_products(pairs[2], mcud_odd_bytes(w[0]), a);
-        b = mcud_add_products(pairs[2], mcud_odd_bytes(w[1]), b);
+    int32_t a = record[0];
+    int32_t b = record[1];
+    for (record += 2; pairs < end; pairs += 4, record += 2) {
+        a = mcud_add_products(pairs[0], mcud_even_bytes(record[0]), a);
+        b = mcud_add_products(pairs[0], mcud_even_bytes(record[1]), b);
+        a = mcud_add_products(pairs[2], mcud_odd_bytes(record[0]), a);
+        b = mcud_add_products(pairs[2], mcud_odd_bytes(record[1]), b);
     }
-    sums[0] = a;
-    sums[1] = b;
-    return w;
+    y[0] = mcud_requantize_s8(a, record[0], finish);
+    y[1] = mcud_requantize_s8(b, record[1], finish);
+    return record + 2;
 }
 
 /* One group of one pixel and four channels: 20 instructions for 16 products. */
@@ -195,89 +287,160 @@ static inline const int32_t *mcud_dot_1x2(const int16_t *x, const int16_t *const
     "smlad %[c], %[x1], r10, %[c]\n\t"                                                                       \
     "smlad %[d], %[x1], r11, %[d]\n\t"
 
-/* One pixel, not expanded, by four channels: x[groups][4], w[groups][4 channels]. */
-static inline const int32_t *mcud_dot_1x4(const int8_t *x, const int8_t *const ends[2], const int32_t *w,
-                                          int32_t sums[4])
+/* x[groups][4] -> y[4] */
+MCUD_BLOCK const int32_t *mcud_record_1x4(const int8_t *x, const int8_t *const ends[2], const int32_t *record,
+                                             const mcud_finish_s8 *finish, int8_t *y)
 {
+    int32_t a;
+    int32_t b;
+    int32_t c;
+    int32_t d;
     int32_t x0;
     int32_t x1;
     int32_t t;
-    __asm__ volatile(MCUD_LOOPS("x", "t", MCUD_GROUP_1X4, MCUD_GROUP_1X4 MCUD_GROUP_1X4 MCUD_GROUP_1X4 MCUD_GROUP_1X4)
-                     : [x] "+r"(x), [w] "+r"(w), [a] "+r"(sums[0]), [b] "+r"(sums[1]), [c] "+r"(sums[2]),
-                       [d] "+r"(sums[3]), [x0] "=&r"(x0), [x1] "=&r"(x1), [t] "=&r"(t)
-                     : [some] "m"(ends[0]), [end] "m"(ends[1])
-                     : "r8", "r9", "r10", "r11", "cc", "memory");
-    return w;
+    __asm__ volatile(
+        "ldrd %[a], %[b], [%[w]], #8\n\t"
+        "ldrd %[c], %[d], [%[w]], #8\n\t"
+        MCUD_LOOPS("x", "t", MCUD_GROUP_1X4, MCUD_GROUP_1X4 MCUD_GROUP_1X4 MCUD_GROUP_1X4 MCUD_GROUP_1X4)
+        "ldm %[w]!, {r8, r9, r10, r11}\n\t"
+        "ldr %[t], %[left]\n\t"
+        "cmp %[t], #0\n\t"
+        "beq 6f\n"
+        "5:\n\t"
+        "qadd %[a], %[a], %[a]\n\t"
+        "qadd %[b], %[b], %[b]\n\t"
+        "qadd %[c], %[c], %[c]\n\t"
+        "qadd %[d], %[d], %[d]\n\t"
+        "subs %[t], %[t], #1\n\t"
+        "bne 5b\n"
+        "6:\n\t"
+        "ldr %[t], %[zero]\n\t"
+        "smmlar %[a], %[a], r8, %[t]\n\t"
+        "smmlar %[b], %[b], r9, %[t]\n\t"
+        "smmlar %[c], %[c], r10, %[t]\n\t"
+        "smmlar %[d], %[d], r11, %[t]\n\t"
+        "ssat %[a], #8, %[a]\n\t"
+        "ssat %[b], #8, %[b]\n\t"
+        "ssat %[c], #8, %[c]\n\t"
+        "ssat %[d], #8, %[d]\n\t"
+        "ldr r8, %[y]\n\t"
+        "strb %[a], [r8]\n\t"
+        "strb %[b], [r8, #1]\n\t"
+        "strb %[c], [r8, #2]\n\t"
+        "strb %[d], [r8, #3]\n\t"
+        : [x] "+r"(x), [w] "+r"(record), [a] "=&r"(a), [b] "=&r"(b), [c] "=&r"(c), [d] "=&r"(d),
+          [x0] "=&r"(x0), [x1] "=&r"(x1), [t] "=&r"(t)
+        : [some] "m"(ends[0]), [end] "m"(ends[1]), [zero] "m"(finish->zero_point),
+          [left] "m"(finish->left), [y] "m"(y)
+        : "r8", "r9", "r10", "r11", "cc", "memory");
+    return record;
 }
 
-/* One group of one pixel and four channels. */
-static inline const int32_t *mcud_group_1x4(const int8_t x[4], const int32_t w[4], int32_t sums[4])
+/* Adds one group of one pixel and four channels: x[4], w[4][4]. */
+static inline void mcud_group_1x4(const int8_t x[4], const int32_t w[4], int32_t sums[4])
 {
     int32_t word;
     memcpy(&word, x, sizeof word);
     const int32_t even = mcud_even_bytes(word);
     const int32_t odd = mcud_odd_bytes(word);
-    sums[0] = mcud_add_products(odd, mcud_odd_bytes(w[0]), mcud_add_products(even, mcud_even_bytes(w[0]), sums[0]));
-    sums[1] = mcud_add_products(odd, mcud_odd_bytes(w[1]), mcud_add_products(even, mcud_even_bytes(w[1]), sums[1]));
-    sums[2] = mcud_add_products(odd, mcud_odd_bytes(w[2]), mcud_add_products(even, mcud_even_bytes(w[2]), sums[2]));
-    sums[3] = mcud_add_products(odd, mcud_odd_bytes(w[3]), mcud_add_products(even, mcud_even_bytes(w[3]), sums[3]));
-    return w + 4;
+    sums[0] = mcud_add_products(even, mcud_even_bytes(w[0]), sums[0]);
+    sums[1] = mcud_add_products(even, mcud_even_bytes(w[1]), sums[1]);
+    sums[2] = mcud_add_products(even, mcud_even_bytes(w[2]), sums[2]);
+    sums[3] = mcud_add_products(even, mcud_even_bytes(w[3]), sums[3]);
+    sums[0] = mcud_add_products(odd, mcud_odd_bytes(w[0]), sums[0]);
+    sums[1] = mcud_add_products(odd, mcud_odd_bytes(w[1]), sums[1]);
+    sums[2] = mcud_add_products(odd, mcud_odd_bytes(w[2]), sums[2]);
+    sums[3] = mcud_add_products(odd, mcud_odd_bytes(w[3]), sums[3]);
 }
 
 /* One pair of taps, four channels: 18 instructions for 8 products. */
 #define MCUD_TAP_PAIR                                                                                        \
-    "ldrd %[x], %[y], [%[taps]], #8\n\t"                                                                     \
+    "ldrd %[x], %[z], [%[taps]], #8\n\t"                                                                     \
     "ldr %[x], [%[x], %[at]]\n\t"                                                                            \
-    "ldr %[y], [%[y], %[at]]\n\t"                                                                            \
+    "ldr %[z], [%[z], %[at]]\n\t"                                                                            \
     "ldrd %[w0], %[w1], [%[w]], #8\n\t"                                                                      \
-    "pkhbt %[t], %[x], %[y], lsl #16\n\t"                                                                    \
-    "pkhtb %[y], %[y], %[x], asr #16\n\t"                                                                    \
+    "pkhbt %[t], %[x], %[z], lsl #16\n\t"                                                                    \
+    "pkhtb %[z], %[z], %[x], asr #16\n\t"                                                                    \
     "sxtb16 %[x], %[t]\n\t"                                                                                  \
     "sxtb16 %[u], %[w0]\n\t"                                                                                 \
     "sxtb16 %[t], %[t], ror #8\n\t"                                                                          \
     "sxtb16 %[w0], %[w0], ror #8\n\t"                                                                        \
     "smlad %[a], %[x], %[u], %[a]\n\t"                                                                       \
     "smlad %[b], %[t], %[w0], %[b]\n\t"                                                                      \
-    "sxtb16 %[x], %[y]\n\t"                                                                                  \
+    "sxtb16 %[x], %[z]\n\t"                                                                                  \
     "sxtb16 %[u], %[w1]\n\t"                                                                                 \
-    "sxtb16 %[y], %[y], ror #8\n\t"                                                                          \
+    "sxtb16 %[z], %[z], ror #8\n\t"                                                                          \
     "sxtb16 %[w1], %[w1], ror #8\n\t"                                                                        \
     "smlad %[c], %[x], %[u], %[c]\n\t"                                                                       \
-    "smlad %[d], %[y], %[w1], %[d]\n\t"
+    "smlad %[d], %[z], %[w1], %[d]\n\t"
 
-/* Four channels, `at` bytes behind the taps of a window, taken two by two. The weights are (first, first, second,
- * second) of channels 0 and 1, then of channels 2 and 3. */
-static inline const int32_t *mcud_tap_pairs_x4(const int8_t *const *taps, const int8_t *const *const ends[2], int32_t at,
-                                               const int32_t *w, int32_t sums[4])
+/* Four channels, `at` bytes behind the taps of a window -> y[4]. Taps are taken two by two: their weights are (first,
+ * first, second, second) of channels 0 and 1, then of channels 2 and 3. `odd` is a last tap of its own, or NULL. */
+MCUD_BLOCK const int32_t *mcud_record_taps(const int8_t *const *taps, const int8_t *const *const ends[2], const int8_t *odd,
+                                              int32_t at, const int32_t *record, const mcud_finish_s8 *finish,
+                                              int8_t *y)
 {
+    int32_t a;
+    int32_t b;
+    int32_t c;
+    int32_t d;
     int32_t x;
-    int32_t y;
+    int32_t z;
     int32_t t;
     int32_t u;
     int32_t w0;
     int32_t w1;
-    __asm__ volatile(MCUD_LOOPS("taps", "t", MCUD_TAP_PAIR, MCUD_TAP_PAIR MCUD_TAP_PAIR MCUD_TAP_PAIR MCUD_TAP_PAIR)
-                     : [taps] "+r"(taps), [w] "+r"(w), [a] "+r"(sums[0]), [b] "+r"(sums[1]), [c]
-                       "+r"(sums[2]), [d] "+r"(sums[3]), [x] "=&r"(x), [y] "=&r"(y), [t] "=&r"(t), [u]
-                       "=&r"(u), [w0] "=&r"(w0), [w1] "=&r"(w1)
-                     : [some] "m"(ends[0]), [end] "m"(ends[1]), [at] "r"(at)
-                     : "cc", "memory");
-    return w;
-}
-
-/* Four channels of one tap. */
-static inline void mcud_one_tap_x4(const int8_t *tap, const int32_t *w, int32_t sums[4])
-{
-    int32_t x;
-    memcpy(&x, tap, sizeof x);
-    const int32_t even = mcud_even_bytes(x);
-    const int32_t odd = mcud_odd_bytes(x);
-    const int32_t w_even = mcud_even_bytes(w[0]);
-    const int32_t w_odd = mcud_odd_bytes(w[0]);
-    __asm__("smlabb %0, %1, %2, %0" : "+r"(sums[0]) : "r"(even), "r"(w_even));
-    __asm__("smlabb %0, %1, %2, %0" : "+r"(sums[1]) : "r"(odd), "r"(w_odd));
-    __asm__("smlatt %0, %1, %2, %0" : "+r"(sums[2]) : "r"(even), "r"(w_even));
-    __asm__("smlatt %0, %1, %2, %0" : "+r"(sums[3]) : "r"(odd), "r"(w_odd));
+    __asm__ volatile(
+        "ldrd %[a], %[b], [%[w]], #8\n\t"
+        "ldrd %[c], %[d], [%[w]], #8\n\t"
+        MCUD_LOOPS("taps", "t", MCUD_TAP_PAIR, MCUD_TAP_PAIR MCUD_TAP_PAIR MCUD_TAP_PAIR MCUD_TAP_PAIR)
+        "ldr %[x], %[odd]\n\t"
+        "cmp %[x], #0\n\t"
+        "beq 7f\n\t"
+        "ldr %[x], [%[x], %[at]]\n\t"
+        "ldr %[w0], [%[w]], #4\n\t"
+        "sxtb16 %[z], %[x]\n\t"
+        "sxtb16 %[u], %[w0]\n\t"
+        "sxtb16 %[x], %[x], ror #8\n\t"
+        "sxtb16 %[w0], %[w0], ror #8\n\t"
+        "smlabb %[a], %[z], %[u], %[a]\n\t"
+        "smlabb %[b], %[x], %[w0], %[b]\n\t"
+        "smlatt %[c], %[z], %[u], %[c]\n\t"
+        "smlatt %[d], %[x], %[w0], %[d]\n"
+        "7:\n\t"
+        "ldrd %[x], %[z], [%[w]], #8\n\t"
+        "ldrd %[w0], %[w1], [%[w]], #8\n\t"
+        "ldr %[t], %[left]\n\t"
+        "cmp %[t], #0\n\t"
+        "beq 6f\n"
+        "5:\n\t"
+        "qadd %[a], %[a], %[a]\n\t"
+        "qadd %[b], %[b], %[b]\n\t"
+        "qadd %[c], %[c], %[c]\n\t"
+        "qadd %[d], %[d], %[d]\n\t"
+        "subs %[t], %[t], #1\n\t"
+        "bne 5b\n"
+        "6:\n\t"
+        "ldr %[t], %[zero]\n\t"
+        "smmlar %[a], %[a], %[x], %[t]\n\t"
+        "smmlar %[b], %[b], %[z], %[t]\n\t"
+        "smmlar %[c], %[c], %[w0], %[t]\n\t"
+        "smmlar %[d], %[d], %[w1], %[t]\n\t"
+        "ssat %[a], #8, %[a]\n\t"
+        "ssat %[b], #8, %[b]\n\t"
+        "ssat %[c], #8, %[c]\n\t"
+        "ssat %[d], #8, %[d]\n\t"
+        "ldr %[x], %[y]\n\t"
+        "strb %[a], [%[x]]\n\t"
+        "strb %[b], [%[x], #1]\n\t"
+        "strb %[c], [%[x], #2]\n\t"
+        "strb %[d], [%[x], #3]\n\t"
+        : [taps] "+r"(taps), [w] "+r"(record), [a] "=&r"(a), [b] "=&r"(b), [c] "=&r"(c), [d] "=&r"(d),
+          [x] "=&r"(x), [z] "=&r"(z), [t] "=&r"(t), [u] "=&r"(u), [w0] "=&r"(w0), [w1] "=&r"(w1)
+        : [some] "m"(ends[0]), [end] "m"(ends[1]), [zero] "m"(finish->zero_point),
+          [left] "m"(finish->left), [y] "m"(y), [at] "r"(at), [odd] "m"(odd)
+        : "cc", "memory");
+    return record;
 }
 
 #endif

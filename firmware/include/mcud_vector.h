@@ -6,13 +6,7 @@
 #ifndef MCUD_VECTOR_H
 #define MCUD_VECTOR_H
 
-#include <stdint.h>
-
-/* How sums become results: clamp(zero_point + round(sum * 2^left * multiplier / 2^32), -128, 127). */
-typedef struct {
-    int32_t left; /* 0 but for scales of 0.5 and more; a sum that overflows saturates */
-    int32_t zero_point;
-} mcud_vector_finish;
+#include "mcud_simd.h"
 
 /* A sum of two operands, see add_s8.h. */
 typedef struct {
@@ -23,7 +17,8 @@ typedef struct {
     int32_t zero_point;
 } mcud_vector_addition;
 
-#if defined(__ARM_FEATURE_MVE)
+/* Without optimisation there are too few registers for the blocks. */
+#if defined(__ARM_FEATURE_MVE) && defined(__OPTIMIZE__)
 #include "mcud_vector_mve.h"
 #else
 #include "mcud_vector_c.h"

@@ -29,14 +29,6 @@ static inline void mcud_vector_fill(void *to, int32_t value, int32_t bytes)
     memset(to, value, (size_t)bytes);
 }
 
-static inline int8_t mcud_vector_result(int32_t sum, int32_t multiplier, const mcud_vector_finish *finish)
-{
-    const int64_t scaled = (int64_t)sum * ((int32_t)1 << finish->left);
-    const int32_t saturated = scaled > INT32_MAX ? INT32_MAX : (scaled < INT32_MIN ? INT32_MIN : (int32_t)scaled);
-    const int32_t result = finish->zero_point + mcud_scale(saturated, multiplier, 32);
-    return (int8_t)mcud_clamp(result, INT8_MIN, INT8_MAX);
-}
-
 /* sums[2] += one pixel by the weights of two channels; the weights behind them. */
 static inline const int32_t *mcud_vector_dot_1x2(const int8_t *x, int32_t depth, const int32_t *weights, int32_t sums[2])
 {
@@ -49,19 +41,19 @@ static inline const int32_t *mcud_vector_dot_1x2(const int8_t *x, int32_t depth,
 }
 
 static inline const int32_t *mcud_vector_pixel(const int8_t *x, int32_t depth, const int32_t *record,
-                                               const mcud_vector_finish *finish, int8_t *y)
+                                               const mcud_finish_s8 *finish, int8_t *y)
 {
     int32_t sums[2] = {record[0], record[1]};
     record = mcud_vector_dot_1x2(x, depth, record + 2, sums);
-    y[0] = mcud_vector_result(sums[0], record[0], finish);
-    y[1] = mcud_vector_result(sums[1], record[1], finish);
+    y[0] = mcud_requantize_s8(sums[0], record[0], finish);
+    y[1] = mcud_requantize_s8(sums[1], record[1], finish);
     return record + 2;
 }
 
 /* Two pixels of x[depth] by an even number of channels -> y[2][channels], `pitch` apart. The records behind those
  * used. */
 static inline const int32_t *mcud_vector_2x2(const int8_t *const x[2], int32_t depth, const int32_t *records,
-                                             const mcud_vector_finish *finish, int8_t *y, int32_t channels,
+                                             const mcud_finish_s8 *finish, int8_t *y, int32_t channels,
                                              int32_t pitch)
 {
     for (const int8_t *end = y + channels; y < end; y += 2) {
@@ -73,7 +65,7 @@ static inline const int32_t *mcud_vector_2x2(const int8_t *const x[2], int32_t d
 
 /* Three pixels. */
 static inline const int32_t *mcud_vector_3x2(const int8_t *const x[3], int32_t depth, const int32_t *records,
-                                             const mcud_vector_finish *finish, int8_t *y, int32_t channels,
+                                             const mcud_finish_s8 *finish, int8_t *y, int32_t channels,
                                              int32_t pitch)
 {
     const int32_t *last = records;
@@ -85,7 +77,7 @@ static inline const int32_t *mcud_vector_3x2(const int8_t *const x[3], int32_t d
 
 /* `channels` channels at the taps of a window, `at` bytes behind them -> y[channels] */
 static inline void mcud_vector_taps(const int8_t *const *taps, int32_t tap_count, int32_t at, const int32_t *records,
-                                    const mcud_vector_finish *finish, int8_t *y, int32_t channels)
+                                    const mcud_finish_s8 *finish, int8_t *y, int32_t channels)
 {
     const int32_t record_words = 32 + 4 * tap_count;
     for (int32_t i = 0; i < channels; i++) {
@@ -96,7 +88,7 @@ static inline void mcud_vector_taps(const int8_t *const *taps, int32_t tap_count
         for (int32_t t = 0; t < tap_count; t++) {
             sum += taps[t][at + i] * w[16 * t];
         }
-        y[i] = mcud_vector_result(sum, record[record_words - 16 + lane], finish);
+        y[i] = mcud_requantize_s8(sum, record[record_words - 16 + lane], finish);
     }
 }
 

@@ -66,21 +66,6 @@ static inline void mcud_vector_fill(void *to, int32_t value, int32_t bytes)
                      : "lr", "memory");
 }
 
-/* sum * 2^left, saturated */
-static inline int32_t mcud_vector_scale_up(int32_t sum, int32_t left)
-{
-    return sqrshr(sum, -left);
-}
-
-/* One sum to a result. */
-static inline int8_t mcud_vector_result(int32_t sum, int32_t multiplier, const mcud_vector_finish *finish)
-{
-    int32_t result = finish->left == 0 ? sum : mcud_vector_scale_up(sum, finish->left);
-    __asm__("smmlar %0, %0, %1, %2" : "+r"(result) : "r"(multiplier), "r"(finish->zero_point));
-    __asm__("ssat %0, #8, %0" : "+r"(result));
-    return (int8_t)result;
-}
-
 /* Loads 16 bytes, or as many as are left in a loop by letp. */
 #define MCUD_LOAD(to, from) "vldrb.8 %q[" to "], [%[" from "]], #16\n\t"
 /* Adds the products of a pixel's and two channels' values to two sums. */
@@ -113,7 +98,7 @@ static inline uint32x4_t mcud_vector_places(uint32_t unit, uint32_t pitch)
 /* Three pixels of x[depth] by an even number of channels -> y[3][channels], `pitch` apart: 12 instructions for 96
  * products. The records behind those used. */
 static inline const int32_t *mcud_vector_3x2(const int8_t *const x[3], int32_t depth, const int32_t *records,
-                                             const mcud_vector_finish *finish, int8_t *y, int32_t channels,
+                                             const mcud_finish_s8 *finish, int8_t *y, int32_t channels,
                                              int32_t pitch)
 {
     const int8_t *const end = y + channels;
@@ -186,7 +171,7 @@ static inline const int32_t *mcud_vector_3x2(const int8_t *const x[3], int32_t d
 
 /* Two pixels. */
 static inline const int32_t *mcud_vector_2x2(const int8_t *const x[2], int32_t depth, const int32_t *records,
-                                             const mcud_vector_finish *finish, int8_t *y, int32_t channels,
+                                             const mcud_finish_s8 *finish, int8_t *y, int32_t channels,
                                              int32_t pitch)
 {
     const int8_t *const end = y + channels;
@@ -337,7 +322,7 @@ static inline const int32_t *mcud_vector_dot_1x2(const int8_t *x, int32_t depth,
 
 /* `channels` channels at the taps of a window, `at` bytes behind them -> y[channels] */
 static inline void mcud_vector_taps(const int8_t *const *taps, int32_t tap_count, int32_t at, const int32_t *records,
-                                    const mcud_vector_finish *finish, int8_t *y, int32_t channels)
+                                    const mcud_finish_s8 *finish, int8_t *y, int32_t channels)
 {
     const int32_t odd = tap_count & 1;
     const int32_t left = finish->left;

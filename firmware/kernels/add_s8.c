@@ -1,7 +1,8 @@
 #include "add_s8.h"
 
 #include "mcud_operand.h"
-#include "mcud_quant.h"
+#include "mcud_clip_s8.h"
+#include "mcud_simd.h"
 
 static void add(const mcud_add_s8_params *params, const int8_t *a, const int8_t *b, int8_t *out)
 {
@@ -13,11 +14,9 @@ static void add(const mcud_add_s8_params *params, const int8_t *a, const int8_t 
     const int32_t constant = params->constant;
     const int32_t shift = params->shift;
     const int32_t zero_point = params->output_zero_point;
-    const int32_t low = params->low;
-    const int32_t high = params->high;
     for (const int8_t *end = out + params->channels; out < end; out++) {
         const int32_t sum = *a * a_multiplier + *b * b_multiplier + constant;
-        *out = (int8_t)mcud_clamp(zero_point + mcud_round_even(sum, shift), low, high);
+        *out = mcud_saturate_s8(zero_point + mcud_round_even(sum, shift));
         a += a_step;
         b += b_step;
     }
@@ -28,6 +27,7 @@ void mcud_add_s8(const mcud_op *op, int32_t first_row, int32_t end_row)
     const mcud_add_s8_params *params = op->params;
     const mcud_tensor *a_tensor = op->in[0];
     const mcud_tensor *b_tensor = op->in[params->a == NULL && params->b == NULL ? 1 : 0];
+    int8_t *const first = mcud_row(op->out, first_row);
     for (int32_t row = first_row; row < end_row; row++) {
         const int8_t *a = mcud_operand_s8(params->a, a_tensor, row, params->a_row_step);
         const int8_t *b = mcud_operand_s8(params->b, b_tensor, row, params->b_row_step);
@@ -39,4 +39,6 @@ void mcud_add_s8(const mcud_op *op, int32_t first_row, int32_t end_row)
             out += params->channels;
         }
     }
+    const int32_t made = (end_row - first_row) * params->cols * params->channels;
+    mcud_clip_s8(first, made, params->low, params->high);
 }

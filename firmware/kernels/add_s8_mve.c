@@ -1,7 +1,8 @@
 #include "add_s8_mve.h"
 
-#include "mcud_dot_vector_s8.h"
+#include "mcud_clip_s8.h"
 #include "mcud_operand.h"
+#include "mcud_vector.h"
 
 void mcud_add_s8_mve(const mcud_op *op, int32_t first_row, int32_t end_row)
 {
@@ -19,6 +20,6 @@ void mcud_add_s8_mve(const mcud_op *op, int32_t first_row, int32_t end_row)
             a += params->a_col_step;
             b += params->b_col_step;
         }
-        mcud_vector_clip(out, params->cols * params->channels, params->low, params->high);
+        mcud_clip_s8(out, params->cols * params->channels, params->low, params->high);
     }
 }

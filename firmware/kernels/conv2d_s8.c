@@ -8,14 +8,21 @@ typedef struct {
     const mcud_conv2d_s8_params *params;
     const uint8_t *memory;   /* of the input, plus the offset of the group's first channel */
     const uint32_t *offsets; /* of the input rows, see mcud_window_rows */
-    int8_t *run;             /* for a run that is partly padding */
+    int8_t *run;             /* see expand_run */
     mcud_taps rows;          /* inside the input */
+    int32_t places;          /* pixels in a group, 2 or 3 */
+    int32_t last_left;       /* windows that begin in columns [0, last_left] are one run in each row; or -1 */
 } window;
 
-static int16_t *expand_padding(int16_t *x, int32_t values, int32_t zero_point)
+static int16_t *expand_values(const window *from, const int8_t *source, int32_t values, int16_t *x)
 {
-    for (; values > 0; values -= 4, x += 8) {
-        mcud_expand_same(x, zero_point, 2);
+    return from->places == 2 ? mcud_expand(x, source, values, 2) : mcud_expand(x, source, values, 3);
+}
+
+static int16_t *expand_padding(const window *from, int32_t values, int16_t *x)
+{
+    for (; values > 0; values -= 4, x += 4 * from->places) {
+        mcud_expand_same(x, from->params->input_zero_point, from->places);
     }
     return x;
 }
@@ -24,15 +31,18 @@ static int16_t *expand_padding(int16_t *x, int32_t values, int32_t zero_point)
 static int16_t *expand_run(const window *from, const uint8_t *row, mcud_taps cols, int32_t first, int16_t *x)
 {
     const mcud_conv2d_s8_params *params = from->params;
-    const int32_t values = params->run_values;
+    const int32_t channels = params->input_channels;
+    const int32_t before = cols.first * channels;
+    const int32_t inside = (cols.end - cols.first) * channels;
     const void *source = row + first;
-    if (cols.end - cols.first < params->kernel_cols) {
-        const int32_t channels = params->input_channels;
-        memset(from->run, params->input_zero_point, (size_t)values);
-        memcpy(from->run + cols.first * channels, source, (size_t)((cols.end - cols.first) * channels));
-        source = from->run;
+    if (channels % 4 != 0) { /* the padding may end within a group */
+        memset(from->run, params->input_zero_point, (size_t)params->run_values);
+        memcpy(from->run + before, source, (size_t)inside);
+        return expand_values(from, from->run, params->run_values, x);
     }
-    return mcud_expand(x, source, values, 2);
+    x = expand_padding(from, before, x);
+    x = expand_values(from, source, inside, x);
+    return expand_padding(from, params->run_values - before - inside, x);
 }
 
 /* The same where every tap is a run of its own. */
@@ -41,11 +51,11 @@ static int16_t *expand_taps(const window *from, const uint8_t *row, mcud_taps co
     const mcud_conv2d_s8_params *params = from->params;
     for (int32_t s = 0; s < params->kernel_cols; s++) {
         if (s < cols.first || s >= cols.end) {
-            x = expand_padding(x, params->run_values, params->input_zero_point);
+            x = expand_padding(from, params->run_values, x);
             continue;
         }
         const void *source = row + first;
-        x = mcud_expand(x, source, params->run_values, 2);
+        x = expand_values(from, source, params->run_values, x);
         first += params->dilation_cols * params->input_channels;
     }
     return x;
@@ -55,13 +65,25 @@ static int16_t *expand_taps(const window *from, const uint8_t *row, mcud_taps co
 static void expand_window(const window *from, int32_t left, int16_t *x)
 {
     const mcud_conv2d_s8_params *params = from->params;
+    if (left >= 0 && left <= from->last_left) {
+        const uint8_t *const first = from->memory + left * params->input_channels;
+        for (int32_t r = 0; r < params->kernel_rows; r++) {
+            if (r < from->rows.first || r >= from->rows.end) {
+                x = expand_padding(from, params->run_values, x);
+            } else {
+                const void *source = first + from->offsets[r];
+                x = expand_values(from, source, params->run_values, x);
+            }
+        }
+        return;
+    }
     const mcud_taps cols =
         mcud_taps_inside(left, params->dilation_cols, params->kernel_cols, 0, params->input_cols);
     const int32_t first = (left + cols.first * params->dilation_cols) * params->input_channels;
     for (int32_t r = 0; r < params->kernel_rows; r++) {
         if (r < from->rows.first || r >= from->rows.end || cols.first == cols.end) {
             for (int32_t run = 0; run < params->row_runs; run++) {
-                x = expand_padding(x, params->run_values, params->input_zero_point);
+                x = expand_padding(from, params->run_values, x);
             }
         } else if (params->row_runs == 1) {
             x = expand_run(from, from->memory + from->offsets[r], cols, first, x);
@@ -78,7 +100,10 @@ static void convolve(const mcud_op *op, const mcud_channels_s8 *to, window *from
     const mcud_conv2d_s8_params *params = op->params;
     uint32_t *offsets = mcud_row(op->scratch, first_row);
     int16_t *const x = (int16_t *)(void *)(offsets + params->kernel_rows);
-    int32_t waiting = 0; /* a pixel that has no partner yet */
+    int32_t pixels = (end_row - first_row) * params->output_cols; /* not multiplied yet */
+    int32_t block = mcud_next_pixels(pixels, params->most_pixels);
+    int32_t expanded = 0;
+    from->places = block == 3 ? 3 : 2;
     for (int32_t row = first_row; row < end_row; row++) {
         const int32_t top = row * params->stride_rows - params->pad_top;
         from->rows =
@@ -86,16 +111,18 @@ static void convolve(const mcud_op *op, const mcud_channels_s8 *to, window *from
         mcud_window_rows(op->in[0], top, params->dilation_rows, from->rows, offsets);
         int32_t left = -params->pad_left;
         for (int32_t col = 0; col < params->output_cols; col++, left += params->stride_cols) {
-            expand_window(from, left, x + 2 * waiting);
-            if (waiting != 0) {
-                mcud_two_pixels(to, x, out);
-                out += 2 * params->output_channels;
+            expand_window(from, left, x + 2 * expanded);
+            expanded++;
+            if (expanded < block) {
+                continue;
             }
-            waiting = 1 - waiting;
+            mcud_multiply_s8(to, x, block, out);
+            out += block * params->output_channels;
+            pixels -= block;
+            block = mcud_next_pixels(pixels, params->most_pixels);
+            expanded = 0;
+            from->places = block == 3 ? 3 : 2;
         }
-    }
-    if (waiting != 0) {
-        mcud_one_pixel(to, x, out);
     }
 }
 
@@ -108,16 +135,15 @@ void mcud_conv2d_s8(const mcud_op *op, int32_t first_row, int32_t end_row)
     mcud_channels_s8 to = {
         .records = params->records,
         .channels = params->group_outputs,
-        .pitch = params->output_channels,
         .groups = params->patch_groups,
-        .left = params->left,
-        .zero_point = params->output_zero_point,
+        .finish = {params->output_zero_point, params->left, params->output_channels},
     };
     window from = {
         .params = params,
         .memory = op->in[0]->memory,
         .offsets = offsets,
-        .run = (int8_t *)(offsets + params->kernel_rows + 4 * params->patch_groups),
+        .last_left = params->row_runs > 1 ? -1 : params->input_cols - params->kernel_cols,
+        .run = (int8_t *)(offsets + params->kernel_rows + 2 * params->most_pixels * params->patch_groups),
     };
     for (int32_t group = 0; group < params->groups; group++) {
         convolve(op, &to, &from, first_row, end_row, out + group * params->group_outputs);

@@ -2,8 +2,8 @@
  *
  * in[0]    int8 [input_rows][input_cols][input_channels]
  * out      int8 [rows][output_cols][output_channels]
- * scratch  uint32_t [kernel_rows], int16_t [patch_groups][4][2]: two pixels' windows, expanded, then where
- *          row_runs is 1 int8 [run_values]
+ * scratch  uint32_t [kernel_rows], int16_t [patch_groups][4][most_pixels]: windows, expanded, then
+ *          where row_runs is 1 and input_channels are no multiple of 4 int8 [run_values]
  *
  * A row of a window is `row_runs` runs of values that lie side by side in the input: one, or one for each tap
  * where taps are apart. Runs are expanded one by one, each filled up to groups of four, and padding as the
@@ -15,7 +15,7 @@
 #include "mcud.h"
 
 typedef struct {
-    const int32_t *records; /* [groups][pairs of a group's outputs], see mcud_dot_s8.h */
+    const int32_t *records; /* [groups][pairs of a group's outputs], see mcud_simd.h */
     int32_t input_rows;
     int32_t input_cols;
     int32_t input_channels;
@@ -35,6 +35,7 @@ typedef struct {
     int32_t row_runs;      /* 1 or kernel_cols */
     int32_t run_values;
     int32_t patch_groups;     /* kernel_rows * row_runs * (run_values / 4, rounded up) */
+    int32_t most_pixels;      /* taken at a time: 2 or 3, 3 where that leaves over none of a row */
     int32_t left;             /* sums are times 2^left before their multiplier; 0..30 */
     int32_t input_zero_point; /* -128..127, as the following ones */
     int32_t output_zero_point;

@@ -30,10 +30,8 @@ void mcud_conv2d_s8_1x1(const mcud_op *op, int32_t first_row, int32_t end_row)
     const mcud_channels_s8 to = {
         .records = params->records,
         .channels = params->output_channels,
-        .pitch = params->output_channels,
         .groups = params->groups,
-        .left = params->left,
-        .zero_point = params->output_zero_point,
+        .finish = {params->output_zero_point, params->left, params->output_channels},
     };
     const int32_t depth = params->input_channels;
     pixel_walk walk = {op, mcud_row(op->in[0], first_row * params->stride_rows), first_row, end_row,
@@ -46,19 +44,19 @@ void mcud_conv2d_s8_1x1(const mcud_op *op, int32_t first_row, int32_t end_row)
         for (int32_t p = 0; p < 3; p++) {
             mcud_expand(x + 2 * p, next_pixel(&walk), depth, 3);
         }
-        mcud_three_pixels(&to, x, y);
+        mcud_multiply_s8(&to, x, 3, y);
         y += 3 * to.channels;
     }
     for (; left > 1; left -= 2) {
         for (int32_t p = 0; p < 2; p++) {
             mcud_expand(x + 2 * p, next_pixel(&walk), depth, 2);
         }
-        mcud_two_pixels(&to, x, y);
+        mcud_multiply_s8(&to, x, 2, y);
         y += 2 * to.channels;
     }
     if (left == 1) {
         mcud_expand(x, walk.pixel, depth, 2);
-        mcud_one_pixel(&to, x, y);
+        mcud_multiply_s8(&to, x, 1, y);
         y += to.channels;
     }
     mcud_clip_s8(out, (int32_t)(y - out), params->low, params->high);

@@ -13,7 +13,7 @@
 #include "mcud.h"
 
 typedef struct {
-    const int32_t *records; /* [pairs of output channels], see mcud_dot_s8.h */
+    const int32_t *records; /* [pairs of output channels], see mcud_simd.h */
     int32_t input_channels;
     int32_t output_cols;
     int32_t output_channels;

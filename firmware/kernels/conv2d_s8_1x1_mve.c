@@ -1,5 +1,6 @@
 #include "conv2d_s8_1x1_mve.h"
 
+#include "mcud_clip_s8.h"
 #include "mcud_dot_vector_s8.h"
 
 void mcud_conv2d_s8_1x1_mve(const mcud_op *op, int32_t first_row, int32_t end_row)
@@ -10,7 +11,7 @@ void mcud_conv2d_s8_1x1_mve(const mcud_op *op, int32_t first_row, int32_t end_ro
         .channels = params->output_channels,
         .pitch = params->output_channels,
         .depth = params->input_channels,
-        .finish = {params->left, params->output_zero_point},
+        .finish = {params->output_zero_point, params->left, 0},
     };
     const int32_t cols = params->output_cols;
     int8_t *const out = mcud_row(op->out, first_row);
@@ -35,5 +36,5 @@ void mcud_conv2d_s8_1x1_mve(const mcud_op *op, int32_t first_row, int32_t end_ro
         y += count * to.channels;
         left -= count;
     }
-    mcud_vector_clip(out, (int32_t)(y - out), params->low, params->high);
+    mcud_clip_s8(out, (int32_t)(y - out), params->low, params->high);
 }

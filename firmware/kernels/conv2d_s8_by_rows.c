@@ -8,7 +8,7 @@
 void mcud_conv2d_s8_by_rows(const mcud_op *op, int32_t first_row, int32_t end_row)
 {
     const mcud_conv2d_s8_by_rows_params *params = op->params;
-    const mcud_row_s8 shape = {(uint32_t)params->row_values / 4, (uint32_t)params->row_values % 4};
+    const mcud_finish_s8 finish = {params->output_zero_point, params->left, 0};
     const int32_t row_words = (int32_t)((uint32_t)params->row_values + 3) / 4 * 4;
     const int32_t record_words = 4 + (int32_t)op->rows * row_words + 4;
     int32_t *const sums = mcud_row(op->scratch, first_row);
@@ -21,7 +21,7 @@ void mcud_conv2d_s8_by_rows(const mcud_op *op, int32_t first_row, int32_t end_ro
         const int8_t *x = mcud_row(op->in[0], row);
         const int32_t *w = params->records + 4 + row * row_words;
         for (int32_t k = 0; k < params->padded_outputs; k += 4) {
-            mcud_dot_row_s8(&shape, x, w, sums + k);
+            mcud_dot_row_s8(x, params->row_values, w, sums + k);
             w += record_words;
         }
     }
@@ -31,11 +31,8 @@ void mcud_conv2d_s8_by_rows(const mcud_op *op, int32_t first_row, int32_t end_ro
     int8_t *const out = mcud_row(op->out, 0);
     record = params->records;
     for (int32_t k = 0; k < params->output_channels; k += 4) {
-        int8_t results[4];
-        const int32_t left = params->output_channels - k;
         const int32_t *multipliers = record + record_words - 4;
-        mcud_four_results_s8(params->left, params->output_zero_point, multipliers, sums + k, results);
-        memcpy(out + k, results, (size_t)(left < 4 ? left : 4));
+        mcud_finish_row_s8(sums + k, multipliers, &finish, params->output_channels - k, out + k);
         record += record_words;
     }
     mcud_clip_s8(out, params->output_channels, params->low, params->high);

@@ -3,9 +3,9 @@
  *
  * in[0]    int8 [input_rows][row_values]
  * out      int8 [1][1][output_channels]
- * scratch  uint32_t [input_rows]
  *
- * Reads the input row by row where it is, four output channels at a time.
+ * Reads the input where it is, four output channels at a time; fastest where it lies in one piece and row_values is a
+ * multiple of 4.
  */
 #ifndef MCUD_CONV2D_S8_FULL_H
 #define MCUD_CONV2D_S8_FULL_H
@@ -13,7 +13,7 @@
 #include "mcud.h"
 
 typedef struct {
-    const int32_t *records; /* [fours of output channels], see mcud_dot_row_s8.h */
+    const int32_t *records; /* [fours of output channels], see mcud_simd.h */
     int32_t input_rows;
     int32_t row_values; /* input columns * input channels */
     int32_t output_channels;

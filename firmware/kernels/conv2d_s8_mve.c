@@ -1,5 +1,6 @@
 #include "conv2d_s8_mve.h"
 
+#include "mcud_clip_s8.h"
 #include "mcud_dot_vector_s8.h"
 #include "mcud_window.h"
 
@@ -65,7 +66,7 @@ static void convolve(const mcud_op *op, const mcud_vector_channels *to, window *
             int8_t *const place = patch + waiting * params->patch_values;
             int32_t taken = 1;
             if (in_runs && col >= whole.first && col < whole.end) {
-                taken = whole.end - col < 3 - waiting ? whole.end - col : 3 - waiting;
+                taken = whole.end - col < params->pixels - waiting ? whole.end - col : params->pixels - waiting;
                 mcud_vector_gather(place, from->memory + left * params->input_channels, step, taken, offsets,
                                    params->kernel_rows, from->row_values);
             } else {
@@ -73,9 +74,9 @@ static void convolve(const mcud_op *op, const mcud_vector_channels *to, window *
             }
             col += taken;
             waiting += taken;
-            if (waiting == 3) {
-                mcud_vector_pixels(to, patches, 3, out);
-                out += 3 * params->output_channels;
+            if (waiting == params->pixels) {
+                mcud_vector_pixels(to, patches, waiting, out);
+                out += waiting * params->output_channels;
                 waiting = 0;
             }
         }
@@ -95,7 +96,7 @@ void mcud_conv2d_s8_mve(const mcud_op *op, int32_t first_row, int32_t end_row)
         .channels = params->group_outputs,
         .pitch = params->output_channels,
         .depth = params->patch_values,
-        .finish = {params->left, params->output_zero_point},
+        .finish = {params->output_zero_point, params->left, 0},
     };
     window from = {
         .params = params,
@@ -110,5 +111,5 @@ void mcud_conv2d_s8_mve(const mcud_op *op, int32_t first_row, int32_t end_row)
         from.memory += params->group_inputs;
     }
     const int32_t made = (end_row - first_row) * params->output_cols * params->output_channels;
-    mcud_vector_clip(out, made, params->low, params->high);
+    mcud_clip_s8(out, made, params->low, params->high);
 }

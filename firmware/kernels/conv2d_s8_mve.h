@@ -2,7 +2,7 @@
  *
  * in[0]    int8 [input_rows][input_cols][input_channels]
  * out      int8 [rows][output_cols][output_channels]
- * scratch  uint32_t [kernel_rows], int8 [3][patch_values]: three pixels' windows, gathered
+ * scratch  uint32_t [kernel_rows], int8 [pixels][patch_values]: windows, gathered
  */
 #ifndef MCUD_CONV2D_S8_MVE_H
 #define MCUD_CONV2D_S8_MVE_H
@@ -28,6 +28,7 @@ typedef struct {
     int32_t group_inputs;     /* input_channels / groups */
     int32_t group_outputs;    /* output_channels / groups */
     int32_t patch_values;     /* kernel_rows * kernel_cols * group_inputs */
+    int32_t pixels;           /* taken at a time, 1 to 3 */
     int32_t left;             /* sums are times 2^left before their multiplier; 0..30 */
     int32_t input_zero_point; /* -128..127, as the following ones */
     int32_t output_zero_point;

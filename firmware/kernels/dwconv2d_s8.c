@@ -1,6 +1,5 @@
 #include "dwconv2d_s8.h"
 
-#include "mcud_dot_row_s8.h"
 #include "mcud_dot_s8.h"
 #include "mcud_window.h"
 
@@ -9,23 +8,26 @@ static void find_taps(const mcud_dwconv2d_s8_params *params, const mcud_window_p
 {
     const int32_t pitch = params->dilation_cols * params->channels;
     for (int32_t r = 0; r < params->kernel_rows; r++) {
-        const int inside = r >= place->rows.first && r < place->rows.end;
-        const void *row = inside ? place->memory + place->offsets[r] + place->first_byte : NULL;
-        const int8_t *x = row;
-        for (int32_t s = 0; s < params->kernel_cols; s++) {
-            if (!inside || s < place->cols.first || s >= place->cols.end) {
+        int32_t s = 0;
+        if (r >= place->rows.first && r < place->rows.end) {
+            const void *row = place->memory + place->offsets[r] + place->first_byte;
+            const int8_t *x = row;
+            for (; s < place->cols.first; s++) {
                 *taps++ = params->padding;
-                continue;
             }
-            *taps++ = x;
-            x += pitch;
+            for (; s < place->cols.end; s++, x += pitch) {
+                *taps++ = x;
+            }
+        }
+        for (; s < params->kernel_cols; s++) {
+            *taps++ = params->padding;
         }
     }
 }
 
 /* The last channels where they are no four: bytes behind them must not be read. */
 static void last_channels(const mcud_dwconv2d_s8_params *params, const int8_t *const *taps, int32_t at,
-                          const int32_t *record, int8_t *out)
+                          const int32_t *record, const mcud_finish_s8 *finish, int8_t *out)
 {
     const int32_t count = params->kernel_rows * params->kernel_cols;
     const int8_t *w = (const int8_t *)(record + 4);
@@ -39,40 +41,47 @@ static void last_channels(const mcud_dwconv2d_s8_params *params, const int8_t *c
         if (t < count) {
             sum += taps[t][at + i] * w[4 * t + i];
         }
-        sum = mcud_scale_up(sum, params->left);
-        out[i] = mcud_requantize_s8(sum, record[4 + count + i], params->output_zero_point);
+        out[i] = mcud_requantize_s8(sum, record[4 + count + i], finish);
     }
 }
 
-/* All channels of a pixel whose taps lie `at` bytes behind `taps`. */
-static void one_pixel(const mcud_dwconv2d_s8_params *params, const int8_t *const *taps, int32_t at, int8_t *y)
+/* All channels of `count` pixels in a row, whose windows lie alike; `taps` are those of the first one. */
+static void pixels(const mcud_dwconv2d_s8_params *params, const int8_t *const *taps, int32_t count, int8_t *y)
 {
-    const uint32_t count = (uint32_t)(params->kernel_rows * params->kernel_cols);
-    const int8_t *const *const ends[2] = {taps + (count / 2 & 3) * 2, taps + count / 2 * 2};
-    const int8_t *const last = count % 2 != 0 ? taps[count - 1] : NULL;
-    const int8_t *const end = y + (params->channels & ~3);
-    const int32_t zero_point = params->output_zero_point;
-    const int32_t left = params->left;
-    const int32_t *record = params->records;
-    for (; y < end; y += 4, at += 4) {
-        int32_t sums[4] = {record[0], record[1], record[2], record[3]};
-        record = mcud_tap_pairs_x4(taps, ends, at, record + 4, sums);
-        if (last != NULL) {
-            mcud_one_tap_x4(last + at, record, sums);
-            record++;
+    const uint32_t tap_count = (uint32_t)(params->kernel_rows * params->kernel_cols);
+    const int8_t *const *const ends[2] = {taps + (tap_count / 2 & 3) * 2, taps + tap_count / 2 * 2};
+    const int8_t *const odd = tap_count % 2 != 0 ? taps[tap_count - 1] : NULL;
+    const mcud_finish_s8 finish = {params->output_zero_point, params->left, 0};
+    const int32_t in_fours = params->channels & ~3;
+    const int32_t step = params->stride_cols * params->channels;
+    for (int32_t first = 0; count > 0; count--, first += step) {
+        const int32_t *record = params->records;
+        int32_t at = first;
+        for (; at < first + in_fours; at += 4, y += 4) {
+            record = mcud_record_taps(taps, ends, odd, at, record, &finish, y);
         }
-        mcud_four_results_s8(left, zero_point, record, sums, y);
-        record += 4;
+        if (in_fours < params->channels) {
+            last_channels(params, taps, at, record, &finish, y);
+            y += params->channels - in_fours;
+        }
     }
-    if (params->channels % 4 != 0) {
-        last_channels(params, taps, at, record, y);
+}
+
+/* How many columns lie alike from `col` on: those whose windows are inside the input, or one. */
+static int32_t alike(const mcud_dwconv2d_s8_params *params, mcud_taps rows, int32_t col)
+{
+    const int32_t left = col * params->stride_cols - params->pad_left;
+    const int32_t free = params->input_cols - 1 - (params->kernel_cols - 1) * params->dilation_cols - left;
+    if (rows.end - rows.first < params->kernel_rows || left < 0 || free < 0) {
+        return 1;
     }
+    const int32_t inside = free / params->stride_cols + 1;
+    return inside < params->output_cols - col ? inside : params->output_cols - col;
 }
 
 void mcud_dwconv2d_s8(const mcud_op *op, int32_t first_row, int32_t end_row)
 {
     const mcud_dwconv2d_s8_params *params = op->params;
-    const int32_t step = params->stride_cols * params->channels;
     uint32_t *offsets = mcud_row(op->scratch, first_row);
     const int8_t **taps = mcud_pointers(offsets + params->kernel_rows);
     int8_t *const out = mcud_row(op->out, first_row);
@@ -82,21 +91,16 @@ void mcud_dwconv2d_s8(const mcud_op *op, int32_t first_row, int32_t end_row)
         const int32_t top = row * params->stride_rows - params->pad_top;
         place.rows = mcud_taps_inside(top, params->dilation_rows, params->kernel_rows, 0, params->input_rows);
         mcud_window_rows(op->in[0], top, params->dilation_rows, place.rows, offsets);
-        int32_t left = -params->pad_left;
-        int32_t moved = -1; /* how far the taps found last have moved since, or -1 where they cannot */
-        for (int32_t col = 0; col < params->output_cols; col++, left += params->stride_cols) {
+        for (int32_t col = 0; col < params->output_cols;) {
+            const int32_t left = col * params->stride_cols - params->pad_left;
+            const int32_t count = alike(params, place.rows, col);
             place.cols =
                 mcud_taps_inside(left, params->dilation_cols, params->kernel_cols, 0, params->input_cols);
-            const int32_t inside =
-                (place.rows.end - place.rows.first) * (place.cols.end - place.cols.first);
-            if (moved < 0 || inside < params->kernel_rows * params->kernel_cols) {
-                place.first_byte = (left + place.cols.first * params->dilation_cols) * params->channels;
-                find_taps(params, &place, taps);
-                moved = 0;
-            }
-            one_pixel(params, taps, moved, y);
-            y += params->channels;
-            moved = inside < params->kernel_rows * params->kernel_cols ? -1 : moved + step;
+            place.first_byte = (left + place.cols.first * params->dilation_cols) * params->channels;
+            find_taps(params, &place, taps);
+            pixels(params, taps, count, y);
+            y += count * params->channels;
+            col += count;
         }
     }
     mcud_clip_s8(out, (int32_t)(y - out), params->low, params->high);

@@ -5,12 +5,7 @@
  * scratch  uint32_t [kernel_rows], then pointers [kernel_rows * kernel_cols], aligned
  *
  * Four neighbouring channels are summed at a time, two taps at a time. The taps of a window are found once for
- * all pixels of a row whose windows lie inside the input, and for every other one. Constants are packed in the order of
- * their use, one record for every four channels, the missing ones of the last four being 0:
- *
- *   int32_t bias[4]            minus the input's zero point times the sum of the weights
- *   int8_t  weights[taps][4]   two taps are mixed, see mcud_tap_pairs_x4; an odd last one is not
- *   int32_t multipliers[4]
+ * all pixels of a row whose windows lie inside the input, and for every other one.
  */
 #ifndef MCUD_DWCONV2D_S8_H
 #define MCUD_DWCONV2D_S8_H
@@ -18,7 +13,7 @@
 #include "mcud.h"
 
 typedef struct {
-    const int32_t *records; /* [fours of channels] */
+    const int32_t *records; /* [fours of channels], see mcud_simd.h */
     const int8_t *padding;  /* [channels], all the input's zero point */
     int32_t input_rows;
     int32_t input_cols;

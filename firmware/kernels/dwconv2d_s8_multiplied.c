@@ -53,8 +53,8 @@ static inline void one_channel(const mcud_dwconv2d_s8_multiplied_params *params,
     for (; at < list->end; at++) {
         sum += params->input_zero_point * weights[at->w];
     }
-    sum = mcud_scale_up(sum, params->left);
-    out[channel] = mcud_requantize_s8(sum, params->multipliers[channel], params->output_zero_point);
+    const mcud_finish_s8 finish = {params->output_zero_point, params->left, 0};
+    out[channel] = mcud_requantize_s8(sum, params->multipliers[channel], &finish);
 }
 
 static void one_pixel(const mcud_dwconv2d_s8_multiplied_params *params, const tap_list *list, const uint8_t *x,

@@ -1,6 +1,7 @@
 #include "dwconv2d_s8_mve.h"
 
-#include "mcud_dot_vector_s8.h"
+#include "mcud_clip_s8.h"
+#include "mcud_vector.h"
 #include "mcud_window.h"
 
 /* The taps of a window, in the input from column `left` on, or in the padding, whose values stand in flash. */
@@ -22,7 +23,7 @@ static void find_taps(const mcud_op *op, const uint32_t *offsets, mcud_taps rows
 void mcud_dwconv2d_s8_mve(const mcud_op *op, int32_t first_row, int32_t end_row)
 {
     const mcud_dwconv2d_s8_mve_params *params = op->params;
-    const mcud_vector_finish finish = {params->left, params->output_zero_point};
+    const mcud_finish_s8 finish = {params->output_zero_point, params->left, 0};
     const int32_t tap_count = params->kernel_rows * params->kernel_cols;
     const int32_t channels = params->channels;
     const int32_t step = params->pixels * params->stride_cols * channels;
@@ -53,5 +54,5 @@ void mcud_dwconv2d_s8_mve(const mcud_op *op, int32_t first_row, int32_t end_row)
             }
         }
     }
-    mcud_vector_clip(out, (int32_t)(y - out), params->low, params->high);
+    mcud_clip_s8(out, (int32_t)(y - out), params->low, params->high);
 }

@@ -24,7 +24,10 @@ _SUM_BYTES = 4
 _TAP_BYTES = 8
 """One tap in the lists of the depthwise kernels: two words, or a pointer."""
 _PATCHES = 2
-"""Output pixels whose input patches a general convolution takes at a time."""
+"""Output pixels whose input patches a float convolution takes at a time."""
+_MOST_EXPANDED_BYTES = 1280
+"""What the expanded windows of two pixels may take: deep ones stand late in a network, where their scratch
+would be the peak of a plan whose tensors are cut."""
 _PIXELS = 3
 """Pixels that a pointwise convolution takes at a time."""
 _EXPANDED_BYTES = 2
@@ -74,8 +77,7 @@ def conv_kernel(conv: Conv2d, operator: Operator, source: Tensor, output: Tensor
         fields = _full_fields(conv, source)
         arrays = constants.packed(runs=source.shape[0], block=_FOUR)
         vectors = conv_mve.full(constants, numbers, fields, source.shape[0])
-        scratch = source.shape[0] * _OFFSET_BYTES
-        return KernelCall("conv2d_s8_full", arrays | fields | numbers, scratch, mve=vectors)
+        return KernelCall("conv2d_s8_full", arrays | fields | numbers, mve=vectors)
     if _is_pointwise(conv):
         fields = {
             "input_channels": channels,
@@ -95,26 +97,37 @@ def conv_kernel(conv: Conv2d, operator: Operator, source: Tensor, output: Tensor
 def _general_kernel(
     conv: Conv2d, constants: Constants, numbers: dict[str, ParamValue], source: Tensor, output: Tensor
 ) -> KernelCall:
-    """conv2d_s8."""
+    """conv2d_s8, or conv2d_s8_deep where that one's expanded windows would take too much of the arena."""
     kernel_rows, kernel_cols = conv.kernel_shape
     group_inputs = source.shape[2] // conv.groups
-    in_one_run = kernel_cols == 1 or (conv.groups == 1 and conv.dilation[1] == 1)
-    row_runs, run_values = (1, kernel_cols * group_inputs) if in_one_run else (kernel_cols, group_inputs)
-    patch_groups = kernel_rows * row_runs * -(-run_values // GROUP)
+    offsets = kernel_rows * _OFFSET_BYTES
     fields = _window_fields(conv, source, output) | {
         "groups": conv.groups,
         "group_inputs": group_inputs,
         "group_outputs": conv.out_channels // conv.groups,
-        "row_runs": row_runs,
-        "run_values": run_values,
-        "patch_groups": patch_groups,
-        "left": numbers.pop("left"),
+    }
+    zero_point: dict[str, ParamValue] = {
+        "left": numbers["left"],
         "input_zero_point": requantize.quantization_of(source).zero_point,
     }
-    scratch = kernel_rows * _OFFSET_BYTES + _PATCHES * patch_groups * GROUP * _EXPANDED_BYTES
+    numbers = {name: value for name, value in numbers.items() if name != "left"}
+    vectors = conv_mve.general(constants, numbers, fields | zero_point, conv.groups)
+    in_one_run = kernel_cols == 1 or (conv.groups == 1 and conv.dilation[1] == 1)
+    row_runs, run_values = (1, kernel_cols * group_inputs) if in_one_run else (kernel_cols, group_inputs)
+    patch_groups = kernel_rows * row_runs * -(-run_values // GROUP)
+    odd_row = output.shape[1] % 2 == 1 and output.shape[1] > 1
+    most_pixels = 3 if odd_row else 2
+    if 2 * patch_groups * GROUP * _EXPANDED_BYTES > _MOST_EXPANDED_BYTES:
+        patch_groups = -(-kernel_rows * kernel_cols * group_inputs // GROUP)
+        arrays = constants.packed(runs=1, block=_FOUR, groups=conv.groups)
+        fields |= {"patch_groups": patch_groups} | zero_point
+        scratch = offsets + patch_groups * GROUP
+        return KernelCall("conv2d_s8_deep", arrays | fields | numbers, scratch, mve=vectors)
+    fields |= {"row_runs": row_runs, "run_values": run_values, "patch_groups": patch_groups}
+    fields |= {"most_pixels": most_pixels} | zero_point
     arrays = constants.packed(runs=kernel_rows * row_runs, block=_PAIR, groups=conv.groups)
-    vectors = conv_mve.general(constants, numbers, fields, conv.groups)
-    scratch += run_values if in_one_run else 0
+    scratch = offsets + most_pixels * patch_groups * GROUP * _EXPANDED_BYTES
+    scratch += run_values if in_one_run and group_inputs % GROUP else 0
     return KernelCall("conv2d_s8", arrays | fields | numbers, scratch, mve=vectors)
 
 

@@ -19,6 +19,8 @@ _PAIR = 2
 """Output channels that pixels are multiplied with at a time."""
 _PIXELS = 3
 """Pixels that are multiplied at a time."""
+_MOST_GATHERED_BYTES = 2048
+"""What the windows of these pixels may take of the arena; where they are deeper, fewer are taken."""
 _OFFSET_BYTES = 4
 """One uint32_t row offset of the kernels' scratch."""
 _SUM_BYTES = 4
@@ -31,12 +33,13 @@ def pointwise(constants: Constants, numbers: Params, fields: Params) -> KernelCa
 
 
 def general(constants: Constants, numbers: Params, fields: Params, groups: int) -> KernelCall:
-    """conv2d_s8_mve; `fields` are conv2d_s8's."""
+    """conv2d_s8_mve; `fields` are those that conv2d_s8 and conv2d_s8_deep share."""
     _, *kernel_shape, _ = constants.weights.shape
     patch = constants.weights[0].size
-    known = _without(fields, "row_runs", "run_values", "patch_groups", "left", "input_zero_point")
-    known |= {"patch_values": patch, "left": fields["left"], "input_zero_point": fields["input_zero_point"]}
-    scratch = kernel_shape[0] * _OFFSET_BYTES + _PIXELS * patch
+    pixels = max(1, min(_PIXELS, _MOST_GATHERED_BYTES // patch))
+    zero_point = {name: fields[name] for name in ("left", "input_zero_point")}
+    known = _without(fields, *zero_point) | {"patch_values": patch, "pixels": pixels} | zero_point
+    scratch = kernel_shape[0] * _OFFSET_BYTES + pixels * patch
     return KernelCall("conv2d_s8_mve", _records(constants, groups=groups) | known | numbers, scratch)
 
 

@@ -27,7 +27,7 @@ def pack_records(
     groups: int,
     block: int,
 ) -> NDArray[np.int32]:
-    """One record for every `block` channels of each group: their biases, their packed weights, their multipliers.
+    """One record for every `block` channels of each group: biases, packed weights, multipliers.
 
     `weights` have the blocks along their first axis, in this order. Missing channels are 0.
     """

@@ -68,8 +68,8 @@ def settle_channels(
 ) -> tuple[NDArray[np.int8], NDArray[np.int32], NDArray[np.float64]]:
     """Weights [K, ...], bias and scales where a channel of a constant result has it with a coarser scale.
 
-    Training leaves dead channels: their weights are nothing beside their bias, which is huge, and times a tiny
-    scale. A 32-bit multiplier cannot render that; the same result as a bias in steps of 2^-16 can.
+    Training leaves dead channels: their weights are nothing beside their bias, which is huge, and times a
+    tiny scale. A 32-bit multiplier cannot render that; the same result as a bias in steps of 2^-16 can.
     """
     reach = _INT8_REACH * np.abs(weights.reshape(len(weights), -1).astype(np.int64)).sum(axis=1)
     constant = (reach * scales < _NEGLIGIBLE) & (np.abs(bias.astype(np.int64)) * 2.0**-33 > _NEGLIGIBLE)

@@ -185,6 +185,24 @@ def test_gemm(batch: int, depth: int, outputs: int, seed: int) -> None:
     assert _kernels(_check_quantized(case, seed, np.int8, op="Gemm")) == {kernel}
 
 
+@given(
+    channels=st.integers(80, 100),
+    outputs=st.integers(1, 9),
+    groups=st.sampled_from([1, 2]),
+    stride=st.integers(1, 2),
+    dilation=st.integers(1, 2),
+    seed=seeds,
+)
+@bounded
+def test_deep_windows(
+    channels: int, outputs: int, groups: int, stride: int, dilation: int, seed: int
+) -> None:
+    attributes = {"kernel_shape": [2, 3], "strides": [stride, 1], "pads": [1, 1, 0, 1]}
+    attributes |= {"dilations": [1, dilation], "group": groups}
+    case = Case((1, channels * groups, 4, 5), (outputs * groups, channels, 2, 3), attributes)
+    assert _kernels(_check_quantized(case, seed, np.int8)) == {"conv2d_s8_deep"}
+
+
 def test_scales_beyond_the_fast_shift() -> None:
     """Channels from tiny to large scales still agree with the reference."""
     rng = np.random.default_rng(5)
@@ -274,7 +292,7 @@ def test_the_input_zero_point_is_folded_into_the_bias() -> None:
     weights = np.array([[1, 2], [-3, 4]], np.int8).reshape(2, 1, 1, 2)
     assert fold_zero_point("conv", weights, np.array([100, 200], np.int32), -7).tolist() == [121, 207]
     params = _packed(weights, np.array([100, 200], np.int32)).params
-    assert np.asarray(params["bias"]).tolist() == [91, 197]
+    assert np.asarray(params["records"])[:2].tolist() == [91, 197]
     assert (params["low"], params["high"], params["output_zero_point"]) == (-128, 127, -2)
 
 

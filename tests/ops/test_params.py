@@ -102,6 +102,7 @@ def _call(
 def _convolutions(dtype: DType) -> Iterator[KernelCall]:
     shapes: dict[str, tuple[Conv2d | Conv2dByRows, int]] = {
         "general": (Conv2d(5, (3, 3), pads=(1, 1, 1, 1)), 4),
+        "deep": (Conv2d(5, (3, 3), pads=(1, 1, 1, 1)), 40),
         "pointwise": (Conv2d(5), 4),
         "whole": (Conv2d(5, (6, 6)), 4),
         "whole by rows": (Conv2dByRows(5, (6, 6)), 4),
@@ -109,11 +110,12 @@ def _convolutions(dtype: DType) -> Iterator[KernelCall]:
         "depthwise, more channels": (Conv2d(8, (3, 3), groups=4), 1),
     }
     for conv, group_inputs in shapes.values():
+        channels = group_inputs * (conv.groups if isinstance(conv, Conv2d) else 1)
         count = conv.out_channels
         weights = np.ones((count, *conv.kernel_shape, group_inputs), dtype.value)
         bias = np.zeros(count, np.int32 if dtype is DType.INT8 else np.float32)
         constants = {"weights": weights, "bias": bias, "weight_scale": np.full(count, 0.01, np.float32)}
-        yield _call(conv, (IMAGE,), dtype, constants)
+        yield _call(conv, ((*IMAGE[:2], channels),), dtype, constants)
 
 
 def _of_type(dtype: DType) -> Iterator[KernelCall]:

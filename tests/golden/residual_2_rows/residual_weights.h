@@ -4,8 +4,6 @@
 
 #include <stdint.h>
 
-extern const int8_t residual_conv_a_weights[144];
-extern const int32_t residual_conv_a_bias[4];
-extern const int32_t residual_conv_a_multipliers[4];
+extern const int32_t residual_conv_a_records[44];
 
 #endif

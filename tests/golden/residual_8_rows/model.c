@@ -7,7 +7,7 @@
 #include "residual_weights.h"
 
 static union {
-    uint8_t bytes[856];
+    uint8_t bytes[936];
     uint64_t align;
 } arena_sram;
 
@@ -33,9 +33,7 @@ static const mcud_tensor s_conv_b = {arena_sram.bytes, &offsets[6], .row_bytes =
 static const mcud_tensor s_conv_c = {arena_sram.bytes, &offsets[7], .row_bytes = 0u, .block_rows = 4294967295u};
 
 static const mcud_conv2d_s8_params p_conv_a = {
-    .weights = residual_conv_a_weights,
-    .bias = residual_conv_a_bias,
-    .multipliers = residual_conv_a_multipliers,
+    .records = residual_conv_a_records,
     .input_rows = 8,
     .input_cols = 8,
     .input_channels = 4,
@@ -52,8 +50,10 @@ static const mcud_conv2d_s8_params p_conv_a = {
     .groups = 1,
     .group_inputs = 4,
     .group_outputs = 4,
-    .patch_values = 36,
-    .shift = 32,
+    .row_runs = 1,
+    .run_values = 12,
+    .patch_groups = 9,
+    .left = 0,
     .input_zero_point = 3,
     .output_zero_point = 3,
     .low = -128,
@@ -62,9 +62,7 @@ static const mcud_conv2d_s8_params p_conv_a = {
 static const mcud_tensor *const in_conv_a[] = {&t_image};
 
 static const mcud_conv2d_s8_params p_conv_b = {
-    .weights = residual_conv_a_weights,
-    .bias = residual_conv_a_bias,
-    .multipliers = residual_conv_a_multipliers,
+    .records = residual_conv_a_records,
     .input_rows = 8,
     .input_cols = 8,
     .input_channels = 4,
@@ -81,8 +79,10 @@ static const mcud_conv2d_s8_params p_conv_b = {
     .groups = 1,
     .group_inputs = 4,
     .group_outputs = 4,
-    .patch_values = 36,
-    .shift = 32,
+    .row_runs = 1,
+    .run_values = 12,
+    .patch_groups = 9,
+    .left = 0,
     .input_zero_point = 3,
     .output_zero_point = 3,
     .low = -128,
@@ -91,9 +91,7 @@ static const mcud_conv2d_s8_params p_conv_b = {
 static const mcud_tensor *const in_conv_b[] = {&t_a};
 
 static const mcud_conv2d_s8_params p_conv_c = {
-    .weights = residual_conv_a_weights,
-    .bias = residual_conv_a_bias,
-    .multipliers = residual_conv_a_multipliers,
+    .records = residual_conv_a_records,
     .input_rows = 8,
     .input_cols = 8,
     .input_channels = 4,
@@ -110,8 +108,10 @@ static const mcud_conv2d_s8_params p_conv_c = {
     .groups = 1,
     .group_inputs = 4,
     .group_outputs = 4,
-    .patch_values = 36,
-    .shift = 32,
+    .row_runs = 1,
+    .run_values = 12,
+    .patch_groups = 9,
+    .left = 0,
     .input_zero_point = 3,
     .output_zero_point = 3,
     .low = -128,

@@ -1,0 +1,174 @@
+"""The kernels of an instruction set against the portable ones: the same bits, whatever the shape and the cut.
+
+The host runs portable C; emulated boards run what their cores select in mcud_simd.h.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mcudeploy.board import load_board
+from mcudeploy.codegen.bench import bench_sources
+from mcudeploy.graph import DType, Operator, Quantization, Shape, Tensor
+from mcudeploy.interval import Interval
+from mcudeploy.measurer.session import Session, connect
+from mcudeploy.measurer.tile import KernelTable, Tile, TileTensor, pack, run_tile
+from mcudeploy.ops.conv import Conv2d, window_positions
+from mcudeploy.ops.elementwise import Binary
+from mcudeploy.ops.opdef import KernelCall
+from mcudeploy.targets import Emulator, build_firmware
+
+KERNELS = (
+    *("add_s8", "conv2d_s8", "conv2d_s8_1x1", "conv2d_s8_by_rows", "conv2d_s8_deep", "conv2d_s8_full"),
+    *("dwconv2d_s8", "dwconv2d_s8_multiplied"),
+)
+ARENA_BYTES = 60_000
+IMAGE_AT = 32_768
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    session: Session
+    kernels: KernelTable
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """One operator with the values of its inputs; outputs are made in blocks of `height` rows."""
+
+    operator: Operator
+    inputs: tuple[Tensor, ...]
+    output: Tensor
+    values: tuple[bytes, ...]
+    height: int
+
+    def call(self) -> KernelCall:
+        """What its operator packs."""
+        return self.operator.op.kernel(self.operator, self.inputs, self.output)
+
+
+@pytest.fixture(scope="module")
+def host() -> Iterator[Device]:
+    """Portable C, under sanitizers."""
+    board = load_board("host")
+    files = bench_sources(KERNELS, ARENA_BYTES)
+    firmware = build_firmware(board, files, KERNELS, emulate=False, sanitize=True)
+    with connect(f"process:{firmware.elf}", firmware_hash=firmware.hash) as session:
+        yield Device(session, KernelTable.of(session, KERNELS))
+
+
+@pytest.fixture(scope="module", params=["mps2-an386", "mps2-an505"])
+def board(request: pytest.FixtureRequest) -> Iterator[Device]:
+    """A core with the DSP extension: Cortex-M4, Cortex-M33."""
+    found = load_board(request.param)
+    if found.emulator is None or shutil.which(found.emulator.qemu) is None:
+        pytest.skip("its emulator is not installed")
+    firmware = build_firmware(found, bench_sources(KERNELS, ARENA_BYTES), KERNELS, emulate=True)
+    with (
+        Emulator(found, firmware.elf) as emulator,
+        connect(emulator.url, board=found.name, firmware_hash=firmware.hash, timeout_s=20) as session,
+    ):
+        yield Device(session, KernelTable.of(session, KERNELS))
+
+
+def run(device: Device, work: Work) -> bytes:
+    """The output; inputs lie whole, blocks of the output apart."""
+    call, rows = work.call(), work.output.shape[0]
+    at, placed = 0, []
+    for tensor, data in zip(work.inputs, work.values, strict=True):
+        device.session.write(0, at, data)
+        placed.append(TileTensor((at,), tensor.row_bytes, tensor.shape[0]))
+        at += -(-len(data) // 4) * 4 + 4
+    count = -(-rows // work.height)
+    pitch = -(-work.height * work.output.row_bytes // 4) * 4 + 4
+    made = TileTensor(tuple(at + pitch * block for block in range(count)), work.output.row_bytes, work.height)
+    at += pitch * count
+    scratch = TileTensor((at,) * count, 0, work.height) if call.scratch_bytes else None
+    assert at + call.scratch_bytes <= IMAGE_AT
+    tile = Tile(call, tuple(placed), made, scratch, rows, work.height)
+    image = pack(tile, device.kernels, device.session.info, at=IMAGE_AT)
+    out = b""
+    for block, offset in enumerate(made.offsets):
+        part = Interval(block * work.height, min(rows, (block + 1) * work.height))
+        run_tile(device.session, image, part)
+        out += device.session.read(0, offset, len(part) * work.output.row_bytes)
+    return out
+
+
+def _tensor(name: str, shape: Shape, scale: float, zero_point: int) -> Tensor:
+    return Tensor(name, shape, DType.INT8, Quantization(scale, zero_point))
+
+
+sizes = st.integers(1, 7)
+pairs = st.tuples(st.integers(1, 3), st.integers(1, 3))
+
+
+@st.composite
+def convolutions(draw: st.DrawFn) -> Work:
+    """A convolution of any kind; its outputs use all of int8, and some channels saturate or are dead."""
+    kind = draw(st.sampled_from(["general", "pointwise", "whole", "depthwise"]))
+    shape = (draw(sizes), draw(sizes), draw(st.one_of(st.integers(1, 20), st.integers(80, 90))))
+    rows, cols, channels = shape
+    outputs, groups = draw(st.integers(1, 11)), 1
+    kernel, stride, dilation, pads = (1, 1), (1, 1), (1, 1), (0, 0, 0, 0)
+    if kind == "whole":
+        kernel = (rows, cols)
+    elif kind == "pointwise":
+        stride = draw(pairs)
+    else:
+        stride, dilation = draw(pairs), draw(pairs)
+        kernel = (draw(st.integers(1, 4)), draw(st.integers(1, 4)))
+        top, left = (draw(st.integers(0, size - 1)) for size in kernel)
+        reach = [dilation[i] * (kernel[i] - 1) + 1 for i in range(2)]
+        more = [max(0, reach[i] - shape[i] - before) for i, before in enumerate((top, left))]
+        pads = (top, left, draw(st.integers(0, 2)) + more[0], draw(st.integers(0, 2)) + more[1])
+        groups = channels if kind == "depthwise" else draw(st.sampled_from([1, channels]))
+        outputs = groups * draw(st.integers(1, 2)) if groups > 1 else outputs
+    conv = Conv2d(outputs, kernel, stride, dilation, pads, groups)
+    window_positions(rows, kernel[0], stride[0], dilation[0], (pads[0], pads[2]))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    depth = kernel[0] * kernel[1] * channels // groups
+    spread = 60 / (128 * 74 * depth**0.5) * draw(st.sampled_from([0.2, 1.0, 4.0]))
+    x = _tensor("x", shape, 1.0, draw(st.integers(-128, 127)))
+    y = _tensor("y", conv.loops((shape,)).output_shape(), 1.0, draw(st.integers(-128, 127)))
+    constants = {
+        "weights": rng.integers(-128, 128, (outputs, *kernel, channels // groups)).astype(np.int8),
+        "bias": rng.integers(-5000, 5000, outputs).astype(np.int32),
+        "weight_scale": (spread * rng.uniform(0.1, 2, outputs)).astype(np.float32),
+    }
+    if draw(st.booleans()):
+        constants["weight_scale"][0] = draw(st.sampled_from([0.6, 9.0]))  # a multiplier of 2^31 and more
+    operator = Operator("conv", conv, ("x",), "y", constants)
+    values = rng.integers(-128, 128, shape).astype(np.int8).tobytes()
+    return Work(operator, (x,), y, (values,), draw(st.integers(1, y.shape[0])))
+
+
+@st.composite
+def sums(draw: st.DrawFn) -> Work:
+    """An addition or subtraction, with or without broadcasting, with or without a clip."""
+    shape = (draw(sizes), draw(sizes), draw(st.integers(1, 9)))
+    other = (shape[0], *(draw(st.sampled_from([1, size])) for size in shape[1:]))
+    op = Binary(draw(st.sampled_from(["add", "sub"])), low=draw(st.sampled_from([-np.inf, 0.0])))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    scales = [draw(st.sampled_from([0.25, 0.3, 1.0, 1.7])) for _ in range(2)]
+    a, b = (_tensor(name, size, s, 3) for name, size, s in zip("ab", (shape, other), scales, strict=True))
+    y = _tensor("y", shape, 1.0, draw(st.integers(-128, 127)))
+    values = tuple(rng.integers(-128, 128, tensor.shape).astype(np.int8).tobytes() for tensor in (a, b))
+    return Work(Operator("sum", op, ("a", "b"), "y", {}), (a, b), y, values, draw(st.integers(1, shape[0])))
+
+
+@given(work=st.one_of(convolutions(), convolutions(), convolutions(), sums()))
+@settings(
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+def test_a_core_computes_what_portable_c_does(host: Device, board: Device, work: Work) -> None:
+    assert run(board, work) == run(host, work), work.call().kernel

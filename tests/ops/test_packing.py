@@ -1,0 +1,67 @@
+"""Constants in the order of the kernels' blocks, worked by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcudeploy.ops.packing import pack_blocks, pack_records, pack_taps
+from mcudeploy.ops.requantize import INT32_MAX, quantize_sums, settle_channels
+
+
+def _bytes(words: np.ndarray) -> list[list[int]]:
+    return words.astype("<i4").view(np.int8).reshape(len(words), -1).tolist()
+
+
+def test_a_block_interleaves_its_channels_by_groups_of_four() -> None:
+    weights = np.arange(1, 16, dtype=np.int8).reshape(3, 5)
+    first, second = _bytes(pack_blocks(weights, groups=1, runs=1, block=2))
+    assert first == [1, 2, 3, 4, 6, 7, 8, 9, 5, 0, 0, 0, 10, 0, 0, 0]
+    assert second == [11, 12, 13, 14, 0, 0, 0, 0, 15, 0, 0, 0, 0, 0, 0, 0]
+
+
+def test_every_run_is_filled_up_on_its_own() -> None:
+    weights = np.arange(1, 7, dtype=np.int8).reshape(1, 2, 3)
+    assert _bytes(pack_blocks(weights, groups=1, runs=2, block=1)) == [[1, 2, 3, 0, 4, 5, 6, 0]]
+
+
+def test_groups_of_channels_begin_with_a_block() -> None:
+    weights = np.arange(1, 7, dtype=np.int8).reshape(6, 1)
+    packed = _bytes(pack_blocks(weights, groups=2, runs=1, block=2))
+    assert [[row[0], row[4]] for row in packed] == [[1, 2], [3, 0], [4, 5], [6, 0]]
+
+
+def test_taps_are_mixed_two_by_two() -> None:
+    weights = np.array([[10 * channel + tap for tap in range(3)] for channel in range(1, 6)], np.int8)
+    first, second = _bytes(pack_taps(weights))
+    assert first == [10, 20, 11, 21, 30, 40, 31, 41, 12, 22, 32, 42]
+    assert second == [50, 0, 51, 0, 0, 0, 0, 0, 52, 0, 0, 0]
+
+
+def test_a_record_is_biases_weights_multipliers() -> None:
+    weights = np.array([[7, 8], [9, 10]], np.int32)
+    bias, multipliers = np.array([1, 2, 3], np.int32), np.array([4, 5, 6], np.int32)
+    records = pack_records(bias, weights, multipliers, groups=1, block=2)
+    assert records.tolist() == [1, 2, 7, 8, 4, 5, 3, 0, 9, 10, 6, 0]
+
+
+@given(st.lists(st.floats(1e-9, 1000.0), min_size=1, max_size=5), st.integers(1, 10_000))
+def test_multipliers_of_sums_render_their_scales(scales: list[float], largest: int) -> None:
+    values = np.array(scales)
+    sums = np.full(values.shape, largest, np.int64)
+    multipliers, left = quantize_sums("conv", values, sums)
+    assert multipliers.min() >= 0 and multipliers.max() <= INT32_MAX
+    assert left == 0 or values.max() >= 0.49
+    errors = np.abs(multipliers * 2.0 ** (left - 32) - values)
+    assert np.all(errors <= 2.0 ** (left - 33))
+
+
+def test_a_dead_channel_gets_a_coarser_scale() -> None:
+    weights = np.array([[0, 0], [5, -7], [1, 0]], np.int8)
+    bias = np.array([2**30, 2**30, 100], np.int32)
+    scales = np.array([5.5 / 2**30, 0.001, 0.02])
+    weights_now, bias_now, scales_now = settle_channels(weights, bias, scales)
+    assert weights_now.tolist() == weights.tolist()
+    assert bias_now.tolist() == [round(5.5 * 2**16), 2**30, 100]
+    assert scales_now.tolist() == [2.0**-16, 0.001, 0.02]
