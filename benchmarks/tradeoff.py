@@ -26,7 +26,7 @@ def points(model: Path, target: Target, seconds: float) -> tuple[int, list[Point
     found: list[Point] = []
     unsplit = 0
     for limit in LIMITS:
-        _, report = tune_model(model, target, Options(max_overhead=limit, time_limit=seconds))
+        _, report = tune_model(model, [target], Options(max_overhead=limit, time_limit=seconds))
         unsplit = report["unsplit_arena_bytes"]
         found.append((report["overhead_percent"], report["arena_bytes"]))
         print(

@@ -28,7 +28,7 @@ def row(model: Path, target: Target, options: Options) -> tuple[str, ...]:
     """One line of the table."""
     how = "streamed" if options.stream_input else "whole"
     try:
-        _, report = tune_model(model, target, options)
+        _, report = tune_model(model, [target], options)
     except DeployError as error:
         return (model.parent.name, how, *[""] * 9, f"FAILED: {error}")
     search = report["search"]

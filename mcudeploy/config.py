@@ -54,6 +54,7 @@ class Settings(BaseModel):
     expected: tuple[FilePath, ...] | None = None
     port: str | None = None
     emulate: bool | None = None
+    measurers: Annotated[int, Field(ge=1)] | None = None
     float_io: bool | None = None
     ram_limit: Annotated[int, BeforeValidator(parse_size)] | None = None
     max_overhead: Annotated[float, Field(ge=0)] | None = None
@@ -61,6 +62,7 @@ class Settings(BaseModel):
     split: bool | None = None
     stream_input: bool | None = None
     seed: Annotated[int, Field(ge=0)] | None = None
+    method: str | None = None
     quiet: bool | None = None
     as_json: bool | None = None
 

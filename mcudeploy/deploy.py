@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from mcudeploy import planfile, report
+from mcudeploy import chart, planfile, report
 from mcudeploy.board import Board, load_board
 from mcudeploy.codegen.bench import all_kernels, bench_sources
 from mcudeploy.codegen.ctext import model_name
@@ -116,19 +117,32 @@ def plan_model(
 ) -> Deployment:
     """Cut, order and place a model on a board; the plan has passed the checker. Raises FitError."""
     model_name(options.name, path.stem)  # refused before the search, not after it
-    model = load_model(path, board, options.float_io)
+    model = load_model(path, options.float_io, vectors=board.vectors)
     planned = find_plans(model, board, options, told=telling(progress))
     return Deployment.of(planned, planned.plans[0], board, options)
 
 
-def telling(progress: Progress) -> Report:
-    """What shows a search on a progress display."""
+def telling(progress: Progress, counted: Callable[[Search], Search] = lambda search: search) -> Report:
+    """What shows a search on a progress display: a line for each gain, kept up to date until the next one.
+
+    `counted` adds what only the source of tile times knows.
+    """
+    shown: int | None = None
 
     def told(found: Search, peak_bytes: int, overhead: float) -> None:
-        progress.stage(
+        nonlocal shown
+        found = counted(found)
+        text = (
             f"searching: {peak_bytes:,} B at {overhead:+.1f} %, {found.candidates:,} candidates, "
             f"{found.candidates / max(found.seconds, 1e-3):,.0f} a second"
         )
+        if found.measured or found.cache_hits:
+            text += f", {found.measured:,} tiles measured, {found.cache_hits:,} known"
+        if shown == peak_bytes:
+            progress.update(text)
+        else:
+            progress.stage(text)
+        shown = peak_bytes
 
     return told
 
@@ -136,7 +150,7 @@ def telling(progress: Progress) -> Report:
 def check_model(path: Path, board: Board | None, options: Options) -> JsonObject:
     """What of a model can be deployed, and its sizes. Unsupported nodes are part of the report."""
     try:
-        model = load_model(path, board or load_board("host"), options.float_io)
+        model = load_model(path, options.float_io, vectors=board is not None and board.vectors)
     except ModelError as error:
         if not error.problems:
             raise
@@ -153,6 +167,11 @@ def plan_report(made: Deployment) -> JsonObject:
 def save_plan(made: Deployment, path: Path) -> None:
     """Write the plan for `plan_file`."""
     planfile.save_plan(made.plan, made.model.sha256, path)
+
+
+def save_chart(made: Deployment, path: Path) -> None:
+    """Write a picture of the plan, the arena over steps; the file's ending says whether SVG or HTML."""
+    chart.save(chart.draw(made.plan, made.model.work, made.model.path.name), path)
 
 
 def build_model(path: Path, board: Board, options: Options, directory: Path) -> JsonObject:
@@ -231,12 +250,17 @@ def run_on(
     progress.stage(f"running on {target.board.name}")
     with open_device(target, firmware, made.patience_s) as device:
         observed = observe(device, target, made, samples, progress)
+    keep(made, firmware, observed)
+    return firmware, observed
+
+
+def keep(made: Deployment, firmware: Firmware, observed: Observation) -> None:
+    """Store what was measured; a database that cannot be written is warned of: the run itself is done."""
     try:
         with Database() as database:
             database.add_run(made.run_key(firmware.hash), observed.measurement)
-    except ConfigError as error:  # the run itself is done, and its result is as good
+    except ConfigError as error:
         _LOG.warning("warning: the measurement is not kept: %s", error)
-    return firmware, observed
 
 
 def observe(

@@ -11,6 +11,9 @@ class Progress(Protocol):
     def stage(self, name: str) -> None:
         """A stage begins, such as "building firmware"; the one before has ended."""
 
+    def update(self, name: str) -> None:
+        """The current stage goes on under another name, with newer figures."""
+
     def advance(self, done: int, total: int) -> None:
         """`done` of `total` units of the current stage are complete."""
 
@@ -20,6 +23,9 @@ class SilentProgress:
 
     def stage(self, name: str) -> None:
         """Ignore the stage."""
+
+    def update(self, name: str) -> None:
+        """Ignore the name."""
 
     def advance(self, done: int, total: int) -> None:
         """Ignore the units."""

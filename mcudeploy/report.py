@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mcudeploy.codegen.tape import tables_bytes
 from mcudeploy.errors import FitError, ModelError
 from mcudeploy.graph import DType
 
@@ -49,7 +50,7 @@ def check(model: Model, plan: Plan, board: Board | None) -> JsonObject:
         "operators": len(model.calls),
     }
     if board is not None:
-        missing = _missing(plan, board, None, found["weights_bytes"])
+        missing = _missing(plan, model.calls, board, None)
         found |= {"board": board.name, "fits": not missing, "missing": missing}
     return found
 
@@ -66,13 +67,20 @@ def weights_bytes(calls: Mapping[str, KernelCall]) -> int:
 
 
 def require_fit(plan: Plan, calls: Mapping[str, KernelCall], board: Board, ram_limit: int | None) -> None:
-    """Raises FitError where arena or weights are larger than what the board has, saying by how much."""
-    missing = _missing(plan, board, ram_limit, weights_bytes(calls))
+    """Raises FitError where arena or constants are larger than what the board has, saying by how much."""
+    missing = _missing(plan, calls, board, ram_limit)
     if missing:
         raise FitError(" ".join(missing))
 
 
-def _missing(plan: Plan, board: Board, ram_limit: int | None, weights: int) -> list[str]:
+def tape_bytes(plan: Plan, calls: Mapping[str, KernelCall], board: Board) -> int:
+    """Bytes of flash for records, offset tables and schedule of a plan."""
+    return tables_bytes(plan, calls, board.memories[0].alignment, pointer_bytes=8 if board.is_host else 4)
+
+
+def _missing(
+    plan: Plan, calls: Mapping[str, KernelCall], board: Board, ram_limit: int | None
+) -> list[str]:  # fmt: skip
     missing = []
     memory = board.memories[0]
     arena = plan.layout.arena_bytes
@@ -90,10 +98,11 @@ def _missing(plan: Plan, board: Board, ram_limit: int | None, weights: int) -> l
             f"arena needs {arena:,} bytes, the limit is {ram_limit:,}: {arena - ram_limit:,} too many; "
             f"{where}."
         )
-    if weights > board.flash_bytes:
+    weights, tape = weights_bytes(calls), tape_bytes(plan, calls, board)
+    if weights + tape > board.flash_bytes:
         missing.append(
-            f"weights need {weights:,} bytes, the flash of {board.name} has {board.flash_bytes:,}: "
-            f"{weights - board.flash_bytes:,} too many."
+            f"weights need {weights:,} bytes and the plan's tables {tape:,}, the flash of {board.name} has "
+            f"{board.flash_bytes:,}: {weights + tape - board.flash_bytes:,} too many."
         )
     return missing
 
@@ -109,6 +118,7 @@ def plan(made: Deployment) -> JsonObject:
         "peak_bytes": found.estimate.peak_bytes,
         "lower_bound_bytes": found.estimate.lower_bound_bytes,
         "unsplit_arena_bytes": made.unsplit.layout.arena_bytes,
+        "tables_bytes": tape_bytes(found, made.model.calls, made.board),
         "order_status": found.schedule.status,
         "layout_status": found.layout.status,
         "splits": [
@@ -140,6 +150,7 @@ def sizes(firmware: Firmware) -> JsonObject:
         "flash_bytes": firmware.flash_bytes,
         "code_bytes": firmware.code_bytes,
         "weights_bytes": firmware.weights_bytes,
+        "tables_bytes": firmware.sizes.tables_bytes,
         "static_ram_bytes": firmware.static_ram_bytes,
         "firmware_hash": f"{firmware.hash:08x}",
     }
@@ -147,7 +158,7 @@ def sizes(firmware: Firmware) -> JsonObject:
 
 def build(made: Deployment, firmware: Firmware, files: Sequence[Path]) -> JsonObject:
     """The object of `build`."""
-    return {"files": [str(file) for file in files], **sizes(firmware), **plan(made)}
+    return {"files": [str(file) for file in files], **plan(made), **sizes(firmware)}
 
 
 def flash(firmware: Firmware, port: str | None, command: Sequence[str] | None) -> JsonObject:

@@ -2,106 +2,200 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from pathlib import Path
 
 import numpy as np
 
 from mcudeploy import report
+from mcudeploy.analyzer import components
 from mcudeploy.codegen.bench import all_kernels
-from mcudeploy.deploy import Deployment, JsonObject, Observation, build_bench, run_on, telling
+from mcudeploy.deploy import Deployment, JsonObject, Observation, build_bench, keep, observe, telling
 from mcudeploy.device import Target, open_device
-from mcudeploy.errors import OutputsDifferError
+from mcudeploy.errors import LatencyError, OutputsDifferError
+from mcudeploy.graph import Operator
+from mcudeploy.interval import Interval
 from mcudeploy.measurer.costs import MeasuredTiles
 from mcudeploy.measurer.database import Database
 from mcudeploy.measurer.tile import KernelTable, Region, TileTimer
+from mcudeploy.optimizer.cuts import ROWS_TRIED
+from mcudeploy.plan import Plan, Search
 from mcudeploy.planner import Model, Options, Planned, find_plans, load_model
 from mcudeploy.progress import SILENT, Progress
 from mcudeploy.samples import Sample, load_samples
+from mcudeploy.simulator.cost import TileTime, timed_block
 from mcudeploy.simulator.flow import Flow
+from mcudeploy.targets import Firmware
+
+_PREFETCH_SHARE = 2
+"""Tiles are timed in advance for one part in so many of the time limit: some is for the search."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tuned:
-    """The plan that was chosen, what was observed of it and of the unsplit one, and what was predicted."""
+    """The plan that was chosen, what was observed of it and of the unsplit one, and what was predicted.
+
+    Nothing was predicted where there was no search.
+    """
 
     made: Deployment
     observed: Observation
     unsplit: Observation
     overhead: float
-    predicted_overhead: float
+    predicted_overhead: float | None
     tried: int
 
 
 def tune_model(
-    path: Path, target: Target, options: Options, progress: Progress = SILENT
+    path: Path, targets: Sequence[Target], options: Options, progress: Progress = SILENT
 ) -> tuple[Deployment, JsonObject]:
     """Find the plan with the least arena whose measured latency keeps the limit.
 
-    The plans that the search hands on are run as a whole, the least arena first, until one keeps the limit;
-    the unsplit plan always does. Raises OutputsDifferError where a plan's outputs are not those of the
-    unsplit plan, bit for bit.
+    `targets`: one or more of one board; they share the measuring. The plans that the search hands on are run
+    as a whole, the least arena first, until one keeps the limit; the unsplit plan always does. Raises
+    LatencyError where a stored plan that is not searched on from misses it, and OutputsDifferError where a
+    plan's outputs are not those of the unsplit plan, bit for bit. An error of one device ends it all.
     """
-    planned = _search(load_model(path, target.board, options.float_io), target, options, progress)
-    base = Deployment.of(planned, planned.unsplit, target.board, options)
-    samples = load_samples(base.model.graph, [], [], options.seed)
-    tuned = _choose(planned, base, target, options, (samples, progress))
+    model = load_model(path, options.float_io, vectors=targets[0].board.vectors)
+    planned = _search(model, targets, options, progress)
+    tuned = _choose(planned, targets, options, progress)
+    predicted = tuned.predicted_overhead
     measurement = report.latency(tuned.observed.measurement, tuned.unsplit.measurement)
     made = tuned.made
     return made, report.plan(made) | measurement | {
-        "predicted_overhead_percent": tuned.predicted_overhead,
-        "prediction_error_percent": tuned.overhead - tuned.predicted_overhead,
+        "measurers": len(targets),
+        "predicted_overhead_percent": predicted,
+        "prediction_error_percent": None if predicted is None else tuned.overhead - predicted,
         "plans_run": tuned.tried,
         "stack_bytes": tuned.observed.measurement.stack_bytes,
     }
 
 
-def _search(model: Model, target: Target, options: Options, progress: Progress) -> Planned:
-    progress.stage(f"building the measurer for {target.board.name}")
-    bench = build_bench(target)
+def _search(model: Model, targets: Sequence[Target], options: Options, progress: Progress) -> Planned:
+    board = targets[0].board
+    progress.stage(f"building the measurer for {board.name}")
+    bench = build_bench(targets[0])
     with ExitStack() as stack:
-        device = stack.enter_context(open_device(target, bench))
+        sessions = [stack.enter_context(open_device(target, bench)).session for target in targets]
         database = stack.enter_context(Database())
-        kernels = KernelTable.of(device.session, all_kernels())
-        flash, vectors = Region.of(target.board), target.board.vectors
-        timer = TileTimer(device.session, kernels, flash=flash, vectors=vectors)
-        sources: list[MeasuredTiles] = []
+        flash, vectors = Region.of(board), board.vectors
+        timers = [
+            TileTimer(session, KernelTable.of(session, all_kernels()), flash=flash, vectors=vectors)
+            for session in sessions
+        ]
+        measured = stack.enter_context(MeasuredTiles((board.name, bench.hash), database, timers))
 
-        def tiles(flow: Flow) -> MeasuredTiles:
-            source = MeasuredTiles(flow, (target.board.name, bench.hash), database, timer)
-            sources.append(stack.enter_context(source))
-            return source
+        def convert(ticks: float) -> float:
+            # instructions repeat exactly, an emulator's ticks by one or two; and the tape's part is in them
+            return board.instructions(round(ticks)) if targets[0].emulated else ticks
 
-        planned = find_plans(model, target.board, options, tiles, telling(progress))
-    counts = {
-        "measured": sum(source.measured for source in sources),
-        "cache_hits": sum(source.hits for source in sources),
-    }
-    return replace(planned, search=replace(planned.search, **counts))
+        def tiles(flow: Flow) -> TileTime:
+            share = options.time_limit / _PREFETCH_SHARE
+            measured.prefetch(flow.graph, _tiles(flow), share, progress.advance)
+            ticks_of = measured.of(flow.graph)
+            return lambda operator, rows: convert(ticks_of(operator, rows))
+
+        def counted(search: Search) -> Search:
+            return replace(search, measured=measured.measured, cache_hits=measured.hits)
+
+        progress.stage(f"timing tiles on {board.name}" + (f", {len(timers)} of them" if timers[1:] else ""))
+        planned = find_plans(model, board, options, tiles, telling(progress, counted))
+    return replace(planned, search=counted(planned.search))
 
 
-def _choose(
-    planned: Planned,
-    base: Deployment,
-    target: Target,
-    options: Options,
-    means: tuple[list[Sample], Progress],
-) -> Tuned:
-    samples, progress = means
-    _, unsplit = run_on(base, target, samples, progress)
-    limit = unsplit.measurement.latency * (1 + options.max_overhead / 100)
-    for tried, plan in enumerate(planned.plans, 1):
-        if plan is planned.unsplit:
-            return Tuned(base, unsplit, unsplit, 0.0, 0.0, tried)
-        made = Deployment.of(planned, plan, target.board, options)
-        _, observed = run_on(made, target, samples, progress)
-        _require_same(made, observed, unsplit)
-        if observed.measurement.latency <= limit:
-            overhead = 100 * (observed.measurement.latency / unsplit.measurement.latency - 1)
-            predicted = 100 * (plan.estimate.ticks / planned.unsplit_ticks - 1)
-            return Tuned(made, observed, unsplit, overhead, predicted, tried)
-    raise ValueError("the unsplit plan is missing from the plans")
+def _tiles(flow: Flow) -> Iterator[tuple[Operator, Interval]]:
+    """The tiles that a search may ask for: of every operator that can be cut all row counts that are tried,
+    of the others the whole.
+    """
+    inside = frozenset().union(*components(flow.graph))
+    for position, operator in enumerate(flow.graph.operators):
+        if operator.op.is_view:
+            continue
+        total = flow.iteration_rows[position]
+        parts = [rows for rows in ROWS_TRIED if rows < total] if position in inside else []
+        for rows in (total, *parts):
+            yield operator, timed_block(total, rows)
+
+
+def _choose(planned: Planned, targets: Sequence[Target], options: Options, progress: Progress) -> Tuned:
+    """The first plan that keeps the limit as measured, run as many at a time as there are devices.
+
+    A plan that is predicted to take as long as one that missed the limit is passed over.
+    """
+
+    def deployed(plan: Plan) -> Deployment:
+        return Deployment.of(planned, plan, targets[0].board, options)
+
+    base = deployed(planned.unsplit)
+    samples = load_samples(base.model.graph, [], [], options.seed)
+    waiting = list(takewhile(lambda plan: plan is not planned.unsplit, planned.plans))
+    first = max(1, len(targets) - 1)
+    batch, waiting = [deployed(plan) for plan in waiting[:first]], waiting[first:]
+    unsplit, *observed = _run_all([base, *batch], targets, samples, progress)
+    yardstick = unsplit.measurement.latency
+    tried, missed = 0, math.inf
+    while batch:
+        for made, found in zip(batch, observed, strict=True):
+            ticks = made.plan.estimate.ticks
+            if ticks >= missed:
+                continue
+            tried += 1
+            _require_same(made, found, unsplit)
+            overhead = 100 * (found.measurement.latency / yardstick - 1)
+            if overhead <= options.max_overhead:
+                predicted = 100 * (ticks / planned.unsplit_ticks - 1) if planned.unsplit_ticks else None
+                return Tuned(made, found, unsplit, overhead, predicted, tried)
+            missed = ticks or missed
+        waiting = [plan for plan in waiting if plan.estimate.ticks < missed]
+        batch = [deployed(plan) for plan in waiting[: len(targets)]]
+        waiting = waiting[len(targets) :]
+        observed = _run_all(batch, targets, samples, progress)
+    if planned.unsplit in planned.plans:
+        return Tuned(base, unsplit, unsplit, 0.0, 0.0, tried + 1)
+    raise LatencyError(
+        f"the plan of {options.plan_file} takes {overhead:+.2f} % of the unsplit plan's time, the limit is "
+        f"{options.max_overhead:g} %. Search for another (--split), or raise --max-overhead"
+    )
+
+
+def _run_all(
+    batch: Sequence[Deployment], targets: Sequence[Target], samples: list[Sample], progress: Progress
+) -> list[Observation]:
+    """What was observed of each deployment, run as many at a time as there are devices, and kept."""
+    observed: list[Observation] = []
+    for first in range(0, len(batch), len(targets)):
+        group = batch[first : first + len(targets)]
+        progress.stage(f"building firmware for {targets[0].board.name}")
+        firmwares = [made.build(targets[0]) for made in group]
+        progress.stage(f"running on {targets[0].board.name}")
+        observed += _run_together(list(zip(group, firmwares, targets, strict=False)), samples)
+        for made, firmware, found in zip(group, firmwares, observed[first:], strict=True):
+            keep(made, firmware, found)
+    return observed
+
+
+def _run_together(
+    group: Sequence[tuple[Deployment, Firmware, Target]], samples: list[Sample]
+) -> list[Observation]:
+    """Run each on a device of its own at the same time; the first error ends all of them."""
+    # the devices end before the threads are waited for: nobody waits for a run that is not needed any more
+    with ThreadPoolExecutor(max(1, len(group))) as pool, ExitStack() as stack:
+        devices = [
+            stack.enter_context(open_device(target, firmware, made.patience_s))
+            for made, firmware, target in group
+        ]
+        runs = [
+            pool.submit(observe, device, target, made, samples, SILENT)
+            for device, (made, _, target) in zip(devices, group, strict=True)
+        ]
+        for run in wait(runs, return_when=FIRST_EXCEPTION).done:
+            run.result()
+        return [run.result() for run in runs]
 
 
 def _require_same(made: Deployment, observed: Observation, unsplit: Observation) -> None:

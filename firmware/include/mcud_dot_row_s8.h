@@ -1,12 +1,14 @@
-/* One pixel times int8 weights, read where it is, row by row: for outputs of a single pixel. Four channels are summed at
- * a time, with records of mcud_record_1x4; the depth is that of all rows, each one filled up to whole groups. */
+/* One pixel times int8 weights, read where it is, row by row: for outputs of a single pixel. Four channels
+ * are summed at a time, with records of mcud_record_1x4; the depth is that of all rows, each one filled up
+ * to whole groups. */
 #ifndef MCUD_DOT_ROW_S8_H
 #define MCUD_DOT_ROW_S8_H
 
 #include "mcud_simd.h"
 
 /* Adds the products of x[values] and four channels' weights for it; the weights behind them. */
-static inline const int32_t *mcud_dot_row_s8(const int8_t *x, int32_t values, const int32_t *w, int32_t sums[4])
+static inline const int32_t *mcud_dot_row_s8(const int8_t *x, int32_t values, const int32_t *w,
+                                             int32_t sums[4])
 {
     int32_t a[4] = {sums[0], sums[1], sums[2], sums[3]};
     for (; values >= 4; values -= 4, x += 4, w += 4) {
@@ -25,12 +27,37 @@ static inline const int32_t *mcud_dot_row_s8(const int8_t *x, int32_t values, co
 }
 
 /* Requantises the sums of up to four channels to y[count]. */
-static inline void mcud_finish_row_s8(const int32_t sums[4], const int32_t *multipliers, const mcud_finish_s8 *finish,
-                                      int32_t count, int8_t *y)
+static inline void mcud_finish_row_s8(const int32_t sums[4], const int32_t *multipliers,
+                                      const mcud_finish_s8 *finish, int32_t count, int8_t *y)
 {
     for (int32_t i = 0; i < count && i < 4; i++) {
         y[i] = mcud_requantize_s8(sums[i], multipliers[i], finish);
     }
+}
+
+/* x[values] -> y[channels]; fastest where values are a multiple of 4. The record behind those used. */
+static inline const int32_t *mcud_pixel_s8(const mcud_finish_s8 *to, const int32_t *record, int32_t channels,
+                                           const int8_t *x, int32_t values, int8_t *y)
+{
+    const mcud_finish_s8 finish = *to;
+    const int8_t *const ends[2] = {x + (values & 12), x + values};
+    int8_t last[4]; /* results of a record that the output has no room for */
+    for (int32_t left = channels; left > 0 && values % 4 == 0; left -= 4, y += 4) {
+        record = mcud_record_1x4(x, ends, record, &finish, left < 4 ? last : y);
+    }
+    if (values % 4 == 0) {
+        for (int32_t i = channels & 3; i > 0; i--) {
+            y[i - 5] = last[i - 1];
+        }
+        return record;
+    }
+    for (int32_t left = channels; left > 0; left -= 4, y += 4) {
+        int32_t sums[4] = {record[0], record[1], record[2], record[3]};
+        record = mcud_dot_row_s8(x, values, record + 4, sums);
+        mcud_finish_row_s8(sums, record, &finish, left, y);
+        record += 4;
+    }
+    return record;
 }
 
 #endif

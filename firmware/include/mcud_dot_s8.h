@@ -1,6 +1,7 @@
 /* Expanded pixels times int8 weights, requantised to int8: the core of the convolutions.
  *
- * Blocks are 3 or 2 pixels by 2 channels; an odd last channel has a partner of zeros. For records see mcud_simd.h.
+ * Blocks are 3 or 2 pixels by 2 channels; an odd last channel has a partner of zeros. For records see
+ * mcud_simd.h.
  */
 #ifndef MCUD_DOT_S8_H
 #define MCUD_DOT_S8_H

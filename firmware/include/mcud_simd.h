@@ -1,21 +1,21 @@
 /* The arithmetic that instruction sets do differently: one header of static inline functions for each, all
  * with the same functions and the same bits.
  *
- * Convolutions read their constants as records, in the order of their use: int32_t biases of two or four channels,
- * with the input's zero point folded in; int8_t weights; int32_t multipliers. One function sums up, requantises
- * and writes what one record gives, and returns the next record:
+ * Convolutions read their constants as records, in the order of their use: int32_t biases of two or four
+ * channels, with the input's zero point folded in; int8_t weights; int32_t multipliers. One function sums
+ * up, requantises and writes what one record gives, and returns the next record:
  *
  *   mcud_record_3x2, _2x2, _1x2   3, 2 or 1 pixels by 2 channels; weights [groups][2][4]
  *   mcud_record_1x4               1 pixel by 4 channels; weights [groups][4][4]
  *   mcud_record_taps              4 channels of a depthwise window; weights [taps][4]
  *
- * A group is four values along the depth; weights behind the depth are 0. For 3, 2 and 1 by 2, pixels are expanded
- * to 16 bits before, and used for all channels: a group of `pixels` pixels is 2 * pixels words, first (x0, x2) of
- * every pixel, then (x1, x3), the lower half first. A sign extension of every other byte of a word of weights
- * gives the same pairs, so that nothing has to be paired at run time.
+ * A group is four values along the depth; weights behind the depth are 0. For 3, 2 and 1 by 2, pixels are
+ * expanded to 16 bits before, and used for all channels: a group of `pixels` pixels is 2 * pixels words,
+ * first (x0, x2) of every pixel, then (x1, x3), the lower half first. A sign extension of every other byte
+ * of a word of weights gives the same pairs, so that nothing has to be paired at run time.
  *
- * Products are summed up to ends[1]; what lies between ends[0] and there is a multiple of four groups. `ends` and
- * `finish` must be variables of the caller.
+ * Products are summed up to ends[1]; what lies between ends[0] and there is a multiple of four groups.
+ * `ends` and `finish` must be variables of the caller.
  */
 #ifndef MCUD_SIMD_H
 #define MCUD_SIMD_H

@@ -43,8 +43,8 @@ static inline int32_t mcud_products(const int16_t *x, int32_t pixels, const int8
 }
 
 /* x[groups] of 3 pixels -> y[3][2], the pixels `pitch` apart */
-static inline const int32_t *mcud_record_3x2(const int16_t *x, const int16_t *const ends[2], const int32_t *record,
-                                             const mcud_finish_s8 *finish, int8_t *y)
+static inline const int32_t *mcud_record_3x2(const int16_t *x, const int16_t *const ends[2],
+                                             const int32_t *record, const mcud_finish_s8 *finish, int8_t *y)
 {
     int32_t a = record[0];
     int32_t b = record[1];
@@ -73,8 +73,8 @@ static inline const int32_t *mcud_record_3x2(const int16_t *x, const int16_t *co
 }
 
 /* x[groups] of 2 pixels -> y[2][2] */
-static inline const int32_t *mcud_record_2x2(const int16_t *x, const int16_t *const ends[2], const int32_t *record,
-                                             const mcud_finish_s8 *finish, int8_t *y)
+static inline const int32_t *mcud_record_2x2(const int16_t *x, const int16_t *const ends[2],
+                                             const int32_t *record, const mcud_finish_s8 *finish, int8_t *y)
 {
     int32_t a = record[0];
     int32_t b = record[1];
@@ -95,8 +95,8 @@ static inline const int32_t *mcud_record_2x2(const int16_t *x, const int16_t *co
 }
 
 /* The first one of 2 expanded pixels -> y[2] */
-static inline const int32_t *mcud_record_1x2(const int16_t *x, const int16_t *const ends[2], const int32_t *record,
-                                             const mcud_finish_s8 *finish, int8_t *y)
+static inline const int32_t *mcud_record_1x2(const int16_t *x, const int16_t *const ends[2],
+                                             const int32_t *record, const mcud_finish_s8 *finish, int8_t *y)
 {
     int32_t a = record[0];
     int32_t b = record[1];
@@ -121,8 +121,8 @@ static inline void mcud_group_1x4(const int8_t x[4], const int32_t weights[4], i
 }
 
 /* x[groups][4] -> y[4] */
-static inline const int32_t *mcud_record_1x4(const int8_t *x, const int8_t *const ends[2], const int32_t *record,
-                                             const mcud_finish_s8 *finish, int8_t *y)
+static inline const int32_t *mcud_record_1x4(const int8_t *x, const int8_t *const ends[2],
+                                             const int32_t *record, const mcud_finish_s8 *finish, int8_t *y)
 {
     int32_t sums[4] = {record[0], record[1], record[2], record[3]};
     for (record += 4; x < ends[1]; x += 4, record += 4) {
@@ -135,8 +135,9 @@ static inline const int32_t *mcud_record_1x4(const int8_t *x, const int8_t *cons
     return record + 4;
 }
 
-/* Four channels, `at` bytes behind the taps of a window -> y[4]. Taps are taken two by two: their weights are (first,
- * first, second, second) of channels 0 and 1, then of channels 2 and 3. `odd` is a last tap of its own, or NULL. */
+/* Four channels, `at` bytes behind the taps of a window -> y[4]. Taps are taken two by two: their weights
+ * are (first, first, second, second) of channels 0 and 1, then of channels 2 and 3. `odd` is a last tap of
+ * its own, or NULL. */
 static inline const int32_t *mcud_record_taps(const int8_t *const *taps, const int8_t *const *const ends[2],
                                               const int8_t *odd, int32_t at, const int32_t *record,
                                               const mcud_finish_s8 *finish, int8_t *y)

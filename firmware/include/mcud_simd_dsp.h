@@ -1,8 +1,8 @@
-/* mcud_simd.h for Arm cores with the DSP extension: Cortex-M4, M7, M33 and up. Needs unaligned LDR, which these
- * cores do unless UNALIGN_TRP is set.
+/* mcud_simd.h for Arm cores with the DSP extension: Cortex-M4, M7, M33 and up. Needs unaligned LDR,
+ * which these cores do unless UNALIGN_TRP is set.
  *
- * Blocks take all 13 registers that a compiler can give. What they read from the stack must be variables of the function
- * they are in, since there is no register for an address: so they are inlined always. */
+ * Blocks take all 13 registers that a compiler can give. What they read from the stack must be variables of
+ * the function they are in, since there is no register for an address: so they are inlined always. */
 #ifndef MCUD_SIMD_DSP_H
 #define MCUD_SIMD_DSP_H
 
@@ -71,8 +71,9 @@ static inline void mcud_expand_same(int16_t *to, int32_t value, int32_t pixels)
     pairs[0] = pairs[pixels] = (int32_t)((uint32_t)value << 16) | (value & 0xFFFF);
 }
 
-/* Runs `one` until `at` is at ends[0], then `four` until it is at ends[1]. The ends are in memory, and `free` is a
- * register that every turn may spoil: the products take all the others that a compiler can give. */
+/* Runs `one` until `at` is at ends[0], then `four` until it is at ends[1]. The ends are in memory, and
+ * `free` is a register that every turn may spoil: the products take all the others that a compiler can give.
+ */
 #define MCUD_LOOPS(at, free, one, four)                                                                      \
     "ldr %[" free "], %[some]\n\t"                                                                           \
     "cmp %[" at "], %[" free "]\n\t"                                                                         \
@@ -113,8 +114,8 @@ static inline void mcud_expand_same(int16_t *to, int32_t value, int32_t pixels)
     "smlad %[f], r10, %[w1], %[f]\n\t"
 
 /* x[groups] of 3 pixels -> y[3][2], the pixels `pitch` apart */
-MCUD_BLOCK const int32_t *mcud_record_3x2(const int16_t *x, const int16_t *const ends[2], const int32_t *record,
-                                             const mcud_finish_s8 *finish, int8_t *y)
+MCUD_BLOCK const int32_t *mcud_record_3x2(const int16_t *x, const int16_t *const ends[2],
+                                          const int32_t *record, const mcud_finish_s8 *finish, int8_t *y)
 {
     int32_t a;
     int32_t b;
@@ -194,8 +195,8 @@ MCUD_BLOCK const int32_t *mcud_record_3x2(const int16_t *x, const int16_t *const
     "smlad %[d], r11, %[w1], %[d]\n\t"
 
 /* x[groups] of 2 pixels -> y[2][2] */
-MCUD_BLOCK const int32_t *mcud_record_2x2(const int16_t *x, const int16_t *const ends[2], const int32_t *record,
-                                             const mcud_finish_s8 *finish, int8_t *y)
+MCUD_BLOCK const int32_t *mcud_record_2x2(const int16_t *x, const int16_t *const ends[2],
+                                          const int32_t *record, const mcud_finish_s8 *finish, int8_t *y)
 {
     int32_t a;
     int32_t b;
@@ -246,8 +247,8 @@ MCUD_BLOCK const int32_t *mcud_record_2x2(const int16_t *x, const int16_t *const
 }
 
 /* The first one of 2 expanded pixels -> y[2] */
-static inline const int32_t *mcud_record_1x2(const int16_t *x, const int16_t *const ends[2], const int32_t *record,
-                                             const mcud_finish_s8 *finish, int8_t *y)
+static inline const int32_t *mcud_record_1x2(const int16_t *x, const int16_t *const ends[2],
+                                             const int32_t *record, const mcud_finish_s8 *finish, int8_t *y)
 {
     const int32_t *pairs = (const int32_t *)(const void *)x;
     const int32_t *const end = (const int32_t *)(const void *)ends[1];
@@ -374,11 +375,12 @@ static inline void mcud_group_1x4(const int8_t x[4], const int32_t w[4], int32_t
     "smlad %[c], %[x], %[u], %[c]\n\t"                                                                       \
     "smlad %[d], %[z], %[w1], %[d]\n\t"
 
-/* Four channels, `at` bytes behind the taps of a window -> y[4]. Taps are taken two by two: their weights are (first,
- * first, second, second) of channels 0 and 1, then of channels 2 and 3. `odd` is a last tap of its own, or NULL. */
-MCUD_BLOCK const int32_t *mcud_record_taps(const int8_t *const *taps, const int8_t *const *const ends[2], const int8_t *odd,
-                                              int32_t at, const int32_t *record, const mcud_finish_s8 *finish,
-                                              int8_t *y)
+/* Four channels, `at` bytes behind the taps of a window -> y[4]. Taps are taken two by two: their weights
+ * are (first, first, second, second) of channels 0 and 1, then of channels 2 and 3. `odd` is a last tap of
+ * its own, or NULL. */
+MCUD_BLOCK const int32_t *mcud_record_taps(const int8_t *const *taps, const int8_t *const *const ends[2],
+                                           const int8_t *odd, int32_t at, const int32_t *record,
+                                           const mcud_finish_s8 *finish, int8_t *y)
 {
     int32_t a;
     int32_t b;

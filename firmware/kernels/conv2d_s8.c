@@ -27,7 +27,7 @@ static int16_t *expand_padding(const window *from, int32_t values, int16_t *x)
     return x;
 }
 
-/* One row of the window whose taps are one run of bytes; `cols` are inside the input, from byte `first` on. */
+/* A row of the window whose taps are one run of bytes; `cols` are inside the input, from byte `first` on. */
 static int16_t *expand_run(const window *from, const uint8_t *row, mcud_taps cols, int32_t first, int16_t *x)
 {
     const mcud_conv2d_s8_params *params = from->params;

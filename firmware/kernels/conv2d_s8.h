@@ -7,7 +7,7 @@
  *
  * A row of a window is `row_runs` runs of values that lie side by side in the input: one, or one for each tap
  * where taps are apart. Runs are expanded one by one, each filled up to groups of four, and padding as the
- * input's zero point; then two pixels are multiplied at a time.
+ * input's zero point; then two or three pixels are multiplied at a time.
  */
 #ifndef MCUD_CONV2D_S8_H
 #define MCUD_CONV2D_S8_H

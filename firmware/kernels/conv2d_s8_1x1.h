@@ -1,5 +1,5 @@
-/* Pointwise convolution and matrix product with constant weights, int8: kernel 1x1, no padding, one group, any
- * stride. For a single pixel see conv2d_s8_full.
+/* Pointwise convolution and matrix product with constant weights, int8: kernel 1x1, no padding, one group,
+ * any stride. For a single pixel see conv2d_s8_full.
  *
  * in[0]    int8 [rows][cols][input_channels]; a matrix [B][K] is (B, 1, K)
  * out      int8 [rows][output_cols][output_channels]

@@ -4,7 +4,8 @@
 #include "mcud_window.h"
 
 /* Where the taps of a window are: in the input, or in the padding, whose values stand in flash. */
-static void find_taps(const mcud_dwconv2d_s8_params *params, const mcud_window_place *place, const int8_t **taps)
+static void find_taps(const mcud_dwconv2d_s8_params *params, const mcud_window_place *place,
+                      const int8_t **taps)
 {
     const int32_t pitch = params->dilation_cols * params->channels;
     for (int32_t r = 0; r < params->kernel_rows; r++) {

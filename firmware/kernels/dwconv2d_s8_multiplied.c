@@ -16,8 +16,8 @@ typedef struct {
     tap *end;
 } tap_list;
 
-static void list_taps(const mcud_dwconv2d_s8_multiplied_params *params, const uint32_t *offsets, mcud_taps rows,
-                      mcud_taps cols, tap_list *list)
+static void list_taps(const mcud_dwconv2d_s8_multiplied_params *params, const uint32_t *offsets,
+                      mcud_taps rows, mcud_taps cols, tap_list *list)
 {
     const uint32_t pitch = (uint32_t)(params->dilation_cols * params->input_channels);
     tap *inside = list->taps;
@@ -41,8 +41,8 @@ static void list_taps(const mcud_dwconv2d_s8_multiplied_params *params, const ui
 }
 
 /* One channel of a pixel. */
-static inline void one_channel(const mcud_dwconv2d_s8_multiplied_params *params, const tap_list *list, const uint8_t *x,
-                               int32_t channel, int8_t *out)
+static inline void one_channel(const mcud_dwconv2d_s8_multiplied_params *params, const tap_list *list,
+                               const uint8_t *x, int32_t channel, int8_t *out)
 {
     const int8_t *weights = params->weights + channel;
     int32_t sum = params->bias[channel];
@@ -57,8 +57,8 @@ static inline void one_channel(const mcud_dwconv2d_s8_multiplied_params *params,
     out[channel] = mcud_requantize_s8(sum, params->multipliers[channel], &finish);
 }
 
-static void one_pixel(const mcud_dwconv2d_s8_multiplied_params *params, const tap_list *list, const uint8_t *x,
-                      int8_t *out)
+static void one_pixel(const mcud_dwconv2d_s8_multiplied_params *params, const tap_list *list,
+                      const uint8_t *x, int8_t *out)
 {
     int32_t k = 0;
     for (int32_t c = 0; c < params->input_channels; c++) {

@@ -5,8 +5,8 @@
  * out      int8 [rows][output_cols][output_channels]
  * scratch  uint32_t [kernel_rows], then uint32_t [kernel_rows * kernel_cols][2]
  *
- * A list of the window's taps is made once for all pixels of a row whose windows lie alike. Padded taps count as
- * the input's zero point.
+ * A list of the window's taps is made once for all pixels of a row whose windows lie alike. Padded taps
+ * count as the input's zero point.
  */
 #ifndef MCUD_DWCONV2D_S8_MULTIPLIED_H
 #define MCUD_DWCONV2D_S8_MULTIPLIED_H

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 import rich_click as click
 
 from mcudeploy import __version__
-from mcudeploy.cli import boards, build, model, run
+from mcudeploy.cli import boards, build, model, place, run, schedule
 from mcudeploy.cli.output import describe, print_error
 from mcudeploy.config import load_settings
 from mcudeploy.errors import DeployError
@@ -88,7 +88,7 @@ def cli() -> None:
     """Run an ONNX model on a microcontroller."""
 
 
-for group in (boards, model, build, run):
+for group in (boards, model, build, run, schedule, place):
     for command in group.COMMANDS:
         cli.add_command(command)
 

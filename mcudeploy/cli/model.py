@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,10 +11,11 @@ import rich_click as click
 from mcudeploy.cli import tables
 from mcudeploy.cli.options import (
     board_option,
-    device_options,
+    devices_options,
     float_io_option,
     model_argument,
     output_options,
+    plan_file_options,
     planning_options,
 )
 from mcudeploy.cli.output import Output
@@ -50,26 +52,28 @@ def check(
 @model_argument
 @board_option(required=True)
 @planning_options
-@click.option(
-    "-o",
-    "--output",
-    "destination",
-    metavar="FILE",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Write the plan, for --plan.",
-)
+@plan_file_options
 @click.option("--explain", is_flag=True, help="Show which operators can be cut together, and why not more.")
 @output_options
 def plan(
-    *, model: Path, board: Board, options: Options, destination: Path | None, explain: bool, output: Output
+    *,
+    model: Path,
+    board: Board,
+    options: Options,
+    destination: Path | None,
+    chart: Path | None,
+    explain: bool,
+    output: Output,
 ) -> None:
     """Decide order and place of every tensor, and print what the plan needs."""
     from mcudeploy import analyzer, deploy
 
     with output.progress() as progress:
-        found = deploy.plan_model(model, board, options, progress)
+        found = deploy.plan_model(model, board, replace(options, resume=True), progress)
     if destination:
         deploy.save_plan(found, destination)
+    if chart:
+        deploy.save_chart(found, chart)
     report = deploy.plan_report(found)
     if explain:
         report |= {"explanation": analyzer.explain(found.plan.graph)}
@@ -78,25 +82,28 @@ def plan(
 
 @click.command()
 @model_argument
-@device_options
+@devices_options
 @planning_options
-@click.option(
-    "-o",
-    "--output",
-    "destination",
-    metavar="FILE",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Write the plan, for --plan.",
-)
+@plan_file_options
 @output_options
-def tune(*, model: Path, target: Target, options: Options, destination: Path | None, output: Output) -> None:
+def tune(
+    *,
+    model: Path,
+    targets: tuple[Target, ...],
+    options: Options,
+    destination: Path | None,
+    chart: Path | None,
+    output: Output,
+) -> None:
     """Search for the plan with the least RAM, timing parts of the model on the device."""
     from mcudeploy import deploy, tuning
 
     with output.progress() as progress:
-        found, report = tuning.tune_model(model, target, options, progress)
+        found, report = tuning.tune_model(model, targets, replace(options, resume=True), progress)
     if destination:
         deploy.save_plan(found, destination)
+    if chart:
+        deploy.save_chart(found, chart)
     output.result(report, tables.tune)
 
 

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from mcudeploy.board import Board
 
 Command = Callable[..., None]
+_PLAN_HELP = (
+    "Use this plan, written by `mcudeploy plan -o`; `plan` and `tune` search on from it, unless --no-split."
+)
+_MOST_MEASURERS = 64
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
@@ -97,7 +101,7 @@ def float_io_option(command: Command) -> Command:
 def planning_options(command: Command) -> Command:
     """Adds the options of the search, packed as `options: deploy.Options`."""
 
-    @click.option("--plan", "plan_file", type=_FILE, help="Use this plan, written by `mcudeploy plan -o`.")
+    @click.option("--plan", "plan_file", type=_FILE, help=_PLAN_HELP)
     @click.option(
         "--max-overhead",
         metavar="PERCENT",
@@ -162,6 +166,42 @@ def planning_options(command: Command) -> Command:
     return packed
 
 
+def plan_file_options(command: Command) -> Command:
+    """Adds -o and --chart: where to write the plan that was found, and a picture of it."""
+    destination = click.option(
+        "-o",
+        "--output",
+        "destination",
+        metavar="FILE",
+        type=click.Path(dir_okay=False, path_type=Path),
+        help="Write the plan, for --plan.",
+    )
+    picture = click.option(
+        "--chart",
+        metavar="FILE",
+        type=click.Path(dir_okay=False, path_type=Path),
+        callback=_chart_file,
+        help="Draw the plan, the arena over steps, as .svg or .html.",
+    )
+    return destination(picture(command))
+
+
+def _chart_file(_: click.Context, __: click.Parameter, path: Path | None) -> Path | None:
+    from mcudeploy.chart import require_format
+
+    if path is not None:
+        require_format(path)  # refused before the search, not after it
+    return path
+
+
+_emulate_option = click.option(
+    "--emulate/--no-emulate",
+    default=False,
+    is_eager=True,
+    help="Run the board's QEMU machine instead of hardware; implied for boards that exist only there.",
+)
+
+
 def device_options(command: Command) -> Command:
     """Adds --board, --port and --emulate, packed as `target: Target`."""
 
@@ -171,12 +211,7 @@ def device_options(command: Command) -> Command:
         metavar="PORT",
         help="Serial port of the board, or a URL that pyserial knows; found if not given.",
     )
-    @click.option(
-        "--emulate/--no-emulate",
-        default=False,
-        is_eager=True,
-        help="Run the board's QEMU machine instead of hardware; implied for boards that exist only there.",
-    )
+    @_emulate_option
     @functools.wraps(command)
     def packed(*args: Any, board: Board, port: str | None, emulate: bool, **rest: Any) -> None:
         from mcudeploy.device import Target
@@ -188,14 +223,73 @@ def device_options(command: Command) -> Command:
     return packed
 
 
-def _takes_port(board: Board, emulate: bool) -> bool:
+class _Several(click.Option):
+    """May be given several times; `mcudeploy.toml` or a variable gives one."""
+
+    def type_cast_value(self, ctx: click.Context, value: Any) -> Any:
+        """A tuple of what was given."""
+        return super().type_cast_value(ctx, (value,) if isinstance(value, str) else value)
+
+
+def devices_options(command: Command) -> Command:
+    """Adds --board, --port (several times), --emulate and --measurers, packed as `targets`, one or more."""
+
+    @_board_name(True, _load_attached)
+    @click.option(
+        "--port",
+        "ports",
+        metavar="PORT",
+        cls=_Several,
+        multiple=True,
+        help="Serial port of a board, or a URL that pyserial knows; found if not given. "
+        "Several times for several boards of a kind, which share the measuring.",
+    )
+    @_emulate_option
+    @click.option(
+        "--measurers",
+        metavar="N",
+        type=click.IntRange(1, _MOST_MEASURERS),
+        help="How many boards measure at the same time: emulators, or as many boards as --port names.",
+    )
+    @functools.wraps(command)
+    def packed(
+        *args: Any, board: Board, ports: tuple[str, ...], emulate: bool, measurers: int | None, **rest: Any
+    ) -> None:
+        from mcudeploy.device import Target
+
+        if ports and not _takes_port(board, emulate, "ports"):
+            ports = ()
+        if board.is_host or board.emulated_only or emulate:
+            targets = (Target(board, None, emulate),) * (measurers or 1)
+        else:
+            _require_boards(ports, measurers)
+            targets = tuple(Target(board, port) for port in ports or (None,))
+        command(*args, targets=targets, **rest)
+
+    return packed
+
+
+def _require_boards(ports: tuple[str, ...], measurers: int | None) -> None:
+    """A usage error for a port that is given twice, or for another number of measurers than of boards."""
+    twice = next((port for index, port in enumerate(ports) if port in ports[:index]), None)
+    if twice is not None:
+        raise UsageError(f"--port {twice} is given twice: one board measures one tile at a time")
+    boards = max(1, len(ports))
+    source = get_current_context().get_parameter_source("measurers")
+    if measurers not in (None, boards) and source is ParameterSource.COMMANDLINE:
+        raise UsageError(
+            f"--measurers {measurers} needs as many boards: give --port {measurers} times, or --emulate"
+        )
+
+
+def _takes_port(board: Board, emulate: bool, name: str = "port") -> bool:
     """Whether a port makes sense; a usage error for one on the command line that would have no effect.
 
     One from `mcudeploy.toml` or a variable describes the desk: it waits for the next run on hardware.
     """
     if not (emulate or board.is_host or board.emulated_only):
         return True
-    source = get_current_context().get_parameter_source("port")
+    source = get_current_context().get_parameter_source(name)
     if source is not ParameterSource.COMMANDLINE:
         return False
     where = "is this machine" if board.is_host else "runs in the emulator"

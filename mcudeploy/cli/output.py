@@ -85,6 +85,9 @@ class LoggedProgress:
         """Print the stage's name."""
         self._console.print(plain(name), soft_wrap=True)
 
+    def update(self, name: str) -> None:
+        """A log keeps the figures that a stage began with."""
+
     def advance(self, done: int, total: int) -> None:
         """A log shows stages only."""
 
@@ -116,6 +119,11 @@ class DrawnProgress:
         if self._task is not None:
             self._bar.remove_task(self._task)
         self._task = self._bar.add_task(plain(name), total=None)
+
+    def update(self, name: str) -> None:
+        """Change the line of this stage."""
+        if self._task is not None:
+            self._bar.update(self._task, description=plain(name))
 
     def advance(self, done: int, total: int) -> None:
         """Move the bar."""

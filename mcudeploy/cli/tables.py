@@ -63,15 +63,16 @@ def plan(console: Console, report: Values) -> None:
 def tune(console: Console, report: Values) -> None:
     """The `tune` report."""
     search = report["search"]
-    overhead = report["overhead_percent"]
+    overhead, predicted = report["overhead_percent"], report["predicted_overhead_percent"]
     _facts(
         console,
         [
             *_plan_facts(report),
             ("latency", f"{_latency(report['latency'])} ({overhead:+.2f} % of unsplit)"),
-            ("predicted", f"{report['predicted_overhead_percent']:+.2f} %"),
+            ("predicted", "" if predicted is None else f"{predicted:+.2f} %"),
             ("search", f"{search['candidates']:,} candidates, {search['duplicates']:,} duplicates, "
-                       f"{search['measured']:,} tiles measured, {search['seconds']:.1f} s"),
+                       f"{search['measured']:,} tiles measured, {search['cache_hits']:,} known, "
+                       f"{search['seconds']:.1f} s"),
         ],
     )  # fmt: skip
 
@@ -148,6 +149,39 @@ def _operators(console: Console, report: Values) -> None:
     console.print(table)
 
 
+def placed(console: Console, report: Values) -> None:
+    """The `place` report."""
+    _facts(
+        console,
+        [
+            ("rectangles", f"{report['rectangles']:,}"),
+            ("capacity", f"{report['capacity']:,} B"),
+            ("used", f"{report['used_bytes']:,} B"),
+            ("lower bound", f"{report['lower_bound_bytes']:,} B"),
+            ("status", plain(report["status"])),
+        ],
+    )
+
+
+def schedule(console: Console, report: Values) -> None:
+    """The `schedule` report."""
+    peak, bound, file_order = (
+        report[key] for key in ("peak_bytes", "lower_bound_bytes", "file_order_peak_bytes")
+    )
+    gap = f" (gap {(peak - bound) / peak:.2%})" if peak > bound else ""
+    _facts(
+        console,
+        [
+            ("nodes", f"{report['nodes']:,} ({report['steps']:,} of them compute)"),
+            ("peak", f"{peak:,} B"),
+            ("file order", f"{file_order:,} B"),
+            ("lower bound", f"{bound:,} B{gap}"),
+            ("status", plain(report["status"])),
+            ("method", f"{plain(report['method'])}, {report['seconds']:.1f} s"),
+        ],
+    )
+
+
 def _plan_facts(report: Values) -> list[tuple[str, str]]:
     arenas = report.get("arenas") or {}
     each = ", ".join(f"{plain(name)} {size:,}" for name, size in arenas.items()) if len(arenas) > 1 else ""
@@ -163,12 +197,15 @@ def _plan_facts(report: Values) -> list[tuple[str, str]]:
         )
         facts.append(("split", "; ".join(cuts)))
     facts += [("steps", _count(report, "steps"))]
+    if "flash_bytes" not in report:  # else it stands with the other parts of the flash
+        facts += [("tables in flash", _bytes(report, "tables_bytes"))]
     return facts
 
 
 def _size_facts(report: Values) -> list[tuple[str, str]]:
-    flash, code, weights = (_bytes(report, f"{name}_bytes") for name in ("flash", "code", "weights"))
-    parts = ", ".join(f"{name} {size}" for name, size in (("code", code), ("weights", weights)) if size)
+    flash = _bytes(report, "flash_bytes")
+    sizes = ((name, _bytes(report, f"{name}_bytes")) for name in ("code", "weights", "tables"))
+    parts = ", ".join(f"{name} {size}" for name, size in sizes if size)
     return [
         ("flash", f"{flash} ({parts})" if parts else flash),
         ("static RAM", _bytes(report, "static_ram_bytes")),

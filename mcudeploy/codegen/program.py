@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mcudeploy.borders import is_channels_last
 from mcudeploy.codegen.ctext import c_elements, c_float, c_int, c_type, comment_text
+from mcudeploy.codegen.tape import integer_bits, step_codes, stored_offsets
 from mcudeploy.graph import Border, DType, Operator, Tensor
 from mcudeploy.ops.opdef import ConstantArray, KernelCall, Symbol
 from mcudeploy.plan import Placement, Plan
@@ -116,9 +116,7 @@ class Program:
 
 def make_program(plan: Plan, calls: Mapping[str, KernelCall], prefix: str, alignment: int) -> Program:
     """The program of a plan whose operators call these kernels."""
-    with_kernel = [i for i, operator in enumerate(plan.graph.operators) if not operator.op.is_view]
-    operators = [plan.graph.operators[i] for i in with_kernel]
-    positions = {index: position for position, index in enumerate(with_kernel)}
+    operators = [operator for operator in plan.graph.operators if not operator.op.is_view]
     constants = _Constants(prefix)
     records = [_operator_text(plan, operator, calls[operator.name], constants) for operator in operators]
     offsets = _OffsetTable(alignment)
@@ -127,7 +125,7 @@ def make_program(plan: Plan, calls: Mapping[str, KernelCall], prefix: str, align
         for name, tensor in plan.graph.tensors.items()
     ]
     scratch = [offsets.tensor(name, 0, plan.layout.scratch[name]) for name in plan.layout.scratch]
-    block_bits, codes = _codes(plan, positions)
+    block_bits, codes = step_codes(plan)
     return Program(
         prefix=prefix,
         constants=constants.texts,
@@ -136,8 +134,8 @@ def make_program(plan: Plan, calls: Mapping[str, KernelCall], prefix: str, align
         operators=records,
         kernels=sorted({record.kernel for record in records}),
         offset_lines=offsets.lines,
-        offset_bits=16 if offsets.largest < 2**16 else 32,
-        code_bits=16 if codes.max(initial=0) < 2**16 else 32,
+        offset_bits=integer_bits(offsets.largest),
+        code_bits=integer_bits(int(codes.max(initial=0))),
         code_lines=c_elements(codes),
         block_bits=block_bits,
         steps=len(plan.schedule.steps),
@@ -182,11 +180,7 @@ class _OffsetTable:
         self.lines: list[tuple[str, str]] = []
 
     def tensor(self, name: str, row_bytes: int, placement: Placement) -> TensorText:
-        offsets, block_rows = placement.offsets, placement.block_rows
-        pitch = row_bytes * block_rows
-        if all(offset == offsets[0] + i * pitch for i, offset in enumerate(offsets)):
-            # in one piece (scratch: in one place), so one offset serves all rows
-            offsets, block_rows = offsets[:1], 0xFFFFFFFF
+        offsets, block_rows = stored_offsets(row_bytes, placement)
         if any(offset % self._alignment for offset in offsets):
             raise ValueError(f"an offset of {name} is no multiple of {self._alignment}")
         units = np.array([offset // self._alignment for offset in offsets], np.uint32)
@@ -221,14 +215,6 @@ def _operator_text(plan: Plan, operator: Operator, call: KernelCall, constants: 
         rows=plan.graph.tensors[operator.inputs[0] if operator.op.accumulates else operator.output].shape[0],
         block_rows=plan.block_rows[operator.name],
     )
-
-
-def _codes(plan: Plan, positions: Mapping[int, int]) -> tuple[int, NDArray[np.uint32]]:
-    """The schedule as codes `operator << block_bits | block`."""
-    steps = plan.schedule.steps
-    block_bits = max((step.block for step in steps), default=0).bit_length()
-    codes = [positions[step.operator] << block_bits | step.block for step in steps]
-    return block_bits, np.array(codes, np.uint32)
 
 
 def _arena_map(plan: Plan) -> list[MapLine]:

@@ -29,7 +29,8 @@ def check(
     Raises PlanFaultError where a block lies outside its arena or off its alignment, an arena is larger than
     its memory, a graph input is not in one piece, a step runs before what it reads is made, a block or a
     state it reads was overwritten, it writes over one of its own inputs without leave, steps that
-    accumulate are out of order, a step is repeated, or an output is not whole at the end.
+    accumulate are out of order, or an output is not whole at the end. A step may be repeated, to make a
+    block again that was overwritten.
     """
     for memory, size in plan.layout.arenas.items():
         if memory not in capacities:
@@ -39,13 +40,13 @@ def check(
     owners = _Owners(plan, work, alignment)
     for border in plan.graph.resident_inputs():
         owners.fill(border.tensor)
-    taken: set[Step] = set()
+    fed: set[Step] = set()
     for time, step in enumerate(plan.schedule.steps):
         operator = plan.graph.operators[step.operator]
         where = f"step {time} ({operator.name}, block {step.block})"
-        if step in taken:
-            raise PlanFaultError(f"{where} runs a second time")
-        taken.add(step)
+        if not operator.inputs and step in fed:
+            raise PlanFaultError(f"{where} asks the application for the same rows again")
+        fed.add(step)
         _run_step(plan, owners, operator, step.block, where)
     for border in plan.graph.outputs:
         owners.in_one_piece(border.tensor, "output")
@@ -67,6 +68,8 @@ def _run_step(plan: Plan, owners: _Owners, operator: Operator, block: int, where
     memory, written = owners.span(operator.output, made)
     allowed = operator.op.overwrites(inputs, plan.graph.tensors[operator.output])
     nest = plan.graph.loops(operator)
+    if accumulates and rows.hi < total:
+        written = Interval(written.lo, written.lo)  # the last step writes the output
     busy: list[tuple[str, Interval]] = [(memory, written)]
     for operand, tensor in enumerate(inputs):
         needed = rows if accumulates else nest.rows_read(operand, rows, tensor.shape[0])

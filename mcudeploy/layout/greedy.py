@@ -1,71 +1,144 @@
-"""Offsets by first fit: each buffer, in some order, at the lowest offset that is free while it lives."""
+"""Offsets by first fit: each rectangle or stack, in some order, at the lowest offset that is free while it
+lives. After fixed orders come orders that learn: what ended above the target is placed earlier next time
+(squeaky wheel optimisation, Joslin and Clements, 1999).
+"""
 
 from __future__ import annotations
 
-from bisect import insort
-from collections.abc import Callable, Mapping, Sequence
+import random
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from mcudeploy.simulator.live import Buffer
+from mcudeploy.layout.problem import Problem, align_up, conflicts, stacks_at_the_top
 
-
-def align_up(value: int, alignment: int) -> int:
-    """The smallest multiple of `alignment` (bytes) that is not below `value`."""
-    return -(-value // alignment) * alignment
-
-
-def _by_size(item: Buffer) -> tuple[int, ...]:
-    return (-item.size_bytes, -len(item.live), item.live.lo)
+_PUSH = 0.5
+"""How far, in ranks relative to the number of units, one that ended too high moves forward at most."""
 
 
-def _by_life(item: Buffer) -> tuple[int, ...]:
-    return (-len(item.live), -item.size_bytes, item.live.lo)
+@dataclass(frozen=True, slots=True, eq=False)
+class Units:
+    """What gets one offset each: the rectangles of a unit with their distance from its base."""
 
+    problem: Problem
+    parts: tuple[tuple[tuple[int, int], ...], ...]
+    neighbours: list[list[int]]
 
-def _by_area(item: Buffer) -> tuple[int, ...]:
-    return (-len(item.live) * item.size_bytes, item.live.lo)
+    @classmethod
+    def of(cls, problem: Problem) -> Units:
+        """Stacks, and rectangles that are in none."""
+        stacked = {index for stack in problem.stacks for index in stack}
+        stacks = [*problem.stacks, *((i,) for i in range(len(problem.rectangles)) if i not in stacked)]
+        parts = []
+        for stack in stacks:
+            distance, members = 0, []
+            for index in stack:
+                members.append((index, distance))
+                distance += problem.rectangles[index].size_bytes
+            parts.append(tuple(members))
+        return cls(problem, tuple(parts), conflicts(problem))
 
+    def orders(self) -> Iterator[list[int]]:
+        """Numbers of units: by size, life, area, birth, and by life of the crowded first."""
+        rectangles = self.problem.rectangles
+        size = [sum(rectangles[i].size_bytes for i, _ in part) for part in self.parts]
+        life = [max(sum(map(len, rectangles[i].lives)) for i, _ in part) for part in self.parts]
+        area = [
+            sum(rectangles[i].size_bytes * sum(map(len, rectangles[i].lives)) for i, _ in part)
+            for part in self.parts
+        ]
+        birth = [min(rectangles[i].lives[0].lo for i, _ in part) for part in self.parts]
+        everyone = range(len(self.parts))
+        yield sorted(everyone, key=lambda u: (-size[u], -life[u], birth[u]))
+        yield sorted(everyone, key=lambda u: (-life[u], -size[u], birth[u]))
+        yield sorted(everyone, key=lambda u: (-area[u], birth[u]))
+        yield sorted(everyone, key=lambda u: (birth[u], -size[u]))
 
-def _by_birth(item: Buffer) -> tuple[int, ...]:
-    return (item.live.lo, -item.size_bytes)
-
-
-ORDERS: tuple[Callable[[Buffer], tuple[int, ...]], ...] = (_by_size, _by_life, _by_area, _by_birth)
-
-
-def place(items: Sequence[Buffer], alignment: int, fixed: Mapping[int, int] | None = None) -> tuple[int, ...]:
-    """Byte offsets of `items`, in their order: the best of first fit by size, life, area and birth.
-
-    `fixed` gives offsets that are not free to choose, by the index of the item.
-    """
-    pinned = fixed or {}
-    free = [index for index in range(len(items)) if index not in pinned]
-    candidates = (
-        _first_fit(items, sorted(free, key=lambda i: order(items[i])), alignment, pinned) for order in ORDERS
-    )
-    return min(candidates, key=lambda offsets: used_bytes(items, offsets))
-
-
-def used_bytes(items: Sequence[Buffer], offsets: Sequence[int]) -> int:
-    """The end of the highest buffer."""
-    return max((offset + item.size_bytes for item, offset in zip(items, offsets, strict=True)), default=0)
-
-
-def _first_fit(
-    items: Sequence[Buffer], order: Sequence[int], alignment: int, fixed: Mapping[int, int]
-) -> tuple[int, ...]:
-    offsets = [fixed.get(index, 0) for index in range(len(items))]
-    spans = [(item.live.lo, item.live.hi, item.size_bytes) for item in items]
-    placed = sorted((offset, index) for index, offset in fixed.items())  # ascending in offset
-    for index in order:
-        lo, hi, size = spans[index]
-        offset = 0
-        for start, other in placed:
-            other_lo, other_hi, other_size = spans[other]
-            if other_hi <= lo or hi <= other_lo:
+    def first_fit(self, order: Sequence[int], hung: Mapping[int, int] | None = None) -> tuple[int, ...]:
+        """Offsets of all rectangles with the units placed in this order, but for `hung`, offsets by index."""
+        rectangles, fixed = self.problem.rectangles, {**self.problem.fixed, **(hung or {})}
+        offsets = [fixed.get(index, -1) for index in range(len(rectangles))]  # below 0: not placed yet
+        for unit in order:
+            first = self.parts[unit][0][0]
+            if first in fixed:
                 continue
-            if start - offset >= size:
-                break
-            offset = max(offset, align_up(start + other_size, alignment))
-        offsets[index] = offset
-        insort(placed, (offset, index))
-    return tuple(offsets)
+            taken = []
+            for index, distance in self.parts[unit]:
+                end = distance + rectangles[index].size_bytes
+                for other in self.neighbours[index]:
+                    at = offsets[other]
+                    if at >= 0:
+                        taken.append((at - end, at + rectangles[other].size_bytes - distance))
+            taken.sort()
+            base, alignment = 0, rectangles[first].alignment
+            for below, above in taken:  # a base between these two, both excluded, would share bytes
+                if base <= below:
+                    break
+                if base < above:
+                    base = align_up(above, alignment)
+            for index, distance in self.parts[unit]:
+                offsets[index] = base + distance
+        return tuple(offsets)
+
+    def top(self, unit: int, offsets: Sequence[int]) -> int:
+        """Where a unit ends, in bytes."""
+        index, _ = self.parts[unit][-1]
+        return offsets[index] + self.problem.rectangles[index].size_bytes
+
+
+def used_bytes(problem: Problem, offsets: Sequence[int]) -> int:
+    """The end of the highest rectangle."""
+    ends = (offset + item.size_bytes for item, offset in zip(problem.rectangles, offsets, strict=True))
+    return max(ends, default=0)
+
+
+def fixed_orders(units: Units, target: int) -> tuple[int, ...]:
+    """The best of first fit in the fixed orders; stops at `target` bytes."""
+    best: tuple[int, ...] | None = None
+    least = 0
+    for order in units.orders():
+        for hung in _bases(units.problem, target):
+            offsets = units.first_fit(order, hung)
+            used = used_bytes(units.problem, offsets)
+            if best is None or used < least:
+                best, least = offsets, used
+            if least <= target:
+                return best
+    return best or ()
+
+
+def learned_orders(
+    units: Units, best: tuple[int, ...], *, target: int, rounds: int, deadline: float, seed: int
+) -> tuple[int, ...]:
+    """The best of `best` and of first fit in orders that learn, `rounds` from each fixed order.
+
+    Stops at `target` bytes or at `deadline` (of `time.monotonic`).
+    """
+    draw = random.Random(seed)
+    least = used_bytes(units.problem, best)
+    count = len(units.parts)
+    for start in units.orders():
+        order = start
+        for turn in range(rounds):
+            limit = max(target, least - 1)
+            bases = _bases(units.problem, limit)
+            offsets = units.first_fit(order, bases[turn % len(bases)])
+            used = used_bytes(units.problem, offsets)
+            if used < least:
+                best, least = offsets, used
+            if least <= target or time.monotonic() > deadline:
+                return best
+            rank = [0.0] * count
+            for place, unit in enumerate(order):
+                late = units.top(unit, offsets) > limit
+                rank[unit] = place - (draw.uniform(0, _PUSH * count) if late else 0)
+            order = sorted(range(count), key=rank.__getitem__)
+    return best
+
+
+def _bases(problem: Problem, top: int) -> list[dict[int, int] | None]:
+    """Where stacks may be: hung from the top, what they leave then lies in one piece, or anywhere."""
+    if not problem.stacks or problem.fixed:
+        return [None]
+    hung = stacks_at_the_top(problem, top)
+    return [hung, None] if min(hung.values()) >= 0 else [None]

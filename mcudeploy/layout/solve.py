@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from mcudeploy.layout.greedy import align_up, place, used_bytes
+from mcudeploy.layout.place import place
+from mcudeploy.layout.problem import Problem, Rectangle, align_up
 from mcudeploy.plan import Estimate, Layout, Placement, Schedule
 from mcudeploy.simulator.blocks import BlockId, TiledGraph
 from mcudeploy.simulator.live import Buffer, WorkBytes, buffers, peak
@@ -12,24 +13,44 @@ ARENA_GRAIN_BYTES = 8
 
 
 def lay_out(
-    tiled: TiledGraph, schedule: Schedule, work: WorkBytes, memory: str, alignment: int
+    tiled: TiledGraph,
+    schedule: Schedule,
+    work: WorkBytes,
+    memory: str,
+    alignment: int,
+    *,
+    seconds: float = 2.0,
+    seed: int = 0,
 ) -> tuple[Layout, Estimate]:
     """Places everything in one memory. Offsets are multiples of `alignment` bytes.
 
     A graph input lies in one piece, because the application fills it as an array. The lower bound is the
-    largest sum of bytes alive at one step; the status is `optimal` where the layout reaches it.
+    largest sum of bytes alive at one step; where first fit does not reach it, `seconds` are spent on better
+    offsets. The status is `optimal` where none has a smaller arena.
     """
     items = buffers(tiled, schedule.steps, work)
-    offsets = place(items, alignment, _input_offsets(tiled, items, alignment))
-    arena_bytes = align_up(used_bytes(items, offsets), ARENA_GRAIN_BYTES)
+    problem = _problem(tiled, items, memory, alignment)
+    placed = place(problem, seconds, grain=ARENA_GRAIN_BYTES, seed=seed)
     peak_bytes, peak_step = peak(items)
     layout = Layout(
-        tensors=_tensor_placements(tiled, items, offsets, memory),
-        scratch=_work_placements(tiled, items, offsets, memory),
-        arenas={memory: arena_bytes},
-        status=layout_status(arena_bytes, peak_bytes),
+        tensors=_tensor_placements(tiled, items, placed.offsets, memory),
+        scratch=_work_placements(tiled, items, placed.offsets, memory),
+        arenas={memory: placed.used_bytes.get(memory, 0)},
+        status=placed.status,
     )
     return layout, Estimate(peak_bytes, peak_step, peak_bytes)
+
+
+def _problem(tiled: TiledGraph, items: tuple[Buffer, ...], memory: str, alignment: int) -> Problem:
+    """The rectangles of a plan; the rows of a graph input that is cut are a stack and die one by one."""
+    rectangles = tuple(Rectangle(item.size_bytes, item.lives, alignment, memory) for item in items)
+    index_of = {item.members[0]: index for index, item in enumerate(items) if item.members and not item.stack}
+    stacks = tuple(
+        tuple(index_of[border.tensor, block] for block in range(tiled.block_count(border.tensor)))
+        for border in tiled.graph.resident_inputs()
+        if tiled.block_count(border.tensor) > 1
+    )
+    return Problem(rectangles, {}, stacks)
 
 
 def layout_status(arena_bytes: int, peak_bytes: int) -> str:
@@ -41,21 +62,6 @@ def estimate(tiled: TiledGraph, schedule: Schedule, work: WorkBytes) -> Estimate
     """What the simulator says of a schedule, wherever its buffers are placed."""
     peak_bytes, peak_step = peak(buffers(tiled, schedule.steps, work))
     return Estimate(peak_bytes, peak_step, peak_bytes)
-
-
-def _input_offsets(tiled: TiledGraph, items: tuple[Buffer, ...], alignment: int) -> dict[int, int]:
-    """Offsets of the blocks of graph inputs that are cut: one below the other, from the arena's start."""
-    index_of = {item.members[0]: index for index, item in enumerate(items) if item.members and not item.stack}
-    offsets: dict[int, int] = {}
-    end = 0
-    for border in tiled.graph.resident_inputs():
-        if tiled.block_count(border.tensor) == 1:
-            continue
-        for block in range(tiled.block_count(border.tensor)):
-            offsets[index_of[border.tensor, block]] = end
-            end += tiled.block_bytes(border.tensor, block)
-        end = align_up(end, alignment)
-    return offsets
 
 
 def _tensor_placements(

@@ -1,32 +1,55 @@
-"""Tile times from the device, kept in the database: what was measured once is never measured again."""
+"""Tile times from devices, kept in the database: what was measured once is never measured again."""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from queue import SimpleQueue
+from threading import Event
 from types import TracebackType
+from typing import NamedTuple, Protocol
 
-from mcudeploy.graph import Operator
+from mcudeploy.errors import FitError
+from mcudeploy.graph import Graph, Operator
 from mcudeploy.interval import Interval
 from mcudeploy.measurer.database import Database, TileKey, shape_key
-from mcudeploy.measurer.tile import TileTimer
-from mcudeploy.simulator.flow import Flow
+from mcudeploy.measurer.replies import Ticks
+from mcudeploy.simulator.cost import TileTime
 
 _BATCH = 64
 """New measurements are written to the database in batches of this many."""
 
+Advance = Callable[[int, int], None]
+"""Told how many tiles of how many are timed."""
+
+
+class Timer(Protocol):
+    """Times tiles on one device; see `TileTimer`."""
+
+    def time(self, graph: Graph, operator: Operator, rows: Interval) -> Ticks:
+        """The ticks of a tile. Raises ValueError where it does not fit the arena for timing."""
+
+
+class _Tile(NamedTuple):
+    graph: Graph
+    operator: Operator
+    rows: Interval
+
 
 class MeasuredTiles:
-    """Times of the tiles of one flow. Use as a context manager: leaving it stores what is new.
+    """Times of tiles on devices of one kind. Use as a context manager: leaving it stores what is new.
 
-    `measured` tiles ran on the device, `hits` were in the database. Where a tile does not fit the arena for
-    timing, a part of it is timed and scaled by its rows. `device`: the board and its firmware's hash.
+    `measured` tiles ran on a device, `hits` were known when they were asked for. Where a tile does not fit
+    the arena for timing, a part of it is timed and scaled by its rows. `device`: the board and its firmware's
+    hash.
     """
 
-    def __init__(self, flow: Flow, device: tuple[str, int], database: Database, timer: TileTimer) -> None:
-        self._flow, self._timer, self._database = flow, timer, database
+    def __init__(self, device: tuple[str, int], database: Database, timers: Sequence[Timer]) -> None:
+        self._timers, self._database = timers, database
         self._board, self._firmware = device[0], f"{device[1]:08x}"
         self._known = database.tiles(self._board, self._firmware)
         self._new: dict[TileKey, int] = {}
-        self._shapes: dict[str, tuple[str, str]] = {}
         self.measured = self.hits = 0
 
     def __enter__(self) -> MeasuredTiles:
@@ -43,39 +66,122 @@ class MeasuredTiles:
             self._database.add_tiles(self._new)
             self._new = {}
 
-    def __call__(self, operator: Operator, rows: Interval) -> float:
-        """Ticks of a tile."""
-        if not operator.inputs:
-            return 0.0  # a feed: the application's time
-        kernel, shape = self._shape(operator)
-        key = TileKey(self._board, self._firmware, kernel, shape, str(rows))
-        if key in self._known:
-            self.hits += 1
+    def of(self, graph: Graph) -> TileTime:
+        """The times of a graph's tiles; what is not known is measured on the first device when asked for.
+
+        Raises FitError for a tile of which not even a row can be timed.
+        """
+        shapes: dict[str, tuple[str, str]] = {}
+
+        def ticks(operator: Operator, rows: Interval) -> float:
+            if not operator.inputs:
+                return 0.0  # a feed: the application's time
+            if operator.name not in shapes:
+                shapes[operator.name] = _shape(graph, operator)
+            key = self._key(shapes[operator.name], rows)
+            if key in self._known:
+                self.hits += 1
+            else:
+                self._add(key, _measure(self._timers[0], _Tile(graph, operator, rows)))
             return float(self._known[key])
-        ticks = self._measure(operator, rows)
-        self.measured += 1
-        self._known[key] = self._new[key] = round(ticks)
-        if len(self._new) >= _BATCH:
-            self.store()
+
         return ticks
 
-    def _measure(self, operator: Operator, rows: Interval) -> float:
-        part = len(rows)
-        while True:
-            try:
-                lo = rows.lo // part * part
-                ticks = self._timer.time(self._flow.graph, operator, Interval(lo, lo + part)).ticks
-                return ticks * len(rows) / part
-            except ValueError:
-                if part == 1:
-                    raise
-                part = -(-part // 2)
+    def prefetch(
+        self,
+        graph: Graph,
+        tiles: Iterable[tuple[Operator, Interval]],
+        seconds: float,
+        advance: Advance = lambda *_: None,
+    ) -> None:
+        """Time tiles that are not known on all devices at once, for so many seconds at most.
 
-    def _shape(self, operator: Operator) -> tuple[str, str]:
-        if operator.name not in self._shapes:
-            graph = self._flow.graph
-            inputs, output = graph.input_tensors(operator), graph.tensors[operator.output]
-            call = operator.op.kernel(operator, inputs, output).on(vectors=self._timer.vectors)
-            shapes = [tensor.shape for tensor in (*inputs, output)]
-            self._shapes[operator.name] = (call.kernel, shape_key(call, shapes))
-        return self._shapes[operator.name]
+        They are dealt out one by one, and every device takes its own in order: which device times a tile
+        depends on the number of devices and on what is known, not on their speed. An error of one device ends
+        it for all; no measurement is lost by that, or by an interrupt.
+        """
+        missing: dict[TileKey, _Tile] = {}
+        shapes: dict[str, tuple[str, str]] = {}
+        for operator, rows in tiles:
+            if not operator.inputs:
+                continue
+            if operator.name not in shapes:
+                shapes[operator.name] = _shape(graph, operator)
+            key = self._key(shapes[operator.name], rows)
+            if key not in self._known:
+                missing.setdefault(key, _Tile(graph, operator, rows))
+        dealt = list(missing.items())
+        shares = [dealt[first :: len(self._timers)] for first in range(min(len(self._timers), len(dealt)))]
+        if shares:
+            self._time(shares, time.monotonic() + seconds, advance)
+            self.store()
+
+    def _time(
+        self, shares: Sequence[Sequence[tuple[TileKey, _Tile]]], deadline: float, advance: Advance
+    ) -> None:
+        """A thread for each device and its share; this thread alone stores what they find."""
+        found: SimpleQueue[tuple[TileKey, float] | None] = SimpleQueue()
+        stop = Event()
+
+        def work(timer: Timer, share: Sequence[tuple[TileKey, _Tile]]) -> None:
+            try:
+                for key, tile in share:
+                    if stop.is_set() or time.monotonic() > deadline:
+                        break
+                    found.put((key, _measure(timer, tile)))
+            except BaseException:
+                stop.set()
+                raise
+            finally:
+                found.put(None)
+
+        total, before, running = sum(map(len, shares)), self.measured, len(shares)
+        try:
+            with ThreadPoolExecutor(running) as pool:
+                workers = [pool.submit(work, *each) for each in zip(self._timers, shares, strict=False)]
+                try:
+                    while running:
+                        one = found.get()
+                        if one is None:
+                            running -= 1
+                            continue
+                        self._add(*one)
+                        advance(self.measured - before, total)
+                finally:
+                    stop.set()
+        finally:
+            while not found.empty():  # after an interrupt: what was being timed then
+                one = found.get()
+                if one is not None:
+                    self._add(*one)
+        for worker in workers:
+            worker.result()
+
+    def _add(self, key: TileKey, ticks: float) -> None:
+        self._known[key] = self._new[key] = round(ticks)
+        self.measured += 1
+        if len(self._new) >= _BATCH:
+            self.store()
+
+    def _key(self, shape: tuple[str, str], rows: Interval) -> TileKey:
+        return TileKey(self._board, self._firmware, *shape, str(rows))
+
+
+def _shape(graph: Graph, operator: Operator) -> tuple[str, str]:
+    """The kernel of an operator, and its shape as in `TileKey`."""
+    inputs, output = graph.input_tensors(operator), graph.tensors[operator.output]
+    call = operator.op.kernel(operator, inputs, output)
+    return call.kernel, shape_key(call, [tensor.shape for tensor in (*inputs, output)])
+
+
+def _measure(timer: Timer, tile: _Tile) -> float:
+    graph, operator, rows = tile
+    part = len(rows)
+    while True:
+        lo = rows.lo // part * part
+        try:
+            return timer.time(graph, operator, Interval(lo, lo + part)).ticks * len(rows) / part
+        except ValueError as error:
+            if part == 1:
+                raise FitError(f"one row of {operator.name} cannot be timed on the board: {error}") from error
+            part = -(-part // 2)

@@ -207,7 +207,7 @@ class TileTimer:
         vectors: bool = False,
     ) -> None:
         self._session, self._kernels, self._memory, self._flash = session, kernels, memory, flash
-        self.vectors = vectors
+        self._vectors = vectors
         self._sent = b""
         self._changes = session.changes  # as they were when `_sent` was on the device
 
@@ -236,12 +236,14 @@ class TileTimer:
             info,
             input_block_rows=input_block_rows,
             memory=self._memory,
-            vectors=self.vectors,
+            vectors=self._vectors,
         )
         flash = self._flash if graph.loops(operator).multiplies else None
         home = image_home(size)
         at = max(home, used)
         image = pack(tile, self._kernels, info, at=at, memory=self._memory, flash=flash)
+        if at + len(image.data) > size:  # other operators' constants count for their time, but have no room
+            image = pack(tile, self._kernels, info, at=at, memory=self._memory, flash=self._flash)
         if at + len(image.data) > size:
             raise ValueError(f"{operator.name} with its constants does not fit the arena for timing")
         known = at == home and self._changes == self._session.changes

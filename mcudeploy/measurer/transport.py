@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 from urllib.parse import urlsplit
@@ -111,6 +112,8 @@ class SocketTransport(_Descriptor):
         return data
 
     def close(self) -> None:
+        with suppress(OSError):  # it may be gone already
+            self._socket.shutdown(socket.SHUT_RDWR)  # a thread that waits for bytes wakes up
         self._socket.close()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mcudeploy.ops.channel_rows import Conv2dToRows
 from mcudeploy.ops.concat import Concat
 from mcudeploy.ops.conv import Conv2d, Conv2dByRows
 from mcudeploy.ops.elementwise import Binary, Lut, Unary
@@ -26,6 +27,7 @@ _FAMILIES: tuple[type[OperatorDef], ...] = (
     Concat,
     Conv2d,
     Conv2dByRows,
+    Conv2dToRows,
     Dequantize,
     Feed,
     Lut,

@@ -15,6 +15,7 @@ from mcudeploy.ops.packing import GROUP, pack_blocks, pack_records, pack_taps, p
 
 if TYPE_CHECKING:
     from mcudeploy.graph import Operator, Tensor
+    from mcudeploy.ops.channel_rows import Conv2dToRows
     from mcudeploy.ops.conv import Conv2d, Conv2dByRows
 
 _OFFSET_BYTES = 4
@@ -208,6 +209,20 @@ def by_rows_kernel(conv: Conv2dByRows, operator: Operator, source: Tensor, outpu
     return KernelCall("conv2d_s8_by_rows", arrays | fields | numbers, state_bytes=state, mve=vectors)
 
 
+def to_rows_kernel(conv: Conv2dToRows, operator: Operator, source: Tensor, output: Tensor) -> KernelCall:
+    """The same for one whose output channels are rows; see Conv2dToRows.kernel."""
+    channels = source.shape[2]
+    _check_constants(operator, (conv.rows * conv.channels, 1, 1, channels))
+    constants, numbers = _numbers(conv, operator, source, output)
+    fields: dict[str, ParamValue] = {"input_channels": channels, "row_channels": conv.channels}
+    if source.dtype is graph.DType.FLOAT32:
+        return KernelCall("conv2d_f32_to_rows", constants.arrays() | fields | numbers)
+    arrays = constants.packed(runs=1, block=_FOUR, groups=conv.rows)
+    record_words = _FOUR * (2 + -(-channels // GROUP))
+    fields["row_words"] = -(-conv.channels // _FOUR) * record_words
+    return KernelCall("conv2d_s8_to_rows", arrays | fields | numbers)
+
+
 def _check_constants(operator: Operator, needed: tuple[int, ...]) -> None:
     """Raises ValueError where the weights have another shape than `needed`, or the bias does not fit it."""
     weights, bias = operator.constants["weights"], operator.constants["bias"]
@@ -266,7 +281,7 @@ def _window_fields(conv: Conv2d, source: Tensor, output: Tensor) -> dict[str, Pa
 
 
 def _numbers(
-    conv: Conv2d | Conv2dByRows, operator: Operator, source: Tensor, output: Tensor
+    conv: Conv2d | Conv2dByRows | Conv2dToRows, operator: Operator, source: Tensor, output: Tensor
 ) -> tuple[Constants, dict[str, ParamValue]]:
     """The constant arrays and the arithmetic parameters."""
     if source.dtype is not output.dtype:

@@ -1,7 +1,8 @@
 """How the int8 kernels want their constants: weights in the order of the blocks they are multiplied in.
 
 A group is four values along the depth, in one 32-bit word, little-endian; what is missing to whole groups and
-whole blocks of channels is 0. See mcud_dot_s8.h, mcud_dot_row_s8.h and mcud_simd.h; for vectors, mcud_dot_vector_s8.h.
+whole blocks of channels is 0. See mcud_dot_s8.h, mcud_dot_row_s8.h and mcud_simd.h; for vectors,
+mcud_dot_vector_s8.h.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def pack_blocks(
     """Weights [K, ...] for blocks of `block` output channels; K is `groups` groups of channels.
 
     The depth behind K is `runs` equal runs, each filled up to whole groups of `side_by_side` values, a multiple
-    of four. Returns words [groups * blocks][groups of values * block * side_by_side / 4].
+    of four. Returns words [groups * blocks][groups of these values * block * side_by_side / 4].
     """
     outputs = len(weights) // groups
     by_run = weights.reshape(groups, outputs, runs, -1)

@@ -1,4 +1,4 @@
-"""Rewrites that make a graph ready to be cut: fed inputs, and operators that take rows as they come."""
+"""Rewrites that make a graph ready to be cut: fed inputs, vectors as rows, operators that accumulate."""
 
 from __future__ import annotations
 
@@ -8,17 +8,21 @@ from mcudeploy.graph import Graph, Operator
 from mcudeploy.ops.conv import Conv2d
 from mcudeploy.ops.feed import Feed
 from mcudeploy.ops.pool import AveragePool
+from mcudeploy.optimizer.channels import channels_as_rows
 from mcudeploy.plan import Form
 
 
 def in_form(graph: Graph, has: Form, wanted: Form) -> Graph:
-    """A graph of one form in another that has more. Raises ValueError where it would have to go back."""
-    if has.streamed > wanted.streamed or has.accumulating > wanted.accumulating:
+    """A graph of one form in another that has more. Raises ValueError where it would have to go back.
+
+    Inputs are fed before operators accumulate: a vector that is fed may be fed in parts then.
+    """
+    if has.streamed > wanted.streamed or (has.accumulating and has != wanted):
         raise ValueError(f"a graph in the form {has} does not go back to {wanted}")
     if wanted.streamed and not has.streamed:
         graph = stream_inputs(graph)
     if wanted.accumulating and not has.accumulating:
-        graph = accumulate_rows(graph)
+        graph = accumulate_rows(channels_as_rows(graph))
     return graph
 
 

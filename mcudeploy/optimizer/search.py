@@ -2,22 +2,25 @@
 
 Method: Peking University's published patent on fine-grained splitting, after MAGIS (ASPLOS'24): states are
 ordered by (max(latency, limit), peak); those over the limit are dropped, those far from the best are not
-followed. Duplicates, most of what the moves generate, are known by their hash.
+followed. Duplicates, most of what the moves generate, are known by their hash. A state is simulated segment
+by segment, every segment once.
 """
 
 from __future__ import annotations
 
 import heapq
 import time
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 
 from mcudeploy.optimizer.cuts import Space, State
+from mcudeploy.optimizer.seeds import Seeds
 from mcudeploy.plan import Schedule, Search
-from mcudeploy.scheduler.rpo import reverse_post_order
 from mcudeploy.simulator.blocks import TiledGraph
 from mcudeploy.simulator.cost import Costs
 from mcudeploy.simulator.live import WorkBytes, live_peak
+from mcudeploy.simulator.places import Segment
+from mcudeploy.simulator.segments import Sections, Segments
 
 FOLLOWED_WITHIN = 1.10
 """States with a higher peak than this times the best are not followed."""
@@ -28,8 +31,15 @@ KEPT = 8
 PATIENCE = 2000
 """So many states in a row that bring nothing end the search: what is left are variants of the best."""
 
+SEEDING_SHARE = 0.5
+"""At most this share of the time goes into seeds."""
+
+TOLD_EVERY_S = 0.5
+
 Report = Callable[[Search, int, float], None]
-"""Told now and then: the search so far, the best peak in bytes, its overhead in percent."""
+"""Told of every gain, and every `TOLD_EVERY_S` seconds: the search so far, the best peak in bytes, its
+overhead in percent.
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,11 +61,13 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """When to stop: seconds, percent of latency over the unsplit plan, and a peak that is good enough."""
+    """When to stop: after seconds, or at a new best candidate that is `enough`. What to drop: what takes more
+    percent of latency over the unsplit plan.
+    """
 
     seconds: float
     max_overhead: float
-    enough_bytes: int = 0
+    enough: Callable[[Candidate], bool] = lambda _: False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,17 +77,43 @@ class Found:
     best: tuple[Candidate, ...]
     unsplit: Candidate
     search: Search
+    interrupted: bool = False
 
 
-def search(space: Space, costs: Costs, work: WorkBytes, budget: Budget, report: Report) -> Found:
-    """Search until the budget is spent, nothing is left, or Ctrl-C; what was found by then is returned."""
+def search(
+    space: Space,
+    costs: Costs,
+    work: WorkBytes,
+    budget: Budget,
+    report: Report,
+    *,
+    start: tuple[State, ...] = (),
+) -> Found:
+    """Search until the budget is spent, nothing is left, or Ctrl-C; what was found by then is returned.
+
+    `start`: states of an earlier search, to be tried first.
+    """
     run = _Run(space, costs, work, budget, report)
     try:
-        run.explore()
+        run.explore(start)
     except KeyboardInterrupt:
         if run.unsplit is None:
             raise
+        return replace(run.found(), interrupted=True)
     return run.found()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Scored:
+    """A state with its peak, the place where that is, and its time; what else a candidate has is worked out
+    for the best alone.
+    """
+
+    state: State
+    sections: Sections
+    peak_bytes: int
+    hot: int
+    ticks: float
 
 
 class _Run:
@@ -85,81 +123,114 @@ class _Run:
         self, space: Space, costs: Costs, work: WorkBytes, budget: Budget, report: Report
     ) -> None:  # fmt: skip
         self.space, self.costs, self.work, self.budget, self._report = space, costs, work, budget, report
-        self._start = time.monotonic()
-        self._seen: set[tuple[int, ...]] = set()
+        self._start = self._told = time.monotonic()
+        self._segments = Segments(space.flow, space.order, work)
+        self._seconds = SEEDING_SHARE * budget.seconds
+        self._enough = False
+        self._seen: set[Sections] = set()
         self._duplicates = self._last_gain = 0
-        self._queue: list[tuple[float, int, int, Candidate]] = []
-        self._best: list[Candidate] = []
-        self.unsplit: Candidate | None = None
+        self._added_ticks: dict[Segment, float] = {}
+        self._queue: list[tuple[float, int, int, _Scored]] = []
+        self._best: list[_Scored] = []
+        self.unsplit: _Scored | None = None
 
-    def explore(self) -> None:
+    def explore(self, start: tuple[State, ...]) -> None:
         """Seeds, then the moves of the most promising state, again and again."""
-        places = {position: place for place, position in enumerate(self.space.order)}
-        self._try_all(self.space.seeds())
+        ticks = self.costs.ticks(self.space.flow.iteration_rows)
+        self.unsplit = _Scored((), (), *self._segments.peak(()), ticks)
+        self._limit = ticks * (1 + self.budget.max_overhead / 100)
+        self._take(self.unsplit)
+        self._try_all(start)
+        self._try_all(Seeds(self.space, self._segments, self.costs, self._limit, self._stopped).states())
+        self._try_all(self._prefixes())
+        self._seconds = self.budget.seconds
+        self._last_gain = len(self._seen)
         while self._queue and not self._over():
-            *_, candidate = heapq.heappop(self._queue)
-            if candidate.peak_bytes <= FOLLOWED_WITHIN * self._best[0].peak_bytes:
-                self._try_all(self.space.moves(candidate.state, places[candidate.hot]))
+            *_, scored = heapq.heappop(self._queue)
+            if scored.peak_bytes <= FOLLOWED_WITHIN * self._best[0].peak_bytes:
+                self._try_all(self.space.moves(scored.state, scored.hot))
 
     def found(self) -> Found:
         """What there is so far."""
         if self.unsplit is None:
             raise ValueError("the search has not begun")
-        best = tuple(self._best)
-        if self.unsplit not in best:
-            best += (self.unsplit,)
-        return Found(best, self.unsplit, self._search())
+        unsplit = self._candidate(self.unsplit)
+        best = tuple(unsplit if one is self.unsplit else self._candidate(one) for one in self._best)
+        return Found(best if unsplit in best else (*best, unsplit), unsplit, self._search())
+
+    def _prefixes(self) -> Iterator[State]:
+        """One cut from the input on, where what is whole behind it leaves hope of a gain."""
+        for state in self.space.prefixes():
+            if self._segments.border_bytes[state[0].last + 1] <= self._best[0].peak_bytes:
+                yield state
 
     def _search(self) -> Search:
         return Search(time.monotonic() - self._start, len(self._seen), self._duplicates)
 
+    def _stopped(self) -> bool:
+        """Whether the budget is spent. To be asked often, also where a long phase has no state to show."""
+        now = time.monotonic()
+        if now - self._told > TOLD_EVERY_S:
+            self._tell()
+        return self._enough or now - self._start > self._seconds
+
     def _over(self) -> bool:
-        enough = bool(self._best) and self._best[0].peak_bytes <= self.budget.enough_bytes
-        idle = len(self._seen) - self._last_gain > PATIENCE
-        return enough or idle or time.monotonic() - self._start > self.budget.seconds
+        return self._stopped() or len(self._seen) - self._last_gain > PATIENCE
 
     def _try_all(self, states: Iterable[State]) -> None:
         for state in states:
-            if self.unsplit is not None and self._over():
+            if self._over():
                 return
             self._try(state)
 
     def _try(self, state: State) -> None:
-        rows = self.space.block_rows(state)
-        if rows in self._seen:
+        sections = self.space.sections(state)
+        if sections in self._seen:
             self._duplicates += 1
             return
-        self._seen.add(rows)
-        ticks = self.costs.ticks(rows)
-        limit = self._limit()
-        if limit is not None and ticks > limit:
+        ticks = self._ticks(sections)
+        if ticks > self._limit:
+            self._seen.add(sections)
             return
-        candidate = self._simulate(state, rows, ticks)
+        self._take(_Scored(state, sections, *self._segments.peak(sections), ticks))
+
+    def _ticks(self, sections: Sections) -> float:
         if self.unsplit is None:
-            self.unsplit = candidate
-            limit = self._limit() or ticks
-        self._remember(candidate)
-        key = (max(ticks, limit or ticks), candidate.peak_bytes, len(self._seen), candidate)
+            raise ValueError("the search has not begun")
+        for segment in sections:
+            if segment not in self._added_ticks:
+                positions = self.space.order[segment[0] :]
+                self._added_ticks[segment] = sum(
+                    self.costs.operator_ticks(position, rows)
+                    - self.costs.operator_ticks(position, self.space.flow.iteration_rows[position])
+                    for position, rows in zip(positions, segment[1], strict=False)
+                )
+        return self.unsplit.ticks + sum(self._added_ticks[segment] for segment in sections)
+
+    def _take(self, scored: _Scored) -> None:
+        """Count, remember and follow a state that keeps the limit."""
+        self._seen.add(scored.sections)
+        key = (max(scored.ticks, self._limit), scored.peak_bytes, len(self._seen), scored)
         heapq.heappush(self._queue, key)
-
-    def _limit(self) -> float | None:
-        if self.unsplit is None:
-            return None
-        return self.unsplit.ticks * (1 + self.budget.max_overhead / 100)
-
-    def _simulate(self, state: State, rows: tuple[int, ...], ticks: float) -> Candidate:
-        names = (operator.name for operator in self.space.flow.graph.operators)
-        tiled = TiledGraph(self.space.flow, dict(zip(names, rows, strict=True)))
-        schedule = reverse_post_order(tiled)
-        peak_bytes, peak_step = live_peak(tiled, schedule.steps, self.work)
-        return Candidate(state, tiled, schedule, peak_bytes, peak_step, ticks)
-
-    def _remember(self, candidate: Candidate) -> None:
-        better = not self._best or candidate.peak_bytes < self._best[0].peak_bytes
-        self._best.append(candidate)
+        better = not self._best or scored.peak_bytes < self._best[0].peak_bytes
+        self._best.append(scored)
         self._best.sort(key=lambda one: (one.peak_bytes, one.ticks))
         del self._best[KEPT:]
-        if better and self.unsplit is not None:
+        if better and scored is not self.unsplit:
             self._last_gain = len(self._seen)
-            overhead = 100 * (candidate.ticks / self.unsplit.ticks - 1)
-            self._report(self._search(), candidate.peak_bytes, overhead)
+            self._enough = self.budget.enough(self._candidate(scored))
+            self._tell()
+
+    def _candidate(self, scored: _Scored) -> Candidate:
+        operators = self.space.flow.graph.operators
+        rows = self.space.block_rows(scored.state)
+        names = (operator.name for operator in operators)
+        tiled = TiledGraph(self.space.flow, dict(zip(names, rows, strict=True)))
+        schedule = Schedule(self._segments.steps(scored.sections), "feasible")
+        peak_bytes, peak_step = live_peak(tiled, schedule.steps, self.work)
+        return Candidate(scored.state, tiled, schedule, peak_bytes, peak_step, scored.ticks)
+
+    def _tell(self) -> None:
+        best, self._told = self._best[0], time.monotonic()
+        unsplit_ticks = self._best[0].ticks if self.unsplit is None else self.unsplit.ticks
+        self._report(self._search(), best.peak_bytes, 100 * (best.ticks / unsplit_ticks - 1))

@@ -27,7 +27,8 @@ class Buffer:
 @dataclass(frozen=True, slots=True)
 class InPlace:
     """`step` may write buffer `output` over buffer `input`, where it is the first to touch the one and the
-    last to touch the other: during that step the smaller of the two then costs nothing.
+    last to touch the other: during that step the smaller of the two then costs nothing. Never where the
+    output is there before, or the input has to stay.
     """
 
     step: int
@@ -68,6 +69,21 @@ class Problem:
                 found[step].append(number)
         return tuple(map(tuple, found))
 
+    @cached_property
+    def chances(self) -> tuple[InPlace, ...]:
+        """The in-place chances that some order can take: memory that is kept, or was there before, is not
+        written over.
+        """
+        return tuple(
+            chance
+            for chance in self.in_place
+            if chance.input != chance.output
+            and chance.step in self.buffers[chance.input].touched_by
+            and chance.step in self.buffers[chance.output].touched_by
+            and not self.buffers[chance.input].kept
+            and not self.buffers[chance.output].initial
+        )
+
     def is_valid(self, order: Sequence[int]) -> bool:
         """Whether an order has every step once, after all that must come before it."""
         time = {step: place for place, step in enumerate(order)}
@@ -90,7 +106,7 @@ class Problem:
             loads.append(load)
         time = {step: place for place, step in enumerate(order)}
         taken: set[int] = set()
-        for chance in self.in_place:
+        for chance in self.chances:
             at = time[chance.step]
             if chance.step in taken or last[chance.input] != at or first[chance.output] != at:
                 continue

@@ -7,10 +7,32 @@ input: else the whole tensor in front of a running sum would come alive. Blocks 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Mapping, Sequence
 
 from mcudeploy.plan import Schedule, Step
 from mcudeploy.simulator.blocks import TiledGraph
+
+
+def depth_first(begins: Iterable[int], needs: Mapping[int, Sequence[int]]) -> dict[int, int]:
+    """The time of every step that the steps `begins` wait for, and of these, in the order of time.
+
+    `needs` has for each step those it waits for directly, to be brought about in this order.
+    """
+    time: dict[int, int] = {}
+    for begin in begins:
+        if begin in time:
+            continue
+        path, pending = [begin], [iter(needs[begin])]
+        while path:
+            for step in pending[-1]:
+                if step not in time:
+                    path.append(step)
+                    pending.append(iter(needs[step]))
+                    break
+            else:
+                pending.pop()
+                time[path.pop()] = len(time)
+    return time
 
 
 def reverse_post_order(tiled: TiledGraph, first_input_first: bool = True) -> Schedule:
@@ -18,49 +40,30 @@ def reverse_post_order(tiled: TiledGraph, first_input_first: bool = True) -> Sch
 
     Of the inputs of a step the first is brought into being first, or the last.
     """
+    steps = [
+        Step(position, block) for position, count in enumerate(tiled.step_counts) for block in range(count)
+    ]
     makers = _makers(tiled)
-    accumulates = [operator.op.accumulates for operator in tiled.graph.operators]
-    done = [False] * tiled.first_step[-1]
-    order: list[Step] = []
-
-    def needs(position: int, block: int) -> Iterator[tuple[int, int]]:
-        if accumulates[position] and block > 0:
-            yield position, block - 1
-        ranges = tiled.reads[tiled.first_step[position] + block]
+    needs: dict[int, list[int]] = {}
+    for number, step in enumerate(steps):
+        needs[number] = before = []
+        if tiled.graph.operators[step.operator].op.accumulates and step.block > 0:
+            before.append(number - 1)
+        ranges = tiled.reads[number]
         for lo, hi in ranges if first_input_first else reversed(ranges):
-            for read in range(lo, hi):
-                maker = makers[read]
-                if maker is not None:
-                    yield maker
-
+            before.extend(maker for maker in makers[lo:hi] if maker >= 0)
+    begins: list[int] = []
     for border in tiled.graph.outputs:
         root = tiled.flow.roots[border.tensor]
         base = tiled.first_block[root]
-        for number in range(base, base + tiled.block_count(root)):
-            start = makers[number]
-            if start is None or done[tiled.first_step[start[0]] + start[1]]:
-                continue
-            stack = [(start, needs(*start))]
-            while stack:
-                step, pending = stack[-1]
-                following = next((s for s in pending if not done[tiled.first_step[s[0]] + s[1]]), None)
-                if following is not None:
-                    stack.append((following, needs(*following)))
-                    continue
-                stack.pop()
-                number_of_step = tiled.first_step[step[0]] + step[1]
-                if not done[number_of_step]:
-                    done[number_of_step] = True
-                    order.append(Step(*step))
-    return Schedule(tuple(order), "feasible")
+        begins.extend(maker for maker in makers[base : base + tiled.block_count(root)] if maker >= 0)
+    return Schedule(tuple(steps[number] for number in depth_first(begins, needs)), "feasible")
 
 
-def _makers(tiled: TiledGraph) -> list[tuple[int, int] | None]:
-    """For each block the operator and step that completes it; None for a graph input."""
-    makers: list[tuple[int, int] | None] = [None] * tiled.blocks
-    for position, operator in enumerate(tiled.graph.operators):
-        if operator.op.is_view:
-            continue
-        for block in range(tiled.step_counts[position]):
-            makers[tiled.written(position, block)] = (position, block)
+def _makers(tiled: TiledGraph) -> list[int]:
+    """For each block the number of the step that completes it; -1 for a graph input."""
+    makers = [-1] * tiled.blocks
+    for position, count in enumerate(tiled.step_counts):
+        for block in range(count):
+            makers[tiled.written(position, block)] = tiled.first_step[position] + block
     return makers

@@ -22,11 +22,21 @@ TileTime = Callable[[Operator, Interval], float]
 _PER_MAC = {
     "conv2d_s8": 2.9,
     "conv2d_s8_1x1": 3.0,
+    "conv2d_s8_to_rows": 3.0,
+    "conv2d_s8_by_rows": 2.8,
     "dwconv2d_s8": 8.0,
     "conv2d_f32": 3.4,
     "conv2d_f32_1x1": 3.4,
+    "conv2d_f32_to_rows": 3.4,
+    "conv2d_f32_by_rows": 3.3,
 }
 _PER_MAC_ELSE, _PER_ELEMENT, _PER_CALL = 4.0, 12.0, 150.0
+
+
+def timed_block(total: int, block_rows: int) -> Interval:
+    """The block that stands for all when `total` rows are cut into blocks: one from the middle."""
+    middle = total // block_rows // 2 * block_rows
+    return Interval(middle, middle + block_rows)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,8 +59,7 @@ class Costs:
         if operator.op.is_view:
             return 0.0
         count, rest = divmod(total, block_rows)
-        middle = count // 2 * block_rows
-        tile = self.tile_time(operator, Interval(middle, middle + block_rows))
+        tile = self.tile_time(operator, timed_block(total, block_rows))
         steps = count + (1 if rest else 0)
         return tile * (count + rest / block_rows) + STEP_TICKS * steps
 
@@ -62,8 +71,9 @@ class Costs:
 def estimated_tile_time(flow: Flow) -> TileTime:
     """Tile times without a device: by multiply-accumulates, elements and calls.
 
-    The factors are instructions on Cortex-M4, rounded from what benchmarks/verify_models.py prints. They
-    serve to compare cuts of one model, not to foretell its latency.
+    The factors are instructions on Cortex-M4, rounded from what benchmarks/verify_models.py prints; those of
+    layers that make or take rows of channels keep the ratio that was measured to the plain layer. They serve
+    to compare cuts of one model, not to foretell its latency.
     """
     totals = {
         operator.name: (flow.graph.loops(operator).macs(), flow.iteration_rows[position])

@@ -1,22 +1,24 @@
 """Live ranges: when each block of a tensor must be in memory, and how much that adds up to.
 
-A block lives in [first write, last read + 1), in steps. Graph inputs are there from step 0, graph
+A block lives in [first write, last read + 1), in steps. A step that is repeated makes its block again; from
+the last read before that on the block need not be in memory. Graph inputs are there from step 0, graph
 outputs until the end. Scratch lives for its step, the state of an operator that accumulates from its first
-step to its last. An output block takes over an input block in place where the operator allows it, both
-have the same rows and size, and the input block is read for the last time by the very step that makes it.
+step to its last, which is the one that writes its output. An output block takes over an input block in
+place where the operator allows it, both have the same rows and size, and the input block is read for the
+last time by the very step that makes it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from mcudeploy.interval import Interval
 from mcudeploy.ops.opdef import KernelCall
 from mcudeploy.plan import Step
 from mcudeploy.simulator.blocks import BlockId, TiledGraph
 
-_ANY_ALIGNMENT = 64
+ANY_ALIGNMENT = 64
 """A multiple of every alignment that a memory may have, in bytes."""
 
 WorkBytes = Mapping[str, tuple[int, int]]
@@ -33,23 +35,41 @@ class Buffer:
     """Bytes that need one place: a block, several blocks that take over from each other in place, or
     the scratch of a step (`scratch_of`; the state of an operator is that of all its steps, block 0).
 
-    A `stack` is a whole graph output that is made in parts: its members lie one behind the other.
+    It may live several times, ascending and apart, always in that one place. A `stack` is a whole graph
+    output that is made in parts: its members lie one behind the other.
     """
 
     members: tuple[BlockId, ...]
     size_bytes: int
-    live: Interval
+    lives: tuple[Interval, ...]
     scratch_of: BlockId | None = None
     stack: bool = False
+
+    @property
+    def live(self) -> Interval:
+        """From its first life to its last."""
+        return self.lives[0].hull(self.lives[-1])
 
 
 @dataclass(frozen=True, slots=True)
 class Lives:
-    """By block number: first step, last step + 1, and the block that takes over in place (-1: none)."""
+    """By block number: first step, last step + 1, and the block that takes over in place (-1: none).
+
+    `gaps`: for blocks that are made again, when they need not be in memory in between, ascending.
+    """
 
     first: list[int]
     end: list[int]
     heir: list[int]
+    gaps: dict[int, list[Interval]] = field(default_factory=dict)
+
+    def of(self, block: int) -> tuple[Interval, ...]:
+        """The lives of a block."""
+        starts, ends = [self.first[block]], []
+        for gap in self.gaps.get(block, ()):
+            ends.append(gap.lo)
+            starts.append(gap.hi)
+        return tuple(Interval(lo, hi) for lo, hi in zip(starts, [*ends, self.end[block]], strict=True))
 
 
 def lives(tiled: TiledGraph, steps: tuple[Step, ...]) -> Lives:
@@ -57,6 +77,7 @@ def lives(tiled: TiledGraph, steps: tuple[Step, ...]) -> Lives:
     total = max(len(steps), 1)
     first, end = [0] * tiled.blocks, [0] * tiled.blocks
     written = [False] * tiled.blocks
+    gaps: dict[int, list[Interval]] = {}
     for border in tiled.graph.resident_inputs():
         base = tiled.first_block[border.tensor]
         for block in range(base, base + tiled.block_count(border.tensor)):
@@ -64,9 +85,11 @@ def lives(tiled: TiledGraph, steps: tuple[Step, ...]) -> Lives:
             written[block] = True
     for time, step in enumerate(steps):
         block = tiled.written(step.operator, step.block)
-        if not written[block]:
+        if not written[block] or tiled.graph.operators[step.operator].op.accumulates:  # its last step writes
             written[block] = True
             first[block] = time
+        elif end[block] < time:
+            gaps.setdefault(block, []).append(Interval(end[block], time))
         end[block] = time + 1
         for lo, hi in tiled.reads[tiled.first_step[step.operator] + step.block]:
             for read in range(lo, hi):
@@ -77,7 +100,9 @@ def lives(tiled: TiledGraph, steps: tuple[Step, ...]) -> Lives:
         count = tiled.block_count(root)
         end[base : base + count] = [total] * count
         first[base : base + count] = [min(first[base : base + count])] * count  # it is in one piece
-    return Lives(first, end, _heirs(tiled, steps, first, end))
+        for block in range(base, base + count):
+            gaps.pop(block, None)
+    return Lives(first, end, _heirs(tiled, steps, first, end), gaps)
 
 
 def _heirs(tiled: TiledGraph, steps: tuple[Step, ...], first: list[int], end: list[int]) -> list[int]:
@@ -87,7 +112,7 @@ def _heirs(tiled: TiledGraph, steps: tuple[Step, ...], first: list[int], end: li
     unaligned = {
         border.tensor
         for border in tiled.graph.resident_inputs()
-        if tiled.graph.tensors[border.tensor].row_bytes % _ANY_ALIGNMENT
+        if tiled.graph.tensors[border.tensor].row_bytes % ANY_ALIGNMENT
     }
     for time, step in enumerate(steps):
         operands = tiled.flow.overwrites[step.operator]
@@ -128,37 +153,50 @@ def buffers(tiled: TiledGraph, steps: tuple[Step, ...], work: WorkBytes) -> tupl
         chain = [number]
         while found.heir[chain[-1]] >= 0:
             chain.append(found.heir[chain[-1]])
-        span = Interval(found.first[number], found.end[chain[-1]])
-        result.append(Buffer(tuple(ids[i] for i in chain), tiled.block_bytes(*block_id), span))
+        spans = _joined(span for link in chain for span in found.of(link))
+        result.append(Buffer(tuple(ids[i] for i in chain), tiled.block_bytes(*block_id), spans))
     return (*result, *_work_buffers(tiled, steps, work))
+
+
+def _joined(spans: Iterable[Interval]) -> tuple[Interval, ...]:
+    """The union of intervals, as few as possible."""
+    result: list[Interval] = []
+    for span in sorted(spans, key=lambda one: one.lo):
+        if result and span.lo <= result[-1].hi:
+            result[-1] = result[-1].hull(span)
+        else:
+            result.append(span)
+    return tuple(result)
 
 
 def _stack(tiled: TiledGraph, name: str, found: Lives) -> Buffer:
     base, count = tiled.first_block[name], tiled.block_count(name)
     members = tuple((name, block) for block in range(count))
     span = Interval(found.first[base], found.end[base])
-    return Buffer(members, tiled.graph.tensors[name].size_bytes, span, stack=True)
+    return Buffer(members, tiled.graph.tensors[name].size_bytes, (span,), stack=True)
 
 
 def _work_buffers(tiled: TiledGraph, steps: tuple[Step, ...], work: WorkBytes) -> list[Buffer]:
-    result: list[Buffer] = []
+    scratch: dict[BlockId, list[Interval]] = {}
     states: dict[str, Interval] = {}
     for time, step in enumerate(steps):
         name = tiled.graph.operators[step.operator].name
         scratch_bytes, state_bytes = work[name]
         if scratch_bytes > 0:
-            result.append(Buffer((), scratch_bytes, Interval(time, time + 1), (name, step.block)))
+            scratch.setdefault((name, step.block), []).append(Interval(time, time + 1))
         if state_bytes > 0:
             states[name] = states.get(name, Interval(time, time)).hull(Interval(time, time + 1))
-    return result + [Buffer((), work[name][1], span, (name, 0)) for name, span in states.items()]
+    result = [Buffer((), work[step[0]][0], tuple(times), step) for step, times in scratch.items()]
+    return result + [Buffer((), work[name][1], (span,), (name, 0)) for name, span in states.items()]
 
 
 def peak(items: Iterable[Buffer]) -> tuple[int, int]:
     """The largest sum of live bytes over all steps, and the first step where it occurs."""
     change: dict[int, int] = {}
     for item in items:
-        change[item.live.lo] = change.get(item.live.lo, 0) + item.size_bytes
-        change[item.live.hi] = change.get(item.live.hi, 0) - item.size_bytes
+        for live in item.lives:
+            change[live.lo] = change.get(live.lo, 0) + item.size_bytes
+            change[live.hi] = change.get(live.hi, 0) - item.size_bytes
     best = load = best_step = 0
     for time in sorted(change):
         load += change[time]
@@ -179,12 +217,16 @@ def live_peak(tiled: TiledGraph, steps: tuple[Step, ...], work: WorkBytes) -> tu
             left -= rows
             change[found.first[number]] += size
             change[found.end[number]] -= size
+            for gap in found.gaps.get(number, ()):
+                change[gap.lo] -= size
+                change[gap.hi] += size
             if found.heir[number] >= 0:  # its last step is the heir's first: one memory for both
                 change[found.first[found.heir[number]]] -= size
                 change[found.first[found.heir[number]] + 1] += size
     for item in _work_buffers(tiled, steps, work):
-        change[item.live.lo] += item.size_bytes
-        change[item.live.hi] -= item.size_bytes
+        for live in item.lives:
+            change[live.lo] += item.size_bytes
+            change[live.hi] -= item.size_bytes
     best = load = best_step = 0
     for time, delta in enumerate(change):
         load += delta

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from io import StringIO
 from pathlib import Path
 
 import pytest
 from click.testing import Result
+from rich.console import Console
 
+from mcudeploy.cli import tables
 from mcudeploy.cli.main import cli
 from tests.cli.conftest import BUILD, CHECK, FLASH, MEASURE, PLAN, RUN, Deploy
 
@@ -138,6 +141,38 @@ def test_plan_is_written_and_read_back(mcudeploy_command: Invoke, deploy: Deploy
     assert deploy.calls["save_plan"][0][1] == Path("new.json")
     assert mcudeploy_command("run m.onnx --board tiny --plan p.json").exit_code == 0
     assert deploy.options("run_model").plan_file == Path("p.json")
+    assert not deploy.options("run_model").resume
+    assert mcudeploy_command("plan m.onnx --board tiny --plan p.json").exit_code == 0
+    assert deploy.options("plan_model").resume
+
+
+def test_a_chart_is_drawn_where_its_ending_says_how(mcudeploy_command: Invoke, deploy: Deploy) -> None:
+    assert mcudeploy_command("plan m.onnx --board tiny --chart new.svg").exit_code == 0
+    assert deploy.calls["save_chart"][0][1] == Path("new.svg")
+    del deploy.calls["plan_model"]
+    result = mcudeploy_command("plan m.onnx --board tiny --chart new.png")
+    assert (result.exit_code, "plan_model" in deploy.calls) == (2, False)
+    assert "new.png" in result.stderr
+
+
+def test_the_tables_are_part_of_the_flash(mcudeploy_command: Invoke, deploy: Deploy) -> None:
+    assert "tables in flash  300 B" in mcudeploy_command("plan m.onnx --board tiny").stderr
+    deploy.answers["run_model"] = RUN | {"tables_bytes": 120}
+    text = mcudeploy_command("run m.onnx --board tiny").stderr
+    assert "9,000 B (code 4,000 B, weights 5,000 B, tables 120 B)" in text
+    assert "tables in flash" not in text
+
+
+@pytest.mark.parametrize(("predicted", "shown"), [(1.25, "+1.25 %"), (None, "")])
+def test_tune_says_what_was_predicted_if_anything_was(predicted: float | None, shown: str) -> None:
+    search = {"candidates": 9, "duplicates": 2, "measured": 3, "cache_hits": 4, "seconds": 1.0}
+    latency = {"latency": {"value": 4000, "unit": "cycles"}, "overhead_percent": 1.5}
+    console = Console(file=StringIO(), width=120)
+    tables.tune(console, PLAN | latency | {"search": search, "predicted_overhead_percent": predicted})
+    text = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "4,000 cycles (+1.50 % of unsplit)" in text
+    assert "3 tiles measured, 4 known" in text
+    assert ("predicted" in text, shown in text) == (predicted is not None, True)
 
 
 def test_build_names_the_model(mcudeploy_command: Invoke, deploy: Deploy) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -68,5 +69,59 @@ def quantised_convolutions(path: Path, seed: int = 1) -> Path:
         [helper.make_tensor_value_info("logits", TensorProto.INT8, [1, 4, 12, 12])],
         constants,
     )
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    return path
+
+
+def fully_connected(path: Path, sizes: tuple[int, ...], *, quantised: bool, seed: int = 1) -> Path:
+    """Vector x [1, sizes[0]] -> Gemm, Relu -> ... -> Gemm -> y, int8 as QDQ or float32, at `path`.
+
+    The scales are those of the values that normal inputs give.
+    """
+    rng = np.random.default_rng(seed)
+    nodes: list[onnx.NodeProto] = []
+    constants: list[onnx.TensorProto] = []
+
+    def add(op: str, inputs: list[str | np.ndarray], output: str, **attributes: int) -> str:
+        names = []
+        for value in inputs:
+            if isinstance(value, np.ndarray | np.generic):
+                constants.append(numpy_helper.from_array(np.asarray(value), f"c{len(constants)}"))
+            names.append(constants[-1].name if not isinstance(value, str) else value)
+        nodes.append(helper.make_node(op, names, [output], f"{op}_{output}", **attributes))
+        return output
+
+    scale, zero, current = np.float32(0.03), np.int8(0), "x"
+    values = rng.normal(size=(64, sizes[0]))
+    for layer, (inputs, outputs) in enumerate(pairwise(sizes)):
+        last = layer == len(sizes) - 2
+        weights = rng.normal(size=(outputs, inputs)) * np.sqrt(2 / inputs)
+        bias = rng.normal(size=outputs) / 10
+        values = values @ weights.T + bias
+        read: list[str | np.ndarray] = [current, weights.astype(np.float32), bias.astype(np.float32)]
+        if quantised:
+            steps = (np.abs(weights).max(axis=1) / 127).astype(np.float32)
+            stored = np.rint(weights / steps[:, None]).astype(np.int8)
+            sums = np.rint(bias / (steps * scale)).astype(np.int32)
+            zeros = np.zeros(outputs, np.int8)
+            read = [
+                add("DequantizeLinear", [current, scale, zero], f"real_{layer}"),
+                add("DequantizeLinear", [stored, steps, zeros], f"weights_{layer}", axis=0),
+                add(
+                    "DequantizeLinear", [sums, steps * scale, zeros.astype(np.int32)], f"bias_{layer}", axis=0
+                ),
+            ]
+        current = add("Gemm", read, "y" if last and not quantised else f"fc_{layer}", transB=1)
+        if not last:
+            current, values = add("Relu", [current], f"relu_{layer}"), np.maximum(values, 0)
+        if quantised:
+            scale = np.float32(np.abs(values).max() / 120)
+            current = add("QuantizeLinear", [current, scale, zero], "y" if last else f"stored_{layer}")
+    kind = TensorProto.INT8 if quantised else TensorProto.FLOAT
+    ends = [
+        helper.make_tensor_value_info(name, kind, [1, size])
+        for name, size in (("x", sizes[0]), ("y", sizes[-1]))
+    ]
+    graph = helper.make_graph(nodes, "dense", ends[:1], ends[1:], constants)
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
     return path

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import subprocess
+import threading
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from models import quantised_convolutions
+from models import fully_connected, quantised_convolutions
 
 from mcudeploy import deploy, tuning
 from mcudeploy.board import load_board
 from mcudeploy.device import Target, open_device
-from mcudeploy.errors import ConfigError, FitError, PortError, UsageError
+from mcudeploy.errors import ConfigError, FitError, PortError, ProtocolError, UsageError
 from mcudeploy.graph import Border, DType, Graph, Quantization, Tensor
-from mcudeploy.planner import Options
+from mcudeploy.measurer.session import Request, Session
+from mcudeploy.plan import Search
+from mcudeploy.planner import Options, find_plans, load_model
 from mcudeploy.progress import SILENT
 from mcudeploy.samples import load_samples
+from mcudeploy.targets.emulator import Emulator
 from mcudeploy.verdict import judge
 from mcudeploy.verify import difference
 
@@ -150,7 +154,7 @@ def test_tuned_plans_keep_the_limit_and_come_back_from_their_file(
     model: Path, tmp_path: Path, stream: bool
 ) -> None:
     target = Target(load_board("stm32f405"), emulate=True)
-    made, report = tuning.tune_model(model, target, Options(stream_input=stream, time_limit=20))
+    made, report = tuning.tune_model(model, [target], Options(stream_input=stream, time_limit=20))
     assert report["overhead_percent"] <= 5 and report["streamed"] is stream
     assert report["arena_bytes"] < report["unsplit_arena_bytes"]
     assert report["search"]["measured"] + report["search"]["cache_hits"] > 0
@@ -160,6 +164,80 @@ def test_tuned_plans_keep_the_limit_and_come_back_from_their_file(
     again = deploy.run_model(model, target, Options(plan_file=stored), inputs=[], expected=[])
     assert again["verified"] and again["arena_bytes"] == report["arena_bytes"]
     assert again["latency"] == report["latency"] and again["splits"] == report["splits"]
+
+
+def test_two_measurers_find_what_one_finds(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = Target(load_board("stm32f405"), emulate=True)
+    found = []
+    for count in (1, 2):
+        monkeypatch.setattr(
+            "mcudeploy.measurer.database.cache_dir", lambda count=count: tmp_path / str(count)
+        )
+        made, report = tuning.tune_model(model, [target] * count, Options(time_limit=20))
+        assert report["measurers"] == count and report["search"]["measured"] > 10
+        del report["measurers"], report["search"]["seconds"]
+        found.append((report, made.plan.layout, made.plan.schedule.steps))
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("during", ["timing", "running"])
+def test_a_device_that_dies_ends_the_tune_with_one_error_and_leaves_no_emulator(
+    during: str, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mcudeploy.measurer.database.cache_dir", lambda: tmp_path)
+    started: list[Emulator] = []
+    processes: list[subprocess.Popen[bytes]] = []
+    start = Emulator._start
+    killed_at = {"timing": 2, "running": 4}[during]  # two to time tiles, then one for each plan
+
+    def start_and_count(self: Emulator) -> None:
+        start(self)
+        started.append(self)
+        processes.append(self._process)
+
+    request = Session._request
+
+    def request_or_die(self: Session, kind: Request, *args: object, **named: object) -> bytes:
+        if len(started) == killed_at and kind in {Request.CALL, Request.RUN}:
+            processes[-1].kill()
+        return request(self, kind, *args, **named)
+
+    monkeypatch.setattr(Emulator, "_start", start_and_count)
+    monkeypatch.setattr(Session, "_request", request_or_die)
+    target = Target(load_board("mps2-an386"))
+    with pytest.raises(ProtocolError, match="emulator"):
+        tuning.tune_model(model, [target] * 2, Options(time_limit=20))
+    assert len(processes) == killed_at and all(process.poll() is not None for process in processes)
+    assert [thread for thread in threading.enumerate() if "ThreadPool" in thread.name] == []
+
+
+def test_weights_without_room_are_known_before_the_search(tmp_path: Path) -> None:
+    path = fully_connected(tmp_path / "wide.onnx", (256, 1024, 1024, 64), quantised=False)
+    target = Target(load_board("mps2-an386"))
+    for options in (Options(), Options(split=False)):
+        with pytest.raises(FitError, match=r"weights need 5,[\d,]+ bytes .* the flash of mps2-an386 has"):
+            tuning.tune_model(path, [target], options)
+
+
+def test_an_interrupt_keeps_the_best_and_computes_nothing_again(
+    model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mcudeploy.planner.recompute", lambda *_: pytest.fail("recomputed"))
+
+    def interrupt(_: Search, peak_bytes: int, __: float) -> None:
+        if peak_bytes < 12 * 12 * 12:
+            raise KeyboardInterrupt
+
+    found = find_plans(load_model(model), HOST.board, Options(), told=interrupt)
+    assert found.plans[0].layout.arena_bytes < found.unsplit.layout.arena_bytes
+
+
+def test_a_limit_that_is_kept_needs_no_halo_twice(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mcudeploy.planner.recompute", lambda *_: pytest.fail("recomputed"))
+    found = find_plans(load_model(model), HOST.board, Options(ram_limit=1700))
+    assert found.plans[0].layout.arena_bytes <= 1700
 
 
 def test_a_streamed_input_needs_less_and_gives_the_same(model: Path) -> None:

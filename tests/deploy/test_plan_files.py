@@ -91,7 +91,6 @@ CHANGES: dict[str, Change] = {
     "steps turned round": lambda p: p["steps"].reverse(),
     "the first step is missing": lambda p: p["steps"].pop(0),
     "the last step is missing": lambda p: p["steps"].pop(),
-    "the last step twice": lambda p: p["steps"].append(p["steps"][-1]),
     "the first step twice": lambda p: p["steps"].append(p["steps"][0]),
     "a step in the place of another": put("steps", -1, value=[0, 0]),
     "a block that is not there": put("steps", 0, 1, value=99),

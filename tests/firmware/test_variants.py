@@ -1,7 +1,7 @@
 """The kernels of an instruction set against the portable ones: the same bits, whatever the shape and the cut.
 
-The host runs portable C; emulated boards run what their cores select in mcud_simd.h, and those with vectors the
-kernels made for them.
+The host runs portable C; emulated boards run what their cores select in mcud_simd.h, and those with vectors
+the kernels made for them.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ def sums(draw: st.DrawFn) -> Work:
 
 @given(work=st.one_of(convolutions(), convolutions(), convolutions(), sums()))
 @settings(
-    max_examples=60,
+    max_examples=40,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )

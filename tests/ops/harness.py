@@ -62,8 +62,8 @@ def run_operator(
     """The output of one operator, made in blocks of `block_rows` rows (all at once by default).
 
     `values` has its inputs, in stored layout and type. `blocks`: only these; rows of others are left zero.
-    `in_place`: this input lies where the output goes. `vectors`: by the kernel for cores with vectors. Inputs are in one block when the output is, otherwise
-    in blocks of random height.
+    `in_place`: this input lies where the output goes. Inputs are in one block when the output is, otherwise
+    in blocks of random height. `vectors`: by the kernel for cores with vectors.
     Raises AssertionError for writes outside, ProtocolError with the sanitizer's report for bad accesses.
     """
     rng = np.random.default_rng(seed)
@@ -263,7 +263,8 @@ def _same_by_vectors(
         for block in blocks:
             span = slice(block * height, (block + 1) * height)
             equal = part[span].tobytes() == whole[span].tobytes()
-            assert equal, f"{operator.name} ({operator.op.kind}) differs by vectors: block {block} of {height} rows"
+            what = f"{operator.name} ({operator.op.kind})"
+            assert equal, f"{what} differs by vectors: block {block} of {height} rows"
 
 
 def _same(

@@ -15,6 +15,7 @@ import pytest
 from mcudeploy import ops
 from mcudeploy.graph import DType, Operator, Quantization, Shape, Tensor
 from mcudeploy.ops import OPERATORS
+from mcudeploy.ops.channel_rows import Conv2dToRows
 from mcudeploy.ops.concat import Concat
 from mcudeploy.ops.conv import Conv2d, Conv2dByRows
 from mcudeploy.ops.elementwise import Binary, Lut, Unary
@@ -54,8 +55,8 @@ class Field:
 def header_fields(kernel: str) -> tuple[Field, ...]:
     """The fields of mcud_<kernel>_params; none where the header has no such struct.
 
-    A header may also name a struct that kernels share: typedef mcud_<family>_params mcud_<kernel>_params, of a
-    header in include/ or of another kernel.
+    A header may also name a struct that kernels share: typedef mcud_<family>_params mcud_<kernel>_params, of
+    a header in include/ or of another kernel.
     """
     text = _without_comments(KERNELS / f"{kernel}.h")
     shared = re.search(rf"typedef\s+mcud_(\w+)_params\s+mcud_{kernel}_params\s*;", text)
@@ -118,6 +119,10 @@ def _convolutions(dtype: DType) -> Iterator[KernelCall]:
         bias = np.zeros(count, np.int32 if dtype is DType.INT8 else np.float32)
         constants = {"weights": weights, "bias": bias, "weight_scale": np.full(count, 0.01, np.float32)}
         yield _call(conv, ((*IMAGE[:2], channels),), dtype, constants)
+    constants = {name: array.repeat(2, axis=0)[:8] for name, array in constants.items()}
+    yield _call(
+        Conv2dToRows(2, 4), ((1, 1, 9),), dtype, {**constants, "weights": np.ones((8, 1, 1, 9), dtype.value)}
+    )
 
 
 def _of_type(dtype: DType) -> Iterator[KernelCall]:

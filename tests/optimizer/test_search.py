@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 
@@ -13,27 +15,29 @@ from mcudeploy.graph import Graph
 from mcudeploy.layout.check import check
 from mcudeploy.layout.solve import lay_out
 from mcudeploy.optimizer.apply import accumulate_rows, in_form, stream_inputs
-from mcudeploy.optimizer.cuts import Cut, Space
+from mcudeploy.optimizer.cuts import Cut, Space, State
 from mcudeploy.optimizer.search import Budget, Found, search
+from mcudeploy.optimizer.seeds import Seeds
 from mcudeploy.plan import Form, Plan, Search
 from mcudeploy.scheduler.rpo import reverse_post_order
 from mcudeploy.simulator.blocks import whole
 from mcudeploy.simulator.cost import STEP_TICKS, Costs, estimated_tile_time
 from mcudeploy.simulator.flow import Flow
 from mcudeploy.simulator.live import work_bytes
+from mcudeploy.simulator.segments import Segments
 
 
-def chain(length: int) -> Graph:
-    """`length` 3x3 convolutions behind one another: 4 channels at the ends, 16 between, 8 x 8 pixels."""
+def chain(length: int, image: int = 4) -> Graph:
+    """`length` 3x3 convolutions in a row: `image` and 4 channels at the ends, 16 between, 8 x 8 pixels."""
     names = ["image", *(f"t{i}" for i in range(length))]
-    channels = [4, *[16] * (length - 1), 4]
+    channels = [image, *[16] * (length - 1), 4]
     return Graph(
         "chain",
         {name: tensor(name, (8, 8, count)) for name, count in zip(names, channels, strict=True)},
         tuple(
             conv(f"conv_{i}", names[i], names[i + 1], (channels[i], channels[i + 1])) for i in range(length)
         ),
-        (border("image", (8, 8, 4)),),
+        (border("image", (8, 8, image)),),
         (border(names[-1], (8, 8, 4)),),
     )
 
@@ -83,8 +87,9 @@ def test_the_same_search_finds_the_same() -> None:
 
 
 def test_a_streamed_input_is_never_whole() -> None:
-    kept, streamed = run(chain(4))[0], run(stream_inputs(chain(4)))[0]
-    assert streamed.best[0].peak_bytes < kept.best[0].peak_bytes
+    kept, streamed = run(chain(4, image=64))[0], run(stream_inputs(chain(4, image=64)))[0]
+    image_bytes = 8 * 8 * 64
+    assert streamed.best[0].peak_bytes < image_bytes <= kept.best[0].peak_bytes
 
 
 def test_costs_of_a_cut_by_hand() -> None:
@@ -103,6 +108,51 @@ def test_moves_keep_cuts_apart() -> None:
         for one, other in pairwise(following):
             assert one.last < other.first
         assert all(0 <= cut.first <= cut.last < 6 for cut in following)
+
+
+def test_a_move_elsewhere_than_at_the_peak_only_saves_time() -> None:
+    space = Space.of(Flow.of(chain(12)), tuple(range(12)))
+    far, near = Cut(0, 2, 2), Cut(8, 10, 2)
+    states = list(space.moves((far, near), 9))
+    assert (Cut(0, 3, 2), near) not in states and (Cut(0, 2, 3), near) in states
+    assert (far, Cut(8, 11, 2)) in states and (far, Cut(8, 10, 1)) in states
+    assert (far, Cut(8, 8, 2), Cut(9, 10, 2, apart=True)) in states
+
+
+def seeds_of(graph: Graph, overhead: float, stopped: Callable[[], bool]) -> list[tuple[State, int, float]]:
+    """States from the seeds, each with its peak and time over the unsplit one."""
+    flow = Flow.of(graph)
+    space = Space.of(flow, tuple(step.operator for step in reverse_post_order(whole(graph)).steps))
+    segments = Segments(flow, space.order, work_bytes(calls_of(graph)))
+    costs = Costs(flow, estimated_tile_time(flow))
+    unsplit = costs.ticks(flow.iteration_rows)
+    states = Seeds(space, segments, costs, unsplit * (1 + overhead / 100), stopped).states()
+    return [
+        (state, segments.peak(space.sections(state))[0], costs.ticks(space.block_rows(state)) / unsplit - 1)
+        for state in states
+    ]
+
+
+def test_seeds_keep_the_limit_and_need_less_and_less() -> None:
+    found = seeds_of(chain(6), 10.0, lambda: False)
+    peaks = [peak_bytes for _, peak_bytes, _ in found]
+    assert min(peaks) < peaks[0] <= run(chain(6))[0].unsplit.peak_bytes
+    assert all(added <= 0.10 for *_, added in found)
+    assert seeds_of(chain(6), 0.0, lambda: False) == []  # every cut takes some time
+
+
+def test_seeds_stop_when_told() -> None:
+    asked = iter([False] * 5)
+    assert len(seeds_of(chain(6), 10.0, lambda: next(asked, True))) < len(
+        seeds_of(chain(6), 10.0, lambda: False)
+    )
+
+
+def test_a_graph_of_hundreds_of_operators_keeps_the_time_limit() -> None:
+    begin = time.monotonic()
+    found, _ = run(chain(300), overhead=5.0, seconds=1.0)
+    assert time.monotonic() - begin < 5.0  # with making the graph, and the candidates that are handed on
+    assert found.best[0].peak_bytes <= found.unsplit.peak_bytes
 
 
 def test_interrupts_keep_the_best(monkeypatch: pytest.MonkeyPatch) -> None:

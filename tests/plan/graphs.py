@@ -7,6 +7,7 @@ import numpy as np
 from mcudeploy.graph import Border, DType, Graph, Operator, Quantization, Shape, Tensor
 from mcudeploy.ops.conv import Conv2d
 from mcudeploy.ops.elementwise import Binary
+from mcudeploy.ops.pool import AveragePoolByRows
 
 Q = Quantization(0.05, 3)
 
@@ -54,4 +55,19 @@ def residual() -> Graph:
         ),
         inputs=(border("image", shape),),
         outputs=(border("sum", shape),),
+    )
+
+
+def pooled() -> Graph:
+    """image -> a -> mean over its 8 x 8 pixels, whose rows come one by one."""
+    shape, mean = (8, 8, 4), (1, 1, 4)
+    return Graph(
+        name="pooled",
+        tensors={"image": tensor("image", shape), "a": tensor("a", shape), "mean": tensor("mean", mean)},
+        operators=(
+            conv("conv_a", "image", "a", (4, 4), kernel=1),
+            Operator("mean", AveragePoolByRows(), ("a",), "mean"),
+        ),
+        inputs=(border("image", shape),),
+        outputs=(border("mean", mean),),
     )

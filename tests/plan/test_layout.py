@@ -6,21 +6,16 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from graphs import residual
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from graphs import pooled, residual
 
 from mcudeploy.graph import Graph, Operator
-from mcudeploy.interval import Interval
 from mcudeploy.layout.check import PlanFaultError, check
-from mcudeploy.layout.greedy import place, used_bytes
 from mcudeploy.layout.solve import lay_out
 from mcudeploy.ops.view import Reshape
 from mcudeploy.plan import Placement, Plan, Schedule, Step
 from mcudeploy.scheduler.rpo import reverse_post_order
 from mcudeploy.simulator.blocks import TiledGraph, whole
 from mcudeploy.simulator.flow import Flow
-from mcudeploy.simulator.live import Buffer, peak
 
 WORK = {"conv_a": (72, 0), "conv_b": (72, 0), "conv_c": (72, 0), "add": (0, 0)}
 ROOM = {"sram": 4096}
@@ -120,27 +115,6 @@ def test_faults_are_found(fault: Callable[[Plan], Plan], message: str) -> None:
         check(fault(plan), WORK, 4, ROOM)
 
 
-buffer = st.builds(
-    lambda size, lo, life: Buffer((), size, Interval(lo, lo + life)),
-    st.integers(1, 64),
-    st.integers(0, 10),
-    st.integers(1, 6),
-)
-
-
-@settings(max_examples=200, deadline=None)
-@given(st.lists(buffer, min_size=1, max_size=14), st.sampled_from([1, 4, 16]))
-def test_placed_buffers_never_share_bytes_while_both_live(items: list[Buffer], alignment: int) -> None:
-    offsets = place(items, alignment)
-    for i, one in enumerate(items):
-        assert offsets[i] % alignment == 0
-        for j in range(i):
-            if one.live.overlaps(items[j].live):
-                ours = Interval(offsets[i], offsets[i] + one.size_bytes)
-                assert not ours.overlaps(Interval(offsets[j], offsets[j] + items[j].size_bytes))
-    assert used_bytes(items, offsets) >= peak(items)[0]
-
-
 def test_a_view_that_lies_elsewhere_is_found() -> None:
     graph = residual()
     shape = (1, 1, 256)
@@ -166,3 +140,31 @@ def test_the_input_is_in_one_piece() -> None:
     tensors = {**plan.layout.tensors, "image": image}
     with pytest.raises(PlanFaultError, match="apart from the others"):
         check(replace(plan, layout=replace(plan.layout, tensors=tensors)), WORK, 4, ROOM)
+
+
+def _by_rows(output: int, state: int) -> Plan:
+    """The image at 0, the rows of a at 256 all, the mean and its sums where they are wanted."""
+    tiled = TiledGraph(Flow.of(pooled()), {"conv_a": 1, "mean": 1})
+    schedule = reverse_post_order(tiled)
+    layout, estimate = lay_out(tiled, schedule, SUMS, "sram", 4)
+    tensors = {
+        "image": Placement("sram", 1, tuple(range(0, 256, 32))),
+        "a": Placement("sram", 1, (256,) * 8),
+        "mean": Placement("sram", 1, (output,)),
+    }
+    scratch = {"mean": Placement("sram", 1, (state,))}
+    layout = replace(layout, tensors=tensors, scratch=scratch, arenas={"sram": 512})
+    return Plan(tiled.graph, "host", tiled.block_rows, schedule, layout, estimate)
+
+
+SUMS = {"conv_a": (0, 0), "mean": (0, 16)}
+
+
+def test_an_output_of_sums_takes_room_that_is_free_at_the_end() -> None:
+    check(_by_rows(output=0, state=288), SUMS, 4, ROOM)  # the image is dead by then
+    for output, state, message in [(256, 288, "overlaps input"), (288, 288, "scratch .* overlaps")]:
+        with pytest.raises(PlanFaultError, match=message):
+            check(_by_rows(output, state), SUMS, 4, ROOM)
+    check(_by_rows(output=304, state=0), SUMS, 4, ROOM)  # over the image's first row, which was read
+    with pytest.raises(PlanFaultError, match="overwritten"):
+        check(_by_rows(output=304, state=32), SUMS, 4, ROOM)  # over its second

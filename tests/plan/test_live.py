@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from graphs import residual
+from graphs import pooled, residual
 
 from mcudeploy.graph import Graph
 from mcudeploy.interval import Interval
@@ -94,3 +94,15 @@ def test_an_output_is_not_overwritten_by_the_last_step() -> None:
     assert ("sum", 0) not in holder.members and ("a", 0) in next(
         item for item in items if ("sum", 0) in item.members
     ).members
+
+
+def test_a_running_sum_has_its_state_all_the_time_and_its_output_at_the_end() -> None:
+    tiled = TiledGraph(Flow.of(pooled()), {"conv_a": 1, "mean": 1})
+    steps = reverse_post_order(tiled).steps
+    assert [tiled.graph.operators[step.operator].name for step in steps] == ["conv_a", "mean"] * 8
+    assert live_ranges(tiled, steps)["mean", 0] == Interval(15, 16)
+    work = {"conv_a": (0, 0), "mean": (0, 16)}
+    state = next(item for item in buffers(tiled, steps, work) if item.scratch_of is not None)
+    assert state.lives == (Interval(1, 16),)
+    # The first rows: all of the image, less the row that is gone at step 1, a row of a, and the state.
+    assert live_peak(tiled, steps, work) == peak(buffers(tiled, steps, work)) == (256 + 32, 0)

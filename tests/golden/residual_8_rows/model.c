@@ -7,7 +7,7 @@
 #include "residual_weights.h"
 
 static union {
-    uint8_t bytes[936];
+    uint8_t bytes[928];
     uint64_t align;
 } arena_sram;
 
@@ -53,6 +53,7 @@ static const mcud_conv2d_s8_params p_conv_a = {
     .row_runs = 1,
     .run_values = 12,
     .patch_groups = 9,
+    .most_pixels = 2,
     .left = 0,
     .input_zero_point = 3,
     .output_zero_point = 3,
@@ -82,6 +83,7 @@ static const mcud_conv2d_s8_params p_conv_b = {
     .row_runs = 1,
     .run_values = 12,
     .patch_groups = 9,
+    .most_pixels = 2,
     .left = 0,
     .input_zero_point = 3,
     .output_zero_point = 3,
@@ -111,6 +113,7 @@ static const mcud_conv2d_s8_params p_conv_c = {
     .row_runs = 1,
     .run_values = 12,
     .patch_groups = 9,
+    .most_pixels = 2,
     .left = 0,
     .input_zero_point = 3,
     .output_zero_point = 3,

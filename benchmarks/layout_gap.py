@@ -1,0 +1,75 @@
+"""How far arenas are from the liveness peak: every plan that a short search finds, as a Markdown table.
+
+    python benchmarks/layout_gap.py MODEL.onnx ... [--board mps2-an386] [--time-limit 5] [--seconds 2]
+
+For each model the unsplit plan and the split ones, with the input whole and streamed. The seconds are
+those of the placement alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+
+from mcudeploy.board import Board, load_board
+from mcudeploy.errors import DeployError
+from mcudeploy.layout.solve import ARENA_GRAIN_BYTES, lay_out
+from mcudeploy.plan import Plan
+from mcudeploy.planner import Model, Options, find_plans, load_model
+from mcudeploy.simulator.blocks import TiledGraph
+from mcudeploy.simulator.flow import Flow
+
+
+def placed_again(plan: Plan, model: Model, board: Board, seconds: float) -> tuple[int, int, float]:
+    """Peak, arena and the seconds it took."""
+    tiled = TiledGraph(Flow.of(model.graph), plan.block_rows)
+    memory = board.memories[0]
+    start = time.process_time()
+    layout, estimate = lay_out(
+        tiled, plan.schedule, model.work, memory.name, memory.alignment, seconds=seconds
+    )
+    return estimate.peak_bytes, layout.arena_bytes, time.process_time() - start
+
+
+def main() -> None:
+    """Print the table, then how many plans are at the peak."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("models", type=Path, nargs="+")
+    parser.add_argument("--board", default="mps2-an386")
+    parser.add_argument("--time-limit", type=float, default=5.0)
+    parser.add_argument("--seconds", type=float, default=2.0)
+    arguments = parser.parse_args()
+    board = load_board(arguments.board)
+    print("| model | input | steps | peak | greedy % | arena | gap % | CPU seconds |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
+    gaps: list[float] = []
+    for path in arguments.models:
+        for streamed in (False, True):
+            try:
+                options = Options(stream_input=streamed, time_limit=arguments.time_limit)
+                planned = find_plans(load_model(path), board, options)
+            except DeployError as error:
+                print(
+                    f"| {path.parent.name} | {'streamed' if streamed else 'whole'} | {error} |||||||",
+                    flush=True,
+                )
+                continue
+            for plan in planned.plans:
+                model = planned.models[plan.form]
+                peak, greedy, _ = placed_again(plan, model, board, 0.0)
+                _, arena, seconds = placed_again(plan, model, board, arguments.seconds)
+                least = -(-peak // ARENA_GRAIN_BYTES) * ARENA_GRAIN_BYTES
+                gaps.append(arena / least - 1)
+                cells = (
+                    path.parent.name, "streamed" if streamed else "whole", f"{len(plan.schedule.steps):,}",
+                    f"{peak:,}", f"{greedy / least - 1:.2%}", f"{arena:,}", f"{gaps[-1]:.2%}",
+                    f"{seconds:.2f}",
+                )  # fmt: skip
+                print("| " + " | ".join(cells) + " |", flush=True)
+    reached = sum(gap <= 0 for gap in gaps)
+    print(f"\n{reached} of {len(gaps)} plans at the peak; the largest gap is {max(gaps, default=0.0):.2%}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,178 @@
+"""Orders of unsplit models and wide random graphs: peak in file order, depth first, exact; proof and time.
+
+python benchmarks/order_models.py MODEL.onnx ... [--seconds 20]
+python benchmarks/order_models.py --random [--seconds 60] [--seed 1]
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from random import Random
+
+from mcudeploy.errors import ModelError
+from mcudeploy.planner import load_model
+from mcudeploy.scheduler.exact import search
+from mcudeploy.scheduler.problem import Buffer, Problem
+from mcudeploy.scheduler.rpo import reverse_post_order
+from mcudeploy.scheduler.tiled import problem_of, steps_of
+from mcudeploy.simulator.blocks import whole
+
+Edge = tuple[int, int]
+Wiring = Callable[[Random], tuple[int, list[Edge]]]
+"""A random graph: how many nodes, and edges from a lower to a higher one."""
+
+
+def watts_strogatz(random: Random, nodes: int, degree: int, rewired: float) -> list[Edge]:
+    """A ring where each node knows its `degree` nearest, some of those edges leading elsewhere."""
+    edges: set[Edge] = set()
+    for node in range(nodes):
+        for distance in range(1, degree // 2 + 1):
+            other = (node + distance) % nodes
+            if random.random() < rewired:
+                other = random.choice([x for x in range(nodes) if x != node])
+            edges.add((min(node, other), max(node, other)))
+    return sorted(edges)
+
+
+def erdos_renyi(random: Random, nodes: int, share: float) -> list[Edge]:
+    """Each pair with the same chance."""
+    return [(a, b) for a in range(nodes) for b in range(a + 1, nodes) if random.random() < share]
+
+
+def barabasi_albert(random: Random, nodes: int, links: int) -> list[Edge]:
+    """Each node joins earlier ones, the more likely the more edges they have."""
+    edges: list[Edge] = []
+    ends = list(range(links))
+    for node in range(links, nodes):
+        chosen: set[int] = set()
+        while len(chosen) < links:
+            chosen.add(random.choice(ends))
+        edges += ((other, node) for other in sorted(chosen))
+        ends += [*chosen, *[node] * links]
+    return edges
+
+
+def one_stage(random: Random, nodes: int, edges: list[Edge]) -> Problem:
+    """One operator for each node, with a tensor of random size; one before all and one behind all."""
+    needs: list[list[int]] = [[] for _ in range(nodes + 2)]
+    for a, b in edges:
+        needs[b + 1].append(a + 1)
+    for node in range(1, nodes + 1):
+        needs[node] = needs[node] or [0]
+    needs[-1] = sorted(set(range(1, nodes + 1)) - {a + 1 for a, _ in edges})
+    return _problem(needs, [random.choice((1, 2, 3, 4, 6, 8)) * 1024 for _ in needs])
+
+
+def cells(random: Random, stages: Sequence[tuple[int, list[Edge]]]) -> Problem:
+    """As a randomly wired network is exported: for each node a product per input, their sum two by two, two
+    convolutions. Tensors of a stage have one random size.
+    """
+    needs: list[list[int]] = []
+    sizes: list[int] = []
+
+    def operator(inputs: list[int], size: int) -> int:
+        needs.append(sorted(set(inputs)))
+        sizes.append(size)
+        return len(needs) - 1
+
+    last = operator([], 4096)
+    for nodes, edges in stages:
+        size = random.choice((2, 3, 4, 6, 8)) * 1024
+        made: list[int] = []
+        for node in range(nodes):
+            total, *others = [made[a] for a, b in edges if b == node] or [last]
+            if others:
+                total, *others = (operator([one], size) for one in (total, *others))
+            for other in others:
+                total = operator([total, other], size)
+            made.append(operator([operator([total], size)], size))
+        last, *others = (made[node] for node in range(nodes) if all(a != node for a, _ in edges))
+        for other in others:
+            last = operator([last, other], size)
+    return _problem(needs, sizes)
+
+
+def _problem(needs: list[list[int]], sizes: list[int]) -> Problem:
+    readers: list[list[int]] = [[] for _ in needs]
+    for step, inputs in enumerate(needs):
+        for other in inputs:
+            readers[other].append(step)
+    end = len(needs) - 1
+    buffers = (Buffer(size, (step, *readers[step]), kept=step == end) for step, size in enumerate(sizes))
+    return Problem(tuple(map(tuple, needs)), tuple(buffers))
+
+
+RANDOM: dict[str, Callable[[Random], Problem]] = {
+    "cells ws(4, 0.75) 4x22": lambda r: cells(r, [(22, watts_strogatz(r, 22, 4, 0.75)) for _ in range(4)]),
+    "cells ws(4, 0.75) 2x44": lambda r: cells(r, [(44, watts_strogatz(r, 44, 4, 0.75)) for _ in range(2)]),
+    "cells ws(4, 0.75) 1x88": lambda r: cells(r, [(88, watts_strogatz(r, 88, 4, 0.75))]),
+    "cells er(0.2) 2x32": lambda r: cells(r, [(32, erdos_renyi(r, 32, 0.2)) for _ in range(2)]),
+    "cells er(0.1) 1x60": lambda r: cells(r, [(60, erdos_renyi(r, 60, 0.1))]),
+    "cells ba(3) 2x32": lambda r: cells(r, [(32, barabasi_albert(r, 32, 3)) for _ in range(2)]),
+    "cells ba(5) 1x40": lambda r: cells(r, [(40, barabasi_albert(r, 40, 5))]),
+    "nodes ws(4, 0.25)": lambda r: one_stage(r, 450, watts_strogatz(r, 450, 4, 0.25)),
+    "nodes ws(4, 0.75)": lambda r: one_stage(r, 450, watts_strogatz(r, 450, 4, 0.75)),
+    "nodes er(0.01)": lambda r: one_stage(r, 450, erdos_renyi(r, 450, 0.01)),
+    "nodes er(0.2)": lambda r: one_stage(r, 450, erdos_renyi(r, 450, 0.2)),
+    "nodes ba(2)": lambda r: one_stage(r, 450, barabasi_albert(r, 450, 2)),
+    "nodes ba(5)": lambda r: one_stage(r, 450, barabasi_albert(r, 450, 5)),
+}
+"""Wide graphs of some 400 to 500 operators."""
+
+
+def row(name: str, what: str, problem: Problem, orders: Sequence[Sequence[int]], seconds: float) -> None:
+    """Print a line of the table; `orders`: file order first, then others."""
+    peaks = [problem.peak(order) for order in orders]
+    upper = min(orders, key=problem.peak)
+    start = time.perf_counter()
+    found = search(problem, seconds, upper)
+    took = time.perf_counter() - start
+    peak = problem.peak(found.order or upper)
+    gap = 100 * (peak / max(found.lower_bound_bytes, 1) - 1)
+    status = "optimal" if found.proven else f"gap {gap:.1f} %"
+    depth_first = min(peaks[1:], default=peaks[0])
+    print(
+        f"| {name} | {what} | {problem.steps} | {peaks[0]:,} | {depth_first:,} | {peak:,} | "
+        f"{found.lower_bound_bytes:,} | {status} | {took:.2f} |",
+        flush=True,
+    )
+
+
+def model_rows(path: Path, seconds: float) -> None:
+    """Activations alone and nothing in place; then all that the arena holds, as the planner counts it."""
+    try:
+        model = load_model(path)
+    except ModelError as error:
+        print(f"| {path.parent.name} | {str(error).splitlines()[0]} | | | | | | | |", flush=True)
+        return
+    tiled = whole(model.graph)
+    number = {step: place for place, step in enumerate(steps_of(tiled))}
+    orders: list[Sequence[int]] = [range(len(number))]
+    orders += [[number[s] for s in reverse_post_order(tiled, first).steps] for first in (True, False)]
+    row(path.parent.name, "activations", problem_of(tiled, {}, in_place=False), orders, seconds)
+    row("", "with scratch", problem_of(tiled, model.work, in_place=False), orders, seconds)
+    row("", "and in place", problem_of(tiled, model.work), orders, seconds)
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("models", type=Path, nargs="*")
+    parser.add_argument("--random", action="store_true")
+    parser.add_argument("--seconds", type=float, default=20.0)
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    print("| graph | counted | steps | file order | depth first | exact | bound | status | seconds |")
+    print("| --- | --- | ---: | ---: | ---: | ---: | ---: | --- | ---: |")
+    for path in arguments.models:
+        model_rows(path, arguments.seconds)
+    for name, make in RANDOM.items() if arguments.random else ():
+        problem = make(Random(arguments.seed))
+        row(name, "", problem, [range(problem.steps)], arguments.seconds)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,18 @@
+#include "conv2d_f32_to_rows.h"
+
+#include "mcud_dot_f32.h"
+
+void mcud_conv2d_f32_to_rows(const mcud_op *op, int32_t first_row, int32_t end_row)
+{
+    const mcud_conv2d_f32_to_rows_params *params = op->params;
+    const int32_t first = first_row * params->row_channels;
+    const mcud_channels_f32 to = {
+        .weights = params->weights + first * params->input_channels,
+        .bias = params->bias + first,
+        .channels = (end_row - first_row) * params->row_channels,
+        .depth = params->input_channels,
+        .low = params->low,
+        .high = params->high,
+    };
+    mcud_pixel_f32(&to, mcud_row(op->in[0], 0), mcud_row(op->out, first_row));
+}

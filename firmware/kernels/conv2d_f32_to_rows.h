@@ -1,0 +1,23 @@
+/* Fully connected layer, float32, whose output channels are rows: row r holds channels [r * row_channels,
+ * (r + 1) * row_channels). The bits are those of conv2d_f32_1x1.
+ *
+ * in[0]  float [1][1][input_channels]
+ * out    float [op->rows][1][row_channels]
+ */
+#ifndef MCUD_CONV2D_F32_TO_ROWS_H
+#define MCUD_CONV2D_F32_TO_ROWS_H
+
+#include "mcud.h"
+
+typedef struct {
+    const float *weights; /* [op->rows * row_channels][input_channels] */
+    const float *bias;    /* [op->rows * row_channels] */
+    int32_t input_channels;
+    int32_t row_channels;
+    float low;
+    float high;
+} mcud_conv2d_f32_to_rows_params;
+
+mcud_kernel mcud_conv2d_f32_to_rows;
+
+#endif

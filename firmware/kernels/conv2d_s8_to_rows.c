@@ -1,0 +1,20 @@
+#include "conv2d_s8_to_rows.h"
+
+#include "mcud_clip_s8.h"
+#include "mcud_dot_row_s8.h"
+
+void mcud_conv2d_s8_to_rows(const mcud_op *op, int32_t first_row, int32_t end_row)
+{
+    const mcud_conv2d_s8_to_rows_params *params = op->params;
+    const mcud_finish_s8 finish = {params->output_zero_point, params->left, 0};
+    const int32_t channels = params->row_channels;
+    const int8_t *x = mcud_row(op->in[0], 0);
+    const int32_t *record = params->records + first_row * params->row_words;
+    int8_t *const out = mcud_row(op->out, first_row);
+    int8_t *y = out;
+    for (int32_t row = first_row; row < end_row; row++) {
+        record = mcud_pixel_s8(&finish, record, channels, x, params->input_channels, y);
+        y += channels;
+    }
+    mcud_clip_s8(out, (end_row - first_row) * channels, params->low, params->high);
+}

@@ -1,0 +1,25 @@
+/* Fully connected layer, int8, whose output channels are rows: row r holds channels [r * row_channels,
+ * (r + 1) * row_channels). The bits are those of conv2d_s8_full.
+ *
+ * in[0]  int8 [1][1][input_channels]
+ * out    int8 [op->rows][1][row_channels]
+ */
+#ifndef MCUD_CONV2D_S8_TO_ROWS_H
+#define MCUD_CONV2D_S8_TO_ROWS_H
+
+#include "mcud.h"
+
+typedef struct {
+    const int32_t *records; /* [op->rows][fours of row_channels], see mcud_simd.h */
+    int32_t input_channels;
+    int32_t row_channels;
+    int32_t row_words;         /* of a row's records */
+    int32_t left;              /* sums are times 2^left before their multiplier; 0..30 */
+    int32_t output_zero_point; /* -128..127, as the following ones */
+    int32_t low;
+    int32_t high;
+} mcud_conv2d_s8_to_rows_params;
+
+mcud_kernel mcud_conv2d_s8_to_rows;
+
+#endif

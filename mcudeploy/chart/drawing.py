@@ -1,0 +1,167 @@
+"""What there is to see of a plan: rectangles of bytes over steps, without a thought of pixels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import accumulate
+
+from mcudeploy.interval import Interval
+from mcudeploy.plan import Plan
+from mcudeploy.simulator.blocks import TiledGraph
+from mcudeploy.simulator.flow import Flow
+from mcudeploy.simulator.live import Buffer, WorkBytes, buffers, lives
+
+
+@dataclass(frozen=True, slots=True)
+class Area:
+    """Bytes that are in use for some steps."""
+
+    steps: Interval
+    bytes: Interval
+
+    @property
+    def size(self) -> int:
+        """Bytes times steps."""
+        return len(self.steps) * len(self.bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """All blocks of one tensor, or the scratch of one operator; `colour` tells tensors apart, -1: scratch."""
+
+    name: str
+    note: str
+    colour: int
+    areas: tuple[Area, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """One memory: what lies in it, and how many bytes are alive at each step."""
+
+    memory: str
+    arena_bytes: int
+    groups: tuple[Group, ...]
+    load: tuple[int, ...]
+
+    @property
+    def peak_step(self) -> int:
+        """The first step with the most bytes alive."""
+        return self.load.index(max(self.load))
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Consecutive steps of one operator, in the colour of its output."""
+
+    operator: str
+    colour: int
+    steps: Interval
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """Everything a picture shows. `steps` is at least 1."""
+
+    model: str
+    board: str
+    steps: int
+    panels: tuple[Panel, ...]
+    runs: tuple[Run, ...]
+    facts: tuple[tuple[str, str], ...]
+
+
+def draw(plan: Plan, work: WorkBytes, model: str) -> Drawing:
+    """The drawing of a plan; `work` is the scratch and state of every operator, `model` what it is called."""
+    tiled = TiledGraph(Flow.of(plan.graph), plan.block_rows)
+    steps = max(len(plan.schedule.steps), 1)
+    items = buffers(tiled, plan.schedule.steps, work)
+    colours = {name: number for number, name in enumerate(tiled.first_block)}
+    by_memory = [
+        (plan.layout.tensors[name].memory, group) for name, group in _tensors(plan, tiled, colours).items()
+    ]
+    by_memory += [(plan.layout.scratch[name].memory, group) for name, group in _scratch(plan, items).items()]
+    panels = tuple(
+        Panel(
+            memory,
+            size,
+            tuple(group for place, group in by_memory if place == memory),
+            _load((item for item in items if _memory(plan, item) == memory), steps),
+        )
+        for memory, size in sorted(plan.layout.arenas.items())
+    )
+    facts = (
+        ("model", model),
+        ("board", plan.board),
+        *((f"arena in {memory}", f"{size:,} B") for memory, size in sorted(plan.layout.arenas.items())),
+        ("live peak", f"{plan.estimate.peak_bytes:,} B at step {plan.estimate.peak_step:,}"),
+        ("steps", f"{len(plan.schedule.steps):,}"),
+    )
+    return Drawing(model, plan.board, steps, panels, _runs(plan, tiled, colours), facts)
+
+
+def _tensors(plan: Plan, tiled: TiledGraph, colours: dict[str, int]) -> dict[str, Group]:
+    """A group for each tensor that owns memory. Blocks that nothing makes or reads are not there."""
+    found = lives(tiled, plan.schedule.steps)
+    groups = {}
+    for name, base in tiled.first_block.items():
+        tensor, offsets = plan.graph.tensors[name], plan.layout.tensors[name].offsets
+        areas = tuple(
+            Area(span, Interval(offset, offset + tiled.block_bytes(name, block)))
+            for block, offset in enumerate(offsets)
+            for span in found.of(base + block)
+            if len(span)
+        )
+        shape = "x".join(str(size) for size in tensor.shape)
+        blocks = "" if len(offsets) == 1 else f", {len(offsets):,} blocks"
+        note = f"{tensor.dtype.value} {shape}, {tensor.size_bytes:,} B{blocks}{_when(areas)}"
+        groups[name] = Group(name, note, colours[name], areas)
+    return groups
+
+
+def _scratch(plan: Plan, items: tuple[Buffer, ...]) -> dict[str, Group]:
+    areas: dict[str, list[Area]] = {}
+    for item in items:
+        if item.scratch_of is not None:
+            name, block = item.scratch_of
+            offsets = plan.layout.scratch[name].offsets
+            offset = offsets[min(block, len(offsets) - 1)]
+            span = Interval(offset, offset + item.size_bytes)
+            areas.setdefault(name, []).extend(Area(live, span) for live in item.lives)
+    return {
+        name: Group(f"scratch of {name}", f"{len(found[0].bytes):,} B{_when(found)}", -1, tuple(found))
+        for name, found in areas.items()
+    }
+
+
+def _when(areas: Iterable[Area]) -> str:
+    spans = [area.steps for area in areas]
+    return f", steps {min(s.lo for s in spans):,} to {max(s.hi for s in spans) - 1:,}" if spans else ""
+
+
+def _memory(plan: Plan, item: Buffer) -> str:
+    if item.scratch_of is not None:
+        return plan.layout.scratch[item.scratch_of[0]].memory
+    return plan.layout.tensors[item.members[0][0]].memory
+
+
+def _load(items: Iterable[Buffer], steps: int) -> tuple[int, ...]:
+    change = [0] * (steps + 1)
+    for item in items:
+        for live in item.lives:
+            change[live.lo] += item.size_bytes
+            change[live.hi] -= item.size_bytes
+    return tuple(accumulate(change[:-1]))
+
+
+def _runs(plan: Plan, tiled: TiledGraph, colours: dict[str, int]) -> tuple[Run, ...]:
+    runs: list[Run] = []
+    for time, step in enumerate(plan.schedule.steps):
+        operator = plan.graph.operators[step.operator]
+        if runs and runs[-1].operator == operator.name:
+            runs[-1] = Run(operator.name, runs[-1].colour, Interval(runs[-1].steps.lo, time + 1))
+        else:
+            colour = colours[tiled.flow.roots[operator.output]]
+            runs.append(Run(operator.name, colour, Interval(time, time + 1)))
+    return tuple(runs)

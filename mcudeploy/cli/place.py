@@ -1,0 +1,83 @@
+"""`place`: offsets for a file of rectangles."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import rich_click as click
+
+from mcudeploy.cli import tables
+from mcudeploy.cli.options import Finite, Size, output_options
+from mcudeploy.cli.output import Output
+
+_MEMORY = ""
+"""The one memory has no name."""
+
+
+@click.command()
+@click.argument("rects", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--capacity", type=Size(), required=True, help="Bytes there are, such as 96k, 64KiB or 1M.")
+@click.option(
+    "--time-limit",
+    metavar="SECONDS",
+    type=Finite(min=0, min_open=True),
+    default=60.0,
+    show_default=True,
+    help="How long the search may take.",
+)
+@click.option(
+    "--seed",
+    metavar="N",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Start of every random choice.",
+)
+@click.option(
+    "-o",
+    "--output",
+    "target",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the rectangles with their offsets to this CSV file.",
+)
+@output_options
+def place(
+    *, rects: Path, capacity: int, time_limit: float, seed: int, target: Path | None, output: Output
+) -> None:
+    """Place rectangles, a CSV file of id,lower,upper,size (upper exclusive), in a memory."""
+    from mcudeploy.errors import FitError
+    from mcudeploy.layout.judge import judge
+    from mcudeploy.layout.place import place as place_problem
+    from mcudeploy.layout.problem import Problem, lower_bound
+    from mcudeploy.layout.rectfile import read_rectangles, write_offsets
+
+    named = read_rectangles(rects)
+    problem = Problem(tuple(one.rectangle for one in named), {_MEMORY: capacity})
+    least = lower_bound(problem)
+    if least > capacity:
+        missing = least - capacity
+        raise FitError(
+            f"{rects} needs {least:,} bytes at least, the capacity is {capacity:,}: {missing:,} missing"
+        )
+    placed = place_problem(problem, time_limit, seed=seed)
+    used = placed.used_bytes.get(_MEMORY, 0)
+    bound = placed.lower_bound_bytes.get(_MEMORY, 0)
+    if used > capacity:
+        raise FitError(
+            f"{rects}: the best placement found has {used:,} bytes, the capacity is {capacity:,}: "
+            f"{used - capacity:,} missing. None below {bound:,} is possible; try a larger --time-limit"
+        )
+    judge(problem, placed.offsets)
+    if target is not None:
+        write_offsets(target, named, placed.offsets)
+    report = {
+        "capacity": capacity,
+        "used_bytes": used,
+        "lower_bound_bytes": bound,
+        "status": placed.status,
+        "rectangles": len(named),
+    }
+    output.result(report, tables.placed)
+
+
+COMMANDS = (place,)

@@ -1,0 +1,46 @@
+"""The flow of `schedule`: a dependency graph in, the order of its nodes and its memory out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+from mcudeploy.frontend.plaingraph import load_plain_graph
+from mcudeploy.progress import SILENT, Progress
+from mcudeploy.scheduler.portfolio import METHODS, best_order
+
+AUTO = "auto"
+
+
+def order_graph(
+    path: Path,
+    seconds: float,
+    method: str = AUTO,
+    order_file: Path | None = None,
+    progress: Progress = SILENT,
+) -> dict[str, Any]:
+    """Order a dependency graph within some `seconds`, by one of `METHODS` or by all; the order's node ids go
+    into `order_file`. Raises ModelError for a file that is no such graph.
+    """
+    progress.stage(f"reading {path.name}")
+    graph = load_plain_graph(path)
+    progress.stage(f"ordering {graph.problem.steps} of {len(graph.nodes)} nodes")
+    start = monotonic()
+    methods = METHODS if method == AUTO else (method,)
+    found = best_order(graph.problem, seconds, set_aside=graph.updates, methods=methods)
+    if order_file:
+        content = {"name": graph.name, "peak_bytes": found.peak_bytes, "order": graph.node_order(found.order)}
+        order_file.write_text(json.dumps(content) + "\n", encoding="utf-8")
+    return {
+        "name": graph.name,
+        "nodes": len(graph.nodes),
+        "steps": graph.problem.steps,
+        "peak_bytes": found.peak_bytes,
+        "file_order_peak_bytes": graph.problem.peak(range(graph.problem.steps)),
+        "lower_bound_bytes": found.lower_bound_bytes,
+        "status": found.status,
+        "method": found.method,
+        "seconds": monotonic() - start,
+    }

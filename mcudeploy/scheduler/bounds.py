@@ -1,0 +1,124 @@
+"""A lower bound on the peak of every order: the least that memory can hold while some step runs."""
+
+from __future__ import annotations
+
+import time
+from functools import cached_property
+
+import numpy as np
+from ortools.graph.python.max_flow import SimpleMaxFlow
+
+from mcudeploy.scheduler.moves import mask_of
+from mcudeploy.scheduler.problem import Problem
+
+
+def least_needs(problem: Problem, deadline: float, most: int) -> list[int]:
+    """For each step a number of bytes that every order needs while it runs; 0 where time ran out before.
+
+    What is done before a step is a set that holds with every step also those before it, that has the
+    step's predecessors and not the step. The memory in use is a cut function of that set (a buffer
+    counts if one of its steps is done and one is not), so the least over all such sets is a minimum cut.
+    Stops as soon as one need reaches `most`, or at `deadline` (time.monotonic).
+    """
+    network = Network(problem)
+    quick = network.own_needs
+    found = [0] * problem.steps
+    for step in sorted(range(problem.steps), key=lambda step: -quick[step]):
+        if time.monotonic() > deadline:
+            break
+        found[step] = network.least_need(step)
+        if found[step] >= most:
+            break
+    return [max(pair) for pair in zip(found, quick, strict=True)]
+
+
+class Network:
+    """Nodes: the steps, then for each buffer that can outlive a step one that is on the side of what is done
+    if any of its steps is, and one on the other side if any is not; then source and sink.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self.source = problem.steps + 2 * len(problem.buffers)
+        self.sink = self.source + 1
+        self.endless = sum(buffer.size_bytes for buffer in problem.buffers) + 1
+        self.base = sum(b.size_bytes for b in problem.buffers if b.kept and not b.touched_by)
+        self.saved = [0] * problem.steps
+        for chance in problem.chances:
+            smaller = min(problem.buffers[chance.input].size_bytes, problem.buffers[chance.output].size_bytes)
+            self.saved[chance.step] = max(self.saved[chance.step], smaller)
+        self.inner = [
+            bool(buffer.touched_by) and (buffer.initial or buffer.kept or len(buffer.touched_by) > 1)
+            for buffer in problem.buffers
+        ]
+        arcs: list[tuple[int, int, int]] = []
+        for step, needed in enumerate(problem.before):
+            arcs += ((step, other, self.endless) for other in needed)
+        for number, buffer in enumerate(problem.buffers):
+            if not self.inner[number]:
+                continue
+            begun, left = self._nodes(number)
+            arcs.append((begun, left, buffer.size_bytes))
+            arcs += ((step, begun, self.endless) for step in buffer.touched_by)
+            arcs += ((left, step, self.endless) for step in buffer.touched_by)
+            if buffer.initial:
+                arcs.append((self.source, begun, self.endless))
+            if buffer.kept:
+                arcs.append((left, self.sink, self.endless))
+        self.arcs = np.array(arcs, np.int64).reshape(-1, 3)
+
+    def _nodes(self, buffer: int) -> tuple[int, int]:
+        begun = self.problem.steps + 2 * buffer
+        return begun, begun + 1
+
+    @cached_property
+    def own_needs(self) -> list[int]:
+        """What each step touches, less what it may save in place, and what is there throughout."""
+        buffers = self.problem.buffers
+        return [
+            self.base + sum(buffers[b].size_bytes for b in touched) - saved
+            for touched, saved in zip(self.problem.touches, self.saved, strict=True)
+        ]
+
+    def least_need(self, step: int) -> int:
+        """The least bytes in memory while a step runs."""
+        return self.cut(step)[0]
+
+    def cut(self, step: int, done: int | None = None, left: int | None = None) -> tuple[int, int, int]:
+        """The least bytes in memory while a step runs, and the smallest and the largest set of steps done
+        before it that need no more; with another step that is then `done`, or is still `left`, given.
+        """
+        fixed = self.base - self.saved[step]
+        arcs = [(step, self.sink)]
+        arcs += ((self.source, other) for other in self.problem.before[step])
+        for buffer in self.problem.touches[step]:
+            if self.inner[buffer]:
+                arcs.append((self.source, self._nodes(buffer)[0]))
+            else:
+                fixed += self.problem.buffers[buffer].size_bytes
+        if done is not None:
+            arcs.append((self.source, done))
+        if left is not None:
+            arcs.append((left, self.sink))
+        ends = np.array(arcs, np.int64)
+        flow = SimpleMaxFlow()
+        flow.add_arcs_with_capacity(
+            np.concatenate([self.arcs[:, 0], ends[:, 0]]).astype(np.int32),
+            np.concatenate([self.arcs[:, 1], ends[:, 1]]).astype(np.int32),
+            np.concatenate([self.arcs[:, 2], np.full(len(ends), self.endless)]),
+        )
+        if flow.solve(self.source, self.sink) != SimpleMaxFlow.OPTIMAL:
+            raise ArithmeticError("sizes add up to more bytes than a maximum flow can have")
+        steps = self.problem.steps
+        low = [node for node in flow.get_source_side_min_cut() if node < steps]
+        high = (1 << steps) - 1
+        for node in flow.get_sink_side_min_cut():
+            if node < steps:
+                high &= ~(1 << node)
+        return fixed + int(flow.optimal_flow()), mask_of(low), high
+
+    def add(self, pairs: list[tuple[int, int]]) -> None:
+        """From now on the first step of each pair must come before the second."""
+        if pairs:
+            arcs = [(second, first, self.endless) for first, second in pairs]
+            self.arcs = np.concatenate([self.arcs, np.array(arcs, np.int64)])

@@ -1,0 +1,184 @@
+"""Local tuning at the peak: what is alive there for nothing is read earlier or made later.
+
+Method: the published patent on exact, then heuristic, then tuned execution orders. For each buffer that
+lives over the peak and is not touched there, the steps that touch it afterwards move in front of the peak,
+with what they need, or those that made it move behind it, with what needs them; what lowers the peak, or
+the number of places that have it, stays. To a fixpoint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from time import monotonic
+
+from mcudeploy.scheduler.problem import InPlace, Problem
+
+MAX_MOVED = 200  # steps that one move may take along
+
+
+class _Line:
+    """An order with the load at each place; a stretch of it can be put in another order and measured."""
+
+    def __init__(self, problem: Problem, order: Sequence[int]) -> None:
+        self.problem = problem
+        self.order = list(order)
+        self.time = [0] * problem.steps
+        for place, step in enumerate(self.order):
+            self.time[step] = place
+        self.loads = problem.loads(self.order)
+        self.first: list[int] = []
+        self.last: list[int] = []
+        for number in range(len(problem.buffers)):
+            first, last = self.life(number)
+            self.first.append(first)
+            self.last.append(last)
+        self.chances: dict[int, list[InPlace]] = {}
+        for chance in problem.chances:
+            self.chances.setdefault(chance.step, []).append(chance)
+
+    def life(self, number: int) -> tuple[int, int]:
+        """First and last place of a buffer."""
+        buffer = self.problem.buffers[number]
+        places = [self.time[step] for step in buffer.touched_by]
+        first = 0 if buffer.initial else min(places, default=0)
+        return first, len(self.order) - 1 if buffer.kept else max(places, default=0 if buffer.initial else -1)
+
+    def saved(self, step: int) -> int:
+        """Bytes that a step takes over in place."""
+        at = self.time[step]
+        for chance in self.chances.get(step, ()):
+            if self.last[chance.input] == at == self.first[chance.output]:
+                sizes = self.problem.buffers
+                return min(sizes[chance.input].size_bytes, sizes[chance.output].size_bytes)
+        return 0
+
+    def try_stretch(self, start: int, steps: list[int]) -> bool:
+        """Put the steps from place `start` on in this order if it has less peak, or has it less often."""
+        stop = start + len(steps)
+        old_steps, old_loads = self.order[start:stop], self.loads[start:stop]
+        numbers = {number for step in steps for number in self.problem.touches[step]}
+        old_lives = {number: (self.first[number], self.last[number]) for number in numbers}
+        change = [0] * (len(steps) + 1)
+        for step in old_steps:
+            change[self.time[step] - start] += self.saved(step)
+            change[self.time[step] - start + 1] -= self.saved(step)
+        self._count(numbers, start, stop, change, -1)
+        self._place(start, steps, numbers)
+        self._count(numbers, start, stop, change, 1)
+        loads, more = [], 0
+        for load, delta in zip(old_loads, change, strict=False):
+            more += delta
+            loads.append(load + more)
+        for at, step in enumerate(steps):
+            loads[at] -= self.saved(step)
+        highest, before = max(loads), max(old_loads)
+        if (highest, loads.count(highest)) < (before, old_loads.count(before)):
+            self.loads[start:stop] = loads
+            return True
+        self._place(start, old_steps, ())
+        for number, (first, last) in old_lives.items():
+            self.first[number], self.last[number] = first, last
+        return False
+
+    def _place(self, start: int, steps: list[int], numbers: set[int] | tuple[()]) -> None:
+        self.order[start : start + len(steps)] = steps
+        for place, step in enumerate(steps, start):
+            self.time[step] = place
+        for number in numbers:
+            self.first[number], self.last[number] = self.life(number)
+
+    def _count(self, numbers: set[int], start: int, stop: int, change: list[int], sign: int) -> None:
+        for number in numbers:
+            size = sign * self.problem.buffers[number].size_bytes
+            change[max(self.first[number], start) - start] += size
+            change[min(self.last[number] + 1, stop) - start] -= size
+
+
+def refine(problem: Problem, order: Sequence[int], seconds: float, floor: int = 0) -> tuple[int, ...]:
+    """A valid order with a peak that is no higher. Stops at `floor` bytes, or when time runs out."""
+    line = _Line(problem, order)
+    deadline = monotonic() + seconds
+    while line.loads and monotonic() < deadline:
+        peak = max(line.loads)
+        if peak <= floor:
+            break
+        places = [place for place, load in enumerate(line.loads) if load == peak]
+        if not any(_lower(line, place, deadline) for place in (places[0], places[-1])):
+            break
+    return tuple(line.order)
+
+
+def _lower(line: _Line, place: int, deadline: float) -> bool:
+    """Whether some move lowers the load at a place."""
+    here = set(line.problem.touches[line.order[place]])
+    over = [
+        number
+        for number, buffer in enumerate(line.problem.buffers)
+        if line.first[number] <= place <= line.last[number] and number not in here and buffer.touched_by
+    ]
+    over.sort(key=lambda number: -line.problem.buffers[number].size_bytes)
+    return any(
+        line.try_stretch(start, steps)
+        for number in over
+        if monotonic() < deadline
+        for start, steps in _moves(line, number, place)
+    )
+
+
+def _moves(line: _Line, number: int, place: int) -> Iterator[tuple[int, list[int]]]:
+    """Stretches in a new order after which a buffer does not live over a place, or less does."""
+    buffer = line.problem.buffers[number]
+    late = [step for step in buffer.touched_by if line.time[step] > place]
+    if late and not buffer.kept:
+        yield from _earlier(line, late, place)
+    early = [step for step in buffer.touched_by if line.time[step] < place]
+    if early and not buffer.initial:
+        yield from _later(line, early, place)
+
+
+def _earlier(line: _Line, steps: list[int], place: int) -> Iterator[tuple[int, list[int]]]:
+    """Move steps behind `place`, with all they need from there on, in front of it: just there, or at once."""
+    moved = _closure(steps, line.problem.before, lambda step: line.time[step] >= place)
+    if moved is None or line.order[place] in moved:
+        return
+    stop = max(line.time[step] for step in moved) + 1
+    group = sorted(moved, key=line.time.__getitem__)
+    ready = max(
+        (line.time[other] + 1 for step in moved for other in line.problem.before[step] if other not in moved),
+        default=0,
+    )
+    for start in dict.fromkeys((place, ready)):
+        rest = [step for step in line.order[start:stop] if step not in moved]
+        yield start, group + rest
+
+
+def _later(line: _Line, steps: list[int], place: int) -> Iterator[tuple[int, list[int]]]:
+    """Move steps in front of `place`, with all that need them up to there, behind it: just there, or last."""
+    moved = _closure(steps, line.problem.after, lambda step: line.time[step] <= place)
+    if moved is None or line.order[place] in moved:
+        return
+    start = min(line.time[step] for step in moved)
+    group = sorted(moved, key=line.time.__getitem__)
+    wanted = min(
+        (line.time[other] for step in moved for other in line.problem.after[step] if other not in moved),
+        default=len(line.order),
+    )
+    for stop in dict.fromkeys((place + 1, wanted)):
+        rest = [step for step in line.order[start:stop] if step not in moved]
+        yield start, rest + group
+
+
+def _closure(
+    steps: Sequence[int], near: Sequence[Sequence[int]], inside: Callable[[int], bool]
+) -> set[int] | None:
+    """Steps with all that hang on them inside a stretch; None if they are too many."""
+    found = set(steps)
+    pending = list(steps)
+    while pending:
+        for other in near[pending.pop()]:
+            if other not in found and inside(other):
+                found.add(other)
+                pending.append(other)
+        if len(found) > MAX_MOVED:
+            return None
+    return found

@@ -1,0 +1,65 @@
+"""Fully connected models end to end: wide vectors never exist whole, and no bit of an output changes."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from models import fully_connected
+
+from mcudeploy import deploy, tuning
+from mcudeploy.board import load_board
+from mcudeploy.deploy import Deployment, run_on
+from mcudeploy.device import Target
+from mcudeploy.planner import Options, find_plans, load_model
+from mcudeploy.progress import SILENT
+from mcudeploy.samples import load_samples
+
+HOST = Target(load_board("host"))
+WIDE = (64, 1024, 64)
+SEVERAL = (32, 512, 24, 384, 16)
+NEIGHBOURS = (64, 192, 256, 16)
+"""The hidden vectors are both wide: only one of two neighbours can come in rows."""
+
+
+@pytest.mark.parametrize("quantised", [True, False])
+@pytest.mark.parametrize(
+    ("sizes", "values", "sums"),
+    [(WIDE, 64 + 64 + 128, 64), (SEVERAL, 32 + 24 + 128, 24), (NEIGHBOURS, 192 + 16 + 64, 16)],
+)
+def test_split_outputs_are_the_unsplit_ones(
+    sizes: tuple[int, ...], values: int, sums: int, quantised: bool, tmp_path: Path
+) -> None:
+    """Needed: `values` (read, written, some of the vector), and `sums` of 4 bytes."""
+    path = fully_connected(tmp_path / "dense.onnx", sizes, quantised=quantised)
+    size = 1 if quantised else 4
+    planned = find_plans(load_model(path), HOST.board, Options())
+    best = planned.plans[0]
+    assert planned.unsplit.layout.arena_bytes == size * max(map(sum, pairwise(sizes)))
+    assert best.layout.arena_bytes <= size * values + 4 * sums
+    assert best.estimate.ticks <= 1.05 * planned.unsplit_ticks
+    outputs = []
+    for plan in (planned.unsplit, best):
+        made = Deployment.of(planned, plan, HOST.board, Options())
+        samples = load_samples(made.model.graph, [], [], 0)
+        _, observed = run_on(made, HOST, samples, SILENT)
+        outputs.append(observed.outputs[0][plan.graph.outputs[0].tensor])
+    assert outputs[0].tobytes() == outputs[1].tobytes() and np.unique(outputs[0]).size > 8
+
+
+def test_a_fed_vector_comes_in_rows(tmp_path: Path) -> None:
+    path = fully_connected(tmp_path / "digits.onnx", (784, 32, 10), quantised=True)
+    report = deploy.run_model(path, HOST, Options(stream_input=True), inputs=[], expected=[])
+    assert report["verified"] and report["unsplit_arena_bytes"] == 784 + 32
+    assert report["arena_bytes"] <= 128 + 32 + 64
+    assert report["splits"][0]["operators"][0] == "feed_x"
+
+
+def test_measured_within_the_limit_and_bit_identical_on_a_board(tmp_path: Path) -> None:
+    path = fully_connected(tmp_path / "dense.onnx", WIDE, quantised=True)
+    target = Target(load_board("stm32f405"), emulate=True)
+    _, report = tuning.tune_model(path, [target], Options(time_limit=5))
+    assert report["arena_bytes"] <= 512 < report["unsplit_arena_bytes"] == 1088
+    assert report["overhead_percent"] <= 5

@@ -1,0 +1,150 @@
+"""A search that goes on from a stored plan, is cut short, finds enough, or misses its limit."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from models import quantised_convolutions
+
+import mcudeploy
+from mcudeploy import deploy, tuning
+from mcudeploy.board import load_board
+from mcudeploy.device import Target
+from mcudeploy.errors import FitError, LatencyError
+from mcudeploy.plan import Search
+from mcudeploy.planner import Options
+
+HOST = load_board("host")
+MODEL = Path(__file__).resolve().parents[2] / "examples" / "vww" / "model.onnx"
+NO_TIME = 1e-9
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    return quantised_convolutions(tmp_path / "small.onnx")
+
+
+@pytest.fixture
+def stored(model: Path, tmp_path: Path) -> Path:
+    """The file of a plan that cuts the model."""
+    path = tmp_path / "plan.json"
+    made = deploy.plan_model(model, HOST, Options(time_limit=20, max_overhead=50))
+    assert made.plan.splits
+    deploy.save_plan(made, path)
+    return path
+
+
+def test_a_search_without_time_still_has_the_stored_plan(model: Path, stored: Path) -> None:
+    options = Options(time_limit=NO_TIME, max_overhead=50)
+    assert not deploy.plan_model(model, HOST, options).plan.splits
+    known = deploy.plan_model(model, HOST, replace(options, plan_file=stored))
+    resumed = deploy.plan_model(model, HOST, replace(options, plan_file=stored, resume=True))
+    assert resumed.plan.layout.arena_bytes <= known.plan.layout.arena_bytes
+    assert resumed.plan.splits == known.plan.splits
+    assert resumed.plan.estimate.ticks > 0
+
+
+def test_a_search_goes_on_from_the_cuts_of_the_stored_plan(tmp_path: Path) -> None:
+    first = deploy.plan_model(MODEL, HOST, Options(time_limit=20, ram_limit=40_000))
+    deploy.save_plan(first, tmp_path / "plan.json")
+    told: list[int] = []
+
+    class Told:
+        def stage(self, name: str) -> None:
+            if name.startswith("searching"):
+                told.append(int(name.split()[1].replace(",", "")))
+
+        def update(self, name: str) -> None: ...
+
+        def advance(self, done: int, total: int) -> None: ...
+
+    options = Options(plan_file=tmp_path / "plan.json", resume=True, time_limit=1)
+    again = deploy.plan_model(MODEL, HOST, options, Told())
+    assert told[1] == first.plan.estimate.peak_bytes  # behind the unsplit plan
+    assert again.plan.layout.arena_bytes <= first.plan.layout.arena_bytes
+
+
+def test_a_stored_plan_over_the_limit_is_not_taken(model: Path, stored: Path) -> None:
+    options = Options(time_limit=NO_TIME, max_overhead=0, plan_file=stored, resume=True)
+    assert not deploy.plan_model(model, HOST, options).plan.splits
+
+
+def test_a_stored_plan_says_whether_the_input_is_streamed(model: Path, tmp_path: Path) -> None:
+    path = tmp_path / "plan.json"
+    options = Options(time_limit=5, max_overhead=50)
+    deploy.save_plan(deploy.plan_model(model, HOST, replace(options, stream_input=True)), path)
+    assert deploy.plan_model(model, HOST, replace(options, plan_file=path, resume=True)).plan.form.streamed
+
+
+def test_tune_without_a_search_runs_the_stored_plan_and_keeps_the_limit(
+    model: Path, stored: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = Target(load_board("mps2-an386"))
+    plan = deploy.plan_model(model, target.board, Options(time_limit=5, max_overhead=50))
+    deploy.save_plan(plan, stored)
+    options = Options(plan_file=stored, split=False, max_overhead=90, resume=True)
+    _, report = tuning.tune_model(model, [target], options)
+    assert report["arena_bytes"] == plan.plan.layout.arena_bytes
+    assert report["predicted_overhead_percent"] is report["prediction_error_percent"] is None
+    assert report["overhead_percent"] > 0
+    with pytest.raises(LatencyError, match=r"plan\.json takes \+[\d.]+ %.*the limit is 0 %"):
+        tuning.tune_model(model, [target], replace(options, max_overhead=0))
+
+
+def test_the_search_stops_as_soon_as_a_plan_fits() -> None:
+    made = deploy.plan_model(MODEL, HOST, Options(ram_limit=40_000))
+    assert made.plan.layout.arena_bytes <= 40_000
+    assert made.search.candidates < 20
+    with pytest.raises(FitError, match=r"arena needs [\d,]+ bytes, the limit is 1,024"):
+        deploy.plan_model(MODEL, HOST, Options(ram_limit=1024, time_limit=1))
+
+
+def test_a_gain_is_a_stage_and_newer_figures_an_update() -> None:
+    seen: list[tuple[str, str]] = []
+
+    class Told:
+        def stage(self, name: str) -> None:
+            seen.append(("stage", name))
+
+        def update(self, name: str) -> None:
+            seen.append(("update", name))
+
+        def advance(self, done: int, total: int) -> None: ...
+
+    told = deploy.telling(Told(), lambda search: replace(search, measured=3, cache_hits=4))
+    for count, peak, overhead in ((1, 900, 0.7), (9, 900, 0.5), (10, 800, 0.5)):
+        told(Search(1.0, count), peak, overhead)
+    assert [kind for kind, _ in seen] == ["stage", "update", "stage"]
+    assert seen[1][1] == ("searching: 900 B at +0.5 %, 9 candidates, 9 a second, 3 tiles measured, 4 known")
+
+
+@pytest.mark.parametrize("command", ["plan", "tune"])
+def test_control_c_keeps_the_best_and_writes_it(command: str, tmp_path: Path) -> None:
+    line = [sys.executable, "-m", "mcudeploy", command, str(MODEL), "--board", "host", "-o", "plan.json"]
+    process = subprocess.Popen(
+        [*line, "--time-limit", "300", "--max-overhead", "1000"],
+        env=os.environ | {"PYTHONPATH": str(Path(mcudeploy.__file__).parents[1])},
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+    )
+    assert process.stderr is not None
+    gains = 0
+    for text in process.stderr:
+        gains += text.startswith("searching")
+        if gains == 3:
+            break
+    started = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    rest = process.communicate(timeout=120)[1]
+    assert process.returncode == 0, rest
+    assert time.monotonic() - started < 100
+    stored = deploy.plan_model(MODEL, HOST, Options(plan_file=tmp_path / "plan.json"))
+    assert stored.plan.splits or command == "tune"

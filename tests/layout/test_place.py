@@ -1,0 +1,179 @@
+"""Placement of small random problems, against brute force and the judge."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from itertools import permutations, product
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mcudeploy.interval import Interval
+from mcudeploy.layout import canonical, exact
+from mcudeploy.layout.greedy import Units, fixed_orders, used_bytes
+from mcudeploy.layout.judge import PlacementFaultError, judge
+from mcudeploy.layout.place import place
+from mcudeploy.layout.problem import Overlap, Problem, Rectangle, lower_bound
+
+QUICK = settings(max_examples=60, deadline=None)
+
+
+def rectangle(size: int, *lives: tuple[int, int], alignment: int = 1, memory: str = "") -> Rectangle:
+    return Rectangle(size, tuple(Interval(*life) for life in lives), alignment, memory)
+
+
+@st.composite
+def rectangles(draw: st.DrawFn, alignment: int = 1) -> Rectangle:
+    ends = draw(st.sampled_from([2, 2, 2, 4]))
+    at = sorted(draw(st.sets(st.integers(0, 8), min_size=ends, max_size=ends)))
+    lives = tuple(Interval(lo, hi) for lo, hi in zip(at[::2], at[1::2], strict=True))
+    return Rectangle(draw(st.integers(1, 6)), lives, alignment)
+
+
+@st.composite
+def problems(draw: st.DrawFn, most: int = 5) -> Problem:
+    """With stacks, allowed overlaps and fixed offsets, all of them possible together."""
+    alignment = draw(st.sampled_from([1, 1, 2]))
+    items = draw(st.lists(rectangles(alignment), min_size=2, max_size=most))
+    count = len(items)
+    stacks = ((0, 1),) if draw(st.booleans()) else ()
+    pairs = st.tuples(st.integers(0, count - 1), st.integers(0, count - 1)).filter(lambda p: p[0] != p[1])
+    window = st.tuples(st.integers(0, 8), st.integers(1, 4)).map(lambda w: Interval(w[0], w[0] + w[1]))
+    overlaps = draw(st.lists(st.builds(lambda p, w: Overlap(*p, w), pairs, window), max_size=2))
+    fixed = {count - 1: draw(st.integers(0, 4)) * alignment} if count > 2 and draw(st.booleans()) else {}
+    return Problem(tuple(items), stacks=stacks, overlaps=tuple(overlaps), fixed=fixed)
+
+
+def sound(problem: Problem, offsets: tuple[int, ...]) -> bool:
+    try:
+        judge(problem, offsets)
+    except PlacementFaultError:
+        return False
+    return True
+
+
+def brute_force(problem: Problem) -> int:
+    """The least end over all offsets that could matter."""
+    most = used_bytes(problem, fixed_orders(Units.of(problem), 0))
+    for limit in range(most):
+        room = [range(limit - item.size_bytes + 1) for item in problem.rectangles]
+        if any(sound(problem, offsets) for offsets in product(*room)):
+            return limit
+    return most
+
+
+@QUICK
+@given(problems(most=3))
+def test_constraint_solver_agrees_with_brute_force(problem: Problem) -> None:
+    units = Units.of(problem)
+    greedy = fixed_orders(units, 0)
+    found, bound = exact.least_arena(units, greedy, bound=lower_bound(problem), seconds=20, seed=0)
+    assert found is not None
+    judge(problem, found)
+    assert used_bytes(problem, found) == bound == brute_force(problem)
+
+
+def by_permutations(problem: Problem) -> int:
+    """The least end of first fit in all orders; one of them is optimal."""
+    units = Units.of(problem)
+    orders = permutations(range(len(problem.rectangles)))
+    return min(used_bytes(problem, units.first_fit(order)) for order in orders)
+
+
+@QUICK
+@given(
+    st.lists(rectangles(), min_size=1, max_size=6).map(lambda items: Problem(tuple(items))), st.integers(0, 9)
+)
+def test_canonical_search_agrees_with_all_orders(problem: Problem, seed: int) -> None:
+    least, units = by_permutations(problem), Units.of(problem)
+    deadline = time.monotonic() + 20
+    outcome = canonical.pack(problem, units.neighbours, least, deadline, seed)
+    assert outcome.offsets is not None
+    judge(replace(problem, capacities={"": least}), outcome.offsets)
+    assert canonical.pack(problem, units.neighbours, least - 1, deadline, seed) == canonical.Outcome(
+        None, True
+    )
+
+
+@QUICK
+@given(st.lists(rectangles(4), min_size=1, max_size=6).map(lambda items: Problem(tuple(items))))
+def test_aligned_rectangles_are_placed_as_low_as_by_all_orders(problem: Problem) -> None:
+    placed = place(problem, 5.0, grain=4)
+    judge(problem, placed.offsets)
+    assert placed.used_bytes[""] == -(-by_permutations(problem) // 4) * 4
+    assert placed.lower_bound_bytes[""] == placed.used_bytes[""]
+
+
+@settings(max_examples=200, deadline=None)
+@given(problems(most=9), st.sampled_from([1, 8]))
+def test_greedy_is_sound_and_never_below_the_bound(problem: Problem, grain: int) -> None:
+    placed = place(problem, 0.0, grain=grain)
+    judge(problem, placed.offsets)
+    assert used_bytes(problem, placed.offsets) >= lower_bound(problem)
+    assert placed.used_bytes[""] >= placed.lower_bound_bytes[""]
+
+
+@QUICK
+@given(problems(most=5), problems(most=5))
+def test_memories_are_placed_apart(one: Problem, two: Problem) -> None:
+    here = tuple(replace(item, memory="sram") for item in one.rectangles)
+    there = tuple(replace(item, memory="ccm") for item in two.rectangles)
+    placed = place(Problem((*here, *there)), 0.0)
+    assert placed.offsets[: len(here)] == place(Problem(one.rectangles), 0.0).offsets
+    assert placed.used_bytes["ccm"] == place(Problem(two.rectangles), 0.0).used_bytes[""]
+
+
+def test_what_lives_twice_leaves_room_in_between() -> None:
+    problem = Problem((rectangle(8, (0, 2), (6, 8)), rectangle(8, (2, 6)), rectangle(4, (0, 8))))
+    placed = place(problem, 1.0)
+    judge(problem, placed.offsets)
+    assert (placed.used_bytes[""], placed.status) == (12, "optimal")
+
+
+def test_a_stack_that_dies_from_its_top_has_a_free_base() -> None:
+    rows = tuple(rectangle(4, (0, step + 1)) for step in range(4))
+    made = tuple(rectangle(4, (step, 6)) for step in range(4))
+    problem = Problem((*rows, *made), stacks=((0, 1, 2, 3),))
+    placed = place(problem, 2.0)
+    judge(problem, placed.offsets)
+    assert (placed.used_bytes[""], placed.status) == (20, "optimal")
+
+
+TWO = Problem((rectangle(8, (0, 4)), rectangle(8, (3, 6)), rectangle(4, (0, 6), alignment=4)), {"": 32})
+
+
+@pytest.mark.parametrize(
+    ("change", "offsets", "message"),
+    [
+        ({}, (0, 4, 16), "share bytes at step 3"),
+        ({"overlaps": (Overlap(0, 1, Interval(2, 3)),)}, (0, 0, 16), "share bytes at step 3"),
+        ({}, (0, 8, 18), "not aligned to 4"),
+        ({}, (0, 28, 16), "leaves its 32 bytes"),
+        ({}, (-1, 8, 16), "leaves its 32 bytes"),
+        ({}, (0, 8), "2 offsets for 3"),
+        ({"fixed": {0: 8}}, (0, 8, 16), "fixed at 8"),
+        ({"stacks": ((0, 1),)}, (0, 12, 20), "apart from 0"),
+    ],
+)
+def test_the_judge_finds_faults(change: dict[str, object], offsets: tuple[int, ...], message: str) -> None:
+    judge(TWO, (0, 8, 16))
+    with pytest.raises(PlacementFaultError, match=message):
+        judge(replace(TWO, **change), offsets)
+
+
+def test_an_allowed_overlap_is_used() -> None:
+    problem = replace(TWO, overlaps=(Overlap(1, 0, Interval(3, 4)),))
+    placed = place(problem, 1.0)
+    judge(problem, placed.offsets)
+    assert (placed.used_bytes[""], placed.status) == (12, "optimal")
+
+
+def test_impossible_problems_are_refused() -> None:
+    with pytest.raises(ValueError, match="two stacks"):
+        replace(TWO, stacks=((0, 1), (1, 2)))
+    with pytest.raises(ValueError, match="empty"):
+        rectangle(4, (2, 2))
+    with pytest.raises(ValueError, match="ascending"):
+        rectangle(4, (2, 4), (3, 5))

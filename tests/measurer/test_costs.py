@@ -1,0 +1,149 @@
+"""Tile times from several devices: who times what, and what is left after an error or an interrupt."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mcudeploy.errors import FitError, ProtocolError
+from mcudeploy.graph import Border, DType, Graph, Operator, Quantization, Tensor
+from mcudeploy.interval import Interval
+from mcudeploy.measurer.costs import MeasuredTiles
+from mcudeploy.measurer.database import Database
+from mcudeploy.measurer.replies import Ticks
+from mcudeploy.ops.pool import MaxPool
+
+DEVICE = ("board", 7)
+ORDER = np.arange(48 * 40, dtype=np.int32)
+ROWS = (1, 2, 3, 4, 6, 8)
+
+
+@dataclass
+class Fake:
+    """Ten ticks a row; `before` is called ahead of each."""
+
+    before: Callable[[], None] = lambda: None
+    seen: list[tuple[str, Interval]] = field(default_factory=list)
+
+    def time(self, graph: Graph, operator: Operator, rows: Interval) -> Ticks:
+        self.before()
+        self.seen.append((operator.name, rows))
+        return Ticks(10 * len(rows))
+
+
+def graph(count: int = 4) -> Graph:
+    """Poolings, of which no two are of one shape."""
+    pools = [MaxPool((1, 1), (1, 1), (1, 1), (0,) * 4, (24, at + 1)) for at in range(count)]
+    tensors = {
+        f"{name}{at}": Tensor(f"{name}{at}", (24, at + 1, 2), DType.INT8, Quantization(0.1, 0))
+        for at in range(count)
+        for name in "xy"
+    }
+    operators = tuple(Operator(f"pool_{at}", pools[at], (f"x{at}",), f"y{at}", {}) for at in range(count))
+    borders = tuple(
+        tuple(
+            Border(f"{name}{at}", f"{name}{at}", (24, at + 1, 2), "int8", ORDER[: 48 * (at + 1)])
+            for at in range(count)
+        )
+        for name in "xy"
+    )
+    return Graph("g", tensors, operators, *borders, {})
+
+
+def tiles(of: Graph) -> list[tuple[Operator, Interval]]:
+    return [(operator, Interval(rows, 2 * rows)) for operator in of.operators for rows in ROWS]
+
+
+def fails() -> None:
+    raise ProtocolError("/dev/ttyACM1 closed the connection")
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[Database]:
+    with Database(tmp_path / "tiles.sqlite") as made:
+        yield made
+
+
+def stored(database: Database) -> int:
+    return len(database.tiles("board", "00000007"))
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 30])
+def test_every_tile_is_timed_once_by_the_device_whose_turn_it_is(count: int, database: Database) -> None:
+    made, timers, told = graph(), [Fake() for _ in range(count)], []
+    with MeasuredTiles(DEVICE, database, timers) as measured:
+        measured.prefetch(made, tiles(made) * 2, 60, lambda *done: told.append(done))
+        wanted = [(operator.name, rows) for operator, rows in tiles(made)]
+        assert [timer.seen for timer in timers] == [wanted[first::count] for first in range(count)]
+        assert told == [(done, len(wanted)) for done in range(1, len(wanted) + 1)]
+        asked = measured.of(made)
+        assert [asked(*tile) for tile in tiles(made)] == [10.0 * len(rows) for _, rows in tiles(made)]
+        assert (measured.measured, measured.hits) == (len(wanted), len(wanted))
+    assert stored(database) == len(wanted)
+
+
+def test_what_is_known_is_not_timed_again_and_what_is_not_is_when_asked_for(database: Database) -> None:
+    made = graph()
+    with MeasuredTiles(DEVICE, database, [Fake()]) as measured:
+        measured.prefetch(made, tiles(made)[::2], 60)
+    timers = [Fake(), Fake()]
+    with MeasuredTiles(DEVICE, database, timers) as measured:
+        asked = measured.of(made)
+        assert [asked(*tile) for tile in tiles(made)[:2]] == [10, 20]
+        assert len(timers[0].seen) == 1 and measured.hits == 1
+        measured.prefetch(made, tiles(made), 60)
+    assert [len(timer.seen) for timer in timers] == [1 + 6, 5]
+
+
+def test_the_error_of_one_device_ends_it_for_all_and_loses_nothing(database: Database) -> None:
+    made = graph(40)
+    slow = Fake(lambda: time.sleep(0.01))
+    calls = iter([None] * 3)
+    breaks = Fake(lambda: fails() if next(calls, fails) is fails else None)
+    with pytest.raises(ProtocolError, match="ttyACM1"), MeasuredTiles(DEVICE, database, [slow, breaks]) as m:
+        m.prefetch(made, tiles(made), 60)
+    assert len(breaks.seen) == 3 and len(slow.seen) < 20
+    assert stored(database) == len(slow.seen) + len(breaks.seen)
+
+
+def test_an_interrupt_keeps_what_was_timed_and_stops_the_devices(database: Database) -> None:
+    made, timers = graph(), [Fake(lambda: time.sleep(0.002)) for _ in range(2)]
+
+    def interrupt(done: int, _: int) -> None:
+        if done == 5:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), MeasuredTiles(DEVICE, database, timers) as measured:
+        measured.prefetch(made, tiles(made), 60, interrupt)
+    count = sum(len(timer.seen) for timer in timers)
+    assert 5 <= count < len(tiles(made)) and stored(database) == count
+
+
+def test_the_time_limit_ends_it(database: Database) -> None:
+    made, timer = graph(), Fake(lambda: time.sleep(0.02))
+    with MeasuredTiles(DEVICE, database, [timer]) as measured:
+        measured.prefetch(made, tiles(made), 0.1)
+    assert 0 < len(timer.seen) < 10 and stored(database) == len(timer.seen)
+
+
+def test_a_tile_without_room_is_timed_in_part_and_one_row_without_room_is_an_error(
+    database: Database,
+) -> None:
+    class Small(Fake):
+        def time(self, graph: Graph, operator: Operator, rows: Interval) -> Ticks:
+            if len(rows) > 2 or operator.name == "pool_3":
+                raise ValueError("no room")
+            return super().time(graph, operator, rows)
+
+    made, timer = graph(), Small()
+    with MeasuredTiles(DEVICE, database, [timer]) as measured:
+        asked = measured.of(made)
+        assert asked(made.operators[0], Interval(8, 16)) == 80
+        assert timer.seen == [("pool_0", Interval(8, 10))]
+        with pytest.raises(FitError, match=r"one row of pool_3 cannot be timed .*no room"):
+            asked(made.operators[3], Interval(8, 16))

@@ -1,0 +1,128 @@
+"""Heuristics: always valid, never below brute force, and what each is for on hand-made graphs."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from problems import all_orders, least_peak, problems
+
+from mcudeploy.scheduler.beam import beam
+from mcudeploy.scheduler.chain_dfs import chain_dfs
+from mcudeploy.scheduler.lifetime_bfs import lifetime_bfs
+from mcudeploy.scheduler.memory import Memory
+from mcudeploy.scheduler.problem import Buffer, Problem
+from mcudeploy.scheduler.refine import refine
+from mcudeploy.scheduler.set_aside import ordered_apart
+from mcudeploy.scheduler.slack import Slack, lower_bound
+
+
+@given(problem=problems())
+def test_orders_are_valid_and_none_beats_brute_force(problem: Problem) -> None:
+    slack = Slack.of(problem)
+    floor = lower_bound(problem, slack)
+    best = least_peak(problem)
+    orders = [lifetime_bfs(problem, slack), chain_dfs(problem)]
+    orders += [found for width in (1, 4) if (found := beam(problem, width, floor, 60))]
+    assert len(orders) == 4
+    for order in orders:
+        tuned = refine(problem, order, 60, floor)
+        assert problem.is_valid(order)
+        assert problem.is_valid(tuned)
+        assert best <= problem.peak(tuned) <= problem.peak(order)
+
+
+@given(problem=problems(6))
+def test_a_wide_beam_without_chances_in_place_is_exact(problem: Problem) -> None:
+    plain = Problem(problem.before, tuple(b for b in problem.buffers if b.touched_by or b.kept))
+    found = beam(plain, 1000, 0, 60)
+    assert found is not None
+    assert plain.peak(found) == least_peak(plain)
+
+
+@given(problem=problems(), seed=st.integers(0, 9))
+def test_memory_counts_what_the_loads_say(problem: Problem, seed: int) -> None:
+    order = Random(seed).choice(list(all_orders(problem)))
+    memory = Memory(problem)
+    loads = []
+    for step in order:
+        loads.append(memory.live + memory.cost(step)[0])
+        memory.run(step)
+    gone = sum(b.size_bytes for b in problem.buffers if b.initial and not b.kept and not b.touched_by)
+    loads[0] += gone  # what nobody touches is there during the first step
+    assert loads == problem.loads(order)
+
+
+@given(problem=problems(), data=st.data())
+def test_refine_from_any_order(problem: Problem, data: st.DataObject) -> None:
+    order = data.draw(st.sampled_from(list(all_orders(problem))))
+    tuned = refine(problem, order, 60)
+    assert problem.is_valid(tuned)
+    assert problem.peak(tuned) <= problem.peak(order)
+
+
+@given(problem=problems(), data=st.data())
+def test_what_is_set_aside_comes_back(problem: Problem, data: st.DataObject) -> None:
+    aside = data.draw(st.sets(st.integers(0, problem.steps - 1)))
+    order = ordered_apart(problem, aside, lambda core: range(core.steps))
+    assert problem.is_valid(order)
+
+
+def two_chains(length: int) -> Problem:
+    """A source, two chains of tensors of 50 that end in 1, and a sink: one after the other is best."""
+    before: list[tuple[int, ...]] = [()]
+    buffers = []
+    ends = []
+    for _ in range(2):
+        last = 0
+        for at in range(length):
+            before.append((last,))
+            step = len(before) - 1
+            inside = at < length - 1
+            buffers.append(Buffer(50, (step, step + 1)) if inside else Buffer(1, (step,)))
+            last = step
+        ends.append(last)
+    before.append(tuple(ends))
+    sink = len(before) - 1
+    for end in ends:
+        buffers.append(Buffer(1, (end, sink)))
+    return Problem(tuple(before), tuple(buffers))
+
+
+@pytest.mark.parametrize("length", [2, 3, 6])
+def test_chains_are_not_interleaved(length: int) -> None:
+    problem = two_chains(length)
+    interleaved = [0, *(1 + at + chain for at in range(length) for chain in (0, length)), problem.steps - 1]
+    assert problem.is_valid(interleaved)
+    best = problem.peak(chain_dfs(problem))
+    assert best < problem.peak(interleaved)
+    assert problem.peak(refine(problem, interleaved, 60)) == best
+
+
+def test_the_reader_that_frees_most_comes_first() -> None:
+    # After 0, step 1 frees 100 bytes and makes 10; step 2 makes 90 and frees nothing.
+    before = ((), (0,), (0,), (1, 2))
+    buffers = (Buffer(100, (0, 1)), Buffer(5, (0, 2)), Buffer(10, (1, 3)), Buffer(90, (2, 3)))
+    problem = Problem(before, buffers)
+    assert lifetime_bfs(problem, Slack.of(problem)) == (0, 1, 2, 3)
+
+
+def test_refine_stops_at_the_floor_and_without_time() -> None:
+    problem = two_chains(6)
+    order = [0, *(step for at in range(6) for step in (1 + at, 7 + at)), 13]
+    assert refine(problem, order, 60, floor=problem.peak(order)) == tuple(order)
+    assert refine(problem, order, 0) == tuple(order)
+
+
+def test_updates_go_where_there_is_room() -> None:
+    # Gradients of 40 each from 0, 1, 2; their updates 3, 4, 5 scale them (40 more) and keep nothing.
+    before = ((), (0,), (1,), (0,), (1,), (2,))
+    gradients = (Buffer(40, (step, step + 3)) for step in range(3))
+    scaled = (Buffer(40, (step,)) for step in range(3, 6))
+    problem = Problem(before, (*gradients, *scaled))
+    order = ordered_apart(problem, {3, 4, 5}, lambda core: range(core.steps))
+    assert order == (0, 3, 1, 4, 2, 5)
+    assert problem.peak(order) == 80
+    assert problem.peak(range(6)) == 160
