@@ -92,7 +92,8 @@ class Planned:
 def load_model(path: Path, float_io: bool = False, *, vectors: bool = False) -> Model:
     """Read a model and choose its kernels, `vectors`: for a core with them.
 
-    Raises ModelError with all problems at once."""
+    Raises ModelError with all problems at once.
+    """
     graph = load(path, float_io=float_io)
     sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
     calls = kernel_calls(graph, vectors)

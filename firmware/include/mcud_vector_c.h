@@ -75,20 +75,24 @@ static inline const int32_t *mcud_vector_3x2(const int8_t *const x[3], int32_t d
     return mcud_vector_2x2(x, depth, records, finish, y, channels, pitch);
 }
 
-/* `channels` channels at the taps of a window, `at` bytes behind them -> y[channels] */
-static inline void mcud_vector_taps(const int8_t *const *taps, int32_t tap_count, int32_t at, const int32_t *records,
-                                    const mcud_finish_s8 *finish, int8_t *y, int32_t channels)
+/* `channels` channels at the taps of windows that are `step` bytes apart, the first one's taps lying `at` bytes behind
+ * `taps` -> y[windows][channels]; none of them is 0. */
+static inline void mcud_vector_taps(const int8_t *const *taps, int32_t tap_count, int32_t at, int32_t step,
+                                    int32_t windows, const int32_t *records, const mcud_finish_s8 *finish, int8_t *y,
+                                    int32_t channels)
 {
     const int32_t record_words = 32 + 4 * tap_count;
-    for (int32_t i = 0; i < channels; i++) {
-        const int32_t *record = records + i / 16 * record_words;
-        const int8_t *w = (const int8_t *)(record + 16) + i % 16;
-        const int32_t lane = i % 2 * 8 + i / 2 % 2 * 4 + i % 16 / 4;
-        int32_t sum = record[lane];
-        for (int32_t t = 0; t < tap_count; t++) {
-            sum += taps[t][at + i] * w[16 * t];
+    for (; windows > 0; windows--, at += step, y += channels) {
+        for (int32_t i = 0; i < channels; i++) {
+            const int32_t *record = records + i / 16 * record_words;
+            const int8_t *w = (const int8_t *)(record + 16) + i % 16;
+            const int32_t lane = i % 2 * 8 + i / 2 % 2 * 4 + i % 16 / 4;
+            int32_t sum = record[lane];
+            for (int32_t t = 0; t < tap_count; t++) {
+                sum += taps[t][at + i] * w[16 * t];
+            }
+            y[i] = mcud_requantize_s8(sum, record[record_words - 16 + lane], finish);
         }
-        y[i] = mcud_requantize_s8(sum, record[record_words - 16 + lane], finish);
     }
 }
 

@@ -320,13 +320,27 @@ static inline const int32_t *mcud_vector_dot_1x2(const int8_t *x, int32_t depth,
     "vqmovnt.s16 %q[a], %q[c]\n\t"                                                                          \
     store " %q[a], [%[y]], #16\n\t"
 
-/* `channels` channels at the taps of a window, `at` bytes behind them -> y[channels] */
-static inline void mcud_vector_taps(const int8_t *const *taps, int32_t tap_count, int32_t at, const int32_t *records,
-                                    const mcud_finish_s8 *finish, int8_t *y, int32_t channels)
+/* All operands of MCUD_TAPS but how often it runs. */
+#define MCUD_TAPS_OUT                                                                                        \
+    [t] "=&r"(t), [w] "+r"(w), [a] "=&w"(a), [b] "=&w"(b), [c] "=&w"(c), [d] "=&w"(d), [x] "=&w"(x),         \
+        [k] "=&w"(k), [e] "=&w"(e), [o] "=&w"(o), [p0] "=&l"(p0), [p1] "=&r"(p1), [y] "+r"(y), [at] "+r"(at)
+#define MCUD_TAPS_IN                                                                                         \
+    [taps] "r"(taps), [pairs] "r"(tap_count / 2), [odd] "m"(odd), [left] "m"(left), [zero] "m"(zero_point)
+
+/* `channels` channels at the taps of windows that are `step` bytes apart, the first one's taps lying `at` bytes behind
+ * `taps` -> y[windows][channels]; none of them is 0. */
+static inline void mcud_vector_taps(const int8_t *const *taps, int32_t tap_count, int32_t at, int32_t step,
+                                    int32_t windows, const int32_t *records, const mcud_finish_s8 *finish, int8_t *y,
+                                    int32_t channels)
 {
     const int32_t odd = tap_count & 1;
     const int32_t left = finish->left;
     const int32_t zero_point = finish->zero_point;
+    const int32_t all_blocks = channels / 16;
+    const int32_t rest = channels & 15;
+    const int32_t advance = step - channels + rest;
+    const int32_t *w = records;
+    const int8_t *const *t;
     int32x4_t a;
     int32x4_t b;
     int32x4_t c;
@@ -337,35 +351,41 @@ static inline void mcud_vector_taps(const int8_t *const *taps, int32_t tap_count
     int16x8_t o;
     int32_t p0;
     int32_t p1;
-    const int8_t *const *t;
-    int32_t blocks = channels / 16;
-    if (channels >= 16) {
-        __asm__ volatile("5:\n\t"
+    int32_t blocks;
+    if (rest == 0) {
+        __asm__ volatile("6:\n\t"
+                         "ldr %[w], %[records]\n\t"
+                         "ldr %[blocks], %[all_blocks]\n"
+                         "5:\n\t"
                          MCUD_TAPS("vldrb.8", "vstrb.8")
                          "add %[at], %[at], #16\n\t"
                          "subs %[blocks], %[blocks], #1\n\t"
                          "bne 5b\n\t"
-                         : [t] "=&r"(t), [w] "+r"(records), [a] "=&w"(a), [b] "=&w"(b), [c] "=&w"(c), [d] "=&w"(d),
-                           [x] "=&w"(x), [k] "=&w"(k), [e] "=&w"(e), [o] "=&w"(o), [p0] "=&l"(p0),
-                           [p1] "=&r"(p1), [y] "+r"(y), [at] "+r"(at), [blocks] "+r"(blocks)
-                         : [taps] "r"(taps), [pairs] "r"(tap_count / 2), [odd] "m"(odd), [left] "m"(left),
-                           [zero] "m"(zero_point)
+                         "ldr %[p0], %[advance]\n\t"
+                         "add %[at], %[at], %[p0]\n\t"
+                         "subs %[windows], %[windows], #1\n\t"
+                         "bne 6b\n\t"
+                         : MCUD_TAPS_OUT, [blocks] "=&r"(blocks), [windows] "+r"(windows)
+                         : MCUD_TAPS_IN, [all_blocks] "m"(all_blocks), [records] "m"(records), [advance] "m"(advance)
                          : "lr", "cc", "memory");
+        return;
     }
-    if (channels % 16 != 0) {
+    for (; windows > 0; windows--, at += advance) {
+        w = records;
+        for (blocks = all_blocks; blocks > 0; blocks--, at += 16) {
+            __asm__ volatile(MCUD_TAPS("vldrb.8", "vstrb.8") : MCUD_TAPS_OUT : MCUD_TAPS_IN : "lr", "memory");
+        }
         int32_t predicate; /* put back, since a clobbered one cannot be named */
         __asm__ volatile("vmrs %[p0], p0\n\t"
                          "str %[p0], %[predicate]\n\t"
-                         "vctp.8 %[count]\n\t"
+                         "vctp.8 %[rest]\n\t"
                          MCUD_TAPS("vpst\n\tvldrbt.8", "vpst\n\tvstrbt.8")
                          "ldr %[p0], %[predicate]\n\t"
                          "vmsr p0, %[p0]\n\t"
-                         : [t] "=&r"(t), [w] "+r"(records), [a] "=&w"(a), [b] "=&w"(b), [c] "=&w"(c), [d] "=&w"(d),
-                           [x] "=&w"(x), [k] "=&w"(k), [e] "=&w"(e), [o] "=&w"(o), [p0] "=&l"(p0),
-                           [p1] "=&r"(p1), [y] "+r"(y), [predicate] "=m"(predicate)
-                         : [taps] "r"(taps), [at] "r"(at), [pairs] "r"(tap_count / 2), [odd] "m"(odd),
-                           [left] "m"(left), [zero] "m"(zero_point), [count] "r"(channels % 16)
+                         : MCUD_TAPS_OUT, [predicate] "=m"(predicate)
+                         : MCUD_TAPS_IN, [rest] "r"(rest)
                          : "lr", "memory");
+        y += rest - 16;
     }
 }
 

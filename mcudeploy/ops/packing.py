@@ -49,7 +49,7 @@ def pack_blocks(
     """Weights [K, ...] for blocks of `block` output channels; K is `groups` groups of channels.
 
     The depth behind K is `runs` equal runs, each filled up to whole groups of `side_by_side` values, a multiple
-    of four. Returns words [groups * blocks][n * block * side_by_side / 4], n being the groups of a block.
+    of four. Returns words [groups * blocks][words of a block].
     """
     outputs = len(weights) // groups
     by_run = weights.reshape(groups, outputs, runs, -1)
