@@ -4,6 +4,13 @@
 
 #include "mcud_quant.h"
 
+/* Apart from its caller a block keeps its sums in registers; a compiler that does not know how may inline it. */
+#if defined(__GNUC__)
+#define MCUD_APART __attribute__((noinline, unused)) static
+#else
+#define MCUD_APART static inline
+#endif
+
 /* A sum to a result; see mcud_finish_s8. */
 static inline int8_t mcud_requantize_s8(int32_t sum, int32_t multiplier, const mcud_finish_s8 *finish)
 {
@@ -43,7 +50,7 @@ static inline int32_t mcud_products(const int16_t *x, int32_t pixels, const int8
 }
 
 /* x[groups] of 3 pixels -> y[3][2], the pixels `pitch` apart */
-static inline const int32_t *mcud_record_3x2(const int16_t *x, const int16_t *const ends[2],
+MCUD_APART const int32_t *mcud_record_3x2(const int16_t *x, const int16_t *const ends[2],
                                              const int32_t *record, const mcud_finish_s8 *finish, int8_t *y)
 {
     int32_t a = record[0];
@@ -72,25 +79,31 @@ static inline const int32_t *mcud_record_3x2(const int16_t *x, const int16_t *co
     return record + 2;
 }
 
+/* Adds the products of one value of two pixels and two channels. */
+static inline void mcud_value_2x2(int32_t x0, int32_t x1, int32_t w0, int32_t w1, int32_t sums[4])
+{
+    sums[0] += x0 * w0;
+    sums[1] += x0 * w1;
+    sums[2] += x1 * w0;
+    sums[3] += x1 * w1;
+}
+
 /* x[groups] of 2 pixels -> y[2][2] */
-static inline const int32_t *mcud_record_2x2(const int16_t *x, const int16_t *const ends[2],
+MCUD_APART const int32_t *mcud_record_2x2(const int16_t *x, const int16_t *const ends[2],
                                              const int32_t *record, const mcud_finish_s8 *finish, int8_t *y)
 {
-    int32_t a = record[0];
-    int32_t b = record[1];
-    int32_t c = a;
-    int32_t d = b;
+    int32_t sums[4] = {record[0], record[1], record[0], record[1]};
     for (record += 2; x < ends[1]; x += 8, record += 2) {
         const int8_t *w = (const int8_t *)record;
-        a += mcud_products(x, 2, w);
-        b += mcud_products(x, 2, w + 4);
-        c += mcud_products(x + 2, 2, w);
-        d += mcud_products(x + 2, 2, w + 4);
+        mcud_value_2x2(x[0], x[2], w[0], w[4], sums);
+        mcud_value_2x2(x[4], x[6], w[1], w[5], sums);
+        mcud_value_2x2(x[1], x[3], w[2], w[6], sums);
+        mcud_value_2x2(x[5], x[7], w[3], w[7], sums);
     }
-    y[0] = mcud_requantize_s8(a, record[0], finish);
-    y[1] = mcud_requantize_s8(b, record[1], finish);
-    y[finish->pitch] = mcud_requantize_s8(c, record[0], finish);
-    y[finish->pitch + 1] = mcud_requantize_s8(d, record[1], finish);
+    y[0] = mcud_requantize_s8(sums[0], record[0], finish);
+    y[1] = mcud_requantize_s8(sums[1], record[1], finish);
+    y[finish->pitch] = mcud_requantize_s8(sums[2], record[0], finish);
+    y[finish->pitch + 1] = mcud_requantize_s8(sums[3], record[1], finish);
     return record + 2;
 }
 
@@ -121,7 +134,7 @@ static inline void mcud_group_1x4(const int8_t x[4], const int32_t weights[4], i
 }
 
 /* x[groups][4] -> y[4] */
-static inline const int32_t *mcud_record_1x4(const int8_t *x, const int8_t *const ends[2],
+MCUD_APART const int32_t *mcud_record_1x4(const int8_t *x, const int8_t *const ends[2],
                                              const int32_t *record, const mcud_finish_s8 *finish, int8_t *y)
 {
     int32_t sums[4] = {record[0], record[1], record[2], record[3]};
@@ -138,7 +151,7 @@ static inline const int32_t *mcud_record_1x4(const int8_t *x, const int8_t *cons
 /* Four channels, `at` bytes behind the taps of a window -> y[4]. Taps are taken two by two: their weights
  * are (first, first, second, second) of channels 0 and 1, then of channels 2 and 3. `odd` is a last tap of
  * its own, or NULL. */
-static inline const int32_t *mcud_record_taps(const int8_t *const *taps, const int8_t *const *const ends[2],
+MCUD_APART const int32_t *mcud_record_taps(const int8_t *const *taps, const int8_t *const *const ends[2],
                                               const int8_t *odd, int32_t at, const int32_t *record,
                                               const mcud_finish_s8 *finish, int8_t *y)
 {

@@ -9,6 +9,7 @@ void mcud_conv2d_s8_deep(const mcud_op *op, int32_t first_row, int32_t end_row)
     const mcud_conv2d_s8_deep_params *params = op->params;
     const int32_t pixel_bytes = params->input_channels;
     const mcud_finish_s8 finish = {params->output_zero_point, params->left, 0};
+    const int32_t patch_values = 4 * params->patch_groups;
     uint32_t *offsets = mcud_row(op->scratch, first_row);
     int8_t *const patch = (int8_t *)(offsets + params->kernel_rows);
     int8_t *const out = mcud_row(op->out, first_row);
@@ -35,7 +36,7 @@ void mcud_conv2d_s8_deep(const mcud_op *op, int32_t first_row, int32_t end_row)
             window.memory = op->in[0]->memory;
             for (int32_t group = 0; group < params->groups; group++) {
                 mcud_gather(&window, cols, first_col * pixel_bytes, (uint8_t *)patch);
-                record = mcud_pixel_s8(&finish, record, params->group_outputs, patch, 4 * params->patch_groups, y);
+                record = mcud_pixel_s8(&finish, record, params->group_outputs, patch, patch_values, y);
                 window.memory += params->group_inputs;
                 y += params->group_outputs;
             }
