@@ -21,43 +21,38 @@ typedef struct {
     mcud_finish_s8 finish;
 } mcud_vector_channels;
 
-/* One pixel by a record of two channels. */
-static inline const int32_t *mcud_vector_1x2(const int8_t *x, int32_t depth, const int32_t *record,
-                                             const mcud_finish_s8 *finish, int32_t used, int8_t *y)
+/* One pixel by all channels. */
+static inline void mcud_vector_pixel(const mcud_vector_channels *to, const int8_t *x, const int32_t *record, int32_t channels,
+                                     int8_t *y)
 {
-    int32_t sums[2] = {record[0], record[1]};
-    record = mcud_vector_dot_1x2(x, depth, record + 2, sums);
-    y[0] = mcud_requantize_s8(sums[0], record[0], finish);
-    if (used > 1) {
-        y[1] = mcud_requantize_s8(sums[1], record[1], finish);
+    for (const int8_t *end = y + channels; y < end; y += 2, record += 2) {
+        int32_t sums[2] = {record[0], record[1]};
+        record = mcud_vector_dot_1x2(x, to->depth, record + 2, sums);
+        y[0] = mcud_requantize_s8(sums[0], record[0], &to->finish);
+        if (y + 1 < end) {
+            y[1] = mcud_requantize_s8(sums[1], record[1], &to->finish);
+        }
     }
-    return record + 2;
 }
 
 /* `count` pixels, 1 to 3, of x[depth] each -> y[count][channels], `pitch` apart */
 static inline void mcud_vector_pixels(const mcud_vector_channels *to, const int8_t *const x[3], int32_t count,
                                       int8_t *y)
 {
-    const int32_t pitch = to->pitch;
-    const int32_t depth = to->depth;
     const int32_t *record = to->records;
-    const int32_t pairs = to->channels & ~1; /* channels in pairs */
-    if (pairs != 0) {
+    int32_t channels = to->channels; /* that are left */
+    if (count > 1 && channels > 1 && to->finish.left == 0) {
+        const int32_t pairs = channels & ~1;
         if (count == 3) {
-            record = mcud_vector_3x2(x, depth, record, &to->finish, y, pairs, pitch);
-        } else if (count == 2) {
-            record = mcud_vector_2x2(x, depth, record, &to->finish, y, pairs, pitch);
+            record = mcud_vector_3x2(x, to->depth, record, &to->finish, y, pairs, to->pitch);
         } else {
-            for (int32_t c = 0; c < pairs; c += 2) {
-                record = mcud_vector_1x2(x[0], depth, record, &to->finish, 2, y + c);
-            }
+            record = mcud_vector_2x2(x, to->depth, record, &to->finish, y, pairs, to->pitch);
         }
-    }
-    if (pairs < to->channels) {
         y += pairs;
-        for (int32_t p = 0; p < count; p++, y += pitch) {
-            mcud_vector_1x2(x[p], depth, record, &to->finish, 1, y);
-        }
+        channels -= pairs;
+    }
+    for (int32_t p = 0; p < count && channels > 0; p++, y += to->pitch) {
+        mcud_vector_pixel(to, x[p], record, channels, y);
     }
 }
 

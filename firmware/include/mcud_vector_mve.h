@@ -73,7 +73,6 @@ static inline void mcud_vector_fill(void *to, int32_t value, int32_t bytes)
     MCUD_LOAD("v", x)                                                                                        \
     "vmladava.s8 %[" a "], %q[v], %q[w0]\n\t"                                                                \
     "vmladava.s8 %[" b "], %q[v], %q[w1]\n\t"
-#define MCUD_SCALE_UP(sum, right) "sqrshr %[" sum "], %[" right "]\n\t"
 /* The results of two pixels, whose sums are a to d: x0 and x1 become the multipliers, t the zero point. */
 #define MCUD_TWO_RESULTS                                                                                     \
     "vldrw.u32 %q[w1], [%[w], %q[pairs]]\n\t"                                                                \
@@ -87,28 +86,28 @@ static inline void mcud_vector_fill(void *to, int32_t value, int32_t bytes)
     "vqmovnb.s16 %q[w0], %q[w0]\n\t"                                                                        \
     "vstrb.32 %q[w0], [%[y], %q[places]]\n\t"
 
-/* {0, 1, pitch, pitch + 1} * unit: two neighbours of each of two pixels, or where pitch is 0 of one twice */
-static inline uint32x4_t mcud_vector_places(uint32_t unit, uint32_t pitch)
+/* {0, 1, pitch, pitch + 1}: where two results of each of two pixels go */
+static inline uint32x4_t mcud_vector_places(uint32_t pitch)
 {
-    uint32x4_t places = vmulq_n_u32(vidupq_n_u32(0, 1), unit);
+    uint32x4_t places = vidupq_n_u32(0, 1);
     places = vsetq_lane_u32(pitch, places, 2);
-    return vsetq_lane_u32(pitch + unit, places, 3);
+    return vsetq_lane_u32(pitch + 1, places, 3);
 }
 
 /* Three pixels of x[depth] by an even number of channels -> y[3][channels], `pitch` apart: 12 instructions for 96
- * products. The records behind those used. */
+ * products. The records behind those used. finish->left is 0. */
 static inline const int32_t *mcud_vector_3x2(const int8_t *const x[3], int32_t depth, const int32_t *records,
                                              const mcud_finish_s8 *finish, int8_t *y, int32_t channels,
                                              int32_t pitch)
 {
     const int8_t *const end = y + channels;
-    const int32_t right = -finish->left;
     const int32_t zero_point = finish->zero_point;
+    const int32_t third = 2 * pitch;
     const int8_t *const p0 = x[0];
     const int8_t *const p1 = x[1];
     const int8_t *const p2 = x[2];
-    const uint32x4_t pairs = mcud_vector_places(4, 0);
-    const uint32x4_t places = mcud_vector_places(1, (uint32_t)pitch);
+    const uint32x4_t pairs = viwdupq_n_u32(0, 8, 4); /* {0, 4, 0, 4} */
+    const uint32x4_t places = mcud_vector_places((uint32_t)pitch);
     const int8_t *x0;
     const int8_t *x1;
     const int8_t *t;
@@ -139,21 +138,13 @@ static inline const int32_t *mcud_vector_3x2(const int8_t *const x[3], int32_t d
         MCUD_PIXEL("x1", "c", "d")
         MCUD_PIXEL("t", "e", "f")
         "letp lr, 2b\n\t"
-        "ldr %[t], %[right]\n\t"
-        "cbz %[t], 3f\n\t"
-        MCUD_SCALE_UP("a", "t")
-        MCUD_SCALE_UP("b", "t")
-        MCUD_SCALE_UP("c", "t")
-        MCUD_SCALE_UP("d", "t")
-        MCUD_SCALE_UP("e", "t")
-        MCUD_SCALE_UP("f", "t")
-        "3:\n\t"
         MCUD_TWO_RESULTS
         "smmlar %[e], %[e], %[x0], %[t]\n\t"
         "smmlar %[f], %[f], %[x1], %[t]\n\t"
-        "add %[x0], %[y], %[pitch], lsl #1\n\t"
+        "ldr %[x0], %[third]\n\t"
         "ssat %[e], #8, %[e]\n\t"
         "ssat %[f], #8, %[f]\n\t"
+        "add %[x0], %[x0], %[y]\n\t"
         "strb %[e], [%[x0]]\n\t"
         "strb %[f], [%[x0], #1]\n\t"
         "ldr %[x0], %[end]\n\t"
@@ -163,24 +154,23 @@ static inline const int32_t *mcud_vector_3x2(const int8_t *const x[3], int32_t d
         : [w] "+r"(records), [y] "+r"(y), [x0] "=&r"(x0), [x1] "=&r"(x1), [t] "=&l"(t), [v] "=&w"(v),
           [w0] "=&w"(w0), [w1] "=&w"(w1), [a] "=&Te"(a), [b] "=&Te"(b), [c] "=&Te"(c), [d] "=&Te"(d),
           [e] "=&Te"(e), [f] "=&Te"(f)
-        : [depth] "r"(depth), [pitch] "r"(pitch), [pairs] "w"(pairs), [places] "w"(places), [p0] "m"(p0),
-          [p1] "m"(p1), [p2] "m"(p2), [right] "m"(right), [zero] "m"(zero_point), [end] "m"(end)
+        : [depth] "r"(depth), [third] "m"(third), [pairs] "w"(pairs), [places] "w"(places), [p0] "m"(p0),
+          [p1] "m"(p1), [p2] "m"(p2), [zero] "m"(zero_point), [end] "m"(end)
         : "lr", "cc", "memory");
     return records;
 }
 
-/* Two pixels. */
+/* The same for two pixels. */
 static inline const int32_t *mcud_vector_2x2(const int8_t *const x[2], int32_t depth, const int32_t *records,
                                              const mcud_finish_s8 *finish, int8_t *y, int32_t channels,
                                              int32_t pitch)
 {
     const int8_t *const end = y + channels;
-    const int32_t right = -finish->left;
     const int32_t zero_point = finish->zero_point;
     const int8_t *const p0 = x[0];
     const int8_t *const p1 = x[1];
-    const uint32x4_t pairs = mcud_vector_places(4, 0);
-    const uint32x4_t places = mcud_vector_places(1, (uint32_t)pitch);
+    const uint32x4_t pairs = viwdupq_n_u32(0, 8, 4); /* {0, 4, 0, 4} */
+    const uint32x4_t places = mcud_vector_places((uint32_t)pitch);
     const int8_t *x0;
     const int8_t *x1;
     int32_t t;
@@ -205,13 +195,6 @@ static inline const int32_t *mcud_vector_2x2(const int8_t *const x[2], int32_t d
         MCUD_PIXEL("x0", "a", "b")
         MCUD_PIXEL("x1", "c", "d")
         "letp lr, 2b\n\t"
-        "ldr %[t], %[right]\n\t"
-        "cbz %[t], 3f\n\t"
-        MCUD_SCALE_UP("a", "t")
-        MCUD_SCALE_UP("b", "t")
-        MCUD_SCALE_UP("c", "t")
-        MCUD_SCALE_UP("d", "t")
-        "3:\n\t"
         MCUD_TWO_RESULTS
         "ldr %[x0], %[end]\n\t"
         "add %[y], %[y], #2\n\t"
@@ -220,7 +203,7 @@ static inline const int32_t *mcud_vector_2x2(const int8_t *const x[2], int32_t d
         : [w] "+r"(records), [y] "+r"(y), [x0] "=&r"(x0), [x1] "=&r"(x1), [t] "=&l"(t), [v] "=&w"(v),
           [w0] "=&w"(w0), [w1] "=&w"(w1), [a] "=&Te"(a), [b] "=&Te"(b), [c] "=&Te"(c), [d] "=&Te"(d)
         : [depth] "r"(depth), [pairs] "w"(pairs), [places] "w"(places), [p0] "m"(p0), [p1] "m"(p1),
-          [right] "m"(right), [zero] "m"(zero_point), [end] "m"(end)
+          [zero] "m"(zero_point), [end] "m"(end)
         : "lr", "cc", "memory");
     return records;
 }

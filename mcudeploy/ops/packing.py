@@ -48,8 +48,8 @@ def pack_blocks(
 ) -> NDArray[np.int32]:
     """Weights [K, ...] for blocks of `block` output channels; K is `groups` groups of channels.
 
-    The depth behind K is `runs` equal runs, each filled up to whole groups of `side_by_side` values, a multiple
-    of four. Returns words [groups * blocks][words of a block].
+    The depth behind K is `runs` equal runs, each filled up to whole groups of `side_by_side` values, a
+    multiple of four. Returns words [groups * blocks][words of a block].
     """
     outputs = len(weights) // groups
     by_run = weights.reshape(groups, outputs, runs, -1)
