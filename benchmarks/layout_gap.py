@@ -15,8 +15,9 @@ from pathlib import Path
 from mcudeploy.board import Board, load_board
 from mcudeploy.errors import DeployError
 from mcudeploy.layout.solve import ARENA_GRAIN_BYTES, lay_out
+from mcudeploy.model import Model, load_model
 from mcudeploy.plan import Plan
-from mcudeploy.planner import Model, Options, find_plans, load_model
+from mcudeploy.planner import Options, find_plans
 from mcudeploy.simulator.blocks import TiledGraph
 from mcudeploy.simulator.flow import Flow
 

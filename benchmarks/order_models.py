@@ -1,4 +1,4 @@
-"""Orders of unsplit models and wide random graphs: peak in file order, depth first, exact; proof and time.
+"""Orders of unsplit models and wide random graphs: peak in file order, depth first and best; proof and time.
 
 python benchmarks/order_models.py MODEL.onnx ... [--seconds 20]
 python benchmarks/order_models.py --random [--seconds 60] [--seed 1]
@@ -13,11 +13,10 @@ from pathlib import Path
 from random import Random
 
 from mcudeploy.errors import ModelError
-from mcudeploy.planner import load_model
-from mcudeploy.scheduler.exact import search
+from mcudeploy.model import load_model
+from mcudeploy.scheduler.portfolio import best_order
 from mcudeploy.scheduler.problem import Buffer, Problem
-from mcudeploy.scheduler.rpo import reverse_post_order
-from mcudeploy.scheduler.tiled import problem_of, steps_of
+from mcudeploy.scheduler.tiled import problem_of
 from mcudeploy.simulator.blocks import whole
 
 Edge = tuple[int, int]
@@ -123,20 +122,18 @@ RANDOM: dict[str, Callable[[Random], Problem]] = {
 """Wide graphs of some 400 to 500 operators."""
 
 
-def row(name: str, what: str, problem: Problem, orders: Sequence[Sequence[int]], seconds: float) -> None:
-    """Print a line of the table; `orders`: file order first, then others."""
-    peaks = [problem.peak(order) for order in orders]
-    upper = min(orders, key=problem.peak)
+def row(name: str, what: str, problem: Problem, seconds: float) -> None:
+    """Print a line of the table."""
+    depth_first = best_order(problem, seconds, methods=("rpo",))
     start = time.perf_counter()
-    found = search(problem, seconds, upper)
+    found = best_order(problem, seconds)
     took = time.perf_counter() - start
-    peak = problem.peak(found.order or upper)
-    gap = 100 * (peak / max(found.lower_bound_bytes, 1) - 1)
-    status = "optimal" if found.proven else f"gap {gap:.1f} %"
-    depth_first = min(peaks[1:], default=peaks[0])
+    gap = 100 * (found.peak_bytes / max(found.lower_bound_bytes, 1) - 1)
+    status = f"gap {gap:.1f} %" if found.status == "feasible" else found.status
     print(
-        f"| {name} | {what} | {problem.steps} | {peaks[0]:,} | {depth_first:,} | {peak:,} | "
-        f"{found.lower_bound_bytes:,} | {status} | {took:.2f} |",
+        f"| {name} | {what} | {problem.steps} | {problem.peak(range(problem.steps)):,} | "
+        f"{depth_first.peak_bytes:,} | {found.peak_bytes:,} | {found.lower_bound_bytes:,} | {status} | "
+        f"{found.method} | {took:.2f} |",
         flush=True,
     )
 
@@ -146,15 +143,12 @@ def model_rows(path: Path, seconds: float) -> None:
     try:
         model = load_model(path)
     except ModelError as error:
-        print(f"| {path.parent.name} | {str(error).splitlines()[0]} | | | | | | | |", flush=True)
+        print(f"| {path.parent.name} | {str(error).splitlines()[0]} | | | | | | | | |", flush=True)
         return
     tiled = whole(model.graph)
-    number = {step: place for place, step in enumerate(steps_of(tiled))}
-    orders: list[Sequence[int]] = [range(len(number))]
-    orders += [[number[s] for s in reverse_post_order(tiled, first).steps] for first in (True, False)]
-    row(path.parent.name, "activations", problem_of(tiled, {}, in_place=False), orders, seconds)
-    row("", "with scratch", problem_of(tiled, model.work, in_place=False), orders, seconds)
-    row("", "and in place", problem_of(tiled, model.work), orders, seconds)
+    row(path.parent.name, "activations", problem_of(tiled, {}, in_place=False), seconds)
+    row("", "with scratch", problem_of(tiled, model.work, in_place=False), seconds)
+    row("", "and in place", problem_of(tiled, model.work), seconds)
 
 
 def main() -> None:
@@ -165,13 +159,12 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=20.0)
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
-    print("| graph | counted | steps | file order | depth first | exact | bound | status | seconds |")
-    print("| --- | --- | ---: | ---: | ---: | ---: | ---: | --- | ---: |")
+    print("| graph | counted | steps | file order | rpo | best | bound | status | best by | seconds |")
+    print("| --- | --- | ---: | ---: | ---: | ---: | ---: | --- | --- | ---: |")
     for path in arguments.models:
         model_rows(path, arguments.seconds)
     for name, make in RANDOM.items() if arguments.random else ():
-        problem = make(Random(arguments.seed))
-        row(name, "", problem, [range(problem.steps)], arguments.seconds)
+        row(name, "", make(Random(arguments.seed)), arguments.seconds)
 
 
 if __name__ == "__main__":

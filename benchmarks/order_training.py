@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from mcudeploy.frontend.plaingraph import PlainGraph, graph_of, load_plain_graph
-from mcudeploy.scheduler.portfolio import METHODS, best_order
+from mcudeploy.scheduler.portfolio import HEURISTICS, METHODS, best_order
 
-ALONE = ("lifetime_bfs", "chain_dfs", "set_aside", "beam", "refine", "exact")
+ALONE = (*HEURISTICS, "exact")
+QUICK = ("rpo", "lifetime_bfs", "chain_dfs", "set_aside")
 SEED = 0
 
 
@@ -103,7 +104,7 @@ def grown(count: int, seconds: float) -> list[str]:
     graph = graph_of(synthetic(count, SEED))
     file_order = graph.problem.peak(range(graph.problem.steps))
     start = time.monotonic()
-    quick = best_order(graph.problem, seconds, exact=False, set_aside=graph.updates, methods=ALONE[:3])
+    quick = best_order(graph.problem, seconds, set_aside=graph.updates, methods=QUICK)
     quick_s = time.monotonic() - start
     start = time.monotonic()
     found = best_order(graph.problem, seconds, set_aside=graph.updates)

@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from mcudeploy.graph import Border, DType, Graph, Operator, Quantization, Shape, Tensor
+from mcudeploy.model import kernel_calls, load_model
 from mcudeploy.ops.concat import Concat
 from mcudeploy.ops.conv import Conv2d
 from mcudeploy.ops.elementwise import Binary
@@ -24,7 +25,6 @@ from mcudeploy.optimizer.apply import in_form
 from mcudeploy.optimizer.cuts import Space
 from mcudeploy.optimizer.search import Budget, search
 from mcudeploy.plan import Form
-from mcudeploy.planner import kernel_calls, load_model
 from mcudeploy.scheduler.rpo import reverse_post_order
 from mcudeploy.simulator.blocks import whole
 from mcudeploy.simulator.cost import Costs, estimated_tile_time

@@ -7,7 +7,7 @@ import re
 import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, FilePath, ValidationError
 
@@ -55,6 +55,7 @@ class Settings(BaseModel):
     port: str | None = None
     emulate: bool | None = None
     measurers: Annotated[int, Field(ge=1)] | None = None
+    timing: Literal["instructions", "cycles-model"] | None = None
     float_io: bool | None = None
     ram_limit: Annotated[int, BeforeValidator(parse_size)] | None = None
     max_overhead: Annotated[float, Field(ge=0)] | None = None

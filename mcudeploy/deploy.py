@@ -19,14 +19,19 @@ from mcudeploy.codegen.render import Source, render_firmware
 from mcudeploy.device import Device, Target, open_device
 from mcudeploy.errors import BuildError, ConfigError, ModelError
 from mcudeploy.measurer.database import Database, RunKey
+from mcudeploy.model import Model, load_model
 from mcudeploy.optimizer.search import Report
+from mcudeploy.placing import unsplit_plan
 from mcudeploy.plan import Measurement, OperatorTime, Plan, Search
-from mcudeploy.planner import Model, Options, Planned, find_plans, load_model, unsplit_plan
+from mcudeploy.planner import Options, Planned, find_plans
 from mcudeploy.progress import SILENT, Progress
 from mcudeploy.samples import Sample, load_samples
 from mcudeploy.targets import Firmware, build_firmware
 from mcudeploy.targets.build import firmware_hash
 from mcudeploy.targets.flashing import flash_command
+from mcudeploy.timing.core import Core
+from mcudeploy.timing.profile import core_of, profile
+from mcudeploy.timing.report import cycles_report
 from mcudeploy.verdict import judge
 from mcudeploy.verify import Storage, fed_runs, run_once
 
@@ -199,12 +204,18 @@ def build_bench(target: Target) -> Firmware:
     return build_firmware(target.board, files, kernels, emulate=target.emulated)
 
 
-def measure_model(path: Path, target: Target, options: Options, progress: Progress = SILENT) -> JsonObject:
-    """Time every operator of a model on the device; its input is drawn from the seed."""
+def measure_model(
+    path: Path, target: Target, options: Options, *, cycles: bool = False, progress: Progress = SILENT
+) -> JsonObject:
+    """Time every operator of a model on the device; its input is drawn from the seed.
+
+    `cycles`: model them. Raises ConfigError for a target that has no cycle model.
+    """
+    core = core_of(target) if cycles else None
     made = plan_model(path, target.board, options, progress)
     samples = load_samples(made.model.graph, [], [], options.seed)
     firmware, observed = run_on(made, target, samples, progress)
-    return _measured(made, firmware, observed)
+    return _measured(made, firmware, observed, _Modelled(core, target, samples[0], progress))
 
 
 def run_model(
@@ -214,9 +225,14 @@ def run_model(
     *,
     inputs: list[Path],
     expected: list[Path],
+    cycles: bool = False,
     progress: Progress = SILENT,
 ) -> JsonObject:
-    """Build, flash, run and verify. `verified` is in the report; a failed verification is no exception."""
+    """Build, flash, run and verify. `verified` is in the report; a failed verification is no exception.
+
+    `cycles`: model them. Raises ConfigError for a target that has no cycle model.
+    """
+    core = core_of(target) if cycles else None
     progress.stage(f"planning {path.name}")
     made = plan_model(path, target.board, options, progress)
     samples = load_samples(made.model.graph, inputs, expected, options.seed)
@@ -225,7 +241,9 @@ def run_model(
     with open_device(host, made.build(host), made.patience_s) as machine:
         verdict = judge(machine, made.plan, path, samples, progress)
     firmware, observed = run_on(made, target, samples, progress)
-    return _measured(made, firmware, observed) | report.verdict(made, verdict.with_device(observed.outputs))
+    modelled = _Modelled(core, target, samples[0], progress)
+    verdict = verdict.with_device(observed.outputs)
+    return _measured(made, firmware, observed, modelled) | report.verdict(made, verdict)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -236,8 +254,22 @@ class Observation:
     outputs: list[dict[str, Any]]
 
 
-def _measured(made: Deployment, firmware: Firmware, observed: Observation) -> JsonObject:
+@dataclass(frozen=True, slots=True, eq=False)
+class _Modelled:
+    """What the cycle model needs; without a core it is not asked."""
+
+    core: Core | None
+    target: Target
+    sample: Sample
+    progress: Progress
+
+
+def _measured(made: Deployment, firmware: Firmware, observed: Observation, asked: _Modelled) -> JsonObject:
     measurement = report.measurement(made, observed.measurement, firmware)
+    if asked.core is not None:
+        asked.progress.stage(f"counting instructions for a model of the {asked.core.name}")
+        counted = profile(made.plan, asked.target, firmware, asked.sample.stored, made.patience_s)
+        measurement |= cycles_report(counted, asked.core, measurement)
     return report.plan(made) | report.sizes(firmware) | measurement
 
 

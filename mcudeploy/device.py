@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -65,7 +65,9 @@ class Device:
 
 
 @contextmanager
-def open_device(target: Target, firmware: Firmware, patience_s: float = 60.0) -> Iterator[Device]:
+def open_device(
+    target: Target, firmware: Firmware, patience_s: float = 60.0, emulator_arguments: Sequence[str] = ()
+) -> Iterator[Device]:
     """Start (or flash) the firmware and say hello; everything that was started ends with the block.
 
     Raises FlashError, BoardNotFoundError, PortError, or ProtocolError where the firmware does not answer.
@@ -76,7 +78,7 @@ def open_device(target: Target, firmware: Firmware, patience_s: float = 60.0) ->
         with connect(name, board=board.name, firmware_hash=firmware.hash, timeout_s=START_S) as session:
             yield Device(session, name, patience_s)
     elif target.emulated:
-        with Emulator(board, firmware.elf) as emulator:
+        with Emulator(board, firmware.elf, emulator_arguments) as emulator:
             try:
                 with connect(
                     emulator.url, board=board.name, firmware_hash=firmware.hash, timeout_s=START_S

@@ -18,10 +18,14 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """The order of all steps, and how it was found (`optimal` where proven, else `feasible`)."""
+    """The order of all steps, and how it was found (`optimal` where proven, else `feasible`).
+
+    No order of these steps has a peak below `lower_bound_bytes`; 0 where none was proven.
+    """
 
     steps: tuple[Step, ...]
     status: str
+    lower_bound_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +80,15 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Operators that are taken together in parts of `rows` along an axis; tensors inside are shared."""
+    """Operators that are taken together in parts of `rows` along an axis; tensors inside are shared.
+
+    `apart`: what they read from the split in front of them is whole.
+    """
 
     operators: tuple[str, ...]
     axis: str
     rows: int
+    apart: bool = False
 
 
 @dataclass(frozen=True, slots=True)

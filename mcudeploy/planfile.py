@@ -38,10 +38,11 @@ class _Split(_Model):
     operators: Annotated[list[str], Field(min_length=1)]
     axis: Literal["row"]
     rows: _Rows
+    apart: bool
 
 
 class _PlanFile(_Model):
-    format: Literal[3]
+    format: Literal[4]
     model_sha256: str
     board: str
     streamed: bool
@@ -69,12 +70,14 @@ def plan_text(plan: Plan, model_sha256: str) -> str:
         }
 
     content = _PlanFile(
-        format=3,
+        format=4,
         model_sha256=model_sha256,
         board=plan.board,
         streamed=plan.form.streamed,
         accumulating=plan.form.accumulating,
-        splits=[_Split(operators=list(s.operators), axis="row", rows=s.rows) for s in plan.splits],
+        splits=[
+            _Split(operators=list(s.operators), axis="row", rows=s.rows, apart=s.apart) for s in plan.splits
+        ],
         block_rows=dict(plan.block_rows),
         steps=[(step.operator, step.block) for step in plan.schedule.steps],
         tensors=placements(dict(plan.layout.tensors)),
@@ -138,7 +141,7 @@ def load_plan(path: Path, graph: Graph, model_sha256: str, board: str, work: Wor
         layout=Layout(placements(content.tensors), placements(content.scratch), content.arenas, status),
         estimate=predicted,
         form=Form(content.streamed, content.accumulating),
-        splits=tuple(Split(tuple(s.operators), s.axis, s.rows) for s in content.splits),
+        splits=tuple(Split(tuple(s.operators), s.axis, s.rows, s.apart) for s in content.splits),
     )
 
 

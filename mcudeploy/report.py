@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
     from mcudeploy.board import Board
     from mcudeploy.deploy import Deployment
+    from mcudeploy.model import Model
     from mcudeploy.ops.opdef import KernelCall
     from mcudeploy.plan import Measurement, Plan
-    from mcudeploy.planner import Model
     from mcudeploy.targets import Firmware
     from mcudeploy.verdict import Verdict
 
@@ -120,13 +120,20 @@ def plan(made: Deployment) -> JsonObject:
         "unsplit_arena_bytes": made.unsplit.layout.arena_bytes,
         "tables_bytes": tape_bytes(found, made.model.calls, made.board),
         "order_status": found.schedule.status,
+        "order_lower_bound_bytes": found.schedule.lower_bound_bytes or None,
         "layout_status": found.layout.status,
         "splits": [
-            {"operators": list(split.operators), "axis": split.axis, "rows": split.rows}
+            {
+                "operators": list(split.operators),
+                "axis": split.axis,
+                "rows": split.rows,
+                "apart": split.apart,
+            }
             for split in found.splits
         ],
         "streamed": found.form.streamed,
         "steps": len(found.schedule.steps),
+        "recomputed_steps": len(found.schedule.steps) - len(set(found.schedule.steps)),
         "macs": made.model.macs,
         "search": asdict(made.search),
     }

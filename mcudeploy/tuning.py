@@ -23,9 +23,10 @@ from mcudeploy.interval import Interval
 from mcudeploy.measurer.costs import MeasuredTiles
 from mcudeploy.measurer.database import Database
 from mcudeploy.measurer.tile import KernelTable, Region, TileTimer
+from mcudeploy.model import Model, load_model
 from mcudeploy.optimizer.cuts import ROWS_TRIED
 from mcudeploy.plan import Plan, Search
-from mcudeploy.planner import Model, Options, Planned, find_plans, load_model
+from mcudeploy.planner import Options, Planned, find_plans
 from mcudeploy.progress import SILENT, Progress
 from mcudeploy.samples import Sample, load_samples
 from mcudeploy.simulator.cost import TileTime, timed_block

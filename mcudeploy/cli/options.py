@@ -296,6 +296,17 @@ def _takes_port(board: Board, emulate: bool, name: str = "port") -> bool:
     raise UsageError(f"--port names a real board's port; {board.name} {where}")
 
 
+def timing_option(command: Command) -> Command:
+    """Adds --timing as `timing: str`."""
+    return click.option(
+        "--timing",
+        type=click.Choice(["instructions", "cycles-model"]),
+        default="instructions",
+        show_default=True,
+        help="What to count in the emulator: executed instructions, or cycles by a model of the core.",
+    )(command)
+
+
 def sample_options(command: Command) -> Command:
     """Adds --input and --expected as tuples of paths, one per input and output of the model."""
     given = click.option(

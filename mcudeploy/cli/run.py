@@ -14,6 +14,7 @@ from mcudeploy.cli.options import (
     output_options,
     planning_options,
     sample_options,
+    timing_option,
 )
 from mcudeploy.cli.output import Output
 from mcudeploy.errors import OutputsDifferError
@@ -26,14 +27,16 @@ if TYPE_CHECKING:
 @click.command()
 @model_argument
 @device_options
+@timing_option
 @planning_options
 @output_options
-def measure(*, model: Path, target: Target, options: Options, output: Output) -> None:
+def measure(*, model: Path, target: Target, timing: str, options: Options, output: Output) -> None:
     """Time every operator of a model on the device."""
     from mcudeploy import deploy
 
     with output.progress() as progress:
-        report = deploy.measure_model(model, target, options, progress=progress)
+        cycles = timing == "cycles-model"
+        report = deploy.measure_model(model, target, options, cycles=cycles, progress=progress)
     output.result(report, tables.measure)
 
 
@@ -41,6 +44,7 @@ def measure(*, model: Path, target: Target, options: Options, output: Output) ->
 @model_argument
 @device_options
 @sample_options
+@timing_option
 @planning_options
 @output_options
 @click.pass_context
@@ -51,6 +55,7 @@ def run(
     target: Target,
     inputs: tuple[Path, ...],
     expected: tuple[Path, ...],
+    timing: str,
     options: Options,
     output: Output,
 ) -> None:
@@ -59,7 +64,13 @@ def run(
 
     with output.progress() as progress:
         report = deploy.run_model(
-            model, target, options, inputs=list(inputs), expected=list(expected), progress=progress
+            model,
+            target,
+            options,
+            inputs=list(inputs),
+            expected=list(expected),
+            cycles=timing == "cycles-model",
+            progress=progress,
         )
     output.result(report, tables.run)
     if not report["verified"]:

@@ -10,7 +10,7 @@ from mcudeploy.cli import tables
 from mcudeploy.cli.options import Finite, output_options
 from mcudeploy.cli.output import Output
 
-_METHODS = ("auto", "lifetime_bfs", "chain_dfs", "set_aside", "beam", "refine", "exact", "ilp")
+_METHODS = ("auto", "rpo", "lifetime_bfs", "chain_dfs", "set_aside", "beam", "refine", "exact", "ilp")
 
 
 @click.command()

@@ -102,6 +102,7 @@ def measure(console: Console, report: Values) -> None:
             ("stack", _bytes(report, "stack_bytes")),
             ("RAM, all told", _bytes(report, "total_ram_bytes")),
             ("latency", _latency(report.get("latency"))),
+            *_model_facts(report.get("cycles_model")),
         ],
     )
 
@@ -209,6 +210,19 @@ def _size_facts(report: Values) -> list[tuple[str, str]]:
     return [
         ("flash", f"{flash} ({parts})" if parts else flash),
         ("static RAM", _bytes(report, "static_ram_bytes")),
+    ]
+
+
+def _model_facts(model: Values | None) -> list[tuple[str, str]]:
+    if model is None:
+        return []
+    kinds = sorted(model["histogram"].items(), key=lambda it: -it[1]["cycles"])[:6]
+    most = ", ".join(f"{kind} {spent['cycles'] / (model['cycles'] or 1):.0%}" for kind, spent in kinds)
+    return [
+        ("instructions", f"{model['instructions']:,}"),
+        ("model", f"{model['core']}, {model['least']:,} to {model['most']:,} cycles; {model['source']}"),
+        ("cycles go to", most),
+        ("left out", "; ".join(model["left_out"])),
     ]
 
 

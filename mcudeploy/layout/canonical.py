@@ -29,7 +29,9 @@ from mcudeploy.layout.problem import Problem, align_up, stacks_at_the_top
 Ints = NDArray[np.int64]
 
 _NODES = 40_000
-"""Nodes of the first try of an order, some 0.1 s; from round to round they double."""
+"""Nodes of the first try of an order, some 0.1 s; from round to round they grow."""
+
+_GROWTH = 4
 
 _QUICK_NODES = 5_000
 _QUICK_TRIES = 12
@@ -172,14 +174,14 @@ def _tries(sections: _Sections, seed: int) -> Iterator[tuple[Ints, int]]:
     area = life - np.log(sections.size)
     nodes = _NODES
     while True:
-        for keys in ((area, life, crowd), (life, area, crowd), (crowd, life, area), (crowd, area, life)):
+        for keys in ((crowd, life, area), (area, life, crowd), (life, area, crowd), (crowd, area, life)):
             yield np.lexsort(keys).astype(np.int64), nodes
         for number in range(_QUICK_TRIES):
             noise = draw.uniform(0, _NOISE, len(life))
             first = (life, area)[number % 2] - noise
             noisy = (first, crowd) if number % 4 < 2 else (first,)
             yield np.lexsort(noisy).astype(np.int64), _QUICK_NODES * nodes // _NODES
-        nodes *= 2
+        nodes *= _GROWTH
 
 
 _ARRAYS = ",".join(["int64[::1]"] * 15)

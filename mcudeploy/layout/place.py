@@ -12,8 +12,9 @@ from mcudeploy.layout.problem import Placed, Problem, align_up, lower_bound
 _ROUNDS = 100
 """Learned orders from each fixed one."""
 
-_GREEDY_SHARE = 0.3
-"""Of the time limit, for the orders that learn."""
+_LEARNING_SHARE = 0.3
+_LEARNING_SECONDS = 3.0
+"""The most of the time limit, and the most seconds, for the orders that learn."""
 
 _MOST_FOR_CP = 800
 """CP-SAT's model of more rectangles takes longer to build than it brings."""
@@ -26,33 +27,55 @@ def place(problem: Problem, seconds: float, *, grain: int = 1, seed: int = 0) ->
     exceeded is not an error: compare `used_bytes`. With `seconds` 0 the fixed greedy orders alone are tried.
     """
     offsets = [0] * len(problem.rectangles)
-    used: dict[str, int] = {}
-    bounds: dict[str, int] = {}
     deadline = time.monotonic() + seconds
-    parts = _parts(problem)
-    for number, (memory, part, indices) in enumerate(parts):
-        share = max(0.0, deadline - time.monotonic()) / (len(parts) - number)
-        found, bound = _place_part(part, problem.capacities.get(memory), share, grain, seed)
-        for index, offset in zip(indices, found, strict=True):
+    units = [(memory, Units.of(part), indices) for memory, part, indices in _parts(problem)]
+    bounds = [lower_bound(one.problem) for _, one, _ in units]
+    targets: dict[str, int] = {}
+    for (memory, _, _), bound in zip(units, bounds, strict=True):
+        targets[memory] = max(targets.get(memory, 0), align_up(bound, grain))
+    found = [fixed_orders(one, targets[memory]) for memory, one, _ in units]
+    ends = [used_bytes(one.problem, best) for (_, one, _), best in zip(units, found, strict=True)]
+    high = [number for number, (memory, _, _) in enumerate(units) if ends[number] > targets[memory]]
+    for count, number in enumerate(high if seconds > 0 else ()):
+        memory, one, _ = units[number]
+        share = max(0.0, deadline - time.monotonic()) / (len(high) - count)
+        capacity = problem.capacities.get(memory)
+        found[number], bounds[number] = _improve(
+            one, found[number], max(bounds[number], targets[memory]),
+            capacity=capacity, seconds=share, grain=grain, seed=seed,
+        )  # fmt: skip
+    used = dict.fromkeys(targets, 0)
+    least = dict.fromkeys(targets, 0)
+    for number, (memory, one, indices) in enumerate(units):
+        for index, offset in zip(indices, found[number], strict=True):
             offsets[index] = offset
-        used[memory] = max(used.get(memory, 0), align_up(used_bytes(part, found), grain))
-        bounds[memory] = max(bounds.get(memory, 0), align_up(bound, grain))
-    return Placed(tuple(offsets), used, bounds)
+        used[memory] = max(used[memory], align_up(used_bytes(one.problem, found[number]), grain))
+        least[memory] = max(least[memory], align_up(bounds[number], grain))
+    for item in problem.rectangles:
+        if not item.lives:  # at the start of its memory, but inside
+            used[item.memory] = max(used.get(item.memory, 0), align_up(item.size_bytes, grain))
+            least[item.memory] = max(least.get(item.memory, 0), align_up(item.size_bytes, grain))
+    return Placed(tuple(offsets), used, least)
 
 
-def _place_part(
-    problem: Problem, capacity: int | None, seconds: float, grain: int, seed: int
+def _improve(
+    units: Units,
+    best: tuple[int, ...],
+    bound: int,
+    *,
+    capacity: int | None,
+    seconds: float,
+    grain: int,
+    seed: int,
 ) -> tuple[tuple[int, ...], int]:
-    """Offsets and a proven lower bound of a problem in one memory."""
-    start = time.monotonic()
-    units, bound = Units.of(problem), lower_bound(problem)
+    """Better offsets than `best` for a problem in one memory, and a proven lower bound.
+
+    `bound` is what the memory needs at least, also for other steps: less has no use.
+    """
+    start, problem = time.monotonic(), units.problem
     target = align_up(bound, grain)
-    best = fixed_orders(units, target)
-    if seconds <= 0 or used_bytes(problem, best) <= target:
-        return best, bound
-    best = learned_orders(
-        units, best, target=target, rounds=_ROUNDS, deadline=start + _GREEDY_SHARE * seconds, seed=seed
-    )
+    learning = start + min(_LEARNING_SHARE * seconds, _LEARNING_SECONDS)
+    best = learned_orders(units, best, target=target, rounds=_ROUNDS, deadline=learning, seed=seed)
     if used_bytes(problem, best) <= target:
         return best, bound
     left = start + seconds - time.monotonic()
@@ -111,7 +134,8 @@ def _parts(problem: Problem) -> list[tuple[str, Problem, list[int]]]:
     group = _groups(problem)
     members: dict[tuple[str, int], list[int]] = {}
     for index, item in enumerate(problem.rectangles):
-        members.setdefault((item.memory, group[index]), []).append(index)
+        if item.lives:
+            members.setdefault((item.memory, group[index]), []).append(index)
     parts = []
     for (memory, _), indices in members.items():
         number = {index: at for at, index in enumerate(indices)}
@@ -131,7 +155,10 @@ def _parts(problem: Problem) -> list[tuple[str, Problem, list[int]]]:
 
 def _groups(problem: Problem) -> list[int]:
     """By rectangle the number of its run of steps, within its memory, in which something is always alive."""
-    spans = [Interval(item.lives[0].lo, item.lives[-1].hi) for item in problem.rectangles]
+    spans = [
+        Interval(item.lives[0].lo, item.lives[-1].hi) if item.lives else Interval(0, 0)
+        for item in problem.rectangles
+    ]
     for stack in problem.stacks:
         hull = spans[stack[0]]
         for index in stack:

@@ -25,7 +25,10 @@ def align_up(value: int, alignment: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Rectangle:
-    """Bytes that are needed in `lives` (ascending, apart, in steps), always at one offset of `memory`."""
+    """Bytes that are needed in `lives` (ascending, apart, in steps), always at one offset of `memory`.
+
+    One without lives has an offset too, but nobody's way to stand in.
+    """
 
     size_bytes: int
     lives: tuple[Interval, ...]
@@ -35,8 +38,8 @@ class Rectangle:
     def __post_init__(self) -> None:
         if self.size_bytes <= 0 or self.alignment <= 0:
             raise ValueError(f"a rectangle has {self.size_bytes} bytes and alignment {self.alignment}")
-        if not self.lives or any(len(life) == 0 for life in self.lives):
-            raise ValueError("a rectangle has a life that is empty, or none")
+        if any(len(life) == 0 for life in self.lives):
+            raise ValueError("a rectangle has a life that is empty")
         if any(one.hi > other.lo for one, other in zip(self.lives, self.lives[1:], strict=False)):
             raise ValueError("the lives of a rectangle are ascending and apart")
 
@@ -69,6 +72,8 @@ class Problem:
 
     def __post_init__(self) -> None:
         stacked = [index for stack in self.stacks for index in stack]
+        if not all(self.rectangles[index].lives for index in stacked):
+            raise ValueError("a rectangle of a stack never lives")
         if len(set(stacked)) < len(stacked) or any(index in self.fixed for index in stacked):
             raise ValueError("a rectangle is in two stacks, or in a stack and fixed")
         if any(len({self.rectangles[i].memory for i in stack}) > 1 for stack in self.stacks):

@@ -43,7 +43,10 @@ def lay_out(
 
 def _problem(tiled: TiledGraph, items: tuple[Buffer, ...], memory: str, alignment: int) -> Problem:
     """The rectangles of a plan; the rows of a graph input that is cut are a stack and die one by one."""
-    rectangles = tuple(Rectangle(item.size_bytes, item.lives, alignment, memory) for item in items)
+    rectangles = tuple(
+        Rectangle(item.size_bytes, tuple(life for life in item.lives if len(life)), alignment, memory)
+        for item in items
+    )
     index_of = {item.members[0]: index for index, item in enumerate(items) if item.members and not item.stack}
     stacks = tuple(
         tuple(index_of[border.tensor, block] for block in range(tiled.block_count(border.tensor)))

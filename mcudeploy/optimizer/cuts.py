@@ -75,7 +75,7 @@ class Space:
         for split in splits:
             found = [places[name] for name in split.operators if name in places]
             if found and split.axis == "row":
-                cuts.append(Cut(min(found), max(found), split.rows))
+                cuts.append(Cut(min(found), max(found), split.rows, split.apart))
         cuts.sort()
         apart = all(one.last < other.first for one, other in pairwise(cuts))
         return tuple(cuts) if apart else ()

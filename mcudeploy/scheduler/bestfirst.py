@@ -13,7 +13,9 @@ import heapq
 import time
 from dataclasses import dataclass
 
-from mcudeploy.scheduler.moves import Moves, members
+from mcudeploy.scheduler.moves import Moves, movable
+from mcudeploy.scheduler.problem import Problem
+from mcudeploy.scheduler.slack import Slack, members
 
 _CLOCK_EVERY = 64
 """Sets between two looks at the clock."""
@@ -27,16 +29,17 @@ class Outcome:
     bound_bytes: int
 
 
-def best_first(moves: Moves, floor: int, beat: int, deadline: float, most_sets: int) -> Outcome:
+def best_first(problem: Problem, floor: int, beat: int, deadline: float, most_sets: int) -> Outcome:
     """An order of least peak, below `beat` bytes, or none. `floor`: a lower bound that is known already.
 
     Ends early at `deadline` (time.monotonic) or with `most_sets` sets in memory, with what is proven by then.
     """
     if floor >= beat:
         return Outcome(None, floor)
+    moves, everywhere = Moves(problem), movable(problem, Slack.of(problem))
     came: dict[int, tuple[int, int]] = {0: (0, -1)}
     # Peak to reach it, steps left, memory after it, the set, what is ready, the peak for which it was tried
-    heap = [(floor, moves.problem.steps, moves.memory(0), 0, moves.ready(0), -1)]
+    heap = [(floor, problem.steps, moves.memory(0), 0, moves.ready(0), -1)]
     looked = 0
     while heap:
         bound, left, memory, done, ready, tried = heapq.heappop(heap)
@@ -52,7 +55,7 @@ def best_first(moves: Moves, floor: int, beat: int, deadline: float, most_sets: 
             need = memory + rise
             if need > bound:
                 later = min(later, need)
-            elif net <= 0 and moves.movable[step]:
+            elif net <= 0 and everywhere >> step & 1:
                 following, later = [(step, net)], beat
                 break
             elif need > tried:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import time
-from functools import cached_property
 
 import numpy as np
 from ortools.graph.python.max_flow import SimpleMaxFlow
 
-from mcudeploy.scheduler.moves import mask_of
 from mcudeploy.scheduler.problem import Problem
+from mcudeploy.scheduler.slack import Slack, mask_of, sure_needs
 
 
 def least_needs(problem: Problem, deadline: float, most: int) -> list[int]:
-    """For each step a number of bytes that every order needs while it runs; 0 where time ran out before.
+    """For each step bytes that every order needs while it runs; where time ran out, `sure_needs`.
 
     What is done before a step is a set that holds with every step also those before it, that has the
     step's predecessors and not the step. The memory in use is a cut function of that set (a buffer
@@ -21,15 +20,12 @@ def least_needs(problem: Problem, deadline: float, most: int) -> list[int]:
     Stops as soon as one need reaches `most`, or at `deadline` (time.monotonic).
     """
     network = Network(problem)
-    quick = network.own_needs
-    found = [0] * problem.steps
-    for step in sorted(range(problem.steps), key=lambda step: -quick[step]):
-        if time.monotonic() > deadline:
+    needs = sure_needs(problem, Slack.of(problem))
+    for step in sorted(range(problem.steps), key=lambda step: -needs[step]):
+        if max(needs) >= most or time.monotonic() > deadline:
             break
-        found[step] = network.least_need(step)
-        if found[step] >= most:
-            break
-    return [max(pair) for pair in zip(found, quick, strict=True)]
+        needs[step] = network.cut(step)[0]
+    return needs
 
 
 class Network:
@@ -43,10 +39,6 @@ class Network:
         self.sink = self.source + 1
         self.endless = sum(buffer.size_bytes for buffer in problem.buffers) + 1
         self.base = sum(b.size_bytes for b in problem.buffers if b.kept and not b.touched_by)
-        self.saved = [0] * problem.steps
-        for chance in problem.chances:
-            smaller = min(problem.buffers[chance.input].size_bytes, problem.buffers[chance.output].size_bytes)
-            self.saved[chance.step] = max(self.saved[chance.step], smaller)
         self.inner = [
             bool(buffer.touched_by) and (buffer.initial or buffer.kept or len(buffer.touched_by) > 1)
             for buffer in problem.buffers
@@ -71,24 +63,11 @@ class Network:
         begun = self.problem.steps + 2 * buffer
         return begun, begun + 1
 
-    @cached_property
-    def own_needs(self) -> list[int]:
-        """What each step touches, less what it may save in place, and what is there throughout."""
-        buffers = self.problem.buffers
-        return [
-            self.base + sum(buffers[b].size_bytes for b in touched) - saved
-            for touched, saved in zip(self.problem.touches, self.saved, strict=True)
-        ]
-
-    def least_need(self, step: int) -> int:
-        """The least bytes in memory while a step runs."""
-        return self.cut(step)[0]
-
     def cut(self, step: int, done: int | None = None, left: int | None = None) -> tuple[int, int, int]:
         """The least bytes in memory while a step runs, and the smallest and the largest set of steps done
         before it that need no more; with another step that is then `done`, or is still `left`, given.
         """
-        fixed = self.base - self.saved[step]
+        fixed = self.base - self.problem.most_saved(step)
         arcs = [(step, self.sink)]
         arcs += ((self.source, other) for other in self.problem.before[step])
         for buffer in self.problem.touches[step]:

@@ -9,11 +9,12 @@ never leaves more than it found: it may follow right behind the one it waits for
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 
-from mcudeploy.scheduler.moves import ancestors, choosers, mask_of
+from mcudeploy.scheduler.moves import movable
+from mcudeploy.scheduler.pieces import reverse, turned
 from mcudeploy.scheduler.probing import Pair, with_pairs
-from mcudeploy.scheduler.problem import InPlace, Problem
+from mcudeploy.scheduler.problem import Problem
+from mcudeploy.scheduler.slack import Slack, mask_of
 
 
 def contracted(problem: Problem, deadline: float) -> tuple[Problem, list[int]]:
@@ -34,63 +35,41 @@ def contracted(problem: Problem, deadline: float) -> tuple[Problem, list[int]]:
 
 def _delayed(problem: Problem, deadline: float) -> tuple[Problem, list[int]]:
     numbers = list(range(problem.steps))
-    before = ancestors(problem)
+    slack = Slack.of(problem)
+    free = movable(problem, slack)
     for last in reversed(range(problem.steps)):
         if time.monotonic() > deadline:
             break
         step = numbers.index(last)  # what comes late first: what waits for it then has one next step less
-        pairs = _delay(problem, before, step)
+        pairs = _delay(problem, slack, step) if free >> step & 1 else []
         if pairs:
             problem, renumbered = with_pairs(problem, pairs)
             numbers = [numbers[one] for one in renumbered]
-            before = ancestors(problem)
+            slack = Slack.of(problem)
+            free = movable(problem, slack)
     return problem, numbers
 
 
 def _hastened(problem: Problem, deadline: float) -> tuple[Problem, list[int]]:
-    backwards, numbers = _delayed(_backwards(problem), deadline)
-    end = problem.steps - 1
-    return _backwards(backwards), [end - step for step in reversed(numbers)]
+    backwards, numbers = _delayed(reverse(problem), deadline)
+    return reverse(backwards), turned(numbers)
 
 
-def _backwards(problem: Problem) -> Problem:
-    """The problem in reverse time; step s is numbered from the end."""
-    end = problem.steps - 1
-    buffers = (
-        replace(
-            buffer,
-            touched_by=tuple(end - step for step in buffer.touched_by),
-            initial=buffer.kept,
-            kept=buffer.initial,
-        )
-        for buffer in problem.buffers
-    )
-    return Problem(
-        tuple(tuple(sorted(end - other for other in after)) for after in reversed(problem.after)),
-        tuple(buffers),
-        tuple(InPlace(end - chance.step, chance.output, chance.input) for chance in problem.chances),
-    )
-
-
-def _delay(problem: Problem, before: list[int], step: int) -> list[Pair]:
+def _delay(problem: Problem, slack: Slack, step: int) -> list[Pair]:
     """The dependences that put a step right before the next, if that costs nothing."""
     if not problem.after[step]:
         return []
-    behind = mask_of(other for other, mask in enumerate(before) if mask >> step & 1)
     following = min(problem.after[step])
-    beyond = mask_of(other for other, mask in enumerate(before) if mask >> following & 1)
-    if behind != beyond | 1 << following or _disturbs(problem, before, behind, step):
+    behind, beyond = slack.descendants[step], slack.descendants[following]
+    if behind != beyond | 1 << following:
         return []
     made, freed = _change(problem, behind, step)
     begun, _ = _change(problem, beyond, following)
-    begun += sum(problem.buffers[b].size_bytes for b in _own(problem, following))
-    saved = [c for c in problem.chances if c.step == following]
-    begun -= max((min(_size(problem, c.input), _size(problem, c.output)) for c in saved), default=0)
-    own = sum(problem.buffers[b].size_bytes for b in _own(problem, step))
-    if freed > made or freed + own > begun:
+    begun += _scratch(problem, following) - problem.most_saved(following)
+    if freed > made or freed + _scratch(problem, step) > begun:
         return []
     needed = problem.before[following]
-    return [(other, step) for other in needed if other != step and not before[step] >> other & 1]
+    return [(other, step) for other in needed if other != step and not slack.ancestors[step] >> other & 1]
 
 
 def _change(problem: Problem, behind: int, step: int) -> tuple[int, int]:
@@ -107,24 +86,11 @@ def _change(problem: Problem, behind: int, step: int) -> tuple[int, int]:
     return made, freed
 
 
-def _own(problem: Problem, step: int) -> list[int]:
-    """The scratch of a step."""
-    return [
-        number
-        for number in problem.touches[step]
-        if len(set(problem.buffers[number].touched_by)) == 1
-        and not (problem.buffers[number].initial or problem.buffers[number].kept)
-    ]
-
-
-def _size(problem: Problem, buffer: int) -> int:
-    return problem.buffers[buffer].size_bytes
-
-
-def _disturbs(problem: Problem, before: list[int], behind: int, step: int) -> bool:
-    """Whether another step may come to save less in place; see `Moves` for why it must have a choice."""
-    related = before[step] | behind | 1 << step
-    choices = choosers(problem)
-    return any(
-        not related >> other & 1 for buffer in problem.touches[step] for other in choices.get(buffer, ())
+def _scratch(problem: Problem, step: int) -> int:
+    """Bytes that are there for one step only."""
+    buffers = (problem.buffers[number] for number in problem.touches[step])
+    return sum(
+        buffer.size_bytes
+        for buffer in buffers
+        if len(buffer.touched_by) == 1 and not (buffer.initial or buffer.kept)
     )

@@ -2,57 +2,34 @@
 
 Method: the published patent on exact, then heuristic, then tuned execution orders, after OLLA; in interval
 form. Each step has a place within [ASAP, ALAP]; each buffer is an interval from its first step to its last;
-all intervals together are a cumulative resource, of which the capacity is the peak and is minimised. Steps
-without slack cut the order into pieces that are solved apart; sizes are divided by their greatest common
-divisor; the best order known so far is the warm start. For small graphs, and as a check of the exact search
-on others.
+all intervals together are a cumulative resource, of which the capacity is the peak and is minimised. Sizes
+are divided by their greatest common divisor; the best order known so far is the warm start. For small
+graphs, and as a check of the exact search.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from time import monotonic
 
 from ortools.sat.python import cp_model
 
-from mcudeploy.scheduler.problem import Problem
-from mcudeploy.scheduler.slack import Slack, in_pieces, lower_bound
+from mcudeploy.scheduler.problem import Problem, Solution
+from mcudeploy.scheduler.slack import Slack, mask_of
 
 _WORKERS = 2
 _Expression = cp_model.LinearExpr | int
 
 
-@dataclass(frozen=True, slots=True)
-class IlpResult:
-    """A valid order, no worse than the warm start, and a bound that the solver has proven for every order."""
-
-    order: tuple[int, ...]
-    lower_bound_bytes: int
-
-
-def solve(problem: Problem, warm: Sequence[int], seconds: float) -> IlpResult:
-    """Solve piece by piece, in the order of the steps. `warm` is a valid order."""
-    deadline = monotonic() + seconds
-    place = {step: at for at, step in enumerate(warm)}
-    order: list[int] = []
-    bound = 0
-    for steps, piece in in_pieces(problem, Slack.of(problem)):
-        number = {step: at for at, step in enumerate(steps)}
-        start = [number[step] for step in sorted(steps, key=place.__getitem__)]
-        found, proven = _solve_piece(piece, start, deadline - monotonic())
-        order += (steps[at] for at in found)
-        bound = max(bound, proven)
-    return IlpResult(tuple(order), bound)
-
-
-def _solve_piece(problem: Problem, warm: list[int], seconds: float) -> tuple[Sequence[int], int]:
-    slack = Slack.of(problem)
-    bound, peak = lower_bound(problem, slack), problem.peak(warm)
+def solve(problem: Problem, warm: Sequence[int], bound: int, deadline: float) -> Solution:
+    """A valid order, no worse than the warm start, and what the solver has proven. `bound`: bytes that are
+    known to be needed; `deadline` (time.monotonic).
+    """
+    peak, seconds = problem.peak(warm), deadline - monotonic()
     if bound >= peak or seconds <= 0:
-        return warm, bound
-    program = _Program(problem, slack, bound, peak)
+        return Solution(tuple(warm), min(bound, peak))
+    program = _Program(problem, Slack.of(problem), bound, peak)
     for at, step in enumerate(warm):
         program.model.add_hint(program.place[step], at)
     solver = cp_model.CpSolver()
@@ -60,16 +37,16 @@ def _solve_piece(problem: Problem, warm: list[int], seconds: float) -> tuple[Seq
     solver.parameters.num_workers = _WORKERS
     solver.parameters.random_seed = 0
     status = solver.solve(program.model)
-    proven = max(bound, program.bytes_of(math.ceil(solver.best_objective_bound - 1e-6)))
     if status not in {cp_model.OPTIMAL, cp_model.FEASIBLE}:
-        return warm, bound
+        return Solution(tuple(warm), bound)
+    proven = max(bound, program.bytes_of(math.ceil(solver.best_objective_bound - 1e-6)))
     order = sorted(range(problem.steps), key=lambda step: solver.value(program.place[step]))
     # Of several chances of a step the solver may take one that does not come first: a peak that is not real.
-    return min(order, warm, key=problem.peak), proven
+    return Solution(tuple(order if problem.peak(order) < peak else warm), proven)
 
 
 class _Program:
-    """The model of one piece. Buffers that are there all the time are not in it but in `constant`."""
+    """The model. Buffers that are there all the time are not in it but in `constant`."""
 
     def __init__(self, problem: Problem, slack: Slack, bound: int, peak: int) -> None:
         self.problem, self.slack = problem, slack
@@ -99,17 +76,13 @@ class _Program:
         self.model.minimize(capacity)
 
     def bytes_of(self, capacity: int) -> int:
-        """The peak of the piece for a value of the objective."""
+        """The peak for a value of the objective."""
         return capacity * self.unit + self.constant
 
     def _levels(self, number: int) -> list[int]:
         """What chances may save of an output, ascending."""
-        buffers = self.problem.buffers
-        return sorted({
-            min(buffers[chance.input].size_bytes, buffers[number].size_bytes)
-            for chance in self.problem.chances
-            if chance.output == number
-        })  # fmt: skip
+        problem = self.problem
+        return sorted({problem.saving(chance) for chance in problem.chances if chance.output == number})
 
     def _chances(self) -> dict[int, cp_model.IntVar]:
         """For each chance that an order can take, by its place among all, whether it is taken."""
@@ -143,7 +116,7 @@ class _Program:
                 is_taken
                 for at, is_taken in self.taken.items()
                 if self.problem.chances[at].output == number
-                and min(self.problem.buffers[self.problem.chances[at].input].size_bytes, size) >= level
+                and self.problem.saving(self.problem.chances[at]) >= level
             ]
             if level > low:
                 start = self._after(begin, later)
@@ -164,7 +137,7 @@ class _Program:
         buffer = self.problem.buffers[number]
         if buffer.initial:
             return 0
-        everyone = sum(1 << step for step in buffer.touched_by)
+        everyone = mask_of(buffer.touched_by)
         for step in buffer.touched_by:
             if not everyone & ~(self.slack.descendants[step] | 1 << step):
                 return self.place[step]
@@ -178,7 +151,7 @@ class _Program:
             return self.problem.steps
         if not buffer.touched_by:
             return 1
-        everyone = sum(1 << step for step in buffer.touched_by)
+        everyone = mask_of(buffer.touched_by)
         for step in buffer.touched_by:
             if not everyone & ~(self.slack.ancestors[step] | 1 << step):
                 return self.place[step] + 1

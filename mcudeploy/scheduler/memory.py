@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mcudeploy.scheduler.problem import InPlace, Problem
+from mcudeploy.scheduler.problem import Problem
 
 
 class Memory:
@@ -12,15 +12,13 @@ class Memory:
     """
 
     def __init__(self, problem: Problem) -> None:
+        self._problem = problem
         self._buffers = problem.buffers
         self._touches = problem.touches
         self._after = problem.after
         self._begun = [buffer.initial or not buffer.touched_by for buffer in problem.buffers]
         self._left = [len(buffer.touched_by) + buffer.kept for buffer in problem.buffers]
         self._left_sum = [sum(buffer.touched_by) for buffer in problem.buffers]
-        self._chances: dict[int, list[InPlace]] = {}
-        for chance in problem.chances:
-            self._chances.setdefault(chance.step, []).append(chance)
         self.live = sum(b.size_bytes for b in problem.buffers if (b.initial if b.touched_by else b.kept))
         self.waiting = [len(needed) for needed in problem.before]
 
@@ -33,15 +31,13 @@ class Memory:
                 made += size
             if self._left[number] == 1:
                 freed += size
-        if step in self._chances:
-            saved = self._saved(step)
-            return made - saved, freed - saved
-        return made, freed
+        saved = self._saved(step)
+        return made - saved, freed - saved
 
     def _saved(self, step: int) -> int:
-        for chance in self._chances[step]:
+        for chance in self._problem.chances_of.get(step, ()):
             if self._left[chance.input] == 1 and not self._begun[chance.output]:
-                return min(self._buffers[chance.input].size_bytes, self._buffers[chance.output].size_bytes)
+                return self._problem.saving(chance)
         return 0
 
     def run(self, step: int) -> list[int]:

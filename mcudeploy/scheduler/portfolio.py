@@ -11,25 +11,30 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from time import monotonic
 
-from mcudeploy.scheduler import exact as exact_search
-from mcudeploy.scheduler import ilp
+from mcudeploy.scheduler import exact, ilp
 from mcudeploy.scheduler.beam import beam
 from mcudeploy.scheduler.bounds import least_needs
 from mcudeploy.scheduler.chain_dfs import chain_dfs
+from mcudeploy.scheduler.exact import share
 from mcudeploy.scheduler.lifetime_bfs import lifetime_bfs
+from mcudeploy.scheduler.pieces import in_pieces, reverse, turned
 from mcudeploy.scheduler.problem import Problem
 from mcudeploy.scheduler.refine import refine
+from mcudeploy.scheduler.rpo import reverse_post_order_of
 from mcudeploy.scheduler.set_aside import ordered_apart
-from mcudeploy.scheduler.slack import Slack, in_pieces, lower_bound, reverse
+from mcudeploy.scheduler.slack import Slack, sure_needs
 
 BEAM_WIDTHS = (1, 8, 64)
 MOST_ILP_STEPS = 60  # what CP-SAT proves within a minute or so
 
 MOST_EXACT_STEPS = 1500  # beyond that the sets of the exact search fill the memory, not the time
 
-METHODS = ("lifetime_bfs", "chain_dfs", "set_aside", "beam", "refine", "exact", "ilp")
+HEURISTICS = ("rpo", "lifetime_bfs", "chain_dfs", "set_aside", "beam", "refine")
+METHODS = (*HEURISTICS, "exact", "ilp")
 _HEURISTICS_SHARE = 0.5  # of the time, where proofs are looked for too
 _REFINE_SHARE = 0.25  # of the heuristics' time that is left, for tuning one order
+_BOUND_SHARE = 0.5  # of the time left then, for the minimum cuts of a piece
+_EXACT_SHARE = 0.7  # of a piece's time, where the integer program comes too
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,34 +71,29 @@ class _Piece:
 
 
 def best_order(
-    problem: Problem,
-    seconds: float,
-    exact: bool = True,
-    set_aside: Collection[int] = (),
-    methods: Collection[str] = METHODS,
+    problem: Problem, seconds: float, set_aside: Collection[int] = (), methods: Collection[str] = METHODS
 ) -> Ordered:
     """The best order that `methods` find within some `seconds`, never worse than the order of the numbers.
 
-    `exact`: look for proofs too; else heuristics only. `set_aside`: steps, such as updates of weights,
-    that may be ordered after all others.
+    `set_aside`: steps, such as updates of weights, that may be ordered after all others.
     """
     start = monotonic()
-    deadline = start + seconds
     pieces = _pieces(problem, set_aside)
     floor = max((piece.bound for piece in pieces), default=0)
-    heuristics_end = start + seconds * (_HEURISTICS_SHARE if exact else 1)
-    for piece in sorted(pieces, key=lambda piece: -piece.peak):
+    proofs = any(method not in HEURISTICS for method in methods)
+    heuristics_end = start + seconds * (_HEURISTICS_SHARE if proofs else 1)
+    for piece in _highest_first(pieces):
         _improve(piece, floor, heuristics_end, methods)
-    if exact:
-        for piece in sorted(pieces, key=lambda piece: -piece.peak):
-            if piece.peak > floor:
-                _close(piece, floor, deadline, methods)
-                floor = max(floor, piece.bound)
+    if proofs:
+        floor = _close(pieces, floor, start + seconds, methods)
     order = tuple(piece.steps[step] for piece in pieces for step in piece.order)
     peak = problem.peak(order)
-    highest = max(pieces, key=lambda piece: piece.peak, default=None)
-    status = "optimal" if peak <= floor else "feasible"
-    return Ordered(order, peak, min(floor, peak), status, highest.method if highest else "file")
+    method = next((piece.method for piece in _highest_first(pieces)), "file")
+    return Ordered(order, peak, min(floor, peak), "optimal" if peak <= floor else "feasible", method)
+
+
+def _highest_first(pieces: list[_Piece]) -> list[_Piece]:
+    return sorted(pieces, key=lambda piece: -piece.peak)
 
 
 def _improve(piece: _Piece, floor: int, deadline: float, methods: Collection[str]) -> None:
@@ -109,40 +109,51 @@ def _improve(piece: _Piece, floor: int, deadline: float, methods: Collection[str
             if piece.peak <= floor or monotonic() > deadline:
                 return
         for _, method, order in sorted(found, key=lambda each: each[0]) if "refine" in methods else ():
-            left = deadline - monotonic()
-            if piece.peak <= floor or left <= 0:
+            if piece.peak <= floor or monotonic() > deadline:
                 return
-            tuned = refine(piece.problem, order, left * _REFINE_SHARE, floor)
+            tuned = refine(piece.problem, order, share(deadline, _REFINE_SHARE), floor)
             piece.offer(tuned, f"{method}, refined")
 
 
-def _close(piece: _Piece, floor: int, deadline: float, methods: Collection[str]) -> None:
-    """Raise the lower bound of a piece and lower its peak, until they or the time ends."""
-    if piece.problem.steps > MOST_EXACT_STEPS:
-        needs = least_needs(piece.problem, deadline, piece.peak)
-        piece.bound = max(piece.bound, min(piece.peak, max(needs)))
-        return
+def _close(pieces: list[_Piece], floor: int, deadline: float, methods: Collection[str]) -> int:
+    """Raise the lower bounds of pieces and lower their peaks, until they meet or the time ends; the highest
+    bound. Only pieces above it are worked on.
+    """
+    for piece in _highest_first(pieces) if "exact" in methods else ():
+        if piece.peak > floor:
+            until = deadline if piece.problem.steps > MOST_EXACT_STEPS else share(deadline, _BOUND_SHARE)
+            floor = max(floor, *least_needs(piece.problem, until, piece.peak))
+    left = [piece for piece in _highest_first(pieces) if piece.problem.steps <= MOST_EXACT_STEPS]
+    while left:
+        piece = left.pop(0)
+        if piece.peak > floor:
+            others = sum(other.peak > floor for other in left)
+            floor = max(floor, _prove(piece, floor, share(deadline, 1 / (1 + others)), methods))
+    return floor
+
+
+def _prove(piece: _Piece, bound: int, deadline: float, methods: Collection[str]) -> int:
+    """Search a piece that has more than `bound` bytes; the bound that is proven then."""
     small = "ilp" in methods and piece.problem.steps <= MOST_ILP_STEPS
-    if "exact" in methods:
-        seconds = (deadline - monotonic()) * (0.7 if small else 1)
-        if seconds > 0:
-            found = exact_search.search(piece.problem, seconds, piece.order)
-            if found.order is not None:
-                piece.offer(found.order, "exact")
-            piece.bound = max(piece.bound, found.lower_bound_bytes)
-    if small and piece.peak > max(floor, piece.bound) and monotonic() < deadline:
-        solved = ilp.solve(piece.problem, piece.order, deadline - monotonic())
-        piece.offer(solved.order, "ilp")
-        piece.bound = max(piece.bound, min(piece.peak, solved.lower_bound_bytes))
+    if "exact" in methods and monotonic() < deadline:
+        until = share(deadline, _EXACT_SHARE) if small else deadline
+        found = exact.search(piece.problem, piece.order, bound, until)
+        piece.offer(found.order, "exact")
+        bound = found.lower_bound_bytes
+    if small and piece.peak > bound:
+        found = ilp.solve(piece.problem, piece.order, bound, deadline)
+        piece.offer(found.order, "ilp")
+        bound = found.lower_bound_bytes
+    return bound
 
 
 def _pieces(problem: Problem, set_aside: Collection[int]) -> list[_Piece]:
     pieces = []
-    for steps, part in in_pieces(problem, Slack.of(problem)):
+    for steps, part in in_pieces(problem):
         slack = Slack.of(part)
         aside = frozenset(place for place, step in enumerate(steps) if step in set_aside)
-        order = tuple(range(part.steps))
-        pieces.append(_Piece(steps, part, slack, aside, order, part.peak(order), lower_bound(part, slack)))
+        order, bound = tuple(range(part.steps)), max(sure_needs(part, slack))
+        pieces.append(_Piece(steps, part, slack, aside, order, part.peak(order), bound))
     return pieces
 
 
@@ -152,12 +163,15 @@ def _quick(piece: _Piece, methods: Collection[str]) -> Iterator[tuple[str, Seque
     if piece.problem.steps < 2:
         return
     backwards = reverse(piece.problem)
+    if "rpo" in methods:
+        yield "rpo", reverse_post_order_of(piece.problem)
+        yield "rpo backwards", turned(reverse_post_order_of(backwards))
     if "lifetime_bfs" in methods:
         yield "lifetime_bfs", lifetime_bfs(piece.problem, piece.slack)
-        yield "lifetime_bfs backwards", _turned(lifetime_bfs(backwards, Slack.of(backwards)))
+        yield "lifetime_bfs backwards", turned(lifetime_bfs(backwards, Slack.of(backwards)))
     if "chain_dfs" in methods:
         yield "chain_dfs", chain_dfs(piece.problem)
-        yield "chain_dfs backwards", _turned(chain_dfs(backwards))
+        yield "chain_dfs backwards", turned(chain_dfs(backwards))
     if "set_aside" in methods and piece.aside:
         apart = ordered_apart(piece.problem, piece.aside, lambda core: lifetime_bfs(core, Slack.of(core)))
         yield "set_aside", apart
@@ -171,14 +185,9 @@ def _beams(
         return
     backwards = reverse(piece.problem)
     for width in BEAM_WIDTHS:
-        found = beam(piece.problem, width, floor, deadline - monotonic())
+        found = beam(piece.problem, width, floor, deadline)
         if found is not None:
             yield f"beam {width}", found
-        found = beam(backwards, width, floor, deadline - monotonic())
+        found = beam(backwards, width, floor, deadline)
         if found is not None:
-            yield f"beam {width} backwards", _turned(found)
-
-
-def _turned(order: Sequence[int]) -> list[int]:
-    """An order of the problem run backwards as one of the problem."""
-    return [len(order) - 1 - step for step in reversed(order)]
+            yield f"beam {width} backwards", turned(found)

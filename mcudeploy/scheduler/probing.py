@@ -13,23 +13,20 @@ from dataclasses import replace
 from graphlib import TopologicalSorter
 
 from mcudeploy.scheduler.bounds import Network
-from mcudeploy.scheduler.moves import ancestors, members
+from mcudeploy.scheduler.pieces import restricted
 from mcudeploy.scheduler.problem import Problem
-from mcudeploy.scheduler.segments import part_of
+from mcudeploy.scheduler.slack import Slack, members, sure_needs
 
 Pair = tuple[int, int]
 """A step, and one that comes after it."""
 
 
-def learn(
-    problem: Problem, bound: int, deadline: float, known: Sequence[Pair] = ()
-) -> tuple[bool, list[Pair]]:
+def learn(problem: Problem, bound: int, deadline: float) -> tuple[bool, list[Pair]]:
     """Whether an order within `bound` bytes is still thinkable, and pairs of steps that come in this order in
-    all such orders. `known`: pairs learned for a higher bound. At `deadline` (time.monotonic) what was
-    learned so far.
+    all such orders. At `deadline` (time.monotonic) what was learned so far.
     """
     probe = _Probe(problem, bound, deadline)
-    return probe.run(known), probe.pairs
+    return probe.run(), probe.pairs
 
 
 class _Probe:
@@ -37,11 +34,10 @@ class _Probe:
         self.problem, self.bound, self.deadline = problem, bound, deadline
         self.network = Network(problem)
         self.everything = (1 << problem.steps) - 1
-        self.before = ancestors(problem)
-        self.behind = [0] * problem.steps
-        for step, mask in enumerate(self.before):
-            for other in members(mask):
-                self.behind[other] |= 1 << step
+        slack = Slack.of(problem)
+        self.before, self.behind = list(slack.ancestors), list(slack.descendants)
+        needs = sure_needs(problem, slack)
+        self.hungry = sorted(range(problem.steps), key=lambda step: -needs[step])
         self.pairs: list[Pair] = []
         self.new: list[Pair] = []
         self.seen: list[list[int]] = [[] for _ in problem.before]
@@ -49,15 +45,12 @@ class _Probe:
         self.checked = [0] * problem.steps
         """For each step how many pairs its sets are known to respect."""
 
-    def run(self, known: Sequence[Pair]) -> bool:
+    def run(self) -> bool:
         """False if there is no order within the bound. Goes round until a round brings nothing."""
-        if not all(self._add(first, second) for first, second in known):
-            return False
-        hungry = sorted(range(self.problem.steps), key=lambda step: -self.network.own_needs[step])
         learned = -1
         while learned < len(self.pairs):
             learned = len(self.pairs)
-            for step in hungry:
+            for step in self.hungry:
                 if time.monotonic() > self.deadline:
                     return True
                 if not self._probe(step):
@@ -123,4 +116,4 @@ def with_pairs(problem: Problem, pairs: Sequence[Pair]) -> tuple[Problem, list[i
         needed[second].add(first)
     extended = replace(problem, before=tuple(tuple(sorted(before)) for before in needed))
     order = list(TopologicalSorter(dict(enumerate(extended.before))).static_order())
-    return part_of(extended, order, 0), order
+    return restricted(extended, order), order

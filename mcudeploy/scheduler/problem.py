@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,46 +85,74 @@ class Problem:
             and not self.buffers[chance.output].initial
         )
 
+    @cached_property
+    def chances_of(self) -> dict[int, list[InPlace]]:
+        """The `chances` of each step that has any, in their order."""
+        found: dict[int, list[InPlace]] = {}
+        for chance in self.chances:
+            found.setdefault(chance.step, []).append(chance)
+        return found
+
+    def saving(self, chance: InPlace) -> int:
+        """Bytes that cost nothing where a chance is taken."""
+        return min(self.buffers[chance.input].size_bytes, self.buffers[chance.output].size_bytes)
+
+    def most_saved(self, step: int) -> int:
+        """The largest `saving` of a step's chances."""
+        return max(map(self.saving, self.chances_of.get(step, ())), default=0)
+
     def is_valid(self, order: Sequence[int]) -> bool:
         """Whether an order has every step once, after all that must come before it."""
-        time = {step: place for place, step in enumerate(order)}
-        complete = len(time) == len(order) == self.steps and all(step in time for step in range(self.steps))
-        return complete and all(
-            time[needed] < time[step] for step in range(self.steps) for needed in self.before[step]
-        )
+        if sorted(order) != list(range(self.steps)):
+            return False
+        places = self.places(order)
+        return all(places[other] < places[step] for step in order for other in self.before[step])
+
+    def places(self, order: Sequence[int]) -> list[int]:
+        """For each step its place in an order."""
+        places = [0] * self.steps
+        for place, step in enumerate(order):
+            places[step] = place
+        return places
+
+    def life(self, number: int, places: Sequence[int]) -> tuple[int, int]:
+        """First and last place of a buffer; one that nobody touches and nobody keeps ends before it begins.
+
+        `places`: of the steps.
+        """
+        buffer = self.buffers[number]
+        touched = [places[step] for step in buffer.touched_by]
+        first = 0 if buffer.initial else min(touched, default=0)
+        return first, self.steps - 1 if buffer.kept else max(touched, default=0 if buffer.initial else -1)
+
+    def saved(self, step: int, place: int, lives: Sequence[tuple[int, int]]) -> int:
+        """Bytes that a step takes over in place; `lives`: of the buffers."""
+        for chance in self.chances_of.get(step, ()):
+            if lives[chance.input][1] == place == lives[chance.output][0]:
+                return self.saving(chance)
+        return 0
 
     def loads(self, order: Sequence[int]) -> list[int]:
         """Bytes in memory during each step of an order."""
-        first, last = self._lives(order)
-        change = [0] * (len(order) + 1)
-        for number, buffer in enumerate(self.buffers):
-            if first[number] <= last[number]:
-                change[first[number]] += buffer.size_bytes
-                change[last[number] + 1] -= buffer.size_bytes
-        loads, load = [], 0
-        for delta in change[:-1]:
-            load += delta
-            loads.append(load)
-        time = {step: place for place, step in enumerate(order)}
-        taken: set[int] = set()
-        for chance in self.chances:
-            at = time[chance.step]
-            if chance.step in taken or last[chance.input] != at or first[chance.output] != at:
-                continue
-            taken.add(chance.step)
-            loads[at] -= min(self.buffers[chance.input].size_bytes, self.buffers[chance.output].size_bytes)
+        places = self.places(order)
+        lives = [self.life(number, places) for number in range(len(self.buffers))]
+        change = [0] * (self.steps + 1)
+        for buffer, (first, last) in zip(self.buffers, lives, strict=True):
+            change[first] += buffer.size_bytes
+            change[last + 1] -= buffer.size_bytes
+        loads = list(accumulate(change[:-1]))
+        for step in self.chances_of:
+            loads[places[step]] -= self.saved(step, places[step], lives)
         return loads
 
     def peak(self, order: Sequence[int]) -> int:
         """The largest of `loads`."""
         return max(self.loads(order), default=0)
 
-    def _lives(self, order: Sequence[int]) -> tuple[list[int], list[int]]:
-        """First and last place of each buffer; a buffer that nobody touches and nobody keeps has none."""
-        time = {step: place for place, step in enumerate(order)}
-        first, last = [], []
-        for buffer in self.buffers:
-            places = [time[step] for step in buffer.touched_by]
-            first.append(0 if buffer.initial else min(places, default=0))
-            last.append(len(order) - 1 if buffer.kept else max(places, default=0 if buffer.initial else -1))
-        return first, last
+
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """A valid order, and bytes that every order needs at its peak."""
+
+    order: tuple[int, ...]
+    lower_bound_bytes: int

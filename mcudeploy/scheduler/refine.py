@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from time import monotonic
 
-from mcudeploy.scheduler.problem import InPlace, Problem
+from mcudeploy.scheduler.problem import Problem
 
 MAX_MOVED = 200  # steps that one move may take along
 
@@ -22,42 +22,20 @@ class _Line:
     def __init__(self, problem: Problem, order: Sequence[int]) -> None:
         self.problem = problem
         self.order = list(order)
-        self.time = [0] * problem.steps
-        for place, step in enumerate(self.order):
-            self.time[step] = place
+        self.time = problem.places(self.order)
         self.loads = problem.loads(self.order)
-        self.first: list[int] = []
-        self.last: list[int] = []
-        for number in range(len(problem.buffers)):
-            first, last = self.life(number)
-            self.first.append(first)
-            self.last.append(last)
-        self.chances: dict[int, list[InPlace]] = {}
-        for chance in problem.chances:
-            self.chances.setdefault(chance.step, []).append(chance)
-
-    def life(self, number: int) -> tuple[int, int]:
-        """First and last place of a buffer."""
-        buffer = self.problem.buffers[number]
-        places = [self.time[step] for step in buffer.touched_by]
-        first = 0 if buffer.initial else min(places, default=0)
-        return first, len(self.order) - 1 if buffer.kept else max(places, default=0 if buffer.initial else -1)
+        self.lives = [problem.life(number, self.time) for number in range(len(problem.buffers))]
 
     def saved(self, step: int) -> int:
         """Bytes that a step takes over in place."""
-        at = self.time[step]
-        for chance in self.chances.get(step, ()):
-            if self.last[chance.input] == at == self.first[chance.output]:
-                sizes = self.problem.buffers
-                return min(sizes[chance.input].size_bytes, sizes[chance.output].size_bytes)
-        return 0
+        return self.problem.saved(step, self.time[step], self.lives)
 
     def try_stretch(self, start: int, steps: list[int]) -> bool:
         """Put the steps from place `start` on in this order if it has less peak, or has it less often."""
         stop = start + len(steps)
         old_steps, old_loads = self.order[start:stop], self.loads[start:stop]
         numbers = {number for step in steps for number in self.problem.touches[step]}
-        old_lives = {number: (self.first[number], self.last[number]) for number in numbers}
+        old_lives = {number: self.lives[number] for number in numbers}
         change = [0] * (len(steps) + 1)
         for step in old_steps:
             change[self.time[step] - start] += self.saved(step)
@@ -76,8 +54,8 @@ class _Line:
             self.loads[start:stop] = loads
             return True
         self._place(start, old_steps, ())
-        for number, (first, last) in old_lives.items():
-            self.first[number], self.last[number] = first, last
+        for number, life in old_lives.items():
+            self.lives[number] = life
         return False
 
     def _place(self, start: int, steps: list[int], numbers: set[int] | tuple[()]) -> None:
@@ -85,19 +63,19 @@ class _Line:
         for place, step in enumerate(steps, start):
             self.time[step] = place
         for number in numbers:
-            self.first[number], self.last[number] = self.life(number)
+            self.lives[number] = self.problem.life(number, self.time)
 
     def _count(self, numbers: set[int], start: int, stop: int, change: list[int], sign: int) -> None:
         for number in numbers:
             size = sign * self.problem.buffers[number].size_bytes
-            change[max(self.first[number], start) - start] += size
-            change[min(self.last[number] + 1, stop) - start] -= size
+            first, last = self.lives[number]
+            change[max(first, start) - start] += size
+            change[min(last + 1, stop) - start] -= size
 
 
-def refine(problem: Problem, order: Sequence[int], seconds: float, floor: int = 0) -> tuple[int, ...]:
-    """A valid order with a peak that is no higher. Stops at `floor` bytes, or when time runs out."""
+def refine(problem: Problem, order: Sequence[int], deadline: float, floor: int = 0) -> tuple[int, ...]:
+    """A valid order, its peak no higher. Stops at `floor` bytes, or at `deadline` (time.monotonic)."""
     line = _Line(problem, order)
-    deadline = monotonic() + seconds
     while line.loads and monotonic() < deadline:
         peak = max(line.loads)
         if peak <= floor:
@@ -113,8 +91,8 @@ def _lower(line: _Line, place: int, deadline: float) -> bool:
     here = set(line.problem.touches[line.order[place]])
     over = [
         number
-        for number, buffer in enumerate(line.problem.buffers)
-        if line.first[number] <= place <= line.last[number] and number not in here and buffer.touched_by
+        for number, (first, last) in enumerate(line.lives)
+        if first <= place <= last and number not in here and line.problem.buffers[number].touched_by
     ]
     over.sort(key=lambda number: -line.problem.buffers[number].size_bytes)
     return any(

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from mcudeploy.plan import Schedule, Step
+from mcudeploy.plan import Schedule
+from mcudeploy.scheduler.problem import Problem
+from mcudeploy.scheduler.tiled import makers_of, steps_of
 from mcudeploy.simulator.blocks import TiledGraph
 
 
@@ -35,15 +37,19 @@ def depth_first(begins: Iterable[int], needs: Mapping[int, Sequence[int]]) -> di
     return time
 
 
+def reverse_post_order_of(problem: Problem) -> tuple[int, ...]:
+    """A valid order: depth first from the steps that nothing waits for, both they and inputs ascending."""
+    sinks = (step for step, after in enumerate(problem.after) if not after)
+    return tuple(depth_first(sinks, dict(enumerate(problem.before))))
+
+
 def reverse_post_order(tiled: TiledGraph, first_input_first: bool = True) -> Schedule:
     """Every step once, after the steps it reads from; blocks of an operator in ascending order.
 
     Of the inputs of a step the first is brought into being first, or the last.
     """
-    steps = [
-        Step(position, block) for position, count in enumerate(tiled.step_counts) for block in range(count)
-    ]
-    makers = _makers(tiled)
+    steps = steps_of(tiled)
+    makers = makers_of(tiled, steps)
     needs: dict[int, list[int]] = {}
     for number, step in enumerate(steps):
         needs[number] = before = []
@@ -51,19 +57,10 @@ def reverse_post_order(tiled: TiledGraph, first_input_first: bool = True) -> Sch
             before.append(number - 1)
         ranges = tiled.reads[number]
         for lo, hi in ranges if first_input_first else reversed(ranges):
-            before.extend(maker for maker in makers[lo:hi] if maker >= 0)
+            before.extend(maker for maker in makers[lo:hi] if maker is not None)
     begins: list[int] = []
     for border in tiled.graph.outputs:
         root = tiled.flow.roots[border.tensor]
         base = tiled.first_block[root]
-        begins.extend(maker for maker in makers[base : base + tiled.block_count(root)] if maker >= 0)
+        begins.extend(maker for maker in makers[base : base + tiled.block_count(root)] if maker is not None)
     return Schedule(tuple(steps[number] for number in depth_first(begins, needs)), "feasible")
-
-
-def _makers(tiled: TiledGraph) -> list[int]:
-    """For each block the number of the step that completes it; -1 for a graph input."""
-    makers = [-1] * tiled.blocks
-    for position, count in enumerate(tiled.step_counts):
-        for block in range(count):
-            makers[tiled.written(position, block)] = tiled.first_step[position] + block
-    return makers

@@ -7,10 +7,10 @@ of a training step that update weights: they wait for gradients only, and nothin
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
 
 from mcudeploy.scheduler.memory import Memory
-from mcudeploy.scheduler.problem import Buffer, InPlace, Problem
+from mcudeploy.scheduler.pieces import restricted
+from mcudeploy.scheduler.problem import Problem
 
 Solve = Callable[[Problem], Sequence[int]]
 
@@ -27,30 +27,9 @@ def ordered_apart(problem: Problem, aside: Collection[int], solve: Solve) -> tup
     core = [step for step in range(problem.steps) if step not in out]
     if not core:
         return _put_back(problem, [], out, 0)
-    alone = _without(problem, core)
+    alone = restricted(problem, core)
     order = solve(alone)
     return _put_back(problem, [core[step] for step in order], out, alone.peak(order))
-
-
-def _without(problem: Problem, core: list[int]) -> Problem:
-    """The problem of the steps `core`, numbered anew. Memory that only the others touch is not in it."""
-    number = {step: place for place, step in enumerate(core)}
-    buffers: list[Buffer] = []
-    renamed: dict[int, int] = {}
-    for name, buffer in enumerate(problem.buffers):
-        touched = tuple(number[step] for step in buffer.touched_by if step in number)
-        if touched or not buffer.touched_by:
-            renamed[name] = len(buffers)
-            buffers.append(replace(buffer, touched_by=touched))
-    return Problem(
-        tuple(tuple(number[other] for other in problem.before[step]) for step in core),
-        tuple(buffers),
-        tuple(
-            InPlace(number[chance.step], renamed[chance.input], renamed[chance.output])
-            for chance in problem.chances
-            if chance.step in number
-        ),
-    )
 
 
 def _put_back(problem: Problem, core: list[int], out: set[int], peak: int) -> tuple[int, ...]:

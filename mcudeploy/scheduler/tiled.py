@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from mcudeploy.plan import Schedule, Step
 from mcudeploy.scheduler.problem import Buffer, InPlace, Problem
 from mcudeploy.simulator.blocks import TiledGraph
-from mcudeploy.simulator.live import ANY_ALIGNMENT, WorkBytes
+from mcudeploy.simulator.live import WorkBytes, in_place_chances
 
 
 def problem_of(
@@ -21,10 +21,8 @@ def problem_of(
     """
     steps = steps_of(tiled) if steps is None else steps
     touched: list[list[int]] = [[] for _ in range(tiled.blocks)]
-    maker: list[int | None] = [None] * tiled.blocks
     for number, step in enumerate(steps):
         written = tiled.written(step.operator, step.block)
-        maker[written] = number  # steps that accumulate follow each other: the last one writes the block
         last = step.block == tiled.step_counts[step.operator] - 1
         if last or not tiled.graph.operators[step.operator].op.accumulates:
             touched[written].append(number)
@@ -33,9 +31,12 @@ def problem_of(
                 touched[read].append(number)
     buffers, buffer_of = _block_buffers(tiled, touched)
     return Problem(
-        _before(tiled, steps, maker),
+        _before(tiled, steps, makers_of(tiled, steps)),
         (*buffers, *_work_buffers(tiled, steps, work)),
-        tuple(_chances(tiled, steps, buffer_of)) if in_place else (),
+        tuple(
+            InPlace(number, buffer_of[read], buffer_of[made])
+            for number, read, made in (in_place_chances(tiled, steps) if in_place else ())
+        ),
     )
 
 
@@ -49,6 +50,14 @@ def steps_of(tiled: TiledGraph) -> list[Step]:
     return [
         Step(position, block) for position, count in enumerate(tiled.step_counts) for block in range(count)
     ]
+
+
+def makers_of(tiled: TiledGraph, steps: Sequence[Step]) -> list[int | None]:
+    """For each block the number of the step that completes it; none for a graph input."""
+    makers: list[int | None] = [None] * tiled.blocks
+    for number, step in enumerate(steps):
+        makers[tiled.written(step.operator, step.block)] = number  # of steps that accumulate the last
+    return makers
 
 
 def _before(
@@ -98,29 +107,3 @@ def _work_buffers(tiled: TiledGraph, steps: Sequence[Step], work: WorkBytes) -> 
             yield from (Buffer(scratch_bytes, (number,)) for number in its)
         if state_bytes > 0:
             yield Buffer(state_bytes, tuple(its))
-
-
-def _chances(tiled: TiledGraph, steps: Sequence[Step], buffer_of: list[int]) -> Iterator[InPlace]:
-    """What of the rules of `simulator/live.py` for working in place does not depend on the order."""
-    kept = {tiled.flow.roots[border.tensor] for border in tiled.graph.outputs}
-    stacked = tiled.stacked_outputs()
-    rows_stay = {  # rows of an input that lie where the application's array has them
-        border.tensor
-        for border in tiled.graph.resident_inputs()
-        if tiled.block_count(border.tensor) > 1
-        and tiled.graph.tensors[border.tensor].row_bytes % ANY_ALIGNMENT
-    }
-    for number, step in enumerate(steps):
-        operator = tiled.graph.operators[step.operator]
-        later_part = operator.op.accumulates and step.block > 0
-        if operator.output in stacked or later_part:
-            continue
-        for operand in tiled.flow.overwrites[step.operator]:
-            lo, hi = tiled.reads[tiled.first_step[step.operator] + step.block][operand]
-            root = tiled.flow.readings[step.operator][operand].root
-            if hi - lo != 1 or root in kept or root in rows_stay:
-                continue
-            block = lo - tiled.first_block[root]
-            same_rows = tiled.block_interval(root, block) == tiled.block_interval(operator.output, step.block)
-            if same_rows and tiled.block_bytes(root, block) == tiled.block_bytes(operator.output, step.block):
-                yield InPlace(number, buffer_of[lo], buffer_of[tiled.written(step.operator, step.block)])

@@ -10,7 +10,7 @@ last time by the very step that makes it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mcudeploy.interval import Interval
@@ -107,37 +107,38 @@ def lives(tiled: TiledGraph, steps: tuple[Step, ...]) -> Lives:
 
 def _heirs(tiled: TiledGraph, steps: tuple[Step, ...], first: list[int], end: list[int]) -> list[int]:
     heir = [-1] * tiled.blocks
-    kept = {tiled.flow.roots[border.tensor] for border in tiled.graph.outputs}
+    taken = [False] * tiled.blocks
+    for time, read, made in in_place_chances(tiled, steps):
+        if heir[read] < 0 and not taken[made] and end[read] == time + 1 and first[made] == time:
+            heir[read] = made
+            taken[made] = True
+    return heir
+
+
+def in_place_chances(tiled: TiledGraph, steps: Sequence[Step]) -> Iterator[tuple[int, int, int]]:
+    """Where a step may write over what it reads, if nobody reads that later and the step makes its output the
+    first time: the step's place, the block it reads and the block it makes; the best for a step first.
+    """
     stacked = tiled.stacked_outputs()
-    unaligned = {
+    stays = {tiled.flow.roots[border.tensor] for border in tiled.graph.outputs}  # it is read after the run
+    stays |= {  # or its rows lie where the application's array has them
         border.tensor
         for border in tiled.graph.resident_inputs()
-        if tiled.graph.tensors[border.tensor].row_bytes % ANY_ALIGNMENT
+        if tiled.block_count(border.tensor) > 1
+        and tiled.graph.tensors[border.tensor].row_bytes % ANY_ALIGNMENT
     }
+    tensors = tiled.graph.tensors
     for time, step in enumerate(steps):
-        operands = tiled.flow.overwrites[step.operator]
-        if not operands:
-            continue
-        made = tiled.written(step.operator, step.block)
-        output = tiled.graph.operators[step.operator].output
-        if output in stacked:
-            continue
-        ranges = tiled.reads[tiled.first_step[step.operator] + step.block]
-        for operand in operands:
-            lo, hi = ranges[operand]
-            if hi - lo != 1 or heir[lo] >= 0 or end[lo] != time + 1 or first[made] != time:
-                continue
+        operator = tiled.graph.operators[step.operator]
+        for operand in tiled.flow.overwrites[step.operator]:
             root = tiled.flow.readings[step.operator][operand].root
-            if root in kept:
-                continue  # the application reads it after the run
-            if root in unaligned and tiled.block_count(root) > 1:
-                continue  # rows of an input lie where the array has them
-            block = lo - tiled.first_block[root]
-            same_rows = tiled.block_interval(root, block) == tiled.block_interval(output, step.block)
-            if same_rows and tiled.block_bytes(root, block) == tiled.block_bytes(output, step.block):
-                heir[lo] = made
-                break
-    return heir
+            lo, hi = tiled.reads[tiled.first_step[step.operator] + step.block][operand]
+            if hi - lo != 1 or root in stays or operator.output in stacked:
+                continue
+            rows = tiled.block_interval(root, lo - tiled.first_block[root])
+            same_rows = rows == tiled.block_interval(operator.output, step.block)
+            if same_rows and tensors[root].row_bytes == tensors[operator.output].row_bytes:
+                yield time, lo, tiled.written(step.operator, step.block)
 
 
 def buffers(tiled: TiledGraph, steps: tuple[Step, ...], work: WorkBytes) -> tuple[Buffer, ...]:

@@ -45,14 +45,16 @@ def qemu_command(board: Board, elf: Path, serial: Sequence[str]) -> list[str]:
 
 class Emulator:
     """Context manager: the board runs while inside, and is gone afterwards however this process ends.
+    QEMU also gets `arguments`.
 
     The program starts when something connects to `url`, so that no byte of it is lost. The socket is bound
     and listens here before QEMU inherits it: nobody else can take the port, connecting is never too early.
     """
 
-    def __init__(self, board: Board, elf: Path) -> None:
+    def __init__(self, board: Board, elf: Path, arguments: Sequence[str] = ()) -> None:
         self.board = board
         self.elf = elf
+        self.arguments = arguments
         self.url = ""
         self._process: subprocess.Popen[bytes] | None = None
         self._guard: subprocess.Popen[bytes] | None = None
@@ -118,7 +120,8 @@ class Emulator:
     def _start(self) -> None:
         with socket.create_server(("127.0.0.1", 0), backlog=1) as listener:
             chardev = f"socket,id=uart,fd={listener.fileno()},server=on,wait=on"
-            command = qemu_command(self.board, self.elf, ("-chardev", chardev, "-serial", "chardev:uart"))
+            serial = ("-chardev", chardev, "-serial", "chardev:uart")
+            command = [*qemu_command(self.board, self.elf, serial), *self.arguments]
             self.url = f"socket://127.0.0.1:{listener.getsockname()[1]}"
             self._messages = tempfile.TemporaryFile()  # noqa: SIM115 - closed in close()
             self._process = subprocess.Popen(

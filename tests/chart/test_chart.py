@@ -18,7 +18,8 @@ from mcudeploy.chart.drawing import Area, Drawing, Group, Panel, Run
 from mcudeploy.chart.svg import _ticks
 from mcudeploy.errors import UsageError
 from mcudeploy.interval import Interval
-from mcudeploy.planner import Options, find_plans, load_model
+from mcudeploy.model import load_model
+from mcudeploy.planner import Options, find_plans
 
 MODEL = Path(__file__).resolve().parents[2] / "examples" / "vww" / "model.onnx"
 EVIL = '<script>alert("x")</script>\'&]]>'

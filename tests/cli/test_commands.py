@@ -195,6 +195,31 @@ def test_device_and_samples_reach_the_run(mcudeploy_command: Invoke, deploy: Dep
     assert (named["inputs"], named["expected"]) == ([Path("x.npy"), Path("y.npy")], [Path("y.npy")])
 
 
+def test_modelled_cycles_are_asked_for_and_shown(mcudeploy_command: Invoke, deploy: Deploy) -> None:
+    for command in ("run", "measure"):
+        assert mcudeploy_command(f"{command} m.onnx --board tiny").exit_code == 0
+        assert deploy.calls[f"{command}_model"][1]["cycles"] is False
+    spent = {"load": (2000, 4500), "branch": (500, 1500)}
+    deploy.answers["measure_model"] = MEASURE | {
+        "latency": {"value": 6000, "unit": "cycles (model)"},
+        "cycles_model": {
+            "core": "cortex-m4",
+            "source": "the manual",
+            "left_out": ["wait states", "interrupts"],
+            "instructions": 4000,
+            "cycles": 6000,
+            "least": 5500,
+            "most": 7000,
+            "histogram": {kind: {"instructions": n, "cycles": cycles} for kind, (n, cycles) in spent.items()},
+        },
+    }
+    result = mcudeploy_command("measure m.onnx --board tiny --timing cycles-model")
+    assert result.exit_code == 0 and deploy.calls["measure_model"][1]["cycles"] is True
+    for text in ("6,000 cycles (model)", "5,500 to 7,000", "load 75%, branch 25%", "wait states; interrupts"):
+        assert text in result.stderr
+    assert mcudeploy_command("run m.onnx --board tiny --timing guesses").exit_code == 2
+
+
 def test_a_port_of_the_environment_waits_for_hardware(
     mcudeploy_command: Invoke, deploy: Deploy, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -38,7 +38,7 @@ def test_json_and_order_file(mcudeploy_command: Invoke, graph: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "method", ["lifetime_bfs", "chain_dfs", "set_aside", "beam", "refine", "exact", "ilp"]
+    "method", ["rpo", "lifetime_bfs", "chain_dfs", "set_aside", "beam", "refine", "exact", "ilp"]
 )
 def test_every_method_alone(method: str, mcudeploy_command: Invoke, graph: Path) -> None:
     told = json.loads(mcudeploy_command(f"schedule {graph.name} --json --method {method}").stdout)

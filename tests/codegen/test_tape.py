@@ -9,7 +9,8 @@ import pytest
 from mcudeploy.board import load_board
 from mcudeploy.deploy import Deployment
 from mcudeploy.device import Target
-from mcudeploy.planner import Options, find_plans, load_model
+from mcudeploy.model import load_model
+from mcudeploy.planner import Options, find_plans
 from mcudeploy.report import plan as plan_report
 
 MODEL = Path(__file__).resolve().parents[2] / "examples" / "vww" / "model.onnx"

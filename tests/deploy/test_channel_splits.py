@@ -13,7 +13,8 @@ from mcudeploy import deploy, tuning
 from mcudeploy.board import load_board
 from mcudeploy.deploy import Deployment, run_on
 from mcudeploy.device import Target
-from mcudeploy.planner import Options, find_plans, load_model
+from mcudeploy.model import load_model
+from mcudeploy.planner import Options, find_plans
 from mcudeploy.progress import SILENT
 from mcudeploy.samples import load_samples
 

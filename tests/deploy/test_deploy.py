@@ -18,8 +18,9 @@ from mcudeploy.device import Target, open_device
 from mcudeploy.errors import ConfigError, FitError, PortError, ProtocolError, UsageError
 from mcudeploy.graph import Border, DType, Graph, Quantization, Tensor
 from mcudeploy.measurer.session import Request, Session
+from mcudeploy.model import load_model
 from mcudeploy.plan import Search
-from mcudeploy.planner import Options, find_plans, load_model
+from mcudeploy.planner import Options, find_plans
 from mcudeploy.progress import SILENT
 from mcudeploy.samples import load_samples
 from mcudeploy.targets.emulator import Emulator
@@ -100,7 +101,7 @@ def test_plan_files_come_back(model: Path, tmp_path: Path) -> None:
     stored = tmp_path / "plan.json"
     deploy.save_plan(made, stored)
     again = deploy.plan_model(model, HOST.board, Options(plan_file=stored))
-    assert again.plan.layout == made.plan.layout and again.plan.schedule == made.plan.schedule
+    assert again.plan.layout == made.plan.layout and again.plan.schedule.steps == made.plan.schedule.steps
     other = quantised_convolutions(tmp_path / "other.onnx", seed=2)
     with pytest.raises(ConfigError, match="another model"):
         deploy.plan_model(other, HOST.board, Options(plan_file=stored))
@@ -224,7 +225,7 @@ def test_weights_without_room_are_known_before_the_search(tmp_path: Path) -> Non
 def test_an_interrupt_keeps_the_best_and_computes_nothing_again(
     model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mcudeploy.planner.recompute", lambda *_: pytest.fail("recomputed"))
+    monkeypatch.setattr("mcudeploy.splitting.recompute", lambda *_: pytest.fail("recomputed"))
 
     def interrupt(_: Search, peak_bytes: int, __: float) -> None:
         if peak_bytes < 12 * 12 * 12:
@@ -235,7 +236,7 @@ def test_an_interrupt_keeps_the_best_and_computes_nothing_again(
 
 
 def test_a_limit_that_is_kept_needs_no_halo_twice(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcudeploy.planner.recompute", lambda *_: pytest.fail("recomputed"))
+    monkeypatch.setattr("mcudeploy.splitting.recompute", lambda *_: pytest.fail("recomputed"))
     found = find_plans(load_model(model), HOST.board, Options(ram_limit=1700))
     assert found.plans[0].layout.arena_bytes <= 1700
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from mcudeploy.board import load_board
@@ -98,6 +98,7 @@ def run(device: Device, work: Work) -> bytes:
     assert at + call.scratch_bytes <= IMAGE_AT
     tile = Tile(call, tuple(placed), made, scratch, rows, work.height)
     image = pack(tile, device.kernels, device.session.info, at=IMAGE_AT)
+    assume(IMAGE_AT + len(image.data) <= ARENA_BYTES)
     out = b""
     for block, offset in enumerate(made.offsets):
         part = Interval(block * work.height, min(rows, (block + 1) * work.height))

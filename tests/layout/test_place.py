@@ -132,6 +132,13 @@ def test_what_lives_twice_leaves_room_in_between() -> None:
     assert (placed.used_bytes[""], placed.status) == (12, "optimal")
 
 
+def test_what_never_lives_is_in_nobodys_way_but_inside() -> None:
+    problem = Problem((rectangle(8, (0, 2)), rectangle(20), rectangle(8, (1, 2))))
+    placed = place(problem, 1.0)
+    judge(problem, placed.offsets)
+    assert (placed.offsets[1], placed.used_bytes[""], placed.status) == (0, 20, "optimal")
+
+
 def test_a_stack_that_dies_from_its_top_has_a_free_base() -> None:
     rows = tuple(rectangle(4, (0, step + 1)) for step in range(4))
     made = tuple(rectangle(4, (step, 6)) for step in range(4))

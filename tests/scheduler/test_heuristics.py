@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from math import inf
 from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from problems import all_orders, least_peak, problems
+from problems import all_orders, least_peak, problems, without_chances
 
 from mcudeploy.scheduler.beam import beam
 from mcudeploy.scheduler.chain_dfs import chain_dfs
@@ -15,29 +16,30 @@ from mcudeploy.scheduler.lifetime_bfs import lifetime_bfs
 from mcudeploy.scheduler.memory import Memory
 from mcudeploy.scheduler.problem import Buffer, Problem
 from mcudeploy.scheduler.refine import refine
+from mcudeploy.scheduler.rpo import reverse_post_order_of
 from mcudeploy.scheduler.set_aside import ordered_apart
-from mcudeploy.scheduler.slack import Slack, lower_bound
+from mcudeploy.scheduler.slack import Slack, sure_needs
 
 
 @given(problem=problems())
 def test_orders_are_valid_and_none_beats_brute_force(problem: Problem) -> None:
     slack = Slack.of(problem)
-    floor = lower_bound(problem, slack)
+    floor = max(sure_needs(problem, slack))
     best = least_peak(problem)
-    orders = [lifetime_bfs(problem, slack), chain_dfs(problem)]
-    orders += [found for width in (1, 4) if (found := beam(problem, width, floor, 60))]
-    assert len(orders) == 4
+    orders = [reverse_post_order_of(problem), lifetime_bfs(problem, slack), chain_dfs(problem)]
+    orders += [found for width in (1, 4) if (found := beam(problem, width, floor, inf))]
+    assert len(orders) == 5
     for order in orders:
-        tuned = refine(problem, order, 60, floor)
+        tuned = refine(problem, order, inf, floor)
         assert problem.is_valid(order)
         assert problem.is_valid(tuned)
         assert best <= problem.peak(tuned) <= problem.peak(order)
 
 
-@given(problem=problems(6))
+@given(problem=problems())
 def test_a_wide_beam_without_chances_in_place_is_exact(problem: Problem) -> None:
-    plain = Problem(problem.before, tuple(b for b in problem.buffers if b.touched_by or b.kept))
-    found = beam(plain, 1000, 0, 60)
+    plain = without_chances(problem)
+    found = beam(plain, 1000, 0, inf)
     assert found is not None
     assert plain.peak(found) == least_peak(plain)
 
@@ -58,7 +60,7 @@ def test_memory_counts_what_the_loads_say(problem: Problem, seed: int) -> None:
 @given(problem=problems(), data=st.data())
 def test_refine_from_any_order(problem: Problem, data: st.DataObject) -> None:
     order = data.draw(st.sampled_from(list(all_orders(problem))))
-    tuned = refine(problem, order, 60)
+    tuned = refine(problem, order, inf)
     assert problem.is_valid(tuned)
     assert problem.peak(tuned) <= problem.peak(order)
 
@@ -98,7 +100,7 @@ def test_chains_are_not_interleaved(length: int) -> None:
     assert problem.is_valid(interleaved)
     best = problem.peak(chain_dfs(problem))
     assert best < problem.peak(interleaved)
-    assert problem.peak(refine(problem, interleaved, 60)) == best
+    assert problem.peak(refine(problem, interleaved, inf)) == best
 
 
 def test_the_reader_that_frees_most_comes_first() -> None:
@@ -109,10 +111,17 @@ def test_the_reader_that_frees_most_comes_first() -> None:
     assert lifetime_bfs(problem, Slack.of(problem)) == (0, 1, 2, 3)
 
 
+def test_depth_first_finishes_a_branch_before_it_begins_the_next() -> None:
+    problem = two_chains(3)
+    assert reverse_post_order_of(problem) == tuple(range(8))
+    apart = Problem(((), (), (0,), (1,), (3, 2)), ())
+    assert reverse_post_order_of(apart) == (1, 3, 0, 2, 4)
+
+
 def test_refine_stops_at_the_floor_and_without_time() -> None:
     problem = two_chains(6)
     order = [0, *(step for at in range(6) for step in (1 + at, 7 + at)), 13]
-    assert refine(problem, order, 60, floor=problem.peak(order)) == tuple(order)
+    assert refine(problem, order, inf, floor=problem.peak(order)) == tuple(order)
     assert refine(problem, order, 0) == tuple(order)
 
 

@@ -7,14 +7,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from problems import least_peak, problems
 
-from mcudeploy.scheduler.portfolio import METHODS, best_order
+from mcudeploy.cli.schedule import _METHODS
+from mcudeploy.ordering import AUTO
+from mcudeploy.scheduler.portfolio import HEURISTICS, METHODS, best_order
 from mcudeploy.scheduler.problem import Problem
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(problem=problems(), exact=st.booleans(), aside=st.sets(st.integers(0, 6)))
 def test_status_and_bound_are_right(problem: Problem, exact: bool, aside: set[int]) -> None:
-    found = best_order(problem, 60, exact, aside)
+    found = best_order(problem, 60, aside, METHODS if exact else HEURISTICS)
     best = least_peak(problem)
     assert problem.is_valid(found.order)
     assert problem.peak(found.order) == found.peak_bytes
@@ -41,3 +43,7 @@ def test_nearly_nothing(steps: int) -> None:
 def test_without_time_the_order_of_the_numbers_is_left() -> None:
     problem = Problem(((), (), (0, 1)), ())
     assert best_order(problem, 0).order == (0, 1, 2)
+
+
+def test_the_command_has_all_methods() -> None:
+    assert (AUTO, *METHODS) == _METHODS

@@ -1,0 +1,55 @@
+"""Places allocation benchmarks and prints what was reached as a Markdown table. Each has passed the judge.
+
+    python benchmarks/place_instances.py RECTS.csv ... [--capacity 1048576] [--time-limit 60]
+
+The greedy column is first fit alone, as a share of the capacity.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+from mcudeploy.layout.judge import judge
+from mcudeploy.layout.place import place
+from mcudeploy.layout.problem import Problem
+from mcudeploy.layout.rectfile import read_rectangles
+
+
+def row(path: Path, capacity: int, seconds: float) -> tuple[bool, tuple[str, ...]]:
+    """Whether the instance fits, and its line of the table."""
+    rectangles = tuple(named.rectangle for named in read_rectangles(path))
+    greedy = place(Problem(rectangles, {"": capacity}), 0.0).used_bytes[""]
+    wall, cpu = time.monotonic(), time.process_time()
+    placed = place(Problem(rectangles, {"": capacity}), seconds)
+    wall, cpu = time.monotonic() - wall, time.process_time() - cpu
+    judge(Problem(rectangles), placed.offsets)
+    used = placed.used_bytes[""]
+    cells = (
+        path.name, f"{len(rectangles)}", f"{greedy / capacity:.3f}", f"{used:,}", f"{used / capacity:.3f}",
+        f"{placed.lower_bound_bytes['']:,}", placed.status, f"{wall:.1f}", f"{cpu:.1f}",
+    )  # fmt: skip
+    return used <= capacity, cells
+
+
+def main() -> None:
+    """Print the table; exit code 1 where an instance does not fit."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("instances", type=Path, nargs="+")
+    parser.add_argument("--capacity", type=int, default=1 << 20)
+    parser.add_argument("--time-limit", type=float, default=60.0)
+    arguments = parser.parse_args()
+    print("| instance | rectangles | greedy | used | share | lower bound | status | seconds | CPU seconds |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
+    fitted = True
+    for path in arguments.instances:
+        fits, cells = row(path, arguments.capacity, arguments.time_limit)
+        fitted = fitted and fits
+        print("| " + " | ".join(cells) + " |", flush=True)
+    sys.exit(0 if fitted else 1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,56 @@
+"""An order and offsets for a graph that is cut in some way, on a board."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from mcudeploy.board import Board
+from mcudeploy.layout.solve import lay_out
+from mcudeploy.model import Model
+from mcudeploy.plan import Plan, Schedule, Split
+from mcudeploy.scheduler.portfolio import best_order
+from mcudeploy.scheduler.rpo import reverse_post_order
+from mcudeploy.scheduler.tiled import problem_of, schedule_of
+from mcudeploy.simulator.blocks import TiledGraph, whole
+
+ORDERING_S, PACKING_S = 20.0, 2.0
+"""What an unsplit plan may take. Its order is proven in less than a second, as a rule."""
+
+
+def unsplit_schedule(model: Model) -> Schedule:
+    """The order of the operators with the least peak that is found."""
+    tiled = whole(model.graph)
+    return reordered(model, tiled, reverse_post_order(tiled), ORDERING_S)
+
+
+def unsplit_plan(model: Model, board: Board) -> Plan:
+    """The unsplit plan: the best order, or a depth-first one where that needs no larger arena."""
+    tiled = whole(model.graph)
+    plan = placed(model, board, tiled, unsplit_schedule(model))
+    if plan.layout.arena_bytes <= plan.estimate.peak_bytes:
+        return plan
+    schedules = (reverse_post_order(tiled, first_input_first) for first_input_first in (True, False))
+    others = (placed(model, board, tiled, schedule) for schedule in schedules)
+    return min((plan, *others), key=lambda one: one.layout.arena_bytes)
+
+
+def reordered(model: Model, tiled: TiledGraph, schedule: Schedule, seconds: float) -> Schedule:
+    """The schedule, in which no step may be repeated, in the order with the least peak that is found."""
+    found = best_order(problem_of(tiled, model.work, steps=schedule.steps), seconds)
+    ordered = schedule_of(schedule.steps, found.order, found.status)
+    return replace(ordered, lower_bound_bytes=found.lower_bound_bytes)
+
+
+def placed(
+    model: Model,
+    board: Board,
+    tiled: TiledGraph,
+    schedule: Schedule,
+    *,
+    splits: tuple[Split, ...] = (),
+    seconds: float = PACKING_S,
+) -> Plan:
+    """The plan with offsets for everything, all of it in the board's first memory."""
+    memory = board.memories[0]
+    layout, estimate = lay_out(tiled, schedule, model.work, memory.name, memory.alignment, seconds=seconds)
+    return Plan(model.graph, board.name, tiled.block_rows, schedule, layout, estimate, model.form, splits)

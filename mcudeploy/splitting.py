@@ -1,0 +1,159 @@
+"""Split plans of a model: searched, then ordered, recomputed and packed with care."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from mcudeploy.board import Board
+from mcudeploy.model import Model
+from mcudeploy.optimizer.cuts import Space
+from mcudeploy.optimizer.recompute import recompute, schedule_ticks
+from mcudeploy.optimizer.search import Budget, Candidate, Found, Report, search
+from mcudeploy.placing import PACKING_S, placed, reordered, unsplit_schedule
+from mcudeploy.plan import Plan, Search, Split
+from mcudeploy.simulator.blocks import TiledGraph
+from mcudeploy.simulator.cost import Costs, TileTime
+from mcudeploy.simulator.flow import Flow
+
+TileSource = Callable[[Flow], TileTime]
+"""Where the search has the times of tiles from: a device, the database, or an estimate."""
+
+_FINISHED, _ORDERING_S = 3, 2.0
+"""So many candidates are ordered, for so long each, and packed with care: all of them would take too long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Percent over the unsplit latency; seconds, of which timing tiles in advance is a part; and an arena in
+    bytes that is small enough.
+    """
+
+    max_overhead: float
+    seconds: float
+    arena_bytes: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Splits:
+    """Plans that keep the limits, the search for them, and the time of the unsplit plan."""
+
+    plans: tuple[Plan, ...]
+    search: Search
+    unsplit_ticks: float
+
+
+class Splitting:
+    """One search and what comes after it, for a model in the form that can be cut; `base` has the form of the
+    unsplit plan.
+    """
+
+    def __init__(
+        self, model: Model, base: Model, *, board: Board, limits: Limits, tiles: TileSource, told: Report
+    ) -> None:  # fmt: skip
+        self._deadline = time.monotonic() + limits.seconds
+        self._model, self._board, self._limits, self._told = model, board, limits, told
+        flow, base_flow = Flow.of(model.graph), Flow.of(base.graph)
+        order = tuple(step.operator for step in unsplit_schedule(model).steps)
+        self._space = Space.of(flow, order)
+        self._costs = Costs(flow, tiles(flow))
+        self._unsplit_ticks = Costs(base_flow, tiles(base_flow)).ticks(base_flow.iteration_rows)
+        self._most_ticks = self._unsplit_ticks * (1 + limits.max_overhead / 100)
+
+    def plans(self, stored: Plan | None) -> Splits:
+        """Search, from a stored plan on if it has the model's form, and make plans of what was found."""
+        if stored is not None and stored.form != self._model.form:
+            stored = None  # it is not cut, or cut in a way that has operators of its own
+        found = self._search(stored)
+        candidates = found.best
+        if not found.interrupted and not any(self._fits(candidate) for candidate in candidates):
+            candidates += self._recomputed(found.best)
+        plans = [] if stored is None else [self._timed(stored)]
+        for number, candidate in enumerate(self._by_first_fit(dict.fromkeys(candidates))):
+            plans.append(self._finished(candidate, carefully=number < _FINISHED and not found.interrupted))
+        kept = tuple(plan for plan in plans if plan.estimate.ticks <= self._most_ticks)
+        return Splits(kept, found.search, self._unsplit_ticks)
+
+    def _search(self, stored: Plan | None) -> Found:
+        # The search compares with the graph that it cuts, uncut: running sums have kernels of their own.
+        flow = self._space.flow
+        uncut_ticks = self._costs.ticks(flow.iteration_rows)
+
+        def told(found: Search, peak_bytes: int, overhead: float) -> None:
+            ticks = uncut_ticks * (1 + overhead / 100)
+            self._told(found, peak_bytes, 100 * (ticks / self._unsplit_ticks - 1))
+
+        left = max(0.0, self._deadline - time.monotonic())
+        budget = Budget(left, 100 * (self._most_ticks / uncut_ticks - 1), self._fits)
+        start = () if stored is None else (self._space.state(stored.splits),)
+        return search(self._space, self._costs, self._model.work, budget, told, start=start)
+
+    def _fits(self, candidate: Candidate) -> bool:
+        limit = self._limits.arena_bytes
+        if candidate.peak_bytes > limit:
+            return False
+        plan = placed(self._model, self._board, candidate.tiled, candidate.schedule)
+        return plan.layout.arena_bytes <= limit
+
+    def _recomputed(self, candidates: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
+        """The candidates with halos computed again, as far as the time, or an interrupt, allows."""
+        found: list[Candidate] = []
+        try:
+            for candidate in candidates:
+                found.append(
+                    recompute(candidate, self._costs, self._model.work, self._most_ticks, self._is_late)
+                )
+        except KeyboardInterrupt:
+            pass
+        return tuple(found)
+
+    def _is_late(self) -> bool:
+        return time.monotonic() > self._deadline
+
+    def _by_first_fit(self, candidates: dict[Candidate, None]) -> list[Candidate]:
+        """Candidates by the arena that they need where no time is spent on packing; the least first."""
+
+        def arena_bytes(candidate: Candidate) -> int:
+            plan = placed(self._model, self._board, candidate.tiled, candidate.schedule, seconds=0.0)
+            return plan.layout.arena_bytes
+
+        return sorted(candidates, key=arena_bytes)
+
+    def _finished(self, candidate: Candidate, carefully: bool) -> Plan:
+        """The plan of a candidate: as the search ordered it, or in a better order if that packs no worse."""
+        schedules = [candidate.schedule]
+        steps = candidate.schedule.steps
+        if carefully and len(set(steps)) == len(steps):
+            better = reordered(self._model, candidate.tiled, candidate.schedule, _ORDERING_S)
+            schedules = [better] if better.steps == steps else [better, candidate.schedule]
+        splits, seconds = _splits(self._space, candidate), PACKING_S if carefully else 0.0
+        plans = (
+            placed(self._model, self._board, candidate.tiled, schedule, splits=splits, seconds=seconds)
+            for schedule in schedules
+        )
+        plan = min(plans, key=lambda one: one.layout.arena_bytes)
+        return replace(plan, estimate=replace(plan.estimate, ticks=candidate.ticks))
+
+    def _timed(self, plan: Plan) -> Plan:
+        """A plan with the time that it takes by the costs of this search."""
+        flow = self._space.flow
+        steps, tiled = plan.schedule.steps, TiledGraph(flow, plan.block_rows)
+        rows = [plan.block_rows[operator.name] for operator in flow.graph.operators]
+        once = schedule_ticks(tiled, tuple(dict.fromkeys(steps)), self._costs)
+        ticks = self._costs.ticks(rows) + schedule_ticks(tiled, steps, self._costs) - once
+        return replace(plan, estimate=replace(plan.estimate, ticks=ticks))
+
+
+def _splits(space: Space, candidate: Candidate) -> tuple[Split, ...]:
+    """The cuts of a candidate by operator names, without the operators that stay whole."""
+    operators = space.flow.graph.operators
+    splits = []
+    for cut in candidate.state:
+        positions = (space.order[place] for place in range(cut.first, cut.last + 1))
+        names = tuple(
+            operators[position].name for position in positions if candidate.tiled.step_counts[position] > 1
+        )
+        if names:
+            splits.append(Split(names, "row", cut.rows, cut.apart))
+    return tuple(splits)

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-or-later
+ *
+ * A plugin for QEMU: how often each instruction was executed, between two places of a program.
+ *
+ * QEMU is under GPL-2.0, so this file may also be used under it. It runs inside QEMU only: nothing of it becomes part
+ * of mcudeploy or of a firmware. What it needs of QEMU's interface is declared below from the interface's
+ * documentation (https://www.qemu.org/docs/master/devel/tcg-plugins.html); no header of QEMU is used.
+ *
+ * Arguments: begin=ADDRESS, end=ADDRESS, out=FILE. A window opens before the instruction at `begin` is executed
+ * and closes before the one at `end` is; where both are one, each window ends where the next one begins. FILE gets
+ * for each window, in the order of time and in the byte order of this computer, 64-bit words: the number of
+ * instructions seen in it, and of each its address, how often it was executed, and how often the next instruction
+ * was not the one behind it.
+ *
+ * Only calls per instruction are asked for, no inline counters: those changed from one version of the interface to the
+ * next. Meant for machines with one core.
+ */
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifndef QEMU_API
+#define QEMU_API 1
+#endif
+#define EXPORT __attribute__((visibility("default")))
+
+typedef uint64_t qemu_plugin_id_t;
+struct qemu_plugin_tb;
+struct qemu_plugin_insn;
+enum qemu_plugin_cb_flags { QEMU_PLUGIN_CB_NO_REGS };
+typedef void (*qemu_plugin_vcpu_tb_trans_cb_t)(qemu_plugin_id_t id, struct qemu_plugin_tb *tb);
+typedef void (*qemu_plugin_vcpu_udata_cb_t)(unsigned int vcpu_index, void *userdata);
+
+void qemu_plugin_register_vcpu_tb_trans_cb(qemu_plugin_id_t id, qemu_plugin_vcpu_tb_trans_cb_t cb);
+void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *insn, qemu_plugin_vcpu_udata_cb_t cb,
+                                            enum qemu_plugin_cb_flags flags, void *userdata);
+size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *tb);
+struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *tb, size_t idx);
+uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *insn);
+size_t qemu_plugin_insn_size(const struct qemu_plugin_insn *insn);
+
+EXPORT int qemu_plugin_version = QEMU_API;
+EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const void *info, int argc, char **argv);
+
+typedef struct place {
+    struct place *next_in_bucket;
+    struct place *next;
+    uint64_t address;
+    uint64_t following;
+    uint64_t count;
+    uint64_t left;
+} place;
+
+enum { BUCKETS = 1 << 16 };
+
+static place *buckets[BUCKETS];
+static place *places; /* all, the newest first */
+static place *last;   /* the one executed last in the open window */
+static bool open_window;
+static uint64_t begin_address;
+static uint64_t end_address;
+static FILE *out;
+
+/* The record of an address: one, however often its instruction is translated. */
+static place *place_at(uint64_t address, uint64_t size)
+{
+    place **const bucket = &buckets[(address >> 1) % BUCKETS];
+    for (place *at = *bucket; at != NULL; at = at->next_in_bucket) {
+        if (at->address == address) {
+            return at;
+        }
+    }
+    place *const made = calloc(1, sizeof *made);
+    if (made == NULL) {
+        abort();
+    }
+    made->next_in_bucket = *bucket;
+    made->next = places;
+    made->address = address;
+    made->following = address + size;
+    *bucket = made;
+    places = made;
+    return made;
+}
+
+static void executed(unsigned int core, void *data)
+{
+    (void)core;
+    if (!open_window) {
+        return;
+    }
+    place *const here = data;
+    if (last != NULL && last->following != here->address) {
+        last->left++;
+    }
+    here->count++;
+    last = here;
+}
+
+static void begin(unsigned int core, void *data)
+{
+    (void)core;
+    (void)data;
+    for (place *at = places; at != NULL; at = at->next) {
+        at->count = 0;
+        at->left = 0;
+    }
+    last = NULL;
+    open_window = true;
+}
+
+static void put(uint64_t word)
+{
+    fwrite(&word, sizeof word, 1, out);
+}
+
+static void end(unsigned int core, void *data)
+{
+    (void)core;
+    (void)data;
+    if (!open_window) {
+        return;
+    }
+    open_window = false;
+    uint64_t seen = 0;
+    for (const place *at = places; at != NULL; at = at->next) {
+        seen += at->count != 0;
+    }
+    put(seen);
+    for (const place *at = places; at != NULL; at = at->next) {
+        if (at->count != 0) {
+            put(at->address);
+            put(at->count);
+            put(at->left);
+        }
+    }
+    fflush(out); /* QEMU may be killed any time */
+}
+
+static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
+{
+    (void)id;
+    const size_t count = qemu_plugin_tb_n_insns(tb);
+    for (size_t i = 0; i < count; i++) {
+        struct qemu_plugin_insn *const insn = qemu_plugin_tb_get_insn(tb, i);
+        const uint64_t address = qemu_plugin_insn_vaddr(insn);
+        if (address == end_address) {
+            qemu_plugin_register_vcpu_insn_exec_cb(insn, end, QEMU_PLUGIN_CB_NO_REGS, NULL);
+        }
+        if (address == begin_address) {
+            qemu_plugin_register_vcpu_insn_exec_cb(insn, begin, QEMU_PLUGIN_CB_NO_REGS, NULL);
+        }
+        place *const here = place_at(address, qemu_plugin_insn_size(insn));
+        qemu_plugin_register_vcpu_insn_exec_cb(insn, executed, QEMU_PLUGIN_CB_NO_REGS, here);
+    }
+}
+
+int qemu_plugin_install(qemu_plugin_id_t id, const void *info, int argc, char **argv)
+{
+    (void)info;
+    for (int i = 0; i < argc; i++) {
+        if (strncmp(argv[i], "begin=", 6) == 0) {
+            begin_address = strtoull(argv[i] + 6, NULL, 0);
+        } else if (strncmp(argv[i], "end=", 4) == 0) {
+            end_address = strtoull(argv[i] + 4, NULL, 0);
+        } else if (strncmp(argv[i], "out=", 4) == 0) {
+            out = fopen(argv[i] + 4, "wb");
+        }
+    }
+    if (out == NULL) {
+        fprintf(stderr, "counts: out= names no file that can be written\n");
+        return 1;
+    }
+    qemu_plugin_register_vcpu_tb_trans_cb(id, translated);
+    return 0;
+}

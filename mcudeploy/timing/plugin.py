@@ -1,0 +1,111 @@
+"""The plugin that counts instructions inside QEMU: compiled at need, told what to count, its answers read."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import subprocess
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from mcudeploy.errors import BuildError, ProtocolError
+from mcudeploy.resources import cache_dir
+from mcudeploy.targets.build import COMPILER_PACKAGES, find_compiler, run_logged
+
+SOURCE = Path(__file__).with_name("counts.c")
+FLAGS = ("-std=c99", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-Wextra")
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """By address: how often an instruction was executed, and how often the one behind it was not next."""
+
+    executed: Counter[int] = field(default_factory=Counter)
+    left: Counter[int] = field(default_factory=Counter)
+
+    def add(self, other: Counts) -> None:
+        """Take the counts of another stretch of execution in."""
+        self.executed.update(other.executed)
+        self.left.update(other.left)
+
+    @property
+    def total(self) -> int:
+        """All executed instructions."""
+        return self.executed.total()
+
+
+def plugin_arguments(qemu: str, begin: int, end: int, out: Path) -> tuple[str, ...]:
+    """Arguments for QEMU: count from each execution of `begin` to the next of `end`, write to `out`.
+
+    Raises BuildError where the plugin cannot be compiled.
+    """
+    # A comma ends a value on QEMU's command line, two are one.
+    path, written = (str(it).replace(",", ",,") for it in (build_plugin(_interface(qemu)), out))
+    return "-plugin", f"file={path},begin={begin:#x},end={end:#x},out={written}"
+
+
+def build_plugin(interface: int) -> Path:
+    """The plugin for a version of QEMU's interface, from the cache or compiled into it. Raises BuildError."""
+    compiler = find_compiler("host")
+    if compiler is None:
+        raise BuildError(
+            "the cycle model compiles a plugin for QEMU, and this computer has no C compiler: "
+            f"sudo apt-get install {COMPILER_PACKAGES['host']}"
+        )
+    flags = (*FLAGS, f"-DQEMU_API={interface}")
+    key = hashlib.sha256(SOURCE.read_bytes() + " ".join((compiler, *flags)).encode()).hexdigest()[:20]
+    path = cache_dir() / "plugins" / f"counts-{key}.so"
+    if path.is_file():
+        return path
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix="tmp-", dir=path.parent) as folder:
+            made = Path(folder) / "counts.so"
+            status, log = run_logged([compiler, *flags, "-o", str(made), str(SOURCE)], None, path.parent)
+            if status:
+                raise BuildError(f"the plugin for QEMU does not compile:\n{log.strip()}")
+            made.rename(path)  # whole or not at all, whoever compiles at the same time
+    except OSError as error:
+        raise BuildError(
+            f"cannot write {error.filename or path}: {error.strerror or error}. "
+            "Free some space, or set MCUDEPLOY_CACHE_DIR to a folder that can be written."
+        ) from error
+    return path
+
+
+def read_windows(path: Path) -> Iterator[Counts]:
+    """The windows that the plugin wrote, in the order of time. Raises ProtocolError for a torn file."""
+    words = np.fromfile(path, dtype=np.uint64)
+    at = 0
+    while at < words.size:
+        rows = int(words[at])
+        table = words[at + 1 : at + 1 + 3 * rows]
+        if table.size != 3 * rows:
+            raise ProtocolError("the instruction counts of the emulator are incomplete: it was stopped early")
+        yield _counts(table.reshape(-1, 3))
+        at += 1 + 3 * rows
+
+
+def _counts(table: np.ndarray[tuple[int, int], np.dtype[np.uint64]]) -> Counts:
+    rows = table.tolist()
+    return Counts(
+        Counter({address: count for address, count, _ in rows}),
+        Counter({address: left for address, _, left in rows if left}),
+    )
+
+
+@cache
+def _interface(qemu: str) -> int:
+    """The version of the plugin interface to ask for: QEMU 9.0 ended version 1. Old ones speak 1."""
+    found = None
+    with suppress(OSError):
+        said = subprocess.run([qemu, "--version"], capture_output=True, text=True, check=False)
+        found = re.search(r"version (\d+)\.", said.stdout)
+    return 2 if found is not None and int(found[1]) >= 9 else 1

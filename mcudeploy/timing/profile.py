@@ -1,0 +1,121 @@
+"""One run of a plan in the emulator with every instruction counted, and the cycles that a model gives it."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mcudeploy.board import Board
+from mcudeploy.device import Target, open_device
+from mcudeploy.errors import BuildError, ConfigError, ProtocolError
+from mcudeploy.plan import Plan
+from mcudeploy.targets import Firmware
+from mcudeploy.timing.classes import Kind, classify
+from mcudeploy.timing.core import Core, Cycles, Executed
+from mcudeploy.timing.cortex_m4 import CORTEX_M4
+from mcudeploy.timing.cortex_m7 import CORTEX_M7
+from mcudeploy.timing.disassembly import Functions, Instruction, disassemble
+from mcudeploy.timing.plugin import Counts, plugin_arguments, read_windows
+from mcudeploy.verify import Storage, run_once
+
+UNIT = "cycles (model)"
+CORES = {core.name: core for core in (CORTEX_M4, CORTEX_M7)}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Profile:
+    """What each operator of a plan executed, by its name, in the order of its first step."""
+
+    operators: Mapping[str, Counts]
+    instructions: Mapping[int, Instruction]
+    functions: Functions
+
+    def whole(self) -> Counts:
+        """The counts of all operators."""
+        total = Counts()
+        for counts in self.operators.values():
+            total.add(counts)
+        return total
+
+    def by_kind(self, counts: Counts) -> dict[Kind, int]:
+        """Executed instructions of each kind that occurs, the most frequent first."""
+        found: defaultdict[Kind, int] = defaultdict(int)
+        for address, count in counts.executed.items():
+            found[classify(self.instructions[address])] += count
+        return dict(sorted(found.items(), key=lambda it: -it[1]))
+
+    def by_function(self, counts: Counts) -> dict[str, int]:
+        """Executed instructions of each function that occurs, the most frequent first."""
+        found: defaultdict[str, int] = defaultdict(int)
+        for address, count in counts.executed.items():
+            found[self.functions.at(address)] += count
+        return dict(sorted(found.items(), key=lambda it: -it[1]))
+
+    def cycles(self, counts: Counts, core: Core) -> dict[int, Cycles]:
+        """The cycles that a core spends at each address."""
+        found = {}
+        before, paired = None, False
+        for address in sorted(counts.executed):
+            instruction = self.instructions[address]
+            here = Executed.of(instruction, counts.executed[address], counts.left[address])
+            if before is not None and before.instruction.address + before.instruction.size != address:
+                before, paired = None, False
+            found[address], paired = core.cost(here, before, paired)
+            before = here
+        return found
+
+
+def core_of(target: Target) -> Core:
+    """The core model of a target. Raises ConfigError where there is none, or time can be measured instead."""
+    board = target.board
+    core = CORES.get(board.core)
+    if not target.emulated:
+        what = "is this computer" if board.is_host else "is to run on hardware, which counts its own cycles"
+        way_out = "Leave --timing out" + (", or add --emulate." if core and board.emulator else ".")
+        raise ConfigError(f"--timing cycles-model is for emulated boards; {board.name} {what}. {way_out}")
+    if core is None:
+        raise ConfigError(
+            f"--timing cycles-model knows {' and '.join(CORES)}; {board.name} has a {board.core}. "
+            "Leave --timing out: instructions are counted on every emulated board."
+        )
+    return core
+
+
+def profile(
+    plan: Plan, target: Target, firmware: Firmware, inputs: Mapping[str, Any], patience_s: float
+) -> Profile:
+    """Run a plan once in the emulator (stored inputs by tensor) and count what its steps execute.
+
+    A step is counted from the entry of mcud_step to the next reading of the counter. Raises what running
+    raises, ProtocolError where the emulator has not counted every step, and BuildError where a tool is
+    missing.
+    """
+    functions = Functions(firmware.elf)
+    begin, end = (functions.named(name).address for name in ("mcud_step", "hal_ticks"))
+    with tempfile.TemporaryDirectory(prefix="mcudeploy-") as folder:
+        out = Path(folder) / "counts"
+        arguments = plugin_arguments(_qemu(target.board), begin, end, out)
+        with open_device(target, firmware, patience_s, arguments) as device:
+            run_once(device, Storage.of(plan), inputs)
+        windows = list(read_windows(out))
+    steps = plan.schedule.steps
+    if len(windows) != len(steps):
+        raise ProtocolError(f"the emulator counted {len(windows)} steps, the plan has {len(steps)}")
+    operators: dict[str, Counts] = {}
+    for step, counts in zip(steps, windows, strict=True):
+        operators.setdefault(plan.graph.operators[step.operator].name, Counts()).add(counts)
+    found = Profile(operators, disassemble(firmware.elf, target.board.toolchain), functions)
+    unknown = found.whole().executed.keys() - found.instructions.keys()
+    if unknown:
+        raise BuildError(f"{firmware.elf} has no instruction at {min(unknown):#x}, which was executed")
+    return found
+
+
+def _qemu(board: Board) -> str:
+    if board.emulator is None:
+        raise ConfigError(f"{board.name} cannot be emulated")
+    return board.emulator.qemu

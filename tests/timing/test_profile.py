@@ -1,0 +1,62 @@
+"""`--timing cycles-model` on a small model, and the targets that it refuses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from models import quantised_convolutions
+
+from mcudeploy import deploy
+from mcudeploy.board import load_board
+from mcudeploy.device import Target
+from mcudeploy.errors import ConfigError
+from mcudeploy.planner import Options
+from mcudeploy.timing.profile import UNIT, core_of
+
+
+@pytest.mark.parametrize(
+    ("board", "stream", "per_instruction"),
+    [("mps2-an386", False, (1.05, 2)), ("stm32f405", True, (1.05, 2)), ("mps2-an500", False, (0.5, 1.1))],
+)
+def test_cycles_stand_beside_the_counted_instructions(
+    tmp_path: Path, board: str, stream: bool, per_instruction: tuple[float, float]
+) -> None:
+    model = quantised_convolutions(tmp_path / "small.onnx")
+    target = Target(load_board(board), emulate=True)
+    options = Options(stream_input=stream)
+    measured = deploy.measure_model(model, target, options)
+    report = deploy.measure_model(model, target, options, cycles=True)
+    found = report["cycles_model"]
+    assert report["latency"] == {"value": found["cycles"], "unit": UNIT}
+    assert found["least"] <= found["cycles"] <= found["most"]
+    low, high = per_instruction
+    assert low < found["cycles"] / found["instructions"] < high
+    # The board's counter sees the call of a step too: the same two instructions for every step. Ticks of the
+    # emulated timer are a third of an instruction or less.
+    for before, after in zip(measured["operators"], report["operators"], strict=True):
+        apart = (before["ticks"] - after["instructions"]) / before["steps"]
+        assert apart == pytest.approx(2, abs=0.5)
+    assert sum(it["instructions"] for it in report["operators"]) == found["instructions"]
+    assert sum(it["share"] for it in report["operators"]) == pytest.approx(1)
+    for table in ("histogram", "functions"):
+        assert sum(it["instructions"] for it in found[table].values()) == found["instructions"]
+        assert sum(it["cycles"] for it in found[table].values()) == pytest.approx(found["cycles"], abs=20)
+    assert "mcud_conv2d_s8_1x1" in found["functions"] and "?" not in found["functions"]
+    assert found["left_out"] and "ARM DDI" in found["source"]
+    assert report["overhead_percent"] is None
+
+
+@pytest.mark.parametrize(
+    ("name", "emulate", "message"),
+    [
+        ("host", False, "is this computer"),
+        ("stm32f405", False, "on hardware.*add --emulate"),
+        ("microbit", True, "has a cortex-m0"),
+        ("mps3-an547", False, "has a cortex-m55"),
+        ("riscv32-virt", False, "has a "),
+    ],
+)
+def test_targets_without_a_model_are_refused(name: str, emulate: bool, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        core_of(Target(load_board(name), emulate=emulate))
