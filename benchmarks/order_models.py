@@ -3,6 +3,7 @@
 python benchmarks/order_models.py MODEL.onnx ... [--seconds 20]
 python benchmarks/order_models.py --methods MODEL.onnx ... [--seconds 20]
 python benchmarks/order_models.py --random [--seconds 60] [--seed 1]
+python benchmarks/order_models.py --small [--seconds 20]
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from random import Random
 
 from mcudeploy.errors import ModelError
 from mcudeploy.model import Model, load_model
-from mcudeploy.scheduler.portfolio import METHODS, Ordered, best_order
+from mcudeploy.scheduler.bounds import least_needs
+from mcudeploy.scheduler.portfolio import HEURISTICS, METHODS, Ordered, best_order
 from mcudeploy.scheduler.problem import Buffer, Problem
 from mcudeploy.scheduler.tiled import problem_of
 from mcudeploy.simulator.blocks import whole
@@ -126,6 +128,25 @@ RANDOM: dict[str, Callable[[Random], Problem]] = {
 }
 """Wide graphs of some 400 to 500 operators."""
 
+SMALL: dict[str, Callable[[Random], Problem]] = {
+    "cells ws(4, 0.75) 1x24": lambda r: cells(r, [(24, watts_strogatz(r, 24, 4, 0.75))]),
+    "cells er(0.2) 1x22": lambda r: cells(r, [(22, erdos_renyi(r, 22, 0.2))]),
+    "cells ba(5) 1x16": lambda r: cells(r, [(16, barabasi_albert(r, 16, 5))]),
+    "nodes ws(4, 0.75)": lambda r: one_stage(r, 60, watts_strogatz(r, 60, 4, 0.75)),
+    "nodes er(0.07)": lambda r: one_stage(r, 60, erdos_renyi(r, 60, 0.07)),
+    "nodes ba(5)": lambda r: one_stage(r, 60, barabasi_albert(r, 60, 5)),
+}
+"""The same kinds with one stage, small enough for a proof, as a rule."""
+
+
+def small_row(name: str, problem: Problem, seconds: float) -> list[str]:
+    """How far heuristics are above, and minimum cuts below, what is proven."""
+    heuristic = best_order(problem, seconds, methods=HEURISTICS)
+    found = best_order(problem, seconds)
+    cut = max(least_needs(problem, time.monotonic() + seconds, found.peak_bytes))
+    peaks = (f"{peak:,}" for peak in (heuristic.peak_bytes, found.peak_bytes, cut))
+    return [name, f"{problem.steps}", *peaks, status(found), f"{100 * (found.peak_bytes / cut - 1):.1f} %"]
+
 
 def random_row(name: str, problem: Problem, seconds: float) -> list[str]:
     """A wide graph: all methods together, and what they leave open."""
@@ -213,7 +234,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("models", type=Path, nargs="*")
     parser.add_argument("--methods", action="store_true", help="each method by itself")
-    parser.add_argument("--random", action="store_true")
+    parser.add_argument("--random", action="store_true", help="wide graphs of 400 to 500 operators")
+    parser.add_argument("--small", action="store_true", help="the same kinds with 60 to 130 operators")
     parser.add_argument("--seconds", type=float, default=20.0, help="per problem, and per method")
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
@@ -231,6 +253,11 @@ def main() -> None:
         headings = ("graph", "steps", "file order", "rpo", "best", "bound", "status", "best by", "seconds")
         made = ((name, make(Random(arguments.seed))) for name, make in RANDOM.items())
         table(headings, (random_row(name, problem, seconds) for name, problem in made))
+    if arguments.small:
+        headings = ("graph", "steps", "heuristics", "best", "minimum cuts", "status", "best over cuts")
+        seeds = [(name, make, seed) for name, make in SMALL.items() for seed in (1, 2, 3)]
+        small = ((f"{name}, seed {seed}", make(Random(seed))) for name, make, seed in seeds)
+        table(headings, (small_row(name, problem, seconds) for name, problem in small))
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ SEED = 0
 SIZES = (250, 500, 1000, 2500, 5000, 10000, 20000)
 
 WIDTH, HEIGHT, MARGIN = 640, 360, 60
-LOWEST, HIGHEST = -2, 4
+LOWEST, HIGHEST = -2, 3
 """Of the curves' common axis, as powers of ten."""
 
 
