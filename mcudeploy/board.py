@@ -96,7 +96,10 @@ class Registry(_Facts):
 
 
 class Board(_Facts):
-    """One board. Sizes are bytes, addresses are those of the processor, rates are Hz."""
+    """One board. Sizes are bytes, addresses are those of the processor, rates are Hz.
+
+    `vectors`: the core has the M-profile Vector Extension (Helium), and `cpu_flags` allow it.
+    """
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")]
     title: str
@@ -105,6 +108,7 @@ class Board(_Facts):
     core: str
     toolchain: Literal["arm-none-eabi", "riscv64-unknown-elf", "host"]
     cpu_flags: tuple[str, ...]
+    vectors: bool = False
     clock_hz: Annotated[int, Field(gt=0)]
     stack_bytes: Annotated[int, Field(ge=512)]
     usb_ids: tuple[Annotated[str, Field(pattern=r"^[0-9a-f]{4}:[0-9a-f]{4}$")], ...] = ()

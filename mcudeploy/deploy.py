@@ -122,7 +122,7 @@ def plan_model(
 ) -> Deployment:
     """Cut, order and place a model on a board; the plan has passed the checker. Raises FitError."""
     model_name(options.name, path.stem)  # refused before the search, not after it
-    model = load_model(path, options.float_io)
+    model = load_model(path, options.float_io, vectors=board.vectors)
     planned = find_plans(model, board, options, told=telling(progress))
     return Deployment.of(planned, planned.plans[0], board, options)
 
@@ -155,7 +155,7 @@ def telling(progress: Progress, counted: Callable[[Search], Search] = lambda sea
 def check_model(path: Path, board: Board | None, options: Options) -> JsonObject:
     """What of a model can be deployed, and its sizes. Unsupported nodes are part of the report."""
     try:
-        model = load_model(path, options.float_io)
+        model = load_model(path, options.float_io, vectors=board is not None and board.vectors)
     except ModelError as error:
         if not error.problems:
             raise

@@ -25,6 +25,8 @@ class Model:
     graph: Graph
     form: Form
     calls: Mapping[str, KernelCall]
+    vectors: bool = False
+    """Whether the calls are for a core with vectors."""
 
     @property
     def work(self) -> WorkBytes:
@@ -39,20 +41,23 @@ class Model:
     def in_form(self, form: Form) -> Model:
         """The same model, rewritten."""
         graph = in_form(self.graph, self.form, form)
-        return replace(self, graph=graph, form=form, calls=kernel_calls(graph))
+        return replace(self, graph=graph, form=form, calls=kernel_calls(graph, self.vectors))
 
 
-def load_model(path: Path, float_io: bool = False) -> Model:
-    """Read a model and choose its kernels. Raises ModelError with all problems at once."""
+def load_model(path: Path, float_io: bool = False, *, vectors: bool = False) -> Model:
+    """Read a model and choose its kernels, `vectors`: for a core with them.
+
+    Raises ModelError with all problems at once.
+    """
     graph = load(path, float_io=float_io)
     sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
-    calls = kernel_calls(graph)
+    calls = kernel_calls(graph, vectors)
     if not calls:
         raise ModelError(f"{path.name} computes nothing: its outputs are rearranged inputs or constants")
-    return Model(path, sha256, graph, Form(), calls)
+    return Model(path, sha256, graph, Form(), calls, vectors)
 
 
-def kernel_calls(graph: Graph) -> dict[str, KernelCall]:
+def kernel_calls(graph: Graph, vectors: bool = False) -> dict[str, KernelCall]:
     """The kernel call of every operator that has one. Raises ModelError with all problems at once."""
     calls: dict[str, KernelCall] = {}
     problems: list[Problem] = []
@@ -60,9 +65,8 @@ def kernel_calls(graph: Graph) -> dict[str, KernelCall]:
         if operator.op.is_view:
             continue
         try:
-            calls[operator.name] = operator.op.kernel(
-                operator, graph.input_tensors(operator), graph.tensors[operator.output]
-            )
+            inputs, output = graph.input_tensors(operator), graph.tensors[operator.output]
+            calls[operator.name] = operator.op.kernel(operator, inputs, output).on(vectors=vectors)
         except ValueError as error:
             node = operator.onnx_nodes[0] if operator.onnx_nodes else operator.name
             problems.append(Problem(node, operator.op.kind, str(error)))

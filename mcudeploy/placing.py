@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
 from mcudeploy.board import Board
 from mcudeploy.layout.solve import lay_out
 from mcudeploy.model import Model
 from mcudeploy.plan import Plan, Schedule, Split
-from mcudeploy.scheduler.portfolio import best_order
+from mcudeploy.scheduler.portfolio import METHODS, best_order
 from mcudeploy.scheduler.rpo import reverse_post_order
 from mcudeploy.scheduler.tiled import problem_of, schedule_of
 from mcudeploy.simulator.blocks import TiledGraph, whole
@@ -34,9 +35,15 @@ def unsplit_plan(model: Model, board: Board) -> Plan:
     return min((plan, *others), key=lambda one: one.layout.arena_bytes)
 
 
-def reordered(model: Model, tiled: TiledGraph, schedule: Schedule, seconds: float) -> Schedule:
+def reordered(
+    model: Model,
+    tiled: TiledGraph,
+    schedule: Schedule,
+    seconds: float,
+    methods: Collection[str] = METHODS,
+) -> Schedule:
     """The schedule, in which no step may be repeated, in the order with the least peak that is found."""
-    found = best_order(problem_of(tiled, model.work, steps=schedule.steps), seconds)
+    found = best_order(problem_of(tiled, model.work, steps=schedule.steps), seconds, methods=methods)
     ordered = schedule_of(schedule.steps, found.order, found.status)
     return replace(ordered, lower_bound_bytes=found.lower_bound_bytes)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
 from mcudeploy.board import Board
@@ -13,6 +13,7 @@ from mcudeploy.optimizer.recompute import recompute, schedule_ticks
 from mcudeploy.optimizer.search import Budget, Candidate, Found, Report, search
 from mcudeploy.placing import PACKING_S, placed, reordered, unsplit_schedule
 from mcudeploy.plan import Plan, Search, Split
+from mcudeploy.scheduler.portfolio import METHODS
 from mcudeploy.simulator.blocks import TiledGraph
 from mcudeploy.simulator.cost import Costs, TileTime
 from mcudeploy.simulator.flow import Flow
@@ -20,8 +21,14 @@ from mcudeploy.simulator.flow import Flow
 TileSource = Callable[[Flow], TileTime]
 """Where the search has the times of tiles from: a device, the database, or an estimate."""
 
-_FINISHED, _ORDERING_S = 3, 2.0
-"""So many candidates are ordered, for so long each, and packed with care: all of them would take too long."""
+_FINISHED = 3
+"""So many candidates are ordered and packed with care: all of them would take too long."""
+
+_QUICK, _QUICK_S = ("beam",), 10.0
+"""How the candidates are ordered; a beam search takes about two seconds, the limit is for slow machines."""
+
+_PROOF_SHARE = 0.1
+"""Of the time limit, for a proof that no order of the best plan has a lower peak, or for a better order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +79,11 @@ class Splitting:
         plans = [] if stored is None else [self._timed(stored)]
         for number, candidate in enumerate(self._by_first_fit(dict.fromkeys(candidates))):
             plans.append(self._finished(candidate, carefully=number < _FINISHED and not found.interrupted))
-        kept = tuple(plan for plan in plans if plan.estimate.ticks <= self._most_ticks)
-        return Splits(kept, found.search, self._unsplit_ticks)
+        kept = [plan for plan in plans if plan.estimate.ticks <= self._most_ticks]
+        if kept and not found.interrupted:
+            best = min(range(len(kept)), key=lambda at: kept[at].layout.arena_bytes)
+            kept[best] = self._proven(kept[best])
+        return Splits(tuple(kept), found.search, self._unsplit_ticks)
 
     def _search(self, stored: Plan | None) -> Found:
         # The search compares with the graph that it cuts, uncut: running sums have kernels of their own.
@@ -122,18 +132,28 @@ class Splitting:
 
     def _finished(self, candidate: Candidate, carefully: bool) -> Plan:
         """The plan of a candidate: as the search ordered it, or in a better order if that packs no worse."""
-        schedules = [candidate.schedule]
-        steps = candidate.schedule.steps
-        if carefully and len(set(steps)) == len(steps):
-            better = reordered(self._model, candidate.tiled, candidate.schedule, _ORDERING_S)
-            schedules = [better] if better.steps == steps else [better, candidate.schedule]
         splits, seconds = _splits(self._space, candidate), PACKING_S if carefully else 0.0
-        plans = (
-            placed(self._model, self._board, candidate.tiled, schedule, splits=splits, seconds=seconds)
-            for schedule in schedules
+        plan = placed(
+            self._model, self._board, candidate.tiled, candidate.schedule, splits=splits, seconds=seconds
         )
-        plan = min(plans, key=lambda one: one.layout.arena_bytes)
-        return replace(plan, estimate=replace(plan.estimate, ticks=candidate.ticks))
+        plan = replace(plan, estimate=replace(plan.estimate, ticks=candidate.ticks))
+        return self._reordered(plan, _QUICK, _QUICK_S) if carefully else plan
+
+    def _proven(self, plan: Plan) -> Plan:
+        return self._reordered(plan, METHODS, _PROOF_SHARE * self._limits.seconds)
+
+    def _reordered(self, plan: Plan, methods: Collection[str], seconds: float) -> Plan:
+        """The plan in a better order if one is found and packs no worse; repeated steps stay."""
+        steps = plan.schedule.steps
+        if len(set(steps)) < len(steps):
+            return plan
+        tiled = TiledGraph(self._space.flow, plan.block_rows)
+        schedule = reordered(self._model, tiled, plan.schedule, seconds, methods)
+        if schedule.steps == steps:
+            return replace(plan, schedule=schedule)
+        other = placed(self._model, self._board, tiled, schedule, splits=plan.splits)
+        other = replace(other, estimate=replace(other.estimate, ticks=plan.estimate.ticks))
+        return other if other.layout.arena_bytes <= plan.layout.arena_bytes else plan
 
     def _timed(self, plan: Plan) -> Plan:
         """A plan with the time that it takes by the costs of this search."""

@@ -62,7 +62,8 @@ def tune_model(
     LatencyError where a stored plan that is not searched on from misses it, and OutputsDifferError where a
     plan's outputs are not those of the unsplit plan, bit for bit. An error of one device ends it all.
     """
-    planned = _search(load_model(path, options.float_io), targets, options, progress)
+    model = load_model(path, options.float_io, vectors=targets[0].board.vectors)
+    planned = _search(model, targets, options, progress)
     tuned = _choose(planned, targets, options, progress)
     predicted = tuned.predicted_overhead
     measurement = report.latency(tuned.observed.measurement, tuned.unsplit.measurement)
@@ -83,8 +84,9 @@ def _search(model: Model, targets: Sequence[Target], options: Options, progress:
     with ExitStack() as stack:
         sessions = [stack.enter_context(open_device(target, bench)).session for target in targets]
         database = stack.enter_context(Database())
+        flash, vectors = Region.of(board), board.vectors
         timers = [
-            TileTimer(session, KernelTable.of(session, all_kernels()), flash=Region.of(board))
+            TileTimer(session, KernelTable.of(session, all_kernels()), flash=flash, vectors=vectors)
             for session in sessions
         ]
         measured = stack.enter_context(MeasuredTiles((board.name, bench.hash), database, timers))

@@ -11,9 +11,12 @@ static inline const int32_t *mcud_dot_row_s8(const int8_t *x, int32_t values, co
                                              int32_t sums[4])
 {
     int32_t a[4] = {sums[0], sums[1], sums[2], sums[3]};
-    for (; values >= 4; values -= 4, x += 4, w += 4) {
-        mcud_group_1x4(x, w, a);
-    }
+    const int32_t whole = values & ~3;
+    const int8_t *const ends[2] = {x + (values & 12), x + whole};
+    mcud_sum_1x4(x, ends, w, a);
+    x += whole;
+    w += whole;
+    values &= 3;
     if (values > 0) { /* bytes behind a row must not be read */
         const int8_t tail[4] = {x[0], values > 1 ? x[1] : 0, values > 2 ? x[2] : 0, 0};
         mcud_group_1x4(tail, w, a);

@@ -7,6 +7,7 @@
  *
  *   mcud_record_3x2, _2x2, _1x2   3, 2 or 1 pixels by 2 channels; weights [groups][2][4]
  *   mcud_record_1x4               1 pixel by 4 channels; weights [groups][4][4]
+ *   mcud_sum_1x4                  the same sums alone
  *   mcud_record_taps              4 channels of a depthwise window; weights [taps][4]
  *
  * A group is four values along the depth; weights behind the depth are 0. For 3, 2 and 1 by 2, pixels are

@@ -133,6 +133,15 @@ static inline void mcud_group_1x4(const int8_t x[4], const int32_t weights[4], i
     sums[3] += x[0] * w[12] + x[1] * w[13] + x[2] * w[14] + x[3] * w[15];
 }
 
+/* Adds the products of x[groups][4] and w[groups][4][4]. */
+static inline void mcud_sum_1x4(const int8_t *x, const int8_t *const ends[2], const int32_t *w,
+                                int32_t sums[4])
+{
+    for (; x < ends[1]; x += 4, w += 4) {
+        mcud_group_1x4(x, w, sums);
+    }
+}
+
 /* x[groups][4] -> y[4] */
 MCUD_APART const int32_t *mcud_record_1x4(const int8_t *x, const int8_t *const ends[2],
                                              const int32_t *record, const mcud_finish_s8 *finish, int8_t *y)

@@ -337,6 +337,20 @@ MCUD_BLOCK const int32_t *mcud_record_1x4(const int8_t *x, const int8_t *const e
     return record;
 }
 
+/* Adds the products of x[groups][4] and w[groups][4][4]; ends as above. */
+MCUD_BLOCK void mcud_sum_1x4(const int8_t *x, const int8_t *const ends[2], const int32_t *w, int32_t sums[4])
+{
+    int32_t x0;
+    int32_t x1;
+    int32_t t;
+    __asm__ volatile(
+        MCUD_LOOPS("x", "t", MCUD_GROUP_1X4, MCUD_GROUP_1X4 MCUD_GROUP_1X4 MCUD_GROUP_1X4 MCUD_GROUP_1X4)
+        : [x] "+r"(x), [w] "+r"(w), [a] "+r"(sums[0]), [b] "+r"(sums[1]), [c] "+r"(sums[2]),
+          [d] "+r"(sums[3]), [x0] "=&r"(x0), [x1] "=&r"(x1), [t] "=&r"(t)
+        : [some] "m"(ends[0]), [end] "m"(ends[1])
+        : "r8", "r9", "r10", "r11", "cc", "memory");
+}
+
 /* Adds one group of one pixel and four channels: x[4], w[4][4]. */
 static inline void mcud_group_1x4(const int8_t x[4], const int32_t w[4], int32_t sums[4])
 {

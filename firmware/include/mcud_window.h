@@ -47,6 +47,17 @@ static inline void mcud_window_rows(const mcud_tensor *tensor, int32_t start, in
     }
 }
 
+/* Which of `outputs` windows along one dimension lie inside the input: `reach` long, `step` apart, the first one
+ * beginning at -pad. */
+static inline mcud_taps mcud_windows_inside(int32_t pad, int32_t step, int32_t reach, int32_t size, int32_t outputs)
+{
+    const int32_t room = size - reach + pad; /* for the last one's start, from the first one's */
+    mcud_taps inside = {(pad + step - 1) / step, room < 0 ? 0 : room / step + 1};
+    inside.end = inside.end < outputs ? inside.end : outputs;
+    inside.first = inside.first < inside.end ? inside.first : inside.end;
+    return inside;
+}
+
 /* What the taps of one output pixel are read from. */
 typedef struct {
     const uint8_t *memory;   /* of the input */

@@ -198,9 +198,16 @@ class TileTimer:
     """
 
     def __init__(
-        self, session: Session, kernels: KernelTable, *, memory: int = 0, flash: Region | None = None
+        self,
+        session: Session,
+        kernels: KernelTable,
+        *,
+        memory: int = 0,
+        flash: Region | None = None,
+        vectors: bool = False,
     ) -> None:
         self._session, self._kernels, self._memory, self._flash = session, kernels, memory, flash
+        self._vectors = vectors
         self._sent = b""
         self._changes = session.changes  # as they were when `_sent` was on the device
 
@@ -223,7 +230,13 @@ class TileTimer:
         info = self._session.info
         size = info.arenas[self._memory].size_bytes
         tile, used = timing_tile(
-            graph, operator, rows, info, input_block_rows=input_block_rows, memory=self._memory
+            graph,
+            operator,
+            rows,
+            info,
+            input_block_rows=input_block_rows,
+            memory=self._memory,
+            vectors=self._vectors,
         )
         flash = self._flash if graph.loops(operator).multiplies else None
         home = image_home(size)
@@ -284,6 +297,7 @@ def timing_tile(
     *,
     input_block_rows: Sequence[int] | None = None,
     memory: int = 0,
+    vectors: bool = False,
 ) -> tuple[Tile, int]:
     """A tile for timing and the offset behind its tensors, where the image goes.
 
@@ -294,7 +308,7 @@ def timing_tile(
         raise ValueError(f"rows {rows} of {operator.name} are no block of any cut")
     inputs = graph.input_tensors(operator)
     output = graph.tensors[operator.output]
-    call = operator.op.kernel(operator, inputs, output)
+    call = operator.op.kernel(operator, inputs, output).on(vectors=vectors)
     loops = graph.loops(operator)
     accumulates = operator.op.accumulates
     total = inputs[0].shape[0] if accumulates else output.shape[0]

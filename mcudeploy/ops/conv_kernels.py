@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcudeploy import graph
-from mcudeploy.ops import requantize
+from mcudeploy.ops import conv_mve, requantize
 from mcudeploy.ops.opdef import ConstantArray, KernelCall, ParamValue
 from mcudeploy.ops.packing import GROUP, pack_blocks, pack_fours, pack_records, pack_taps, padded
 
@@ -42,7 +42,7 @@ _FOUR = 4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Constants:
+class Constants:
     """The constants of a convolution, not packed yet; float32 ones have no multipliers."""
 
     weights: NDArray[Any]
@@ -83,7 +83,8 @@ def conv_kernel(conv: Conv2d, operator: Operator, source: Tensor, output: Tensor
     if conv.kernel_shape == source.shape[:2] and output.shape[:2] == (1, 1) and is_plain(conv):
         fields = _full_fields(conv, source)
         arrays = constants.packed(runs=source.shape[0], block=_FOUR)
-        return KernelCall("conv2d_s8_full", arrays | fields | numbers)
+        vectors = conv_mve.full(constants, numbers, fields, source.shape[0])
+        return KernelCall("conv2d_s8_full", arrays | fields | numbers, mve=vectors)
     if _is_pointwise(conv):
         fields = {
             "input_channels": channels,
@@ -94,12 +95,14 @@ def conv_kernel(conv: Conv2d, operator: Operator, source: Tensor, output: Tensor
             "pixel_step": conv.stride[1] * channels,
         }
         scratch = padded(channels, GROUP) * _PIXELS * _EXPANDED_BYTES
-        return KernelCall("conv2d_s8_1x1", constants.packed(runs=1, block=_PAIR) | fields | numbers, scratch)
+        arrays = constants.packed(runs=1, block=_PAIR)
+        vectors = conv_mve.pointwise(constants, numbers, fields)
+        return KernelCall("conv2d_s8_1x1", arrays | fields | numbers, scratch, mve=vectors)
     return _general_kernel(conv, constants, numbers, source, output)
 
 
 def _general_kernel(
-    conv: Conv2d, constants: _Constants, numbers: dict[str, ParamValue], source: Tensor, output: Tensor
+    conv: Conv2d, constants: Constants, numbers: dict[str, ParamValue], source: Tensor, output: Tensor
 ) -> KernelCall:
     """conv2d_s8, or conv2d_s8_deep where that one's expanded windows would take too much of the arena."""
     kernel_rows, kernel_cols = conv.kernel_shape
@@ -115,6 +118,7 @@ def _general_kernel(
         "input_zero_point": requantize.quantization_of(source).zero_point,
     }
     numbers = {name: value for name, value in numbers.items() if name != "left"}
+    vectors = conv_mve.general(constants, numbers, fields | zero_point, conv.groups)
     in_one_run = _in_one_run(conv)
     row_runs, run_values = (1, kernel_cols * group_inputs) if in_one_run else (kernel_cols, group_inputs)
     patch_groups = kernel_rows * row_runs * -(-run_values // GROUP)
@@ -124,17 +128,18 @@ def _general_kernel(
         patch_groups = -(-kernel_rows * kernel_cols * group_inputs // GROUP)
         arrays = constants.packed(runs=1, block=_FOUR, groups=conv.groups)
         fields |= {"patch_groups": patch_groups} | zero_point
-        return KernelCall("conv2d_s8_deep", arrays | fields | numbers, offsets + patch_groups * GROUP)
+        scratch = offsets + patch_groups * GROUP
+        return KernelCall("conv2d_s8_deep", arrays | fields | numbers, scratch, mve=vectors)
     fields |= {"row_runs": row_runs, "run_values": run_values, "patch_groups": patch_groups}
     fields |= {"most_pixels": most_pixels} | zero_point
     arrays = constants.packed(runs=kernel_rows * row_runs, block=_PAIR, groups=conv.groups)
     scratch = offsets + most_pixels * patch_groups * GROUP * _EXPANDED_BYTES
     scratch += run_values if in_one_run and group_inputs % GROUP else 0
-    return KernelCall("conv2d_s8", arrays | fields | numbers, scratch)
+    return KernelCall("conv2d_s8", arrays | fields | numbers, scratch, mve=vectors)
 
 
 def _depthwise_kernel(
-    conv: Conv2d, constants: _Constants, numbers: dict[str, ParamValue], source: Tensor, output: Tensor
+    conv: Conv2d, constants: Constants, numbers: dict[str, ParamValue], source: Tensor, output: Tensor
 ) -> KernelCall:
     """dwconv2d_s8, or dwconv2d_s8_multiplied where an input channel has several output channels."""
     channels = source.shape[2]
@@ -152,8 +157,11 @@ def _depthwise_kernel(
         return KernelCall("dwconv2d_s8_multiplied", arrays | fields | numbers, scratch)
     del fields["output_channels"]
     fields = {("channels" if name == "input_channels" else name): value for name, value in fields.items()}
-    arrays = constants.packed_taps() | {"padding": np.full(channels, zero_point, np.int8)}
-    return KernelCall("dwconv2d_s8", arrays | fields | numbers, scratch + _OFFSET_BYTES)
+    padding = np.full(channels, zero_point, np.int8)
+    arrays = constants.packed_taps() | {"padding": padding}
+    scratch += _OFFSET_BYTES
+    vectors = conv_mve.depthwise(constants, numbers, fields, padding, scratch)
+    return KernelCall("dwconv2d_s8", arrays | fields | numbers, scratch, mve=vectors)
 
 
 def _float_kernel(conv: Conv2d, operator: Operator, source: Tensor, output: Tensor) -> KernelCall:
@@ -208,7 +216,9 @@ def by_rows_kernel(conv: Conv2dByRows, operator: Operator, source: Tensor, outpu
         return KernelCall("conv2d_f32_by_rows", floats, state_bytes=outputs * _SUM_BYTES)
     arrays = constants.packed(runs=rows, block=_FOUR)
     numbers = {"padded_outputs": outputs} | numbers
-    return KernelCall("conv2d_s8_by_rows", arrays | fields | numbers, state_bytes=outputs * _SUM_BYTES)
+    vectors = conv_mve.by_rows(constants, numbers, fields, rows)
+    state = outputs * _SUM_BYTES
+    return KernelCall("conv2d_s8_by_rows", arrays | fields | numbers, state_bytes=state, mve=vectors)
 
 
 def to_rows_kernel(conv: Conv2dToRows, operator: Operator, source: Tensor, output: Tensor) -> KernelCall:
@@ -289,13 +299,13 @@ def _window_fields(conv: Conv2d, source: Tensor, output: Tensor) -> dict[str, Pa
 
 def _numbers(
     conv: Conv2d | Conv2dByRows | Conv2dToRows, operator: Operator, source: Tensor, output: Tensor
-) -> tuple[_Constants, dict[str, ParamValue]]:
+) -> tuple[Constants, dict[str, ParamValue]]:
     """The constant arrays and the arithmetic parameters."""
     if source.dtype is not output.dtype:
         raise ValueError(f"{operator.name}: a convolution from {source.dtype} to {output.dtype}")
     if source.dtype is graph.DType.FLOAT32:
         low, high = requantize.float_bounds(conv.low, conv.high)
-        floats = _Constants(
+        floats = Constants(
             np.ascontiguousarray(operator.constants["weights"], np.float32),
             np.ascontiguousarray(operator.constants["bias"], np.float32),
         )
@@ -314,7 +324,7 @@ def _numbers(
         "low": low_q,
         "high": high_q,
     }
-    return _Constants(weights, bias, multipliers), scalars
+    return Constants(weights, bias, multipliers), scalars
 
 
 def fold_zero_point(

@@ -102,7 +102,10 @@ class Binary:
             case "add" | "sub":
                 sign = 1 if self.function == "add" else -1
                 arithmetic = _add_arithmetic(a, b, sign, target)
-                return KernelCall("add_s8", {**pointers, **strides, **arithmetic, **clamp})
+                params = {**pointers, **strides, **arithmetic, **clamp}
+                by_one = strides["a_channel_step"] == strides["b_channel_step"] == 1
+                vectors = KernelCall("add_s8_mve", params) if by_one else None
+                return KernelCall("add_s8", params, mve=vectors)
             case "mul":
                 arithmetic = _mul_arithmetic(a, b, target)
                 return KernelCall("mul_s8", {**pointers, **strides, **arithmetic, **clamp})

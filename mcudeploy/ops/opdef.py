@@ -165,12 +165,18 @@ class KernelCall:
     order: pointers first, then scalars of 32 bits.
     `scratch_bytes` is needed by one step of any number of rows; `state_bytes` from the first step to the
     last, by operators that accumulate. A kernel has one of the two, and finds it at op->scratch.
+    `mve` is the same by another kernel, for cores with vectors; its bits are the same.
     """
 
     kernel: str
     params: Mapping[str, ParamValue] = field(default_factory=dict)
     scratch_bytes: int = 0
     state_bytes: int = 0
+    mve: KernelCall | None = None
+
+    def on(self, *, vectors: bool) -> KernelCall:
+        """The call for a core with or without vectors."""
+        return self.mve if vectors and self.mve is not None else self
 
 
 class OperatorDef(Protocol):

@@ -1,7 +1,8 @@
 """How the kernels want their constants: weights in the order of the blocks they are multiplied in.
 
 A group is four values along the depth, in one 32-bit word, little-endian; what is missing to whole groups and
-whole blocks of channels is 0. See mcud_dot_s8.h, mcud_dot_row_s8.h and mcud_simd.h.
+whole blocks of channels is 0. See mcud_dot_s8.h, mcud_dot_row_s8.h and mcud_simd.h; for vectors,
+mcud_dot_vector_s8.h.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from numpy.typing import NDArray
 
 GROUP = 4
 """Values in a group."""
+VECTOR = 16
+"""int8 values in a vector."""
 
 
 def padded(size: int, multiple: int) -> int:
@@ -40,18 +43,20 @@ def _by_block(values: NDArray[np.int32], groups: int, block: int) -> NDArray[np.
     return np.pad(by_group, ((0, 0), (0, missing))).reshape(-1, block)
 
 
-def pack_blocks(weights: NDArray[np.int8], groups: int, runs: int, block: int) -> NDArray[np.int32]:
+def pack_blocks(
+    weights: NDArray[np.int8], groups: int, runs: int, block: int, side_by_side: int = GROUP
+) -> NDArray[np.int32]:
     """Weights [K, ...] for blocks of `block` output channels; K is `groups` groups of channels.
 
-    The depth behind K is `runs` equal runs, each filled up to whole groups of four values. Returns words
-    [groups * blocks][groups of four values * block].
+    The depth behind K is `runs` equal runs, each filled up to whole groups of `side_by_side` values, a
+    multiple of four. Returns words [groups * blocks][words of a block].
     """
     outputs = len(weights) // groups
     by_run = weights.reshape(groups, outputs, runs, -1)
     more_outputs = padded(outputs, block) - outputs
-    more_values = padded(by_run.shape[3], GROUP) - by_run.shape[3]
+    more_values = padded(by_run.shape[3], side_by_side) - by_run.shape[3]
     full = np.pad(by_run, ((0, 0), (0, more_outputs), (0, 0), (0, more_values)))
-    blocks = full.reshape(groups, -1, block, full.shape[2] * full.shape[3] // GROUP, GROUP)
+    blocks = full.reshape(groups, -1, block, full.shape[2] * full.shape[3] // side_by_side, side_by_side)
     return _words(blocks.transpose(0, 1, 3, 2, 4)).reshape(groups * blocks.shape[1], -1)
 
 
@@ -80,6 +85,23 @@ def pack_taps(weights: NDArray[np.int8]) -> NDArray[np.int32]:
     pairs = fours[:, :, :even].reshape(len(fours), 2, 2, even // 2, 2).transpose(0, 3, 1, 4, 2)
     odd = fours[:, :, even:].reshape(len(fours), -1)
     return _words(np.concatenate([pairs.reshape(len(fours), -1), odd], axis=1)).reshape(len(fours), taps)
+
+
+def pack_vector_taps(
+    bias: NDArray[np.int32], weights: NDArray[np.int8], multipliers: NDArray[np.int32]
+) -> NDArray[np.int32]:
+    """Depthwise constants, weights [C, taps], for vectors of 16 channels; see dwconv2d_s8_mve.h."""
+    channels, taps = weights.shape
+    more = padded(channels, VECTOR) - channels
+    by_tap = np.pad(weights, ((0, more), (0, 0))).reshape(-1, VECTOR, taps).transpose(0, 2, 1)
+    parts = [_by_lane(bias, more), _words(by_tap).reshape(len(by_tap), -1), _by_lane(multipliers, more)]
+    return np.ascontiguousarray(np.concatenate(parts, axis=1).ravel())
+
+
+def _by_lane(values: NDArray[np.int32], more: int) -> NDArray[np.int32]:
+    """Values of channels [C] -> [sixteens][16], in the order in which vectors widen their lanes."""
+    lanes = [first + step for first in (0, 2, 1, 3) for step in range(0, VECTOR, 4)]
+    return np.pad(values, (0, more)).reshape(-1, VECTOR)[:, lanes]
 
 
 def _words(weights: NDArray[np.int8]) -> NDArray[np.int32]:

@@ -35,6 +35,7 @@ class Network:
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
+        self.before = [list(needed) for needed in problem.before]
         self.source = problem.steps + 2 * len(problem.buffers)
         self.sink = self.source + 1
         self.endless = sum(buffer.size_bytes for buffer in problem.buffers) + 1
@@ -69,7 +70,7 @@ class Network:
         """
         fixed = self.base - self.problem.most_saved(step)
         arcs = [(step, self.sink)]
-        arcs += ((self.source, other) for other in self.problem.before[step])
+        arcs += ((self.source, other) for other in self.before[step])
         for buffer in self.problem.touches[step]:
             if self.inner[buffer]:
                 arcs.append((self.source, self._nodes(buffer)[0]))
@@ -98,6 +99,8 @@ class Network:
 
     def add(self, pairs: list[tuple[int, int]]) -> None:
         """From now on the first step of each pair must come before the second."""
+        for first, second in pairs:
+            self.before[second].append(first)
         if pairs:
             arcs = [(second, first, self.endless) for first, second in pairs]
             self.arcs = np.concatenate([self.arcs, np.array(arcs, np.int64)])

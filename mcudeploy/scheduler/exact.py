@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import gcd
 
 from mcudeploy.scheduler.beam import beam
@@ -41,33 +42,37 @@ def search(problem: Problem, order: Sequence[int], bound: int, deadline: float) 
     """A valid order no worse than `order`, at best proven optimal, by `deadline` (time.monotonic) or a little
     later. `bound`: bytes that are known to be needed.
     """
-    found = _Search(problem, order, bound)
-    found.close(deadline)
+    peak = problem.peak(order)
+    if bound >= peak:
+        return Solution(tuple(order), peak)
+    found = _Search(*contracted(problem, share(deadline, CONTRACT_SHARE)), order, peak, bound)
+    found.run(deadline)
     return Solution(tuple(found.order), min(found.bound, found.peak))
 
 
+@dataclass(slots=True)
 class _Search:
-    """The best order so far and its peak, what is proven, and the problem with dependences that cost nothing;
-    its steps have other numbers.
+    """A problem with the dependences that cost nothing, the numbers that its steps had before, the best order
+    so far by those numbers, its peak, and what is proven.
     """
 
-    def __init__(self, problem: Problem, order: Sequence[int], bound: int) -> None:
-        self.problem, self.order, self.peak, self.bound = problem, order, problem.peak(order), bound
+    problem: Problem
+    numbers: Sequence[int]
+    order: Sequence[int]
+    peak: int
+    bound: int
 
-    def close(self, deadline: float) -> None:
+    def run(self, deadline: float) -> None:
         """Search plainly, then with a beam, then bound by bound."""
-        if self.bound >= self.peak:
-            return
-        smaller, numbers = contracted(self.problem, share(deadline, CONTRACT_SHARE))
-        found = best_first(smaller, self.bound, self.peak, share(deadline, QUICK_SHARE), MOST_SETS)
+        found = best_first(self.problem, self.bound, self.peak, share(deadline, QUICK_SHARE), MOST_SETS)
         self.bound = found.bound_bytes
-        self._take(smaller, numbers, found.order)
+        self._take(self.problem, self.numbers, found.order)
         if self.bound < self.peak:
-            self._beam(smaller, numbers, self.bound, share(deadline, BEAM_SHARE))
-            self._bisect(smaller, numbers, deadline)
+            self._beam(self.problem, self.numbers, self.bound, share(deadline, BEAM_SHARE))
+            self._bisect(deadline)
 
     def _take(self, problem: Problem, numbers: Sequence[int], order: Sequence[int] | None) -> None:
-        """Keep an order of a smaller problem, whose steps have other numbers, if it is the best."""
+        """Keep an order of a problem, whose steps have other numbers, if it is the best."""
         if order is not None and (peak := problem.peak(order)) < self.peak:
             self.order, self.peak = [numbers[step] for step in order], peak
 
@@ -76,9 +81,9 @@ class _Search:
             if time.monotonic() < deadline and self.peak > floor:
                 self._take(problem, numbers, beam(problem, width, floor, deadline))
 
-    def _bisect(self, problem: Problem, numbers: Sequence[int], deadline: float) -> None:
+    def _bisect(self, deadline: float) -> None:
         """Bounds between what is proven and what is found; those not decided come again later."""
-        grain = gcd(*(buffer.size_bytes for buffer in problem.buffers))
+        grain = gcd(*(buffer.size_bytes for buffer in self.problem.buffers))
         undecided = 0
         while self.bound < self.peak and (now := time.monotonic()) < deadline:
             self.bound = -(-self.bound // grain) * grain
@@ -88,20 +93,20 @@ class _Search:
                 continue
             bound = lowest + (self.peak - 1 - lowest) // grain // 2 * grain
             until = max(share(deadline, TRIAL_SHARE), min(deadline, now + LEAST_TRIAL_SECONDS))
-            if not self._decide(problem, numbers, bound, until):
+            if not self._decide(bound, until):
                 undecided = bound + grain
 
-    def _decide(self, problem: Problem, numbers: Sequence[int], bound: int, deadline: float) -> bool:
+    def _decide(self, bound: int, deadline: float) -> bool:
         """Whether a bound was refuted or an order within it was found."""
-        thinkable, pairs = learn(problem, bound, share(deadline, LEARN_SHARE))
+        thinkable, pairs = learn(self.problem, bound, share(deadline, LEARN_SHARE))
         if thinkable:
-            smaller, places = with_pairs(problem, pairs)
-            places = [numbers[place] for place in places]
-            self._beam(smaller, places, bound, share(deadline, BEAM_SHARE))
+            smaller, places = with_pairs(self.problem, pairs)
+            numbers = [self.numbers[place] for place in places]
+            self._beam(smaller, numbers, bound, share(deadline, BEAM_SHARE))
             if self.peak <= bound:
                 return True
             found = best_first(smaller, bound, bound + 1, deadline, MOST_SETS)
-            self._take(smaller, places, found.order)
+            self._take(smaller, numbers, found.order)
             thinkable = found.bound_bytes <= bound
         if not thinkable:
             self.bound = bound + 1

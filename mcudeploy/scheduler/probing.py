@@ -15,7 +15,7 @@ from graphlib import TopologicalSorter
 from mcudeploy.scheduler.bounds import Network
 from mcudeploy.scheduler.pieces import restricted
 from mcudeploy.scheduler.problem import Problem
-from mcudeploy.scheduler.slack import Slack, members, sure_needs
+from mcudeploy.scheduler.slack import Slack, members
 
 Pair = tuple[int, int]
 """A step, and one that comes after it."""
@@ -36,8 +36,11 @@ class _Probe:
         self.everything = (1 << problem.steps) - 1
         slack = Slack.of(problem)
         self.before, self.behind = list(slack.ancestors), list(slack.descendants)
-        needs = sure_needs(problem, slack)
-        self.hungry = sorted(range(problem.steps), key=lambda step: -needs[step])
+        own = [
+            sum(problem.buffers[number].size_bytes for number in touched) - problem.most_saved(step)
+            for step, touched in enumerate(problem.touches)
+        ]  # by all that is sure to be there the learning takes twice the time
+        self.hungry = sorted(range(problem.steps), key=lambda step: -own[step])
         self.pairs: list[Pair] = []
         self.new: list[Pair] = []
         self.seen: list[list[int]] = [[] for _ in problem.before]

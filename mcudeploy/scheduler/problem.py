@@ -15,8 +15,9 @@ from itertools import accumulate
 class Buffer:
     """Memory that lives from the first step that touches it to the last, in any order of the steps.
 
-    `initial`: it is there before the first step. `kept`: it is there until the end. Scratch is a buffer that
-    one step touches; the state of an operator that accumulates one that all its steps touch.
+    `touched_by` has each step once. `initial`: it is there before the first step. `kept`: it is there until
+    the end. Scratch is a buffer that one step touches; the state of an operator that accumulates one that
+    all its steps touch.
     """
 
     size_bytes: int

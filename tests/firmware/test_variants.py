@@ -1,6 +1,7 @@
 """The kernels of an instruction set against the portable ones: the same bits, whatever the shape and the cut.
 
-The host runs portable C; emulated boards run what their cores select in mcud_simd.h.
+The host runs portable C; emulated boards run what their cores select in mcud_simd.h, and those with vectors
+the kernels made for them.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from mcudeploy.board import load_board
@@ -28,7 +29,9 @@ from mcudeploy.targets import Emulator, build_firmware
 KERNELS = (
     *("add_s8", "conv2d_s8", "conv2d_s8_1x1", "conv2d_s8_by_rows", "conv2d_s8_deep", "conv2d_s8_full"),
     *("dwconv2d_s8", "dwconv2d_s8_multiplied"),
-    *("conv2d_f32", "conv2d_f32_1x1", "conv2d_f32_full", "conv2d_f32_gathered", "dwconv2d_f32"),
+    *("add_s8_mve", "conv2d_s8_mve", "conv2d_s8_1x1_mve", "conv2d_s8_by_rows_mve", "conv2d_s8_full_mve"),
+    *("dwconv2d_s8_mve", "dwconv2d_f32"),
+    *("conv2d_f32", "conv2d_f32_1x1", "conv2d_f32_full", "conv2d_f32_gathered"),
 )
 ARENA_BYTES = 120_000
 IMAGE_AT = 49_152
@@ -38,6 +41,7 @@ IMAGE_AT = 49_152
 class Device:
     session: Session
     kernels: KernelTable
+    vectors: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +69,9 @@ def host() -> Iterator[Device]:
         yield Device(session, KernelTable.of(session, KERNELS))
 
 
-@pytest.fixture(scope="module", params=["mps2-an386", "mps2-an505"])
+@pytest.fixture(scope="module", params=["mps2-an386", "mps2-an505", "mps3-an547"])
 def board(request: pytest.FixtureRequest) -> Iterator[Device]:
-    """A core with the DSP extension and an FPU: Cortex-M4, Cortex-M33."""
+    """A core with the DSP extension and an FPU: Cortex-M4, Cortex-M33; with vectors too: Cortex-M55."""
     found = load_board(request.param)
     if found.emulator is None or shutil.which(found.emulator.qemu) is None:
         pytest.skip("its emulator is not installed")
@@ -76,12 +80,12 @@ def board(request: pytest.FixtureRequest) -> Iterator[Device]:
         Emulator(found, firmware.elf) as emulator,
         connect(emulator.url, board=found.name, firmware_hash=firmware.hash, timeout_s=20) as session,
     ):
-        yield Device(session, KernelTable.of(session, KERNELS))
+        yield Device(session, KernelTable.of(session, KERNELS), found.vectors)
 
 
 def run(device: Device, work: Work) -> bytes:
     """The output; inputs lie whole, blocks of the output apart."""
-    call, rows = work.call(), work.output.shape[0]
+    call, rows = work.call().on(vectors=device.vectors), work.output.shape[0]
     at, placed = 0, []
     for tensor, data in zip(work.inputs, work.values, strict=True):
         device.session.write(0, at, data)
@@ -95,6 +99,7 @@ def run(device: Device, work: Work) -> bytes:
     assert at + call.scratch_bytes <= IMAGE_AT
     tile = Tile(call, tuple(placed), made, scratch, rows, work.height)
     image = pack(tile, device.kernels, device.session.info, at=IMAGE_AT)
+    assume(IMAGE_AT + len(image.data) <= ARENA_BYTES)
     out = b""
     for block, offset in enumerate(made.offsets):
         part = Interval(block * work.height, min(rows, (block + 1) * work.height))

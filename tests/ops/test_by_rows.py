@@ -63,7 +63,9 @@ def _cuts(rows: int, rng: np.random.Generator) -> list[Interval]:
     return [Interval(lo, hi) for lo, hi in pairwise(ends)]
 
 
-def run_by_rows(graph: Graph, x: Array, steps: list[Interval], height: int, *, seed: int) -> Array:
+def run_by_rows(
+    graph: Graph, x: Array, steps: list[Interval], height: int, *, seed: int, vectors: bool = False
+) -> Array:
     """The output of the graph's operator; each step takes in rows of x, which lies in blocks of `height`.
 
     Between the steps only the state stays: all other bytes of the arena are new random ones. A step may read
@@ -73,7 +75,7 @@ def run_by_rows(graph: Graph, x: Array, steps: list[Interval], height: int, *, s
     (operator,) = graph.operators
     source, output = graph.tensors["x"], graph.tensors["y"]
     rows = source.shape[0]
-    call = operator.op.kernel(operator, (source,), output)
+    call = operator.op.kernel(operator, (source,), output).on(vectors=vectors)
     assert call.scratch_bytes == 0 and call.state_bytes > 0
     bounds = [Interval(lo, min(lo + height, rows)) for lo in range(0, rows, height)]
     sizes = {("x", block): len(span) * source.row_bytes for block, span in enumerate(bounds)}
@@ -122,6 +124,8 @@ def _check(op: AveragePool | Conv2d, source: Tensor, made: Tensor, constants: di
     for steps, blocks in cuts:
         found = run_by_rows(split, x, steps, blocks, seed=seed)
         assert found.tobytes() == whole.tobytes(), f"differs for steps {list(map(str, steps))}"
+        found = run_by_rows(split, x, steps, blocks, seed=seed, vectors=True)
+        assert found.tobytes() == whole.tobytes(), f"differs by vectors for steps {list(map(str, steps))}"
     return whole
 
 

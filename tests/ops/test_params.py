@@ -55,13 +55,15 @@ class Field:
 def header_fields(kernel: str) -> tuple[Field, ...]:
     """The fields of mcud_<kernel>_params; none where the header has no such struct.
 
-    A header may also name a struct that kernels share: typedef mcud_<family>_params mcud_<kernel>_params.
+    A header may also name a struct that kernels share: typedef mcud_<family>_params mcud_<kernel>_params, of
+    a header in include/ or of another kernel.
     """
     text = _without_comments(KERNELS / f"{kernel}.h")
     shared = re.search(rf"typedef\s+mcud_(\w+)_params\s+mcud_{kernel}_params\s*;", text)
     name = shared[1] if shared else kernel
     if shared:
-        text = _without_comments(INCLUDE / f"mcud_{name}.h")
+        family = INCLUDE / f"mcud_{name}.h"
+        text = _without_comments(family if family.is_file() else KERNELS / f"{name}.h")
     found = re.search(rf"typedef\s+struct\s*\{{([^}}]*)\}}\s*mcud_{name}_params\s*;", text)
     if found is None:
         return ()
@@ -162,7 +164,7 @@ def sample_calls() -> list[KernelCall]:
     calls.append(_call(Feed(0, IMAGE), (), DType.INT8))
     calls.append(_call(Quantize(), (IMAGE,), DType.FLOAT32, out_dtype=DType.INT8))
     calls.append(_call(Dequantize(), (IMAGE,), DType.INT8, out_dtype=DType.FLOAT32))
-    return calls
+    return calls + [call.mve for call in calls if call.mve is not None]
 
 
 def _fits(value: ParamValue, field: Field) -> bool:

@@ -1,0 +1,120 @@
+/* mcud_vector.h in portable C. */
+#ifndef MCUD_VECTOR_C_H
+#define MCUD_VECTOR_C_H
+
+#include <string.h>
+
+#include "mcud_quant.h"
+
+/* to[bytes] = from[bytes] */
+static inline void mcud_vector_copy(void *to, const void *from, int32_t bytes)
+{
+    memcpy(to, from, (size_t)bytes);
+}
+
+/* to[windows][rows][bytes] from memory + offsets[rows], windows being `step` bytes apart; none of them is 0. */
+static inline void mcud_vector_gather(int8_t *to, const uint8_t *memory, int32_t step, int32_t windows,
+                                      const uint32_t *offsets, int32_t rows, int32_t bytes)
+{
+    for (; windows > 0; windows--, memory += step) {
+        for (int32_t r = 0; r < rows; r++, to += bytes) {
+            memcpy(to, memory + offsets[r], (size_t)bytes);
+        }
+    }
+}
+
+/* to[bytes], all `value` */
+static inline void mcud_vector_fill(void *to, int32_t value, int32_t bytes)
+{
+    memset(to, value, (size_t)bytes);
+}
+
+/* sums[2] += one pixel by the weights of two channels; the weights behind them. */
+static inline const int32_t *mcud_vector_dot_1x2(const int8_t *x, int32_t depth, const int32_t *weights, int32_t sums[2])
+{
+    const int8_t *w = (const int8_t *)weights;
+    for (int32_t i = 0; i < depth; i++) {
+        sums[0] += x[i] * w[i / 16 * 32 + i % 16];
+        sums[1] += x[i] * w[i / 16 * 32 + i % 16 + 16];
+    }
+    return weights + (depth + 15) / 16 * 8;
+}
+
+static inline const int32_t *mcud_vector_record(const int8_t *x, int32_t depth, const int32_t *record,
+                                               const mcud_finish_s8 *finish, int8_t *y)
+{
+    int32_t sums[2] = {record[0], record[1]};
+    record = mcud_vector_dot_1x2(x, depth, record + 2, sums);
+    y[0] = mcud_requantize_s8(sums[0], record[0], finish);
+    y[1] = mcud_requantize_s8(sums[1], record[1], finish);
+    return record + 2;
+}
+
+/* Two pixels of x[depth] by an even number of channels -> y[2][channels], `pitch` apart. The records behind those
+ * used. finish->left is 0. */
+static inline const int32_t *mcud_vector_2x2(const int8_t *const x[2], int32_t depth, const int32_t *records,
+                                             const mcud_finish_s8 *finish, int8_t *y, int32_t channels,
+                                             int32_t pitch)
+{
+    for (const int8_t *end = y + channels; y < end; y += 2) {
+        mcud_vector_record(x[0], depth, records, finish, y);
+        records = mcud_vector_record(x[1], depth, records, finish, y + pitch);
+    }
+    return records;
+}
+
+/* Three pixels. */
+static inline const int32_t *mcud_vector_3x2(const int8_t *const x[3], int32_t depth, const int32_t *records,
+                                             const mcud_finish_s8 *finish, int8_t *y, int32_t channels,
+                                             int32_t pitch)
+{
+    const int32_t *last = records;
+    for (int32_t c = 0; c < channels; c += 2) {
+        last = mcud_vector_record(x[2], depth, last, finish, y + 2 * pitch + c);
+    }
+    return mcud_vector_2x2(x, depth, records, finish, y, channels, pitch);
+}
+
+/* `channels` channels at the taps of windows that are `step` bytes apart, the first one's taps lying `at` bytes behind
+ * `taps` -> y[windows][channels]; none of them is 0. */
+static inline void mcud_vector_taps(const int8_t *const *taps, int32_t tap_count, int32_t at, int32_t step,
+                                    int32_t windows, const int32_t *records, const mcud_finish_s8 *finish, int8_t *y,
+                                    int32_t channels)
+{
+    const int32_t record_words = 32 + 4 * tap_count;
+    for (; windows > 0; windows--, at += step, y += channels) {
+        for (int32_t i = 0; i < channels; i++) {
+            const int32_t *record = records + i / 16 * record_words;
+            const int8_t *w = (const int8_t *)(record + 16) + i % 16;
+            const int32_t lane = i % 2 * 8 + i / 2 % 2 * 4 + i % 16 / 4;
+            int32_t sum = record[lane];
+            for (int32_t t = 0; t < tap_count; t++) {
+                sum += taps[t][at + i] * w[16 * t];
+            }
+            y[i] = mcud_requantize_s8(sum, record[record_words - 16 + lane], finish);
+        }
+    }
+}
+
+/* `count` taps side by side in a window, `pitch` bytes apart: taps [first, end) are inside the input, x being the first
+ * of them; the others lie at `padding`. */
+static inline void mcud_vector_find_taps(const int8_t **taps, int32_t count, int32_t first, int32_t end,
+                                         const int8_t *x, int32_t pitch, const int8_t *padding)
+{
+    for (int32_t s = 0; s < count; s++) {
+        taps[s] = s < first || s >= end ? padding : x + (s - first) * pitch;
+    }
+}
+
+/* out[count] = a[count] * a_multiplier + b[count] * b_multiplier, requantised as add_s8.h states. */
+static inline void mcud_vector_add(const int8_t *a, const int8_t *b, int8_t *out, int32_t count,
+                                   const mcud_vector_addition *addition)
+{
+    for (int32_t i = 0; i < count; i++) {
+        const int32_t sum = a[i] * addition->a_multiplier + b[i] * addition->b_multiplier + addition->constant;
+        const int32_t result = addition->zero_point + mcud_round_even(sum, addition->shift);
+        out[i] = (int8_t)mcud_clamp(result, INT8_MIN, INT8_MAX);
+    }
+}
+
+#endif

@@ -1,0 +1,426 @@
+/* mcud_vector.h by intrinsics of the M-profile Vector Extension. */
+#ifndef MCUD_VECTOR_MVE_H
+#define MCUD_VECTOR_MVE_H
+
+#include <arm_mve.h>
+#include <stddef.h>
+
+/* to[bytes] = from[bytes] */
+static inline void mcud_vector_copy(void *to, const void *from, int32_t bytes)
+{
+    int8x16_t v;
+    __asm__ volatile("wlstp.8 lr, %[bytes], 2f\n"
+                     "1:\n\t"
+                     "vldrb.8 %q[v], [%[from]], #16\n\t"
+                     "vstrb.8 %q[v], [%[to]], #16\n\t"
+                     "letp lr, 1b\n"
+                     "2:"
+                     : [to] "+r"(to), [from] "+r"(from), [v] "=&w"(v)
+                     : [bytes] "r"(bytes)
+                     : "lr", "memory");
+}
+
+/* to[windows][rows][bytes] from memory + offsets[rows], windows being `step` bytes apart; none of them is 0. */
+static inline void mcud_vector_gather(int8_t *to, const uint8_t *memory, int32_t step, int32_t windows,
+                                      const uint32_t *offsets, int32_t rows, int32_t bytes)
+{
+    const uint32_t *const end = offsets + rows;
+    const uint32_t *next;
+    const uint8_t *from;
+    int8_t *y;
+    int8x16_t v;
+    __asm__ volatile("1:\n\t"
+                     "mov %[next], %[offsets]\n"
+                     "2:\n\t"
+                     "ldr %[from], [%[next]], #4\n\t"
+                     "mov %[y], %[to]\n\t"
+                     "add %[from], %[from], %[memory]\n\t"
+                     "dlstp.8 lr, %[bytes]\n"
+                     "3:\n\t"
+                     "vldrb.8 %q[v], [%[from]], #16\n\t"
+                     "vstrb.8 %q[v], [%[y]], #16\n\t"
+                     "letp lr, 3b\n\t"
+                     "add %[to], %[to], %[bytes]\n\t"
+                     "cmp %[next], %[end]\n\t"
+                     "bne 2b\n\t"
+                     "add %[memory], %[memory], %[step]\n\t"
+                     "subs %[windows], %[windows], #1\n\t"
+                     "bne 1b"
+                     : [to] "+r"(to), [memory] "+r"(memory), [windows] "+r"(windows), [next] "=&r"(next),
+                       [from] "=&r"(from), [y] "=&r"(y), [v] "=&w"(v)
+                     : [offsets] "r"(offsets), [step] "r"(step), [bytes] "r"(bytes), [end] "r"(end)
+                     : "lr", "cc", "memory");
+}
+
+/* to[bytes], all `value` */
+static inline void mcud_vector_fill(void *to, int32_t value, int32_t bytes)
+{
+    const int8x16_t v = vdupq_n_s8((int8_t)value);
+    __asm__ volatile("wlstp.8 lr, %[bytes], 2f\n"
+                     "1:\n\t"
+                     "vstrb.8 %q[v], [%[to]], #16\n\t"
+                     "letp lr, 1b\n"
+                     "2:"
+                     : [to] "+r"(to)
+                     : [v] "w"(v), [bytes] "r"(bytes)
+                     : "lr", "memory");
+}
+
+/* Loads 16 bytes, or as many as are left in a loop by letp. */
+#define MCUD_LOAD(to, from) "vldrb.8 %q[" to "], [%[" from "]], #16\n\t"
+/* Adds the products of a pixel's and two channels' values to two sums. */
+#define MCUD_PIXEL(x, a, b)                                                                                  \
+    MCUD_LOAD("v", x)                                                                                        \
+    "vmladava.s8 %[" a "], %q[v], %q[w0]\n\t"                                                                \
+    "vmladava.s8 %[" b "], %q[v], %q[w1]\n\t"
+/* The results of two pixels, whose sums are a to d: x0 and x1 become the multipliers, t the zero point. */
+#define MCUD_TWO_RESULTS                                                                                     \
+    "vldrw.u32 %q[w1], [%[w], %q[pairs]]\n\t"                                                                \
+    "vmov %q[w0][2], %q[w0][0], %[a], %[c]\n\t"                                                              \
+    "vmov %q[w0][3], %q[w0][1], %[b], %[d]\n\t"                                                              \
+    "ldr %[t], %[zero]\n\t"                                                                                 \
+    "vrmulh.s32 %q[w0], %q[w0], %q[w1]\n\t"                                                                  \
+    "ldrd %[x0], %[x1], [%[w]], #8\n\t"                                                                     \
+    "vadd.i32 %q[w0], %q[w0], %[t]\n\t"                                                                     \
+    "vqmovnb.s32 %q[w0], %q[w0]\n\t"                                                                        \
+    "vqmovnb.s16 %q[w0], %q[w0]\n\t"                                                                        \
+    "vstrb.32 %q[w0], [%[y], %q[places]]\n\t"
+
+/* {0, 1, pitch, pitch + 1}: where two results of each of two pixels go */
+static inline uint32x4_t mcud_vector_places(uint32_t pitch)
+{
+    uint32x4_t places = vidupq_n_u32(0, 1);
+    places = vsetq_lane_u32(pitch, places, 2);
+    return vsetq_lane_u32(pitch + 1, places, 3);
+}
+
+/* Three pixels of x[depth] by an even number of channels -> y[3][channels], `pitch` apart: 12 instructions for 96
+ * products. The records behind those used. finish->left is 0. */
+static inline const int32_t *mcud_vector_3x2(const int8_t *const x[3], int32_t depth, const int32_t *records,
+                                             const mcud_finish_s8 *finish, int8_t *y, int32_t channels,
+                                             int32_t pitch)
+{
+    const int8_t *const end = y + channels;
+    const int32_t zero_point = finish->zero_point;
+    const int32_t third = 2 * pitch;
+    const int8_t *const p0 = x[0];
+    const int8_t *const p1 = x[1];
+    const int8_t *const p2 = x[2];
+    const uint32x4_t pairs = viwdupq_n_u32(0, 8, 4); /* {0, 4, 0, 4} */
+    const uint32x4_t places = mcud_vector_places((uint32_t)pitch);
+    const int8_t *x0;
+    const int8_t *x1;
+    const int8_t *t;
+    int32_t a;
+    int32_t b;
+    int32_t c;
+    int32_t d;
+    int32_t e;
+    int32_t f;
+    int8x16_t v;
+    int8x16_t w0;
+    int8x16_t w1;
+    __asm__ volatile(
+        "1:\n\t"
+        "ldrd %[a], %[b], [%[w]], #8\n\t"
+        "dlstp.8 lr, %[depth]\n\t"
+        "ldr %[x0], %[p0]\n\t"
+        "ldr %[x1], %[p1]\n\t"
+        "ldr %[t], %[p2]\n\t"
+        "mov %[c], %[a]\n\t"
+        "mov %[d], %[b]\n\t"
+        "mov %[e], %[a]\n\t"
+        "mov %[f], %[b]\n"
+        "2:\n\t"
+        MCUD_LOAD("w0", "w")
+        MCUD_LOAD("w1", "w")
+        MCUD_PIXEL("x0", "a", "b")
+        MCUD_PIXEL("x1", "c", "d")
+        MCUD_PIXEL("t", "e", "f")
+        "letp lr, 2b\n\t"
+        MCUD_TWO_RESULTS
+        "smmlar %[e], %[e], %[x0], %[t]\n\t"
+        "smmlar %[f], %[f], %[x1], %[t]\n\t"
+        "ldr %[x0], %[third]\n\t"
+        "ssat %[e], #8, %[e]\n\t"
+        "ssat %[f], #8, %[f]\n\t"
+        "add %[x0], %[x0], %[y]\n\t"
+        "strb %[e], [%[x0]]\n\t"
+        "strb %[f], [%[x0], #1]\n\t"
+        "ldr %[x0], %[end]\n\t"
+        "add %[y], %[y], #2\n\t"
+        "cmp %[y], %[x0]\n\t"
+        "blo 1b\n\t"
+        : [w] "+r"(records), [y] "+r"(y), [x0] "=&r"(x0), [x1] "=&r"(x1), [t] "=&l"(t), [v] "=&w"(v),
+          [w0] "=&w"(w0), [w1] "=&w"(w1), [a] "=&Te"(a), [b] "=&Te"(b), [c] "=&Te"(c), [d] "=&Te"(d),
+          [e] "=&Te"(e), [f] "=&Te"(f)
+        : [depth] "r"(depth), [third] "m"(third), [pairs] "w"(pairs), [places] "w"(places), [p0] "m"(p0),
+          [p1] "m"(p1), [p2] "m"(p2), [zero] "m"(zero_point), [end] "m"(end)
+        : "lr", "cc", "memory");
+    return records;
+}
+
+/* The same for two pixels. */
+static inline const int32_t *mcud_vector_2x2(const int8_t *const x[2], int32_t depth, const int32_t *records,
+                                             const mcud_finish_s8 *finish, int8_t *y, int32_t channels,
+                                             int32_t pitch)
+{
+    const int8_t *const end = y + channels;
+    const int32_t zero_point = finish->zero_point;
+    const int8_t *const p0 = x[0];
+    const int8_t *const p1 = x[1];
+    const uint32x4_t pairs = viwdupq_n_u32(0, 8, 4); /* {0, 4, 0, 4} */
+    const uint32x4_t places = mcud_vector_places((uint32_t)pitch);
+    const int8_t *x0;
+    const int8_t *x1;
+    int32_t t;
+    int32_t a;
+    int32_t b;
+    int32_t c;
+    int32_t d;
+    int8x16_t v;
+    int8x16_t w0;
+    int8x16_t w1;
+    __asm__ volatile(
+        "1:\n\t"
+        "ldrd %[a], %[b], [%[w]], #8\n\t"
+        "dlstp.8 lr, %[depth]\n\t"
+        "ldr %[x0], %[p0]\n\t"
+        "ldr %[x1], %[p1]\n\t"
+        "mov %[c], %[a]\n\t"
+        "mov %[d], %[b]\n"
+        "2:\n\t"
+        MCUD_LOAD("w0", "w")
+        MCUD_LOAD("w1", "w")
+        MCUD_PIXEL("x0", "a", "b")
+        MCUD_PIXEL("x1", "c", "d")
+        "letp lr, 2b\n\t"
+        MCUD_TWO_RESULTS
+        "ldr %[x0], %[end]\n\t"
+        "add %[y], %[y], #2\n\t"
+        "cmp %[y], %[x0]\n\t"
+        "blo 1b\n\t"
+        : [w] "+r"(records), [y] "+r"(y), [x0] "=&r"(x0), [x1] "=&r"(x1), [t] "=&l"(t), [v] "=&w"(v),
+          [w0] "=&w"(w0), [w1] "=&w"(w1), [a] "=&Te"(a), [b] "=&Te"(b), [c] "=&Te"(c), [d] "=&Te"(d)
+        : [depth] "r"(depth), [pairs] "w"(pairs), [places] "w"(places), [p0] "m"(p0), [p1] "m"(p1),
+          [zero] "m"(zero_point), [end] "m"(end)
+        : "lr", "cc", "memory");
+    return records;
+}
+
+/* sums[2] += one pixel by the weights of two channels; the weights behind them. */
+static inline const int32_t *mcud_vector_dot_1x2(const int8_t *x, int32_t depth, const int32_t *weights, int32_t sums[2])
+{
+    int32_t a = sums[0];
+    int32_t b = sums[1];
+    int8x16_t v;
+    int8x16_t w0;
+    int8x16_t w1;
+    __asm__("wlstp.8 lr, %[depth], 2f\n"
+            "1:\n\t"
+            MCUD_LOAD("w0", "w")
+            MCUD_LOAD("w1", "w")
+            MCUD_PIXEL("x", "a", "b")
+            "letp lr, 1b\n"
+            "2:"
+            : [x] "+r"(x), [w] "+r"(weights), [a] "+Te"(a), [b] "+Te"(b), [v] "=&w"(v), [w0] "=&w"(w0),
+              [w1] "=&w"(w1)
+            : [depth] "r"(depth)
+            : "lr", "memory");
+    sums[0] = a;
+    sums[1] = b;
+    return weights;
+}
+
+/* One block of channels at the taps of a window, `load` and `store` being how x is loaded and y stored. Products of
+ * two taps are added in 16 bits, which they fit. The second x is loaded twice, there being 8 vector registers. */
+#define MCUD_WIDEN                                                                                           \
+    "vmovlb.s16 %q[x], %q[e]\n\t"                                                                            \
+    "vmovlt.s16 %q[e], %q[e]\n\t"                                                                            \
+    "vadd.i32 %q[a], %q[a], %q[x]\n\t"                                                                       \
+    "vadd.i32 %q[b], %q[b], %q[e]\n\t"                                                                       \
+    "vmovlb.s16 %q[x], %q[o]\n\t"                                                                            \
+    "vmovlt.s16 %q[o], %q[o]\n\t"                                                                            \
+    "vadd.i32 %q[c], %q[c], %q[x]\n\t"                                                                       \
+    "vadd.i32 %q[d], %q[d], %q[o]\n\t"
+#define MCUD_SCALE(sums)                                                                                     \
+    "vldrw.32 %q[x], [%[w]], #16\n\t"                                                                        \
+    "vrmulh.s32 %q[" sums "], %q[" sums "], %q[x]\n\t"
+#define MCUD_TAPS(load, store)                                                                               \
+    "mov %[t], %[taps]\n\t"                                                                                 \
+    "vldrw.32 %q[a], [%[w]], #16\n\t"                                                                        \
+    "vldrw.32 %q[b], [%[w]], #16\n\t"                                                                        \
+    "vldrw.32 %q[c], [%[w]], #16\n\t"                                                                        \
+    "vldrw.32 %q[d], [%[w]], #16\n\t"                                                                        \
+    "wls lr, %[pairs], 2f\n"                                                                                 \
+    "1:\n\t"                                                                                                \
+    "ldrd %[p0], %[p1], [%[t]], #8\n\t"                                                                     \
+    "add %[p0], %[p0], %[at]\n\t"                                                                           \
+    "add %[p1], %[p1], %[at]\n\t"                                                                           \
+    load " %q[x], [%[p0]]\n\t"                                                                              \
+    "vldrb.8 %q[k], [%[w]], #16\n\t"                                                                        \
+    "vmullb.s8 %q[e], %q[x], %q[k]\n\t"                                                                     \
+    "vmullt.s8 %q[o], %q[x], %q[k]\n\t"                                                                     \
+    load " %q[x], [%[p1]]\n\t"                                                                              \
+    "vldrb.8 %q[k], [%[w]], #16\n\t"                                                                        \
+    "vmullb.s8 %q[x], %q[x], %q[k]\n\t"                                                                     \
+    "vadd.i16 %q[e], %q[e], %q[x]\n\t"                                                                      \
+    load " %q[x], [%[p1]]\n\t"                                                                              \
+    "vmullt.s8 %q[k], %q[x], %q[k]\n\t"                                                                     \
+    "vadd.i16 %q[o], %q[o], %q[k]\n\t"                                                                      \
+    MCUD_WIDEN                                                                                               \
+    "le lr, 1b\n"                                                                                            \
+    "2:\n\t"                                                                                                \
+    "ldr %[p0], %[odd]\n\t"                                                                                 \
+    "cbz %[p0], 3f\n\t"                                                                                     \
+    "ldr %[p0], [%[t]]\n\t"                                                                                 \
+    "add %[p0], %[p0], %[at]\n\t"                                                                           \
+    load " %q[x], [%[p0]]\n\t"                                                                              \
+    "vldrb.8 %q[k], [%[w]], #16\n\t"                                                                        \
+    "vmullb.s8 %q[e], %q[x], %q[k]\n\t"                                                                     \
+    "vmullt.s8 %q[o], %q[x], %q[k]\n\t"                                                                     \
+    MCUD_WIDEN                                                                                               \
+    "3:\n\t"                                                                                                \
+    "ldr %[p0], %[left]\n\t"                                                                                \
+    "cbz %[p0], 4f\n\t"                                                                                     \
+    "vqshl.s32 %q[a], %[p0]\n\t"                                                                            \
+    "vqshl.s32 %q[b], %[p0]\n\t"                                                                            \
+    "vqshl.s32 %q[c], %[p0]\n\t"                                                                            \
+    "vqshl.s32 %q[d], %[p0]\n"                                                                               \
+    "4:\n\t"                                                                                                \
+    MCUD_SCALE("a")                                                                                          \
+    MCUD_SCALE("b")                                                                                          \
+    MCUD_SCALE("c")                                                                                          \
+    MCUD_SCALE("d")                                                                                          \
+    "vqmovnb.s32 %q[a], %q[a]\n\t"                                                                          \
+    "vqmovnt.s32 %q[a], %q[b]\n\t"                                                                          \
+    "vqmovnb.s32 %q[c], %q[c]\n\t"                                                                          \
+    "vqmovnt.s32 %q[c], %q[d]\n\t"                                                                          \
+    "ldr %[p0], %[zero]\n\t"                                                                                \
+    "vqadd.s16 %q[a], %q[a], %[p0]\n\t"                                                                     \
+    "vqadd.s16 %q[c], %q[c], %[p0]\n\t"                                                                     \
+    "vqmovnb.s16 %q[a], %q[a]\n\t"                                                                          \
+    "vqmovnt.s16 %q[a], %q[c]\n\t"                                                                          \
+    store " %q[a], [%[y]], #16\n\t"
+
+/* All operands of MCUD_TAPS but how often it runs. */
+#define MCUD_TAPS_OUT                                                                                        \
+    [t] "=&r"(t), [w] "+r"(w), [a] "=&w"(a), [b] "=&w"(b), [c] "=&w"(c), [d] "=&w"(d), [x] "=&w"(x),         \
+        [k] "=&w"(k), [e] "=&w"(e), [o] "=&w"(o), [p0] "=&l"(p0), [p1] "=&r"(p1), [y] "+r"(y), [at] "+r"(at)
+#define MCUD_TAPS_IN                                                                                         \
+    [taps] "r"(taps), [pairs] "r"(tap_count / 2), [odd] "m"(odd), [left] "m"(left), [zero] "m"(zero_point)
+
+/* `channels` channels at the taps of windows that are `step` bytes apart, the first one's taps lying `at` bytes behind
+ * `taps` -> y[windows][channels]; none of them is 0. */
+static inline void mcud_vector_taps(const int8_t *const *taps, int32_t tap_count, int32_t at, int32_t step,
+                                    int32_t windows, const int32_t *records, const mcud_finish_s8 *finish, int8_t *y,
+                                    int32_t channels)
+{
+    const int32_t odd = tap_count & 1;
+    const int32_t left = finish->left;
+    const int32_t zero_point = finish->zero_point;
+    const int32_t all_blocks = channels / 16;
+    const int32_t rest = channels & 15;
+    const int32_t advance = step - channels + rest;
+    const int32_t *w = records;
+    const int8_t *const *t;
+    int32x4_t a;
+    int32x4_t b;
+    int32x4_t c;
+    int32x4_t d;
+    int8x16_t x;
+    int8x16_t k;
+    int16x8_t e;
+    int16x8_t o;
+    int32_t p0;
+    int32_t p1;
+    int32_t blocks;
+    if (rest == 0) {
+        __asm__ volatile("6:\n\t"
+                         "ldr %[w], %[records]\n\t"
+                         "ldr %[blocks], %[all_blocks]\n"
+                         "5:\n\t"
+                         MCUD_TAPS("vldrb.8", "vstrb.8")
+                         "add %[at], %[at], #16\n\t"
+                         "subs %[blocks], %[blocks], #1\n\t"
+                         "bne 5b\n\t"
+                         "ldr %[p0], %[advance]\n\t"
+                         "add %[at], %[at], %[p0]\n\t"
+                         "subs %[windows], %[windows], #1\n\t"
+                         "bne 6b\n\t"
+                         : MCUD_TAPS_OUT, [blocks] "=&r"(blocks), [windows] "+r"(windows)
+                         : MCUD_TAPS_IN, [all_blocks] "m"(all_blocks), [records] "m"(records), [advance] "m"(advance)
+                         : "lr", "cc", "memory");
+        return;
+    }
+    for (; windows > 0; windows--, at += advance) {
+        w = records;
+        for (blocks = all_blocks; blocks > 0; blocks--, at += 16) {
+            __asm__ volatile(MCUD_TAPS("vldrb.8", "vstrb.8") : MCUD_TAPS_OUT : MCUD_TAPS_IN : "lr", "memory");
+        }
+        int32_t predicate; /* put back, since a clobbered one cannot be named */
+        __asm__ volatile("vmrs %[p0], p0\n\t"
+                         "str %[p0], %[predicate]\n\t"
+                         "vctp.8 %[rest]\n\t"
+                         MCUD_TAPS("vpst\n\tvldrbt.8", "vpst\n\tvstrbt.8")
+                         "ldr %[p0], %[predicate]\n\t"
+                         "vmsr p0, %[p0]\n\t"
+                         : MCUD_TAPS_OUT, [predicate] "=m"(predicate)
+                         : MCUD_TAPS_IN, [rest] "r"(rest)
+                         : "lr", "memory");
+        y += rest - 16;
+    }
+}
+
+/* `count` taps side by side in a window, `pitch` bytes apart: taps [first, end) are inside the input, x being the first
+ * of them; the others lie at `padding`. */
+static inline void mcud_vector_find_taps(const int8_t **taps, int32_t count, int32_t first, int32_t end,
+                                         const int8_t *x, int32_t pitch, const int8_t *padding)
+{
+    const uint32x4_t pitches = vdupq_n_u32((uint32_t)pitch);
+    const uint32x4_t outside = vdupq_n_u32((uint32_t)padding);
+    for (int32_t s = 0; s < count; s += 4) {
+        const uint32x4_t place = vidupq_n_u32((uint32_t)(s - first), 1);
+        const mve_pred16_t is_outside = vcmpcsq_n_u32(place, (uint32_t)(end - first));
+        const uint32x4_t inside = vmlasq_n_u32(place, pitches, (uint32_t)x);
+        vst1q_p_u32((uint32_t *)(void *)(taps + s), vpselq_u32(outside, inside, is_outside),
+                    vctp32q((uint32_t)(count - s)));
+    }
+}
+
+/* out[count] = a[count] * a_multiplier + b[count] * b_multiplier, requantised as add_s8.h states. */
+static inline void mcud_vector_add(const int8_t *a, const int8_t *b, int8_t *out, int32_t count,
+                                   const mcud_vector_addition *addition)
+{
+    const int32x4_t constant = vdupq_n_s32(addition->constant);
+    const int32x4_t one = vdupq_n_s32(1);
+    int32x4_t v;
+    int32x4_t x;
+    __asm__ volatile("wlstp.32 lr, %[count], 2f\n"
+                     "1:\n\t"
+                     "vldrb.s32 %q[x], [%[a]], #4\n\t"
+                     "vmov %q[v], %q[constant]\n\t"
+                     "vmla.s32 %q[v], %q[x], %[a_multiplier]\n\t"
+                     "vldrb.s32 %q[x], [%[b]], #4\n\t"
+                     "vmla.s32 %q[v], %q[x], %[b_multiplier]\n\t"
+                     "vmov %q[x], %q[v]\n\t"
+                     "vshl.s32 %q[x], %[left]\n\t"
+                     "vand %q[x], %q[x], %q[one]\n\t"
+                     "vadd.i32 %q[v], %q[v], %[below_half]\n\t"
+                     "vadd.i32 %q[v], %q[v], %q[x]\n\t"
+                     "vshl.s32 %q[v], %[left]\n\t"
+                     "vqmovnb.s32 %q[v], %q[v]\n\t"
+                     "vqadd.s16 %q[v], %q[v], %[zero]\n\t"
+                     "vqmovnb.s16 %q[v], %q[v]\n\t"
+                     "vstrb.32 %q[v], [%[out]], #4\n\t"
+                     "letp lr, 1b\n"
+                     "2:"
+                     : [a] "+l"(a), [b] "+l"(b), [out] "+l"(out), [v] "=&w"(v), [x] "=&w"(x)
+                     : [count] "r"(count), [constant] "w"(constant), [one] "w"(one),
+                       [a_multiplier] "r"(addition->a_multiplier), [b_multiplier] "r"(addition->b_multiplier),
+                       [left] "r"(-addition->shift), [below_half] "r"((1 << (addition->shift - 1)) - 1),
+                       [zero] "r"(addition->zero_point)
+                     : "lr", "memory");
+}
+
+#endif

@@ -1,0 +1,40 @@
+#include "conv2d_s8_1x1_mve.h"
+
+#include "mcud_clip_s8.h"
+#include "mcud_dot_vector_s8.h"
+
+void mcud_conv2d_s8_1x1_mve(const mcud_op *op, int32_t first_row, int32_t end_row)
+{
+    const mcud_conv2d_s8_1x1_mve_params *params = op->params;
+    const mcud_vector_channels to = {
+        .records = params->records,
+        .channels = params->output_channels,
+        .pitch = params->output_channels,
+        .depth = params->input_channels,
+        .finish = {params->output_zero_point, params->left, 0},
+    };
+    const int32_t cols = params->output_cols;
+    int8_t *const out = mcud_row(op->out, first_row);
+    int8_t *y = out;
+    int32_t row = first_row;
+    int32_t row_left = cols; /* pixels that this row has still to give */
+    const int8_t *pixel = mcud_row(op->in[0], row * params->stride_rows);
+    for (int32_t left = (end_row - first_row) * cols; left > 0;) {
+        const int32_t count = left == 4 || left < 3 ? (left < 2 ? 1 : 2) : 3; /* 4 are 2 and 2 */
+        const int8_t *x[3];
+        for (int32_t p = 0; p < count; p++) {
+            if (row_left == 0) {
+                row++;
+                row_left = cols;
+                pixel = mcud_row(op->in[0], row * params->stride_rows);
+            }
+            x[p] = pixel;
+            pixel += params->pixel_step;
+            row_left--;
+        }
+        mcud_vector_pixels(&to, x, count, y);
+        y += count * to.channels;
+        left -= count;
+    }
+    mcud_clip_s8(out, (int32_t)(y - out), params->low, params->high);
+}

@@ -1,0 +1,115 @@
+#include "conv2d_s8_mve.h"
+
+#include "mcud_clip_s8.h"
+#include "mcud_dot_vector_s8.h"
+#include "mcud_window.h"
+
+/* What windows are gathered from. */
+typedef struct {
+    const mcud_conv2d_s8_mve_params *params;
+    const uint8_t *memory;   /* of the input, plus the offset of the group's first channel */
+    const uint32_t *offsets; /* of the input rows, see mcud_window_rows */
+    mcud_taps rows;          /* inside the input */
+    int32_t in_runs;         /* whether the taps of a row lie side by side in the input */
+    int32_t row_values;      /* of one row of a window */
+} window;
+
+/* The window of the pixel whose first tap is in column `left`. */
+static void gather(const window *from, int32_t left, int8_t *patch)
+{
+    const mcud_conv2d_s8_mve_params *params = from->params;
+    const int32_t values = params->group_inputs;
+    const int32_t pitch = params->dilation_cols * params->input_channels;
+    const mcud_taps cols =
+        mcud_taps_inside(left, params->dilation_cols, params->kernel_cols, 0, params->input_cols);
+    const int32_t first = (left + cols.first * params->dilation_cols) * params->input_channels;
+    const int32_t inside = (from->rows.end - from->rows.first) * (cols.end - cols.first);
+    if (inside < params->kernel_rows * params->kernel_cols) {
+        mcud_vector_fill(patch, params->input_zero_point, params->patch_values);
+    }
+    patch += from->rows.first * from->row_values;
+    for (int32_t r = from->rows.first; r < from->rows.end; r++, patch += from->row_values) {
+        const uint8_t *x = from->memory + from->offsets[r] + first;
+        int8_t *to = patch + cols.first * values;
+        if (from->in_runs) {
+            mcud_vector_copy(to, x, (cols.end - cols.first) * values);
+            continue;
+        }
+        for (int32_t s = cols.first; s < cols.end; s++, x += pitch, to += values) {
+            mcud_vector_copy(to, x, values);
+        }
+    }
+}
+
+/* All pixels of one group of channels; `out` is the group's first channel of the first one. */
+static void convolve(const mcud_op *op, const mcud_vector_channels *to, window *from, int32_t first_row,
+                     int32_t end_row, int8_t *out)
+{
+    const mcud_conv2d_s8_mve_params *params = op->params;
+    const mcud_taps whole =
+        mcud_windows_inside(params->pad_left, params->stride_cols,
+                            (params->kernel_cols - 1) * params->dilation_cols + 1, params->input_cols,
+                            params->output_cols);
+    uint32_t *offsets = mcud_row(op->scratch, first_row);
+    int8_t *const patch = (int8_t *)(offsets + params->kernel_rows);
+    const int8_t *const patches[3] = {patch, patch + params->patch_values, patch + 2 * params->patch_values};
+    const int32_t step = params->stride_cols * params->input_channels;
+    int32_t waiting = 0; /* windows gathered */
+    for (int32_t row = first_row; row < end_row; row++) {
+        const int32_t top = row * params->stride_rows - params->pad_top;
+        from->rows =
+            mcud_taps_inside(top, params->dilation_rows, params->kernel_rows, 0, params->input_rows);
+        mcud_window_rows(op->in[0], top, params->dilation_rows, from->rows, offsets);
+        const int32_t in_runs = from->in_runs && from->rows.end - from->rows.first == params->kernel_rows;
+        for (int32_t col = 0; col < params->output_cols;) {
+            const int32_t left = col * params->stride_cols - params->pad_left;
+            int8_t *const place = patch + waiting * params->patch_values;
+            int32_t taken = 1;
+            if (in_runs && col >= whole.first && col < whole.end) {
+                taken = whole.end - col < params->pixels - waiting ? whole.end - col : params->pixels - waiting;
+                mcud_vector_gather(place, from->memory + left * params->input_channels, step, taken, offsets,
+                                   params->kernel_rows, from->row_values);
+            } else {
+                gather(from, left, place);
+            }
+            col += taken;
+            waiting += taken;
+            if (waiting == params->pixels) {
+                mcud_vector_pixels(to, patches, waiting, out);
+                out += waiting * params->output_channels;
+                waiting = 0;
+            }
+        }
+    }
+    if (waiting != 0) {
+        mcud_vector_pixels(to, patches, waiting, out);
+    }
+}
+
+void mcud_conv2d_s8_mve(const mcud_op *op, int32_t first_row, int32_t end_row)
+{
+    const mcud_conv2d_s8_mve_params *params = op->params;
+    const int32_t record_words = 4 + (params->patch_values + 15) / 16 * 8;
+    int8_t *const out = mcud_row(op->out, first_row);
+    mcud_vector_channels to = {
+        .records = params->records,
+        .channels = params->group_outputs,
+        .pitch = params->output_channels,
+        .depth = params->patch_values,
+        .finish = {params->output_zero_point, params->left, 0},
+    };
+    window from = {
+        .params = params,
+        .memory = op->in[0]->memory,
+        .offsets = mcud_row(op->scratch, first_row),
+        .in_runs = params->kernel_cols == 1 || (params->groups == 1 && params->dilation_cols == 1),
+        .row_values = params->kernel_cols * params->group_inputs,
+    };
+    for (int32_t group = 0; group < params->groups; group++) {
+        convolve(op, &to, &from, first_row, end_row, out + group * params->group_outputs);
+        to.records += (params->group_outputs + 1) / 2 * record_words;
+        from.memory += params->group_inputs;
+    }
+    const int32_t made = (end_row - first_row) * params->output_cols * params->output_channels;
+    mcud_clip_s8(out, made, params->low, params->high);
+}

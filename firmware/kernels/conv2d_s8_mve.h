@@ -1,0 +1,41 @@
+/* conv2d_s8 by vectors.
+ *
+ * in[0]    int8 [input_rows][input_cols][input_channels]
+ * out      int8 [rows][output_cols][output_channels]
+ * scratch  uint32_t [kernel_rows], int8 [pixels][patch_values]: windows, gathered
+ */
+#ifndef MCUD_CONV2D_S8_MVE_H
+#define MCUD_CONV2D_S8_MVE_H
+
+#include "mcud.h"
+
+typedef struct {
+    const int32_t *records; /* [groups][pairs of a group's outputs], see mcud_dot_vector_s8.h */
+    int32_t input_rows;
+    int32_t input_cols;
+    int32_t input_channels;
+    int32_t output_cols;
+    int32_t output_channels;
+    int32_t kernel_rows;
+    int32_t kernel_cols;
+    int32_t stride_rows;
+    int32_t stride_cols;
+    int32_t dilation_rows;
+    int32_t dilation_cols;
+    int32_t pad_top;
+    int32_t pad_left;
+    int32_t groups;
+    int32_t group_inputs;     /* input_channels / groups */
+    int32_t group_outputs;    /* output_channels / groups */
+    int32_t patch_values;     /* kernel_rows * kernel_cols * group_inputs */
+    int32_t pixels;           /* taken at a time, 1 to 3 */
+    int32_t left;             /* sums are times 2^left before their multiplier; 0..30 */
+    int32_t input_zero_point; /* -128..127, as the following ones */
+    int32_t output_zero_point;
+    int32_t low;
+    int32_t high;
+} mcud_conv2d_s8_mve_params;
+
+mcud_kernel mcud_conv2d_s8_mve;
+
+#endif

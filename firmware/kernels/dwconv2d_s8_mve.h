@@ -1,0 +1,45 @@
+/* dwconv2d_s8 by vectors of 16 channels.
+ *
+ * in[0]    int8 [input_rows][input_cols][channels]
+ * out      int8 [rows][output_cols][channels]
+ * scratch  uint32_t [kernel_rows], then pointers [kernel_rows * kernel_cols], aligned
+ *
+ * The taps of a window are found once for all pixels of a row whose windows lie inside the input, and for every other
+ * one. Constants are packed in the order of their use, one record for every 16 channels, those missing being 0; where
+ * there are 8 or less, they are repeated for as many pixels as a vector holds, and these computed together:
+ *
+ *   int32_t bias[16]            of channels 0, 4, 8, 12, then 2, 6, 10, 14, then the odd ones likewise; minus the
+ *                               input's zero point times the sum of the weights
+ *   int8_t  weights[taps][16]   no two neighbouring taps are both -128
+ *   int32_t multipliers[16]     in the order of the biases
+ */
+#ifndef MCUD_DWCONV2D_S8_MVE_H
+#define MCUD_DWCONV2D_S8_MVE_H
+
+#include "mcud.h"
+
+typedef struct {
+    const int32_t *records; /* [sixteens of channels] */
+    const int8_t *padding;  /* [channels], all the input's zero point */
+    int32_t input_rows;
+    int32_t input_cols;
+    int32_t channels;
+    int32_t output_cols;
+    int32_t kernel_rows;
+    int32_t kernel_cols;
+    int32_t stride_rows;
+    int32_t stride_cols;
+    int32_t dilation_rows;
+    int32_t dilation_cols;
+    int32_t pad_top;
+    int32_t pad_left;
+    int32_t pixels; /* side by side in a vector; 1 where their windows are apart, or channels fill vectors */
+    int32_t left;              /* sums are times 2^left before their multiplier; 0..30 */
+    int32_t output_zero_point; /* -128..127, as the following ones */
+    int32_t low;
+    int32_t high;
+} mcud_dwconv2d_s8_mve_params;
+
+mcud_kernel mcud_dwconv2d_s8_mve;
+
+#endif

@@ -1,0 +1,86 @@
+"""The C kernels of int8 convolutions for cores with vectors (Arm's MVE), with their constants packed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcudeploy.ops.opdef import KernelCall, ParamValue
+from mcudeploy.ops.packing import VECTOR, pack_blocks, pack_records, pack_vector_taps, padded
+
+if TYPE_CHECKING:
+    from mcudeploy.ops.conv_kernels import Constants
+
+Params = dict[str, ParamValue]
+
+_PAIR = 2
+"""Output channels that pixels are multiplied with at a time."""
+_PIXELS = 3
+"""Pixels that are multiplied at a time."""
+_MOST_GATHERED_BYTES = 2048
+"""What the windows of these pixels may take of the arena; where they are deeper, fewer are taken."""
+_OFFSET_BYTES = 4
+"""One uint32_t row offset of the kernels' scratch."""
+_SUM_BYTES = 4
+"""One int32_t sum of a convolution that is taken by rows."""
+
+
+def pointwise(constants: Constants, numbers: Params, fields: Params) -> KernelCall:
+    """conv2d_s8_1x1_mve; `fields` are conv2d_s8_1x1's."""
+    return KernelCall("conv2d_s8_1x1_mve", _records(constants) | _without(fields, "groups") | numbers)
+
+
+def general(constants: Constants, numbers: Params, fields: Params, groups: int) -> KernelCall:
+    """conv2d_s8_mve; `fields` are those that conv2d_s8 and conv2d_s8_deep share."""
+    _, *kernel_shape, _ = constants.weights.shape
+    patch = constants.weights[0].size
+    pixels = max(1, min(_PIXELS, _MOST_GATHERED_BYTES // patch))
+    zero_point = {name: fields[name] for name in ("left", "input_zero_point")}
+    known = _without(fields, *zero_point) | {"patch_values": patch, "pixels": pixels} | zero_point
+    scratch = kernel_shape[0] * _OFFSET_BYTES + pixels * patch
+    return KernelCall("conv2d_s8_mve", _records(constants, groups=groups) | known | numbers, scratch)
+
+
+def full(constants: Constants, numbers: Params, fields: Params, rows: int) -> KernelCall:
+    """conv2d_s8_full_mve; `fields` are conv2d_s8_full's, which takes in `rows` rows."""
+    return KernelCall("conv2d_s8_full_mve", _records(constants, runs=rows) | fields | numbers)
+
+
+def by_rows(constants: Constants, numbers: Params, fields: Params, rows: int) -> KernelCall:
+    """conv2d_s8_by_rows_mve; `fields` are conv2d_s8_by_rows', which takes in `rows` rows."""
+    outputs = padded(len(constants.weights), _PAIR)
+    known = fields | {"padded_outputs": outputs} | _without(numbers, "padded_outputs")
+    records = _records(constants, runs=rows)
+    return KernelCall("conv2d_s8_by_rows_mve", records | known, state_bytes=outputs * _SUM_BYTES)
+
+
+def depthwise(
+    constants: Constants, numbers: Params, fields: Params, padding: NDArray[np.int8], scratch_bytes: int
+) -> KernelCall | None:
+    """dwconv2d_s8_mve; `fields` and scratch are dwconv2d_s8's.
+
+    None where the sum of two taps' products could be 2^15: such weights need both to be -128.
+    """
+    weights = constants.weights.reshape(len(constants.weights), -1)
+    lowest = weights == np.iinfo(np.int8).min
+    if np.any(lowest[:, :-1] & lowest[:, 1:]):
+        return None
+    assert constants.multipliers is not None
+    pixels = max(1, VECTOR // len(weights)) if fields["stride_cols"] == 1 else 1
+    records = pack_vector_taps(
+        np.tile(constants.bias, pixels), np.tile(weights, (pixels, 1)), np.tile(constants.multipliers, pixels)
+    )
+    arrays: Params = {"records": records, "padding": padding}
+    return KernelCall("dwconv2d_s8_mve", arrays | fields | {"pixels": pixels} | numbers, scratch_bytes)
+
+
+def _records(constants: Constants, *, runs: int = 1, groups: int = 1) -> Params:
+    assert constants.multipliers is not None
+    weights = pack_blocks(constants.weights, groups, runs, _PAIR, VECTOR)
+    return {"records": pack_records(constants.bias, weights, constants.multipliers, groups, _PAIR)}
+
+
+def _without(params: Params, *names: str) -> Params:
+    return {name: value for name, value in params.items() if name not in names}
