@@ -49,6 +49,11 @@ static inline int32_t mcud_products(const int16_t *x, int32_t pixels, const int8
     return x[0] * w[0] + x[2 * pixels] * w[1] + x[1] * w[2] + x[2 * pixels + 1] * w[3];
 }
 
+/* Without optimisation there are too few registers for the blocks. */
+#if defined(__thumb__) && !defined(__thumb2__) && defined(__OPTIMIZE__)
+#include "mcud_simd_thumb.h"
+#else
+
 /* x[groups] of 3 pixels -> y[3][2], the pixels `pitch` apart */
 MCUD_APART const int32_t *mcud_record_3x2(const int16_t *x, const int16_t *const ends[2],
                                              const int32_t *record, const mcud_finish_s8 *finish, int8_t *y)
@@ -106,6 +111,8 @@ MCUD_APART const int32_t *mcud_record_2x2(const int16_t *x, const int16_t *const
     y[finish->pitch + 1] = mcud_requantize_s8(sums[3], record[1], finish);
     return record + 2;
 }
+
+#endif
 
 /* The first one of 2 expanded pixels -> y[2] */
 static inline const int32_t *mcud_record_1x2(const int16_t *x, const int16_t *const ends[2],
