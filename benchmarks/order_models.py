@@ -1,20 +1,24 @@
 """Orders of unsplit models and wide random graphs: peak in file order, depth first and best; proof and time.
 
 python benchmarks/order_models.py MODEL.onnx ... [--seconds 20]
+python benchmarks/order_models.py --methods MODEL.onnx ... [--seconds 20]
 python benchmarks/order_models.py --random [--seconds 60] [--seed 1]
+python benchmarks/order_models.py --small [--seconds 20]
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from random import Random
 
 from mcudeploy.errors import ModelError
-from mcudeploy.model import load_model
-from mcudeploy.scheduler.portfolio import best_order
+from mcudeploy.model import Model, load_model
+from mcudeploy.scheduler.bounds import least_needs
+from mcudeploy.scheduler.portfolio import HEURISTICS, METHODS, Ordered, best_order
 from mcudeploy.scheduler.problem import Buffer, Problem
 from mcudeploy.scheduler.tiled import problem_of
 from mcudeploy.simulator.blocks import whole
@@ -22,6 +26,9 @@ from mcudeploy.simulator.blocks import whole
 Edge = tuple[int, int]
 Wiring = Callable[[Random], tuple[int, list[Edge]]]
 """A random graph: how many nodes, and edges from a lower to a higher one."""
+
+ALONE = tuple(method for method in METHODS if method != "set_aside")
+"""Models have no steps to set aside."""
 
 
 def watts_strogatz(random: Random, nodes: int, degree: int, rewired: float) -> list[Edge]:
@@ -121,50 +128,136 @@ RANDOM: dict[str, Callable[[Random], Problem]] = {
 }
 """Wide graphs of some 400 to 500 operators."""
 
+SMALL: dict[str, Callable[[Random], Problem]] = {
+    "cells ws(4, 0.75) 1x24": lambda r: cells(r, [(24, watts_strogatz(r, 24, 4, 0.75))]),
+    "cells er(0.2) 1x22": lambda r: cells(r, [(22, erdos_renyi(r, 22, 0.2))]),
+    "cells ba(5) 1x16": lambda r: cells(r, [(16, barabasi_albert(r, 16, 5))]),
+    "nodes ws(4, 0.75)": lambda r: one_stage(r, 60, watts_strogatz(r, 60, 4, 0.75)),
+    "nodes er(0.07)": lambda r: one_stage(r, 60, erdos_renyi(r, 60, 0.07)),
+    "nodes ba(5)": lambda r: one_stage(r, 60, barabasi_albert(r, 60, 5)),
+}
+"""The same kinds with one stage, small enough for a proof, as a rule."""
 
-def row(name: str, what: str, problem: Problem, seconds: float) -> None:
-    """Print a line of the table."""
-    depth_first = best_order(problem, seconds, methods=("rpo",))
-    start = time.perf_counter()
+
+def small_row(name: str, problem: Problem, seconds: float) -> list[str]:
+    """How far heuristics are above, and minimum cuts below, what is proven."""
+    heuristic = best_order(problem, seconds, methods=HEURISTICS)
     found = best_order(problem, seconds)
-    took = time.perf_counter() - start
-    gap = 100 * (found.peak_bytes / max(found.lower_bound_bytes, 1) - 1)
-    status = f"gap {gap:.1f} %" if found.status == "feasible" else found.status
-    print(
-        f"| {name} | {what} | {problem.steps} | {problem.peak(range(problem.steps)):,} | "
-        f"{depth_first.peak_bytes:,} | {found.peak_bytes:,} | {found.lower_bound_bytes:,} | {status} | "
-        f"{found.method} | {took:.2f} |",
-        flush=True,
-    )
+    cut = max(least_needs(problem, time.monotonic() + seconds, found.peak_bytes))
+    peaks = (f"{peak:,}" for peak in (heuristic.peak_bytes, found.peak_bytes, cut))
+    return [name, f"{problem.steps}", *peaks, status(found), f"{100 * (found.peak_bytes / cut - 1):.1f} %"]
 
 
-def model_rows(path: Path, seconds: float) -> None:
-    """Activations alone and nothing in place; then all that the arena holds, as the planner counts it."""
-    try:
-        model = load_model(path)
-    except ModelError as error:
-        print(f"| {path.parent.name} | {str(error).splitlines()[0]} | | | | | | | | |", flush=True)
-        return
+def random_row(name: str, problem: Problem, seconds: float) -> list[str]:
+    """A wide graph: all methods together, and what they leave open."""
+    depth_first = best_order(problem, seconds, methods=("rpo",))
+    found, took = timed(problem, seconds, METHODS)
+    peaks = problem.peak(range(problem.steps)), depth_first.peak_bytes, found.peak_bytes
+    cells = (f"{peak:,}" for peak in (*peaks, found.lower_bound_bytes))
+    return [name, f"{problem.steps}", *cells, status(found), found.method, f"{took:.1f}"]
+
+
+def model_row(name: str, model: Model, seconds: float) -> list[str]:
+    """Activations alone; then all that the arena holds, without writing in place and with it."""
     tiled = whole(model.graph)
-    row(path.parent.name, "activations", problem_of(tiled, {}, in_place=False), seconds)
-    row("", "with scratch", problem_of(tiled, model.work, in_place=False), seconds)
-    row("", "and in place", problem_of(tiled, model.work), seconds)
+    problems = (
+        problem_of(tiled, {}, in_place=False),
+        problem_of(tiled, model.work, in_place=False),
+        problem_of(tiled, model.work),
+    )
+    results = [timed(problem, seconds, METHODS) for problem in problems]
+    activations = problems[0]
+    return [
+        name,
+        f"{activations.steps}",
+        f"{activations.peak(range(activations.steps)):,}",
+        *(f"{found.peak_bytes:,}" for found, _ in results),
+        ", ".join(sorted({status(found) for found, _ in results})),
+        results[0][0].method,
+        f"{max(took for _, took in results):.2f}",
+    ]
+
+
+def methods_row(name: str, model: Model, seconds: float) -> list[str]:
+    """Activations alone: peak and seconds of each method by itself."""
+    problem = problem_of(whole(model.graph), {}, in_place=False)
+    cells = [name, f"{problem.steps}", f"{problem.peak(range(problem.steps)):,}"]
+    for methods in (*((method,) for method in ALONE), METHODS):
+        found, took = timed(problem, seconds, methods)
+        proven = ", proven" if found.status == "optimal" else ""
+        cells.append(f"{found.peak_bytes:,} ({took:.2f} s{proven})")
+    return cells
+
+
+def timed(problem: Problem, seconds: float, methods: Collection[str]) -> tuple[Ordered, float]:
+    """The best order and the seconds that it took."""
+    start = time.perf_counter()
+    found = best_order(problem, seconds, methods=methods)
+    return found, time.perf_counter() - start
+
+
+def status(found: Ordered) -> str:
+    """`optimal`, or by how much the peak may be above it."""
+    gap = 100 * (found.peak_bytes / max(found.lower_bound_bytes, 1) - 1)
+    return f"gap {gap:.1f} %" if found.status == "feasible" else found.status
+
+
+def line(cells: Iterable[str]) -> None:
+    """Print a line of a Markdown table."""
+    print("| " + " | ".join(cells) + " |", flush=True)
+
+
+def table(headings: Sequence[str], rows: Iterable[list[str]]) -> None:
+    """Print a table line by line as its rows come."""
+    line(headings)
+    line("---" for _ in headings)
+    for cells in rows:
+        line(cells)
+    print()
+
+
+def of_models(
+    paths: Iterable[Path], seconds: float, row: Callable[[str, Model, float], list[str]]
+) -> Iterator[list[str]]:
+    """A row for each model that is supported; the others are named on stderr."""
+    for path in paths:
+        try:
+            model = load_model(path)
+        except ModelError as error:
+            print(f"{path.parent.name}: {str(error).splitlines()[0]}", file=sys.stderr)
+            continue
+        yield row(path.parent.name, model, seconds)
 
 
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("models", type=Path, nargs="*")
-    parser.add_argument("--random", action="store_true")
-    parser.add_argument("--seconds", type=float, default=20.0)
+    parser.add_argument("--methods", action="store_true", help="each method by itself")
+    parser.add_argument("--random", action="store_true", help="wide graphs of 400 to 500 operators")
+    parser.add_argument("--small", action="store_true", help="the same kinds with 60 to 130 operators")
+    parser.add_argument("--seconds", type=float, default=20.0, help="per problem, and per method")
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
-    print("| graph | counted | steps | file order | rpo | best | bound | status | best by | seconds |")
-    print("| --- | --- | ---: | ---: | ---: | ---: | ---: | --- | --- | ---: |")
-    for path in arguments.models:
-        model_rows(path, arguments.seconds)
-    for name, make in RANDOM.items() if arguments.random else ():
-        row(name, "", make(Random(arguments.seed)), arguments.seconds)
+    seconds = arguments.seconds
+    if arguments.methods:
+        headings = ("model", "steps", "file order", *ALONE, "all")
+        table(headings, of_models(arguments.models, seconds, methods_row))
+    elif arguments.models:
+        headings = (
+            "model", "steps", "file order", "activations", "with scratch", "and in place", "status",
+            "best by", "seconds",
+        )  # fmt: skip
+        table(headings, of_models(arguments.models, seconds, model_row))
+    if arguments.random:
+        headings = ("graph", "steps", "file order", "rpo", "best", "bound", "status", "best by", "seconds")
+        made = ((name, make(Random(arguments.seed))) for name, make in RANDOM.items())
+        table(headings, (random_row(name, problem, seconds) for name, problem in made))
+    if arguments.small:
+        headings = ("graph", "steps", "heuristics", "best", "minimum cuts", "status", "best over cuts")
+        seeds = [(name, make, seed) for name, make in SMALL.items() for seed in (1, 2, 3)]
+        small = ((f"{name}, seed {seed}", make(Random(seed))) for name, make, seed in seeds)
+        table(headings, (small_row(name, problem, seconds) for name, problem in small))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,10 @@
 """Orders of training steps: peak and seconds of each method, and how they grow. Prints Markdown tables.
 
-    python benchmarks/order_training.py GRAPHS [--time-limit 60] [--growth 10000]
+    python benchmarks/order_training.py GRAPHS [--time-limit 60]
+    python benchmarks/order_training.py --growth 10000 [--growth-limit 300] [--svg docs/growth.svg]
 
 GRAPHS is a folder of dependency graphs (.json or .json.gz). Exit 1 where an order is worse than the file's.
+Each size of the second table has a process of its own, so that its memory is its own.
 """
 
 from __future__ import annotations
@@ -12,6 +14,11 @@ import random
 import resource
 import sys
 import time
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from math import log10
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +28,11 @@ from mcudeploy.scheduler.portfolio import HEURISTICS, METHODS, best_order
 ALONE = (*HEURISTICS, "exact")
 QUICK = ("rpo", "lifetime_bfs", "chain_dfs", "set_aside")
 SEED = 0
+SIZES = (250, 500, 1000, 2500, 5000, 10000, 20000)
+
+WIDTH, HEIGHT, MARGIN = 640, 360, 60
+LOWEST, HIGHEST = -2, 3
+"""Of the curves' common axis, as powers of ten."""
 
 
 def synthetic(count: int, seed: int) -> dict[str, Any]:
@@ -93,14 +105,24 @@ def compared(graph: PlainGraph, seconds: float) -> tuple[list[str], bool]:
         found = best_order(graph.problem, seconds, set_aside=graph.updates, methods=methods)
         cells.append(f"{found.peak_bytes / 1024:,.1f} ({time.monotonic() - start:.1f} s)")
         good = good and graph.problem.is_valid(found.order) and found.peak_bytes <= file_order
-    gap = 1 - found.lower_bound_bytes / found.peak_bytes
+    gap = found.peak_bytes / found.lower_bound_bytes - 1
     cells += [f"{found.lower_bound_bytes / 1024:,.1f}", f"{gap:.2%}", found.status, found.method]
     print(f"{graph.name}: {cells[-5:]}", file=sys.stderr)
     return cells, good
 
 
-def grown(count: int, seconds: float) -> list[str]:
-    """A line of the second table: a synthetic graph of `count` nodes."""
+@dataclass(frozen=True, slots=True)
+class Grown:
+    """A synthetic graph that was ordered: its line of the table, and what the curves show."""
+
+    cells: tuple[str, ...]
+    nodes: int
+    quick_s: float
+    mebibytes: float
+
+
+def grown(count: int, seconds: float) -> Grown:
+    """Order a synthetic graph of `count` nodes, by the quick methods and by all."""
     graph = graph_of(synthetic(count, SEED))
     file_order = graph.problem.peak(range(graph.problem.steps))
     start = time.monotonic()
@@ -109,19 +131,55 @@ def grown(count: int, seconds: float) -> list[str]:
     start = time.monotonic()
     found = best_order(graph.problem, seconds, set_aside=graph.updates)
     taken = time.monotonic() - start
-    gap = 1 - found.lower_bound_bytes / found.peak_bytes
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    gap = found.peak_bytes / found.lower_bound_bytes - 1
+    mebibytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     peaks = (f"{peak / 1024:,.1f}" for peak in (file_order, quick.peak_bytes, found.peak_bytes))
-    return [
-        f"{len(graph.nodes):,}",
-        f"{graph.problem.steps:,}",
-        *peaks,
-        f"{gap:.2%}",
-        found.method,
-        f"{quick_s:.1f}",
-        f"{taken:.1f}",
-        f"{memory:,.0f}",
+    cells = (
+        f"{len(graph.nodes):,}", f"{graph.problem.steps:,}", *peaks, f"{found.lower_bound_bytes / 1024:,.1f}",
+        f"{gap:.2%}", found.method, f"{quick_s:.1f}", f"{taken:.1f}", f"{mebibytes:,.0f}",
+    )  # fmt: skip
+    return Grown(cells, len(graph.nodes), quick_s, mebibytes)
+
+
+def drawing(found: list[Grown]) -> str:
+    """The curves as SVG: seconds and memory over nodes, both axes logarithmic."""
+    left, right = log10(found[0].nodes), log10(found[-1].nodes)
+
+    def place(nodes: float, value: float) -> tuple[float, float]:
+        across = (log10(nodes) - left) / ((right - left) or 1.0)
+        up = min(max((log10(value) - LOWEST) / (HIGHEST - LOWEST), 0.0), 1.0)
+        return MARGIN + (WIDTH - 2 * MARGIN) * across, HEIGHT - MARGIN - (HEIGHT - 2 * MARGIN) * up
+
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" '
+        'font-size="12">',
+        f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>',
+        f'<polyline points="{MARGIN},{MARGIN} {MARGIN},{HEIGHT - MARGIN} {WIDTH - MARGIN},{HEIGHT - MARGIN}" '
+        'fill="none" stroke="black"/>',
+        f'<text x="{WIDTH / 2}" y="{HEIGHT - 15}" text-anchor="middle">nodes of a training step</text>',
     ]
+    for power in range(LOWEST, HIGHEST + 1):
+        _, y = place(found[0].nodes, 10.0**power)
+        parts.append(
+            f'<line x1="{MARGIN}" y1="{y:.1f}" x2="{WIDTH - MARGIN}" y2="{y:.1f}" stroke="#dddddd"/>'
+        )
+        parts.append(f'<text x="{MARGIN - 6}" y="{y + 4:.1f}" text-anchor="end">{10.0**power:g}</text>')
+    for one in found:
+        x, _ = place(one.nodes, 1.0)
+        parts.append(
+            f'<text x="{x:.1f}" y="{HEIGHT - MARGIN + 18}" text-anchor="middle">{one.nodes:,}</text>'
+        )
+    curves = (
+        ("seconds of the quick methods", "#1b6ca8", [one.quick_s for one in found]),
+        ("MiB of the process, all methods", "#c0392b", [one.mebibytes for one in found]),
+    )
+    for number, (name, colour, values) in enumerate(curves):
+        spots = [place(one.nodes, value) for one, value in zip(found, values, strict=True)]
+        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in spots)
+        parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
+        parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>' for x, y in spots]
+        parts.append(f'<text x="{MARGIN + 10}" y="{MARGIN - 30 + 16 * number}" fill="{colour}">{name}</text>')
+    return "\n".join([*parts, "</svg>"]) + "\n"
 
 
 def table(headings: list[str], rows: list[list[str]]) -> None:
@@ -136,7 +194,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("graphs", type=Path, help="folder of dependency graphs")
+    parser.add_argument("graphs", type=Path, nargs="?", help="folder of dependency graphs")
     parser.add_argument(
         "--time-limit", type=float, default=60, metavar="SECONDS", help="per graph and method"
     )
@@ -146,21 +204,30 @@ def main() -> int:
     parser.add_argument(
         "--growth-limit", type=float, default=300, metavar="SECONDS", help="per synthetic graph"
     )
+    parser.add_argument("--svg", type=Path, help="file for the curves of growth")
     arguments = parser.parse_args()
-    rows = [compared(graph, arguments.time_limit) for graph in graphs(arguments.graphs)]
-    print("Peaks in KiB.\n")
-    table(
-        ["graph", "nodes", "steps", "file order", *ALONE, "all", "lower bound", "gap", "status", "best by"],
-        [cells for cells, _ in rows],
-    )
-    sizes = [size for size in (250, 500, 1000, 2500, 5000, 10000, 20000) if size <= arguments.growth]
-    if sizes:
+    good = True
+    if arguments.graphs:
+        rows = [compared(graph, arguments.time_limit) for graph in graphs(arguments.graphs)]
+        good = all(fine for _, fine in rows)
+        print("Peaks in KiB.\n")
         table(
-            ["nodes", "steps", "file order", "heuristics", "all", "gap", "best by",
-             "seconds, heuristics", "seconds, all", "MiB of the process"],
-            [grown(size, arguments.growth_limit) for size in sizes],
+            ["graph", "nodes", "steps", "file order", *ALONE, "all",
+             "lower bound", "gap", "status", "best by"],
+            [cells for cells, _ in rows],
         )  # fmt: skip
-    return int(not all(good for _, good in rows))
+    sizes = [size for size in SIZES if size <= arguments.growth]
+    if sizes:
+        with ProcessPoolExecutor(1, get_context("spawn"), max_tasks_per_child=1) as pool:
+            found = list(pool.map(partial(grown, seconds=arguments.growth_limit), sizes))
+        table(
+            ["nodes", "steps", "file order", "quick", "all", "lower bound", "gap", "best by",
+             "seconds, quick", "seconds, all", "MiB of the process"],
+            [list(one.cells) for one in found],
+        )  # fmt: skip
+        if arguments.svg:
+            arguments.svg.write_text(drawing(found), "utf-8")
+    return int(not good)
 
 
 if __name__ == "__main__":

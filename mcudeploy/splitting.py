@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from mcudeploy.board import Board
@@ -11,8 +12,8 @@ from mcudeploy.model import Model
 from mcudeploy.optimizer.cuts import Space
 from mcudeploy.optimizer.recompute import recompute, schedule_ticks
 from mcudeploy.optimizer.search import Budget, Candidate, Found, Report, search
-from mcudeploy.placing import PACKING_S, placed, reordered, unsplit_schedule
-from mcudeploy.plan import Plan, Search, Split
+from mcudeploy.placing import placed, reordered, unsplit_schedule
+from mcudeploy.plan import Plan, Schedule, Search, Split
 from mcudeploy.scheduler.portfolio import METHODS
 from mcudeploy.simulator.blocks import TiledGraph
 from mcudeploy.simulator.cost import Costs, TileTime
@@ -24,8 +25,8 @@ TileSource = Callable[[Flow], TileTime]
 _FINISHED = 3
 """So many candidates are ordered and packed with care: all of them would take too long."""
 
-_QUICK, _QUICK_S = ("beam",), 10.0
-"""How the candidates are ordered; a beam search takes about two seconds, the limit is for slow machines."""
+_QUICK, _QUICK_S = ("beam",), 5.0
+"""How the candidates are ordered; a beam search takes a second or two, the limit is for very long plans."""
 
 _PROOF_SHARE = 0.1
 """Of the time limit, for a proof that no order of the best plan has a lower peak, or for a better order."""
@@ -73,17 +74,27 @@ class Splitting:
         if stored is not None and stored.form != self._model.form:
             stored = None  # it is not cut, or cut in a way that has operators of its own
         found = self._search(stored)
-        candidates = found.best
-        if not found.interrupted and not any(self._fits(candidate) for candidate in candidates):
-            candidates += self._recomputed(found.best)
         plans = [] if stored is None else [self._timed(stored)]
-        for number, candidate in enumerate(self._by_first_fit(dict.fromkeys(candidates))):
-            plans.append(self._finished(candidate, carefully=number < _FINISHED and not found.interrupted))
-        kept = [plan for plan in plans if plan.estimate.ticks <= self._most_ticks]
-        if kept and not found.interrupted:
-            best = min(range(len(kept)), key=lambda at: kept[at].layout.arena_bytes)
-            kept[best] = self._proven(kept[best])
-        return Splits(tuple(kept), found.search, self._unsplit_ticks)
+        plans += [self._first_fit(candidate) for candidate in found.best]
+        if not found.interrupted:
+            with suppress(KeyboardInterrupt):  # what there is by then is kept
+                self._finish(plans, found.best)
+        kept = tuple(plan for plan in plans if plan.estimate.ticks <= self._most_ticks)
+        return Splits(kept, found.search, self._unsplit_ticks)
+
+    def _finish(self, plans: list[Plan], candidates: tuple[Candidate, ...]) -> None:
+        """Better plans in place of some, and others with halos computed again."""
+        if not any(plan.layout.arena_bytes <= self._limits.arena_bytes for plan in plans):
+            for candidate in candidates:
+                again = recompute(candidate, self._costs, self._model.work, self._most_ticks, self._is_late)
+                if again is not candidate:
+                    plans.append(self._first_fit(again))
+        plans.sort(key=lambda plan: plan.layout.arena_bytes)
+        for number in range(min(_FINISHED, len(plans))):
+            plans[number] = self._packed(plans[number])
+            plans[number] = self._reordered(plans[number], _QUICK, _QUICK_S)
+        plans.sort(key=lambda plan: plan.layout.arena_bytes)
+        plans[0] = self._reordered(plans[0], METHODS, _PROOF_SHARE * self._limits.seconds)
 
     def _search(self, stored: Plan | None) -> Found:
         # The search compares with the graph that it cuts, uncut: running sums have kernels of their own.
@@ -106,41 +117,23 @@ class Splitting:
         plan = placed(self._model, self._board, candidate.tiled, candidate.schedule)
         return plan.layout.arena_bytes <= limit
 
-    def _recomputed(self, candidates: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
-        """The candidates with halos computed again, as far as the time, or an interrupt, allows."""
-        found: list[Candidate] = []
-        try:
-            for candidate in candidates:
-                found.append(
-                    recompute(candidate, self._costs, self._model.work, self._most_ticks, self._is_late)
-                )
-        except KeyboardInterrupt:
-            pass
-        return tuple(found)
-
     def _is_late(self) -> bool:
         return time.monotonic() > self._deadline
 
-    def _by_first_fit(self, candidates: dict[Candidate, None]) -> list[Candidate]:
-        """Candidates by the arena that they need where no time is spent on packing; the least first."""
-
-        def arena_bytes(candidate: Candidate) -> int:
-            plan = placed(self._model, self._board, candidate.tiled, candidate.schedule, seconds=0.0)
-            return plan.layout.arena_bytes
-
-        return sorted(candidates, key=arena_bytes)
-
-    def _finished(self, candidate: Candidate, carefully: bool) -> Plan:
-        """The plan of a candidate: as the search ordered it, or in a better order if that packs no worse."""
-        splits, seconds = _splits(self._space, candidate), PACKING_S if carefully else 0.0
+    def _first_fit(self, candidate: Candidate) -> Plan:
+        """The plan of a candidate, packed in no time."""
+        splits = _splits(self._space, candidate)
         plan = placed(
-            self._model, self._board, candidate.tiled, candidate.schedule, splits=splits, seconds=seconds
+            self._model, self._board, candidate.tiled, candidate.schedule, splits=splits, seconds=0.0
         )
-        plan = replace(plan, estimate=replace(plan.estimate, ticks=candidate.ticks))
-        return self._reordered(plan, _QUICK, _QUICK_S) if carefully else plan
+        return replace(plan, estimate=replace(plan.estimate, ticks=candidate.ticks))
 
-    def _proven(self, plan: Plan) -> Plan:
-        return self._reordered(plan, METHODS, _PROOF_SHARE * self._limits.seconds)
+    def _packed(self, plan: Plan, schedule: Schedule | None = None) -> Plan:
+        """The plan, or its steps in another order, packed with care."""
+        tiled, order = TiledGraph(self._space.flow, plan.block_rows), schedule or plan.schedule
+        made = placed(self._model, self._board, tiled, order, splits=plan.splits)
+        made = replace(made, estimate=replace(made.estimate, ticks=plan.estimate.ticks))
+        return made if schedule or made.layout.arena_bytes <= plan.layout.arena_bytes else plan
 
     def _reordered(self, plan: Plan, methods: Collection[str], seconds: float) -> Plan:
         """The plan in a better order if one is found and packs no worse; repeated steps stay."""
@@ -151,8 +144,7 @@ class Splitting:
         schedule = reordered(self._model, tiled, plan.schedule, seconds, methods)
         if schedule.steps == steps:
             return replace(plan, schedule=schedule)
-        other = placed(self._model, self._board, tiled, schedule, splits=plan.splits)
-        other = replace(other, estimate=replace(other.estimate, ticks=plan.estimate.ticks))
+        other = self._packed(plan, schedule)
         return other if other.layout.arena_bytes <= plan.layout.arena_bytes else plan
 
     def _timed(self, plan: Plan) -> Plan:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import heapq
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from mcudeploy.optimizer.cuts import Space, State
@@ -27,6 +27,11 @@ FOLLOWED_WITHIN = 1.10
 
 KEPT = 8
 """How many candidates are handed on: the packing, and the device, may prefer another than the first."""
+
+RUNGS = (0.5, 5.0)
+"""Limits in percent under which the search runs first, as far as they are below the one that is asked for:
+with more time allowed it begins where it ended with less, and finds nothing worse.
+"""
 
 PATIENCE = 2000
 """So many states in a row that bring nothing end the search: what is left are variants of the best."""
@@ -93,14 +98,38 @@ def search(
 
     `start`: states of an earlier search, to be tried first.
     """
-    run = _Run(space, costs, work, budget, report)
+    runs: list[_Run] = []
+    segments = Segments(space.flow, space.order, work)
+    limits = [*(rung for rung in RUNGS if rung < budget.max_overhead), budget.max_overhead]
+    end = time.monotonic() + budget.seconds
     try:
-        run.explore(start)
+        for number, overhead in enumerate(limits):
+            seconds = max(0.0, end - time.monotonic()) / (len(limits) - number)
+            runs.append(
+                _Run(space, costs, segments, replace(budget, seconds=seconds, max_overhead=overhead), report)
+            )
+            runs[-1].explore(start)
+            start = (*start, *(one.state for one in runs[-1].best))
+            if runs[-1].enough:
+                break
     except KeyboardInterrupt:
-        if run.unsplit is None:
+        begun = [run for run in runs if run.best]
+        if not begun:
             raise
-        return replace(run.found(), interrupted=True)
-    return run.found()
+        return replace(_best_of(begun), interrupted=True)
+    return _best_of(runs)
+
+
+def _best_of(runs: Sequence[_Run]) -> Found:
+    """What the run with the least peak found, the last of several; the figures are those of all."""
+    best = min(reversed(runs), key=lambda run: run.best[0].peak_bytes)
+    counts = [run.counts() for run in runs]
+    total = Search(
+        counts[0].seconds,  # from the first one's start on
+        sum(one.candidates for one in counts),
+        sum(one.duplicates for one in counts),
+    )
+    return replace(best.found(), search=total)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -117,21 +146,26 @@ class _Scored:
 
 
 class _Run:
-    """One search: what was seen, what is waiting, what is best."""
+    """One search under one limit: what was seen, what is waiting, what is best."""
 
     def __init__(
-        self, space: Space, costs: Costs, work: WorkBytes, budget: Budget, report: Report
+        self, space: Space, costs: Costs, segments: Segments, budget: Budget, report: Report
     ) -> None:  # fmt: skip
-        self.space, self.costs, self.work, self.budget, self._report = space, costs, work, budget, report
+        self.space, self.costs, self._segments, self.budget, self._report = (
+            space,
+            costs,
+            segments,
+            budget,
+            report,
+        )
         self._start = self._told = time.monotonic()
-        self._segments = Segments(space.flow, space.order, work)
         self._seconds = SEEDING_SHARE * budget.seconds
-        self._enough = False
+        self.enough = False
         self._seen: set[Sections] = set()
         self._duplicates = self._last_gain = 0
         self._added_ticks: dict[Segment, float] = {}
         self._queue: list[tuple[float, int, int, _Scored]] = []
-        self._best: list[_Scored] = []
+        self.best: list[_Scored] = []
         self.unsplit: _Scored | None = None
 
     def explore(self, start: tuple[State, ...]) -> None:
@@ -147,7 +181,7 @@ class _Run:
         self._last_gain = len(self._seen)
         while self._queue and not self._over():
             *_, scored = heapq.heappop(self._queue)
-            if scored.peak_bytes <= FOLLOWED_WITHIN * self._best[0].peak_bytes:
+            if scored.peak_bytes <= FOLLOWED_WITHIN * self.best[0].peak_bytes:
                 self._try_all(self.space.moves(scored.state, scored.hot))
 
     def found(self) -> Found:
@@ -155,16 +189,16 @@ class _Run:
         if self.unsplit is None:
             raise ValueError("the search has not begun")
         unsplit = self._candidate(self.unsplit)
-        best = tuple(unsplit if one is self.unsplit else self._candidate(one) for one in self._best)
-        return Found(best if unsplit in best else (*best, unsplit), unsplit, self._search())
+        best = tuple(unsplit if one is self.unsplit else self._candidate(one) for one in self.best)
+        return Found(best if unsplit in best else (*best, unsplit), unsplit, self.counts())
 
     def _prefixes(self) -> Iterator[State]:
         """One cut from the input on, where what is whole behind it leaves hope of a gain."""
         for state in self.space.prefixes():
-            if self._segments.border_bytes[state[0].last + 1] <= self._best[0].peak_bytes:
+            if self._segments.border_bytes[state[0].last + 1] <= self.best[0].peak_bytes:
                 yield state
 
-    def _search(self) -> Search:
+    def counts(self) -> Search:
         return Search(time.monotonic() - self._start, len(self._seen), self._duplicates)
 
     def _stopped(self) -> bool:
@@ -172,7 +206,7 @@ class _Run:
         now = time.monotonic()
         if now - self._told > TOLD_EVERY_S:
             self._tell()
-        return self._enough or now - self._start > self._seconds
+        return self.enough or now - self._start > self._seconds
 
     def _over(self) -> bool:
         return self._stopped() or len(self._seen) - self._last_gain > PATIENCE
@@ -212,13 +246,13 @@ class _Run:
         self._seen.add(scored.sections)
         key = (max(scored.ticks, self._limit), scored.peak_bytes, len(self._seen), scored)
         heapq.heappush(self._queue, key)
-        better = not self._best or scored.peak_bytes < self._best[0].peak_bytes
-        self._best.append(scored)
-        self._best.sort(key=lambda one: (one.peak_bytes, one.ticks))
-        del self._best[KEPT:]
+        better = not self.best or scored.peak_bytes < self.best[0].peak_bytes
+        self.best.append(scored)
+        self.best.sort(key=lambda one: (one.peak_bytes, one.ticks))
+        del self.best[KEPT:]
         if better and scored is not self.unsplit:
             self._last_gain = len(self._seen)
-            self._enough = self.budget.enough(self._candidate(scored))
+            self.enough = self.budget.enough(self._candidate(scored))
             self._tell()
 
     def _candidate(self, scored: _Scored) -> Candidate:
@@ -227,10 +261,10 @@ class _Run:
         names = (operator.name for operator in operators)
         tiled = TiledGraph(self.space.flow, dict(zip(names, rows, strict=True)))
         schedule = Schedule(self._segments.steps(scored.sections), "feasible")
-        peak_bytes, peak_step = live_peak(tiled, schedule.steps, self.work)
+        peak_bytes, peak_step = live_peak(tiled, schedule.steps, self._segments.work)
         return Candidate(scored.state, tiled, schedule, peak_bytes, peak_step, scored.ticks)
 
     def _tell(self) -> None:
-        best, self._told = self._best[0], time.monotonic()
-        unsplit_ticks = self._best[0].ticks if self.unsplit is None else self.unsplit.ticks
-        self._report(self._search(), best.peak_bytes, 100 * (best.ticks / unsplit_ticks - 1))
+        best, self._told = self.best[0], time.monotonic()
+        unsplit_ticks = self.best[0].ticks if self.unsplit is None else self.unsplit.ticks
+        self._report(self.counts(), best.peak_bytes, 100 * (best.ticks / unsplit_ticks - 1))

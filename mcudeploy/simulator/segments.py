@@ -57,6 +57,7 @@ class Segments:
     """The segments of one graph in one order of its operators. It remembers what it has simulated."""
 
     def __init__(self, flow: Flow, order: Sequence[int], work: WorkBytes) -> None:
+        self.work = work
         self._places = Places(flow, order, work)
         self._singles: list[Segment] = [(place, (rows,)) for place, rows in enumerate(self._places.rows)]
         self._borders: dict[tuple[int, int], tuple[tuple[int, ...], tuple[int, ...]]] = {}
