@@ -21,6 +21,16 @@ static inline int32_t mcud_clamp(int32_t value, int32_t low, int32_t high)
 /* 1 <= shift <= 62; the rounded product must fit an int32_t, which the code generator has checked. */
 static inline int32_t mcud_scale(int32_t acc, int32_t multiplier, int32_t shift)
 {
+#if defined(__thumb__) && !defined(__thumb2__)
+    if (shift == 32) { /* by halves, for want of a multiplication to 64 bits; the lowest 16 decide nothing */
+        const int32_t acc_high = acc >> 16;
+        const int32_t acc_low = acc & 0xffff;
+        const int32_t high = multiplier >> 16;
+        const int32_t low = multiplier & 0xffff;
+        const int32_t middle = acc_high * low + (int32_t)(((uint32_t)acc_low * (uint32_t)low) >> 16);
+        return acc_high * high + (middle >> 16) + ((((acc_low * high + (middle & 0xffff)) >> 15) + 1) >> 1);
+    }
+#endif
     const int64_t product = (int64_t)acc * multiplier;
     if (shift == 32) { /* the common case: no 64-bit shifts */
         return (int32_t)((product + ((int64_t)1 << 31)) >> 32);

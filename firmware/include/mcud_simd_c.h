@@ -49,33 +49,42 @@ static inline int32_t mcud_products(const int16_t *x, int32_t pixels, const int8
     return x[0] * w[0] + x[2 * pixels] * w[1] + x[1] * w[2] + x[2 * pixels + 1] * w[3];
 }
 
+/* Without optimisation there are too few registers for the blocks. */
+#if defined(__thumb__) && !defined(__thumb2__) && defined(__OPTIMIZE__)
+#include "mcud_simd_thumb.h"
+#else
+
+/* Adds the products of one value of three pixels, `x` their first one's, and two channels. */
+static inline void mcud_value_3x2(const int16_t *x, int32_t w0, int32_t w1, int32_t sums[6])
+{
+    sums[0] += x[0] * w0;
+    sums[1] += x[0] * w1;
+    sums[2] += x[2] * w0;
+    sums[3] += x[2] * w1;
+    sums[4] += x[4] * w0;
+    sums[5] += x[4] * w1;
+}
+
 /* x[groups] of 3 pixels -> y[3][2], the pixels `pitch` apart */
 MCUD_APART const int32_t *mcud_record_3x2(const int16_t *x, const int16_t *const ends[2],
                                              const int32_t *record, const mcud_finish_s8 *finish, int8_t *y)
 {
-    int32_t a = record[0];
-    int32_t b = record[1];
-    int32_t c = a;
-    int32_t d = b;
-    int32_t e = a;
-    int32_t f = b;
+    int32_t sums[6] = {record[0], record[1], record[0], record[1], record[0], record[1]};
     for (record += 2; x < ends[1]; x += 12, record += 2) {
         const int8_t *w = (const int8_t *)record;
-        a += mcud_products(x, 3, w);
-        b += mcud_products(x, 3, w + 4);
-        c += mcud_products(x + 2, 3, w);
-        d += mcud_products(x + 2, 3, w + 4);
-        e += mcud_products(x + 4, 3, w);
-        f += mcud_products(x + 4, 3, w + 4);
+        mcud_value_3x2(x, w[0], w[4], sums);
+        mcud_value_3x2(x + 6, w[1], w[5], sums);
+        mcud_value_3x2(x + 1, w[2], w[6], sums);
+        mcud_value_3x2(x + 7, w[3], w[7], sums);
     }
-    y[0] = mcud_requantize_s8(a, record[0], finish);
-    y[1] = mcud_requantize_s8(b, record[1], finish);
+    y[0] = mcud_requantize_s8(sums[0], record[0], finish);
+    y[1] = mcud_requantize_s8(sums[1], record[1], finish);
     y += finish->pitch;
-    y[0] = mcud_requantize_s8(c, record[0], finish);
-    y[1] = mcud_requantize_s8(d, record[1], finish);
+    y[0] = mcud_requantize_s8(sums[2], record[0], finish);
+    y[1] = mcud_requantize_s8(sums[3], record[1], finish);
     y += finish->pitch;
-    y[0] = mcud_requantize_s8(e, record[0], finish);
-    y[1] = mcud_requantize_s8(f, record[1], finish);
+    y[0] = mcud_requantize_s8(sums[4], record[0], finish);
+    y[1] = mcud_requantize_s8(sums[5], record[1], finish);
     return record + 2;
 }
 
@@ -106,6 +115,8 @@ MCUD_APART const int32_t *mcud_record_2x2(const int16_t *x, const int16_t *const
     y[finish->pitch + 1] = mcud_requantize_s8(sums[3], record[1], finish);
     return record + 2;
 }
+
+#endif
 
 /* The first one of 2 expanded pixels -> y[2] */
 static inline const int32_t *mcud_record_1x2(const int16_t *x, const int16_t *const ends[2],

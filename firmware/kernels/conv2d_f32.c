@@ -3,68 +3,91 @@
 #include "mcud_dot_f32.h"
 #include "mcud_window.h"
 
-/* All pixels of one group; `out` is the group's first channel of the first one. */
-static void convolve(const mcud_op *op, const mcud_channels_f32 *to, mcud_window *window, int32_t first_row,
-                     int32_t end_row, float *out)
+/* The windows of one row of the output, for one group of channels. */
+typedef struct {
+    const mcud_conv2d_f32_params *params;
+    mcud_channels_f32 to;
+    const uint8_t *memory;   /* of the input, plus the offset of the group's first channel */
+    const uint32_t *offsets; /* of the input rows, see mcud_window_rows */
+    mcud_taps rows;          /* inside the input */
+} window;
+
+/* Four pixels, or one, whose taps `cols` are inside the input, the first pixel's from column `first` on. */
+static void convolve(const window *from, int32_t pixels, mcud_taps cols, int32_t first, float *y)
 {
-    const mcud_conv2d_f32_params *params = op->params;
-    uint32_t *offsets = mcud_row(op->scratch, first_row);
-    float *const first_patch = (float *)(void *)(offsets + params->kernel_rows);
-    float *const second_patch = first_patch + params->patch_values;
-    const int32_t pixel_bytes = params->input_channels * (int32_t)sizeof(float);
-    float *patch = first_patch;
-    for (int32_t row = first_row; row < end_row; row++) {
-        const int32_t top = row * params->stride_rows - params->pad_top;
-        window->rows =
-            mcud_taps_inside(top, params->dilation_rows, params->kernel_rows, 0, params->input_rows);
-        mcud_window_rows(op->in[0], top, params->dilation_rows, window->rows, offsets);
-        int32_t left = -params->pad_left;
-        for (int32_t col = 0; col < params->output_cols; col++, left += params->stride_cols) {
-            const mcud_taps cols =
-                mcud_taps_inside(left, params->dilation_cols, params->kernel_cols, 0, params->input_cols);
-            const int32_t first_col = left + cols.first * params->dilation_cols;
-            mcud_gather(window, cols, first_col * pixel_bytes, (uint8_t *)patch);
-            if (patch == first_patch) {
-                patch = second_patch;
-                continue;
+    const mcud_conv2d_f32_params *params = from->params;
+    const int32_t taps = cols.end - cols.first;
+    const int32_t runs = params->one_run ? 1 : taps;
+    const int32_t values = params->one_run ? taps * params->group_inputs : params->group_inputs;
+    const int32_t run_pitch = params->dilation_cols * params->input_channels;
+    const int32_t step = params->stride_cols * params->input_channels;
+    const int32_t row_weights = 4 * params->kernel_cols * params->group_inputs;
+    const float *block = from->to.weights + 4 * cols.first * params->group_inputs;
+    for (int32_t k = 0; k < from->to.channels; k += 4, block += 4 * from->to.depth) {
+        float sums[16];
+        mcud_begin_f32(from->to.bias + k, pixels, sums);
+        for (int32_t r = from->rows.first; r < from->rows.end; r++) {
+            const void *row = from->memory + from->offsets[r];
+            const float *x = (const float *)row + first * params->input_channels;
+            const float *w = block + r * row_weights;
+            for (int32_t run = 0; run < runs; run++, x += run_pitch, w += 4 * values) {
+                if (pixels == 1) {
+                    mcud_add_1x4_f32(x, w, values, sums);
+                } else {
+                    mcud_add_4x4_f32(x, step, w, values, sums);
+                }
             }
-            mcud_pixels_f32(to, first_patch, second_patch, out, out + params->output_channels);
-            out += 2 * params->output_channels;
-            patch = first_patch;
+        }
+        for (int32_t pixel = 0; pixel < pixels; pixel++) {
+            float *const to = y + pixel * params->output_channels + k;
+            mcud_finish_f32(&from->to, sums + 4 * pixel, from->to.channels - k, to);
         }
     }
-    if (patch == second_patch) {
-        mcud_pixel_f32(to, first_patch, out);
+}
+
+/* A row of the output. Four pixels are taken at a time where no tap is padding. */
+static void convolve_row(const window *from, float *out)
+{
+    const mcud_conv2d_f32_params *params = from->params;
+    const int32_t reach = (params->kernel_cols - 1) * params->dilation_cols + 3 * params->stride_cols;
+    int32_t left = -params->pad_left;
+    for (int32_t col = 0; col < params->output_cols;) {
+        int32_t pixels = 1;
+        mcud_taps cols = {0, params->kernel_cols};
+        if (left >= 0 && left + reach < params->input_cols && col + 4 <= params->output_cols) {
+            pixels = 4;
+        } else {
+            cols = mcud_taps_inside(left, params->dilation_cols, params->kernel_cols, 0, params->input_cols);
+        }
+        convolve(from, pixels, cols, left + cols.first * params->dilation_cols, out);
+        left += pixels * params->stride_cols;
+        out += pixels * params->output_channels;
+        col += pixels;
     }
 }
 
 void mcud_conv2d_f32(const mcud_op *op, int32_t first_row, int32_t end_row)
 {
     const mcud_conv2d_f32_params *params = op->params;
-    const int32_t group_bytes = params->group_inputs * (int32_t)sizeof(float);
+    const int32_t depth = params->kernel_rows * params->kernel_cols * params->group_inputs;
+    const int32_t padded_outputs = (params->group_outputs + 3) / 4 * 4;
+    uint32_t *offsets = mcud_row(op->scratch, first_row);
+    window from = {.params = params, .offsets = offsets};
     float *out = mcud_row(op->out, first_row);
-    mcud_channels_f32 to = {
-        .weights = params->weights,
-        .bias = params->bias,
-        .channels = params->group_outputs,
-        .depth = params->patch_values,
-        .low = params->low,
-        .high = params->high,
-    };
-    mcud_window window = {
-        .memory = op->in[0]->memory,
-        .offsets = mcud_row(op->scratch, first_row),
-        .kernel_rows = params->kernel_rows,
-        .kernel_cols = params->kernel_cols,
-        .tap_bytes = group_bytes,
-        .tap_pitch = params->dilation_cols * params->input_channels * (int32_t)sizeof(float),
-        .fill = 0,
-    };
-    for (int32_t group = 0; group < params->groups; group++) {
-        convolve(op, &to, &window, first_row, end_row, out);
-        to.weights += params->group_outputs * params->patch_values;
-        to.bias += params->group_outputs;
-        window.memory += group_bytes;
-        out += params->group_outputs;
+    for (int32_t row = first_row; row < end_row; row++) {
+        const int32_t top = row * params->stride_rows - params->pad_top;
+        from.rows =
+            mcud_taps_inside(top, params->dilation_rows, params->kernel_rows, 0, params->input_rows);
+        mcud_window_rows(op->in[0], top, params->dilation_rows, from.rows, offsets);
+        from.memory = op->in[0]->memory;
+        from.to = (mcud_channels_f32){params->weights, params->bias, params->group_outputs, depth,
+                                      params->low,     params->high};
+        for (int32_t group = 0; group < params->groups; group++) {
+            convolve_row(&from, out + group * params->group_outputs);
+            from.to.weights += padded_outputs * depth;
+            from.to.bias += padded_outputs;
+            from.memory += params->group_inputs * (int32_t)sizeof(float);
+        }
+        out += params->output_cols * params->output_channels;
     }
 }

@@ -2,10 +2,10 @@
  *
  * in[0]    float [input_rows][input_cols][input_channels]
  * out      float [rows][output_cols][output_channels]
- * scratch  uint32_t [kernel_rows], then float [2][patch_values]
+ * scratch  uint32_t [kernel_rows]
  *
- * The patches of two output pixels are gathered, padding as zeros, and multiplied with the weights in
- * blocks of 2 pixels x 4 channels. A leftover pixel takes blocks of four channels.
+ * Reads the windows where they are, in blocks of 4 pixels of a row x 4 channels; padded taps are skipped, and
+ * pixels that have some, or are left over, are taken alone.
  */
 #ifndef MCUD_CONV2D_F32_H
 #define MCUD_CONV2D_F32_H
@@ -13,8 +13,8 @@
 #include "mcud.h"
 
 typedef struct {
-    const float *weights; /* [output_channels][kernel_rows][kernel_cols][group_inputs] */
-    const float *bias;    /* [output_channels] */
+    const float *weights; /* [groups][fours of channels][kernel_rows][kernel_cols][group_inputs][4] */
+    const float *bias;    /* [groups][fours of channels][4] */
     int32_t input_rows;
     int32_t input_cols;
     int32_t input_channels;
@@ -31,7 +31,7 @@ typedef struct {
     int32_t groups;
     int32_t group_inputs;  /* input_channels / groups */
     int32_t group_outputs; /* output_channels / groups */
-    int32_t patch_values;  /* kernel_rows * kernel_cols * group_inputs */
+    int32_t one_run;       /* 1 where the taps of a window's row lie one behind the other */
     float low;
     float high;
 } mcud_conv2d_f32_params;

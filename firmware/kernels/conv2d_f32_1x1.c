@@ -1,8 +1,21 @@
 #include "conv2d_f32_1x1.h"
 
-#include <stddef.h>
-
 #include "mcud_dot_f32.h"
+
+/* Pixels that lie `step` values apart. */
+static void multiply(const mcud_channels_f32 *to, const float *x, int32_t step, int32_t pixels, float *y)
+{
+    for (; pixels >= 4; pixels -= 4) {
+        mcud_pixels_f32(to, x, step, y, to->channels);
+        x += 4 * step;
+        y += 4 * to->channels;
+    }
+    for (; pixels > 0; pixels--) {
+        mcud_pixel_f32(to, x, y);
+        x += step;
+        y += to->channels;
+    }
+}
 
 void mcud_conv2d_f32_1x1(const mcud_op *op, int32_t first_row, int32_t end_row)
 {
@@ -15,23 +28,13 @@ void mcud_conv2d_f32_1x1(const mcud_op *op, int32_t first_row, int32_t end_row)
         .low = params->low,
         .high = params->high,
     };
-    const int32_t step = params->stride_cols * params->input_channels;
     float *out = mcud_row(op->out, first_row);
-    const float *waiting = NULL; /* a pixel that has no partner yet */
-    for (int32_t row = first_row; row < end_row; row++) {
+    for (int32_t row = first_row; row < end_row;) {
         const float *in = mcud_row(op->in[0], row * params->stride_rows);
-        for (int32_t col = 0; col < params->output_cols; col++) {
-            const float *pixel = in + col * step;
-            if (waiting == NULL) {
-                waiting = pixel;
-                continue;
-            }
-            mcud_pixels_f32(&to, waiting, pixel, out, out + params->output_channels);
-            out += 2 * params->output_channels;
-            waiting = NULL;
-        }
-    }
-    if (waiting != NULL) {
-        mcud_pixel_f32(&to, waiting, out);
+        const int32_t run_end = params->rows_join ? mcud_run_end(op->in[0], row, end_row) : row + 1;
+        const int32_t pixels = (run_end - row) * params->output_cols;
+        multiply(&to, in, params->pixel_step, pixels, out);
+        out += pixels * params->output_channels;
+        row = run_end;
     }
 }

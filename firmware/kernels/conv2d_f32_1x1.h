@@ -3,7 +3,8 @@
  * in[0]  float [rows][cols][input_channels]; a matrix [B][K] is (B, 1, K)
  * out    float [rows][output_cols][output_channels]
  *
- * Reads the input's pixels where they are, two at a time, also across rows.
+ * Reads the input's pixels where they are, four at a time; also across rows where one joins the next. Channels
+ * are padded to fours.
  */
 #ifndef MCUD_CONV2D_F32_1X1_H
 #define MCUD_CONV2D_F32_1X1_H
@@ -11,13 +12,14 @@
 #include "mcud.h"
 
 typedef struct {
-    const float *weights; /* [output_channels][input_channels] */
-    const float *bias;    /* [output_channels] */
+    const float *weights; /* [fours of channels][input_channels][4] */
+    const float *bias;    /* [fours of channels][4] */
     int32_t input_channels;
     int32_t output_cols;
     int32_t output_channels;
     int32_t stride_rows;
-    int32_t stride_cols;
+    int32_t pixel_step; /* values from one output column's pixel to the next one's */
+    int32_t rows_join;  /* 1 where all strides are 1: the next row's pixels lie behind these, in a block */
     float low;
     float high;
 } mcud_conv2d_f32_1x1_params;

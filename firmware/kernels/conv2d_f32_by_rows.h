@@ -4,7 +4,7 @@
  *
  * in[0]    float [op->rows][row_values]
  * out      float [1][1][output_channels]
- * scratch  float [output_channels], the sums, kept from the first call to the last
+ * scratch  float [fours of channels][4], the sums, kept from the first call to the last
  */
 #ifndef MCUD_CONV2D_F32_BY_ROWS_H
 #define MCUD_CONV2D_F32_BY_ROWS_H
@@ -12,8 +12,8 @@
 #include "mcud.h"
 
 typedef struct {
-    const float *weights; /* [output_channels][op->rows][row_values] */
-    const float *bias;    /* [output_channels] */
+    const float *weights; /* [fours of channels][op->rows][row_values][4] */
+    const float *bias;    /* [fours of channels][4] */
     int32_t row_values;   /* input columns * input channels */
     int32_t output_channels;
     float low;

@@ -8,37 +8,22 @@ void mcud_conv2d_f32_full(const mcud_op *op, int32_t first_row, int32_t end_row)
     (void)end_row; /* there is one row */
     const mcud_conv2d_f32_full_params *params = op->params;
     const mcud_channels_f32 to = {
-        .weights = params->weights,
-        .bias = params->bias,
         .channels = params->output_channels,
-        .depth = params->input_rows * params->row_values,
         .low = params->low,
         .high = params->high,
     };
     const mcud_taps rows = {0, params->input_rows};
     uint32_t *offsets = mcud_row(op->scratch, first_row);
     float *out = mcud_row(op->out, first_row);
-    const float *w = to.weights;
+    const float *w = params->weights;
     mcud_window_rows(op->in[0], 0, 1, rows, offsets);
-    int32_t k = 0;
-    for (; k + 4 <= to.channels; k += 4) {
-        float sums[4] = {to.bias[k], to.bias[k + 1], to.bias[k + 2], to.bias[k + 3]};
-        for (int32_t r = 0; r < rows.end; r++) {
+    for (int32_t k = 0; k < to.channels; k += 4) {
+        float sums[4];
+        mcud_begin_f32(params->bias + k, 1, sums);
+        for (int32_t r = 0; r < rows.end; r++, w += 4 * params->row_values) {
             const void *x = op->in[0]->memory + offsets[r];
-            mcud_dot4_f32(x, w + r * params->row_values, to.depth, params->row_values, sums);
+            mcud_add_1x4_f32(x, w, params->row_values, sums);
         }
-        for (int32_t i = 0; i < 4; i++) {
-            out[k + i] = mcud_clamp_f32(sums[i], to.low, to.high);
-        }
-        w += 4 * to.depth;
-    }
-    for (; k < to.channels; k++) {
-        float sum = to.bias[k];
-        for (int32_t r = 0; r < rows.end; r++) {
-            const void *x = op->in[0]->memory + offsets[r];
-            sum = mcud_dot_f32(x, w + r * params->row_values, params->row_values, sum);
-        }
-        out[k] = mcud_clamp_f32(sum, to.low, to.high);
-        w += to.depth;
+        mcud_finish_f32(&to, sums, to.channels - k, out + k);
     }
 }

@@ -5,7 +5,7 @@
  * out      float [1][1][output_channels]
  * scratch  uint32_t [input_rows]
  *
- * Reads the input row by row where it is, four output channels at a time.
+ * Reads the input row by row where it is, four output channels at a time. Channels are padded to fours.
  */
 #ifndef MCUD_CONV2D_F32_FULL_H
 #define MCUD_CONV2D_F32_FULL_H
@@ -13,8 +13,8 @@
 #include "mcud.h"
 
 typedef struct {
-    const float *weights; /* [output_channels][input_rows][row_values] */
-    const float *bias;    /* [output_channels] */
+    const float *weights; /* [fours of channels][input_rows][row_values][4] */
+    const float *bias;    /* [fours of channels][4] */
     int32_t input_rows;
     int32_t row_values; /* input columns * input channels */
     int32_t output_channels;

@@ -10,8 +10,8 @@
 #include "mcud.h"
 
 typedef struct {
-    const float *weights; /* [op->rows * row_channels][input_channels] */
-    const float *bias;    /* [op->rows * row_channels] */
+    const float *weights; /* [op->rows][fours of channels][input_channels][4] */
+    const float *bias;    /* [op->rows][fours of channels][4] */
     int32_t input_channels;
     int32_t row_channels;
     float low;

@@ -3,33 +3,22 @@
 #include "mcud_dot_f32.h"
 #include "mcud_window.h"
 
-/* Channels [channel, channel + 4) of a pixel, for multiplier 1. */
-static void four_channels(const mcud_dwconv2d_f32_params *params, const mcud_window_place *place,
-                          int32_t channel, float *out)
+/* Channels [channel, channel + 8) of a pixel, for multiplier 1. */
+static void eight_channels(const mcud_dwconv2d_f32_params *params, const mcud_window_place *place,
+                           int32_t channel, float *out)
 {
-    const int32_t pitch = params->output_channels;
-    const int32_t x_pitch = params->dilation_cols * params->input_channels;
-    float a = params->bias[channel];
-    float b = params->bias[channel + 1];
-    float c = params->bias[channel + 2];
-    float d = params->bias[channel + 3];
+    const mcud_tap_run_f32 taps = {place->cols.end - place->cols.first,
+                                   params->dilation_cols * params->input_channels, params->output_channels};
+    const float *w = params->weights + place->cols.first * params->output_channels + channel;
+    float sums[8];
+    memcpy(sums, params->bias + channel, sizeof sums);
     for (int32_t r = place->rows.first; r < place->rows.end; r++) {
         const void *row = place->memory + place->offsets[r] + place->first_byte;
-        const float *x = (const float *)row + channel;
-        const float *w = params->weights + (r * params->kernel_cols + place->cols.first) * pitch + channel;
-        for (int32_t s = place->cols.first; s < place->cols.end; s++) {
-            a += x[0] * w[0];
-            b += x[1] * w[1];
-            c += x[2] * w[2];
-            d += x[3] * w[3];
-            x += x_pitch;
-            w += pitch;
-        }
+        mcud_add_taps_8_f32((const float *)row + channel, w + r * params->kernel_cols * params->output_channels,
+                            taps, sums);
     }
-    out[channel] = mcud_clamp_f32(a, params->low, params->high);
-    out[channel + 1] = mcud_clamp_f32(b, params->low, params->high);
-    out[channel + 2] = mcud_clamp_f32(c, params->low, params->high);
-    out[channel + 3] = mcud_clamp_f32(d, params->low, params->high);
+    mcud_clamp_4_f32(sums, params->low, params->high, out + channel);
+    mcud_clamp_4_f32(sums + 4, params->low, params->high, out + channel + 4);
 }
 
 /* One channel of a pixel, for any multiplier. */
@@ -44,7 +33,7 @@ static void one_channel(const mcud_dwconv2d_f32_params *params, const mcud_windo
         const float *x = (const float *)row + input_channel;
         const float *w = params->weights + (r * params->kernel_cols + place->cols.first) * pitch + channel;
         for (int32_t s = place->cols.first; s < place->cols.end; s++) {
-            sum += *x * *w;
+            sum = mcud_fused_f32(*x, *w, sum);
             x += x_pitch;
             w += pitch;
         }
@@ -56,8 +45,8 @@ static void one_pixel(const mcud_dwconv2d_f32_params *params, const mcud_window_
 {
     int32_t c = 0;
     if (params->multiplier == 1) {
-        for (; c + 4 <= params->input_channels; c += 4) {
-            four_channels(params, place, c, out);
+        for (; c + 8 <= params->input_channels; c += 8) {
+            eight_channels(params, place, c, out);
         }
     }
     int32_t k = c * params->multiplier;

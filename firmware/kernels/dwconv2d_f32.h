@@ -4,7 +4,7 @@
  * out      float [rows][output_cols][output_channels]
  * scratch  uint32_t [kernel_rows]
  *
- * With multiplier 1 four neighbouring channels are summed at a time. Padded taps are skipped.
+ * With multiplier 1 eight neighbouring channels are summed at a time. Padded taps are skipped.
  */
 #ifndef MCUD_DWCONV2D_F32_H
 #define MCUD_DWCONV2D_F32_H

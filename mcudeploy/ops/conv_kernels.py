@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from mcudeploy import graph
 from mcudeploy.ops import conv_mve, requantize
 from mcudeploy.ops.opdef import ConstantArray, KernelCall, ParamValue
-from mcudeploy.ops.packing import GROUP, pack_blocks, pack_records, pack_taps, padded
+from mcudeploy.ops.packing import GROUP, pack_blocks, pack_fours, pack_records, pack_taps, padded
 
 if TYPE_CHECKING:
     from mcudeploy.graph import Operator, Tensor
@@ -24,11 +24,13 @@ _SUM_BYTES = 4
 """One int32_t or float sum of a convolution that is taken by rows."""
 _TAP_BYTES = 8
 """One tap in the lists of the depthwise kernels: two words, or a pointer."""
-_PATCHES = 2
-"""Output pixels whose input patches a float convolution takes at a time."""
 _MOST_EXPANDED_BYTES = 1280
 """What the expanded windows of two pixels may take: deep ones stand late in a network, where their scratch
 would be the peak of a plan whose tensors are cut."""
+_SHORT_RUN = 8
+"""Float values that lie in one run in a row of a window, where gathering it first takes less time."""
+_MOST_GATHERED = 64
+"""Values of a float window that is gathered; four of them lie in scratch."""
 _PIXELS = 3
 """Pixels that a pointwise convolution takes at a time."""
 _EXPANDED_BYTES = 2
@@ -55,6 +57,10 @@ class Constants:
     def packed(self, *, runs: int, block: int, groups: int = 1) -> dict[str, ParamValue]:
         """int8, in records of `block` output channels; see pack_blocks."""
         return self._records(pack_blocks(self.weights, groups, runs, block), groups, block)
+
+    def packed_floats(self, groups: int = 1) -> dict[str, ParamValue]:
+        """float32, in blocks of four channels; see pack_fours."""
+        return {"weights": pack_fours(self.weights, groups), "bias": pack_fours(self.bias, groups)}
 
     def packed_taps(self) -> dict[str, ParamValue]:
         """int8, depthwise, in records of four channels; see pack_taps."""
@@ -113,7 +119,7 @@ def _general_kernel(
     }
     numbers = {name: value for name, value in numbers.items() if name != "left"}
     vectors = conv_mve.general(constants, numbers, fields | zero_point, conv.groups)
-    in_one_run = kernel_cols == 1 or (conv.groups == 1 and conv.dilation[1] == 1)
+    in_one_run = _in_one_run(conv)
     row_runs, run_values = (1, kernel_cols * group_inputs) if in_one_run else (kernel_cols, group_inputs)
     patch_groups = kernel_rows * row_runs * -(-run_values // GROUP)
     odd_row = output.shape[1] % 2 == 1 and output.shape[1] > 1
@@ -162,9 +168,8 @@ def _float_kernel(conv: Conv2d, operator: Operator, source: Tensor, output: Tens
     """The float32 kernels."""
     channels = source.shape[2]
     constants, numbers = _numbers(conv, operator, source, output)
-    arrays = constants.arrays()
     if _is_depthwise(conv, channels):
-        arrays["weights"] = _by_tap(constants.weights)
+        arrays = constants.arrays() | {"weights": _by_tap(constants.weights)}
         fields = _window_fields(conv, source, output) | {"multiplier": conv.out_channels // channels}
         scratch = conv.kernel_shape[0] * _OFFSET_BYTES
         return KernelCall("dwconv2d_f32", arrays | fields | numbers, scratch)
@@ -174,22 +179,29 @@ def _float_kernel(conv: Conv2d, operator: Operator, source: Tensor, output: Tens
             "output_cols": output.shape[1],
             "output_channels": conv.out_channels,
             "stride_rows": conv.stride[0],
-            "stride_cols": conv.stride[1],
+            "pixel_step": conv.stride[1] * channels,
+            "rows_join": int(conv.stride == (1, 1)),
         }
-        return KernelCall("conv2d_f32_1x1", arrays | fields | numbers)
+        return KernelCall("conv2d_f32_1x1", constants.packed_floats() | fields | numbers)
     if conv.kernel_shape == source.shape[:2] and output.shape[:2] == (1, 1) and is_plain(conv):
-        fields = _full_fields(conv, source)
-        return KernelCall("conv2d_f32_full", arrays | fields | numbers, source.shape[0] * _OFFSET_BYTES)
+        fields = constants.packed_floats() | _full_fields(conv, source)
+        return KernelCall("conv2d_f32_full", fields | numbers, source.shape[0] * _OFFSET_BYTES)
     group_inputs = channels // conv.groups
-    patch = conv.kernel_shape[0] * conv.kernel_shape[1] * group_inputs
     fields = _window_fields(conv, source, output) | {
         "groups": conv.groups,
         "group_inputs": group_inputs,
         "group_outputs": conv.out_channels // conv.groups,
-        "patch_values": patch,
     }
-    scratch = conv.kernel_shape[0] * _OFFSET_BYTES + _PATCHES * patch * source.dtype.size_bytes
-    return KernelCall("conv2d_f32", arrays | fields | numbers, scratch)
+    arrays = constants.packed_floats(conv.groups)
+    offsets = conv.kernel_shape[0] * _OFFSET_BYTES
+    one_run = _in_one_run(conv)
+    run = group_inputs * (conv.kernel_shape[1] if one_run else 1)
+    patch = conv.kernel_shape[0] * conv.kernel_shape[1] * group_inputs
+    if run <= _SHORT_RUN and patch <= _MOST_GATHERED:
+        fields |= {"patch_values": patch}
+        scratch = offsets + _FOUR * patch * source.dtype.size_bytes
+        return KernelCall("conv2d_f32_gathered", arrays | fields | numbers, scratch)
+    return KernelCall("conv2d_f32", arrays | fields | {"one_run": int(one_run)} | numbers, offsets)
 
 
 def by_rows_kernel(conv: Conv2dByRows, operator: Operator, source: Tensor, output: Tensor) -> KernelCall:
@@ -197,11 +209,11 @@ def by_rows_kernel(conv: Conv2dByRows, operator: Operator, source: Tensor, outpu
     rows, cols, channels = source.shape
     _check_constants(operator, (conv.out_channels, *conv.kernel_shape, channels))
     constants, numbers = _numbers(conv, operator, source, output)
+    outputs = padded(conv.out_channels, _FOUR)
     fields: dict[str, ParamValue] = {"row_values": cols * channels, "output_channels": conv.out_channels}
     if source.dtype is graph.DType.FLOAT32:
-        state = conv.out_channels * _SUM_BYTES
-        return KernelCall("conv2d_f32_by_rows", constants.arrays() | fields | numbers, state_bytes=state)
-    outputs = padded(conv.out_channels, _FOUR)
+        floats = constants.packed_floats() | fields | numbers
+        return KernelCall("conv2d_f32_by_rows", floats, state_bytes=outputs * _SUM_BYTES)
     arrays = constants.packed(runs=rows, block=_FOUR)
     numbers = {"padded_outputs": outputs} | numbers
     vectors = conv_mve.by_rows(constants, numbers, fields, rows)
@@ -216,7 +228,7 @@ def to_rows_kernel(conv: Conv2dToRows, operator: Operator, source: Tensor, outpu
     constants, numbers = _numbers(conv, operator, source, output)
     fields: dict[str, ParamValue] = {"input_channels": channels, "row_channels": conv.channels}
     if source.dtype is graph.DType.FLOAT32:
-        return KernelCall("conv2d_f32_to_rows", constants.arrays() | fields | numbers)
+        return KernelCall("conv2d_f32_to_rows", constants.packed_floats(conv.rows) | fields | numbers)
     arrays = constants.packed(runs=1, block=_FOUR, groups=conv.rows)
     record_words = _FOUR * (2 + -(-channels // GROUP))
     fields["row_words"] = -(-conv.channels // _FOUR) * record_words
@@ -252,6 +264,11 @@ def is_plain(conv: Conv2d) -> bool:
 
 def _is_pointwise(conv: Conv2d) -> bool:
     return conv.kernel_shape == (1, 1) and conv.pads == (0, 0, 0, 0) and conv.groups == 1
+
+
+def _in_one_run(conv: Conv2d) -> bool:
+    """Whether the taps of a window's row lie one behind the other, for each group of channels."""
+    return conv.kernel_shape[1] == 1 or (conv.groups == 1 and conv.dilation[1] == 1)
 
 
 def _full_fields(conv: Conv2d, source: Tensor) -> dict[str, ParamValue]:

@@ -1,4 +1,4 @@
-"""How the int8 kernels want their constants: weights in the order of the blocks they are multiplied in.
+"""How the kernels want their constants: weights in the order of the blocks they are multiplied in.
 
 A group is four values along the depth, in one 32-bit word, little-endian; what is missing to whole groups and
 whole blocks of channels is 0. See mcud_dot_s8.h, mcud_dot_row_s8.h and mcud_simd.h; for vectors,
@@ -58,6 +58,18 @@ def pack_blocks(
     full = np.pad(by_run, ((0, 0), (0, more_outputs), (0, 0), (0, more_values)))
     blocks = full.reshape(groups, -1, block, full.shape[2] * full.shape[3] // side_by_side, side_by_side)
     return _words(blocks.transpose(0, 1, 3, 2, 4)).reshape(groups * blocks.shape[1], -1)
+
+
+def pack_fours(values: NDArray[np.float32], groups: int) -> NDArray[np.float32]:
+    """float32 [K, ...] -> [groups][fours of channels][depth][4], K being `groups` groups of channels.
+
+    What a group lacks to whole fours is 0. Of biases the depth is 1.
+    """
+    by_group = values.reshape(groups, len(values) // groups, -1)
+    missing = padded(by_group.shape[1], 4) - by_group.shape[1]
+    full = np.pad(by_group, ((0, 0), (0, missing), (0, 0)))
+    fours = full.reshape(groups, -1, 4, full.shape[2]).transpose(0, 1, 3, 2)
+    return np.ascontiguousarray(fours, np.float32)
 
 
 def pack_taps(weights: NDArray[np.int8]) -> NDArray[np.int32]:

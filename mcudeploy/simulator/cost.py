@@ -25,10 +25,11 @@ _PER_MAC = {
     "conv2d_s8_to_rows": 3.0,
     "conv2d_s8_by_rows": 2.8,
     "dwconv2d_s8": 8.0,
-    "conv2d_f32": 3.4,
-    "conv2d_f32_1x1": 3.4,
-    "conv2d_f32_to_rows": 3.4,
-    "conv2d_f32_by_rows": 3.3,
+    "conv2d_f32": 1.4,
+    "conv2d_f32_gathered": 1.6,
+    "conv2d_f32_1x1": 1.5,
+    "conv2d_f32_to_rows": 1.5,
+    "conv2d_f32_by_rows": 1.4,
 }
 _PER_MAC_ELSE, _PER_ELEMENT, _PER_CALL = 4.0, 12.0, 150.0
 

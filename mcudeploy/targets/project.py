@@ -75,7 +75,7 @@ def assemble(
         collected[f"src/hal/{path.name}"] = read_source(path)
     if not board.is_host:
         collected |= _platform(board, firmware)
-    inputs = json.dumps([board.name, emulate, salt, sorted(collected.items())])
+    inputs = json.dumps([board.name, board.cpu_flags, emulate, salt, sorted(collected.items())])
     digest = hashlib.sha256(inputs.encode()).hexdigest()
     if not board.is_host:
         collected[f"boards/{board.name}.json"] = board_json(board, emulate, int(digest[:8], 16))

@@ -315,18 +315,23 @@ def test_constants_of_a_wrong_shape_are_refused() -> None:
         conv.kernel(Operator("conv", conv, ("x",), "y", constants), (x,), y)
 
 
-@pytest.mark.parametrize("dtype", [DType.INT8, DType.FLOAT32])
-def test_scratch_holds_two_patches(dtype: DType) -> None:
+@pytest.mark.parametrize(
+    ("dtype", "channels", "patch_bytes"),
+    [
+        (DType.INT8, 3, 2 * 9 * 4 * 2),  # two groups: every tap of 3 values is filled up to 4, as int16
+        (DType.FLOAT32, 3, 4 * 9 * 3 * 4),  # four windows
+        (DType.FLOAT32, 9, 0),  # read where they are
+    ],
+)
+def test_scratch_holds_offsets_and_windows(dtype: DType, channels: int, patch_bytes: int) -> None:
     conv = Conv2d(4, (3, 3), pads=(1, 1, 1, 1), groups=2)
     quantization = Quantization(0.1, 0) if dtype is DType.INT8 else None
-    x = Tensor("x", (8, 8, 6), dtype, quantization)
+    x = Tensor("x", (8, 8, 2 * channels), dtype, quantization)
     y = Tensor("y", (8, 8, 4), dtype, quantization)
     constants = {
-        "weights": np.ones((4, 3, 3, 3), dtype.value),
+        "weights": np.ones((4, 3, 3, channels), dtype.value),
         "bias": np.zeros(4, np.int32 if dtype is DType.INT8 else np.float32),
         "weight_scale": np.ones(4, np.float32),
     }
     call = conv.kernel(Operator("conv", conv, ("x",), "y", constants), (x,), y)
-    # int8: two groups of channels, so every tap of 3 values is filled up to 4, as int16
-    patch_bytes = 9 * 4 * 2 if dtype is DType.INT8 else 27 * 4
-    assert call.scratch_bytes == 3 * 4 + 2 * patch_bytes
+    assert call.scratch_bytes == 3 * 4 + patch_bytes

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcudeploy.ops.packing import pack_blocks, pack_records, pack_taps
+from mcudeploy.ops.packing import pack_blocks, pack_fours, pack_records, pack_taps
 from mcudeploy.ops.requantize import INT32_MAX, quantize_sums, settle_channels
 
 
@@ -37,6 +37,13 @@ def test_taps_are_mixed_two_by_two() -> None:
     first, second = _bytes(pack_taps(weights))
     assert first == [10, 20, 11, 21, 30, 40, 31, 41, 12, 22, 32, 42]
     assert second == [50, 0, 51, 0, 0, 0, 0, 0, 52, 0, 0, 0]
+
+
+def test_fours_interleave_their_channels_value_by_value() -> None:
+    weights = np.arange(1, 13, dtype=np.float32).reshape(6, 1, 2)
+    assert pack_fours(weights, groups=1)[0, 1].tolist() == [[9, 11, 0, 0], [10, 12, 0, 0]]
+    by_group = pack_fours(weights, groups=2)
+    assert by_group.ravel().tolist() == [1, 3, 5, 0, 2, 4, 6, 0, 7, 9, 11, 0, 8, 10, 12, 0]
 
 
 def test_a_record_is_biases_weights_multipliers() -> None:

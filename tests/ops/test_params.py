@@ -106,6 +106,7 @@ def _convolutions(dtype: DType) -> Iterator[KernelCall]:
     shapes: dict[str, tuple[Conv2d | Conv2dByRows, int]] = {
         "general": (Conv2d(5, (3, 3), pads=(1, 1, 1, 1)), 4),
         "deep": (Conv2d(5, (3, 3), pads=(1, 1, 1, 1)), 40),
+        "shallow": (Conv2d(5, (3, 3), pads=(1, 1, 1, 1)), 2),
         "pointwise": (Conv2d(5), 4),
         "whole": (Conv2d(5, (6, 6)), 4),
         "whole by rows": (Conv2dByRows(5, (6, 6)), 4),

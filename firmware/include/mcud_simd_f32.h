@@ -1,0 +1,47 @@
+/* The float32 arithmetic of convolutions: one header of static inline functions for each instruction set,
+ * all with the same functions.
+ *
+ * Every result is its bias, then its products in order of depth, each added by one fused multiply-add: the
+ * same bits in any block and for any cut, on every machine that has the instruction, and on the host, whose
+ * fmaf() is exact. Where floats are software, a product is rounded before it is added: fusing would take
+ * several times as long.
+ *
+ * Weights are packed in blocks of four channels, [depth][4]; what a last block is short of is 0.
+ *
+ *   mcud_add_4x4_f32       4 pixels, `step` values apart, by 4 channels: sums[4][4]
+ *   mcud_add_1x4_f32       1 pixel by 4 channels: sums[4]
+ *   mcud_add_taps_8_f32    8 channels of the taps of a depthwise window: sums[8]
+ *   mcud_clamp_4_f32       4 sums to results, clamped
+ */
+#ifndef MCUD_SIMD_F32_H
+#define MCUD_SIMD_F32_H
+
+#include <math.h>
+#include <stdint.h>
+
+#include "mcud_clamp_f32.h"
+
+/* sum + a * b */
+static inline float mcud_fused_f32(float a, float b, float sum)
+{
+#if (defined(__arm__) && !defined(__ARM_FEATURE_FMA)) || (defined(__riscv) && !defined(__riscv_flen))
+    return sum + a * b;
+#else
+    return fmaf(a, b, sum);
+#endif
+}
+
+/* Where the taps of a depthwise window lie, in a row of the input and in the weights. */
+typedef struct {
+    int32_t count;
+    int32_t x_pitch; /* in values, from one tap to the next one */
+    int32_t w_pitch;
+} mcud_tap_run_f32;
+
+#if defined(__arm__) && defined(__ARM_FEATURE_FMA) && defined(__OPTIMIZE__)
+#include "mcud_simd_f32_vfp.h"
+#else
+#include "mcud_simd_f32_c.h"
+#endif
+
+#endif

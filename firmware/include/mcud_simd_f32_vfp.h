@@ -1,0 +1,176 @@
+/* mcud_simd_f32.h for Arm cores whose FPU has VFMA: Cortex-M4F, M7, M33 and up. Loads take several values at
+ * a time, for one instruction. Sums come from memory and go back there once in each run of values: two
+ * instructions for all of them, and no run needs to know what another one left in the registers. */
+#ifndef MCUD_SIMD_F32_VFP_H
+#define MCUD_SIMD_F32_VFP_H
+
+#define MCUD_ALL_FLOATS                                                                                      \
+    "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11", "s12", "s13", "s14", "s15",    \
+        "s16", "s17", "s18", "s19", "s20", "s21", "s22", "s23", "s24", "s25", "s26", "s27", "s28", "s29",    \
+        "s30", "s31"
+
+/* Two values of four pixels and four channels: 37 instructions for 32 products. */
+#define MCUD_TWO_4X4_F32                                                                                     \
+    "vldmia %[x]!, {s16-s17}\n\t"                                                                            \
+    "vldmia %[x1]!, {s18-s19}\n\t"                                                                           \
+    "vldmia %[x2]!, {s20-s21}\n\t"                                                                           \
+    "vldmia %[x3]!, {s22-s23}\n\t"                                                                           \
+    "vldmia %[w]!, {s24-s31}\n\t"                                                                            \
+    "vfma.f32 s0, s16, s24\n\t" "vfma.f32 s1, s16, s25\n\t"                                                  \
+    "vfma.f32 s2, s16, s26\n\t" "vfma.f32 s3, s16, s27\n\t"                                                  \
+    "vfma.f32 s4, s18, s24\n\t" "vfma.f32 s5, s18, s25\n\t"                                                  \
+    "vfma.f32 s6, s18, s26\n\t" "vfma.f32 s7, s18, s27\n\t"                                                  \
+    "vfma.f32 s8, s20, s24\n\t" "vfma.f32 s9, s20, s25\n\t"                                                  \
+    "vfma.f32 s10, s20, s26\n\t" "vfma.f32 s11, s20, s27\n\t"                                                \
+    "vfma.f32 s12, s22, s24\n\t" "vfma.f32 s13, s22, s25\n\t"                                                \
+    "vfma.f32 s14, s22, s26\n\t" "vfma.f32 s15, s22, s27\n\t"                                                \
+    "vfma.f32 s0, s17, s28\n\t" "vfma.f32 s1, s17, s29\n\t"                                                  \
+    "vfma.f32 s2, s17, s30\n\t" "vfma.f32 s3, s17, s31\n\t"                                                  \
+    "vfma.f32 s4, s19, s28\n\t" "vfma.f32 s5, s19, s29\n\t"                                                  \
+    "vfma.f32 s6, s19, s30\n\t" "vfma.f32 s7, s19, s31\n\t"                                                  \
+    "vfma.f32 s8, s21, s28\n\t" "vfma.f32 s9, s21, s29\n\t"                                                  \
+    "vfma.f32 s10, s21, s30\n\t" "vfma.f32 s11, s21, s31\n\t"                                                \
+    "vfma.f32 s12, s23, s28\n\t" "vfma.f32 s13, s23, s29\n\t"                                                \
+    "vfma.f32 s14, s23, s30\n\t" "vfma.f32 s15, s23, s31\n\t"
+
+/* One value of each. */
+#define MCUD_ONE_4X4_F32                                                                                     \
+    "vldmia %[x]!, {s16}\n\t"                                                                                \
+    "vldmia %[x1]!, {s18}\n\t"                                                                               \
+    "vldmia %[x2]!, {s20}\n\t"                                                                               \
+    "vldmia %[x3]!, {s22}\n\t"                                                                               \
+    "vldmia %[w]!, {s24-s27}\n\t"                                                                            \
+    "vfma.f32 s0, s16, s24\n\t" "vfma.f32 s1, s16, s25\n\t"                                                  \
+    "vfma.f32 s2, s16, s26\n\t" "vfma.f32 s3, s16, s27\n\t"                                                  \
+    "vfma.f32 s4, s18, s24\n\t" "vfma.f32 s5, s18, s25\n\t"                                                  \
+    "vfma.f32 s6, s18, s26\n\t" "vfma.f32 s7, s18, s27\n\t"                                                  \
+    "vfma.f32 s8, s20, s24\n\t" "vfma.f32 s9, s20, s25\n\t"                                                  \
+    "vfma.f32 s10, s20, s26\n\t" "vfma.f32 s11, s20, s27\n\t"                                                \
+    "vfma.f32 s12, s22, s24\n\t" "vfma.f32 s13, s22, s25\n\t"                                                \
+    "vfma.f32 s14, s22, s26\n\t" "vfma.f32 s15, s22, s27\n\t"
+
+/* x[values], x[step + values], ..., w[values][4] */
+static inline void mcud_add_4x4_f32(const float *x, int32_t step, const float *w, int32_t values,
+                                    float sums[16])
+{
+    const float *x1 = x + step;
+    const float *x2 = x1 + step;
+    const float *x3 = x2 + step;
+    __asm__ volatile(
+        "vldmia %[sums], {s0-s15}\n\t"
+        "subs %[left], %[left], #2\n\t"
+        "blt 2f\n"
+        "1:\n\t"
+        MCUD_TWO_4X4_F32
+        "subs %[left], %[left], #2\n\t"
+        "bge 1b\n"
+        "2:\n\t"
+        "lsls %[left], %[left], #31\n\t" /* -1 for one value left, else -2 */
+        "beq 3f\n\t"
+        MCUD_ONE_4X4_F32
+        "3:\n\t"
+        "vstmia %[sums], {s0-s15}\n\t"
+        : [x] "+r"(x), [x1] "+r"(x1), [x2] "+r"(x2), [x3] "+r"(x3), [w] "+r"(w), [left] "+r"(values)
+        : [sums] "r"(sums)
+        : MCUD_ALL_FLOATS, "cc", "memory");
+}
+
+/* Four values of one pixel and four channels: 18 instructions for 16 products. */
+#define MCUD_FOUR_1X4_F32                                                                                    \
+    "vldmia %[x]!, {s4-s7}\n\t"                                                                              \
+    "vldmia %[w]!, {s16-s31}\n\t"                                                                            \
+    "vfma.f32 s0, s4, s16\n\t" "vfma.f32 s1, s4, s17\n\t"                                                    \
+    "vfma.f32 s2, s4, s18\n\t" "vfma.f32 s3, s4, s19\n\t"                                                    \
+    "vfma.f32 s0, s5, s20\n\t" "vfma.f32 s1, s5, s21\n\t"                                                    \
+    "vfma.f32 s2, s5, s22\n\t" "vfma.f32 s3, s5, s23\n\t"                                                    \
+    "vfma.f32 s0, s6, s24\n\t" "vfma.f32 s1, s6, s25\n\t"                                                    \
+    "vfma.f32 s2, s6, s26\n\t" "vfma.f32 s3, s6, s27\n\t"                                                    \
+    "vfma.f32 s0, s7, s28\n\t" "vfma.f32 s1, s7, s29\n\t"                                                    \
+    "vfma.f32 s2, s7, s30\n\t" "vfma.f32 s3, s7, s31\n\t"
+
+/* x[values], w[values][4] */
+static inline void mcud_add_1x4_f32(const float *x, const float *w, int32_t values, float sums[4])
+{
+    __asm__ volatile(
+        "vldmia %[sums], {s0-s3}\n\t"
+        "subs %[left], %[left], #4\n\t"
+        "blt 2f\n"
+        "1:\n\t"
+        MCUD_FOUR_1X4_F32
+        "subs %[left], %[left], #4\n\t"
+        "bge 1b\n"
+        "2:\n\t"
+        "adds %[left], %[left], #4\n\t"
+        "beq 4f\n"
+        "3:\n\t"
+        "vldmia %[x]!, {s4}\n\t"
+        "vldmia %[w]!, {s16-s19}\n\t"
+        "vfma.f32 s0, s4, s16\n\t"
+        "vfma.f32 s1, s4, s17\n\t"
+        "vfma.f32 s2, s4, s18\n\t"
+        "vfma.f32 s3, s4, s19\n\t"
+        "subs %[left], %[left], #1\n\t"
+        "bne 3b\n"
+        "4:\n\t"
+        "vstmia %[sums], {s0-s3}\n\t"
+        : [x] "+r"(x), [w] "+r"(w), [left] "+r"(values)
+        : [sums] "r"(sums)
+        : MCUD_ALL_FLOATS, "cc", "memory");
+}
+
+/* x[count][8], w[count][8], with the pitches of `taps` */
+static inline void mcud_add_taps_8_f32(const float *x, const float *w, mcud_tap_run_f32 taps, float sums[8])
+{
+    if (taps.count <= 0) {
+        return;
+    }
+    __asm__ volatile(
+        "vldmia %[sums], {s0-s7}\n"
+        "1:\n\t"
+        "vldmia %[x], {s8-s15}\n\t"
+        "vldmia %[w], {s16-s23}\n\t"
+        "add %[x], %[x], %[x_pitch], lsl #2\n\t"
+        "add %[w], %[w], %[w_pitch], lsl #2\n\t"
+        "vfma.f32 s0, s8, s16\n\t"
+        "vfma.f32 s1, s9, s17\n\t"
+        "vfma.f32 s2, s10, s18\n\t"
+        "vfma.f32 s3, s11, s19\n\t"
+        "vfma.f32 s4, s12, s20\n\t"
+        "vfma.f32 s5, s13, s21\n\t"
+        "vfma.f32 s6, s14, s22\n\t"
+        "vfma.f32 s7, s15, s23\n\t"
+        "subs %[left], %[left], #1\n\t"
+        "bne 1b\n\t"
+        "vstmia %[sums], {s0-s7}\n\t"
+        : [x] "+r"(x), [w] "+r"(w), [left] "+r"(taps.count)
+        : [sums] "r"(sums), [x_pitch] "r"(taps.x_pitch), [w_pitch] "r"(taps.w_pitch)
+        : MCUD_ALL_FLOATS, "cc", "memory");
+}
+
+/* A NaN is neither less (mi) nor greater (gt). */
+#define MCUD_CLAMP_F32(reg)                                                                                  \
+    "vcmp.f32 " reg ", %[low]\n\t"                                                                           \
+    "vmrs APSR_nzcv, fpscr\n\t"                                                                              \
+    "it mi\n\t"                                                                                              \
+    "vmovmi.f32 " reg ", %[low]\n\t"                                                                         \
+    "vcmp.f32 " reg ", %[high]\n\t"                                                                          \
+    "vmrs APSR_nzcv, fpscr\n\t"                                                                              \
+    "it gt\n\t"                                                                                              \
+    "vmovgt.f32 " reg ", %[high]\n\t"
+
+/* See mcud_clamp_f32.h. */
+static inline void mcud_clamp_4_f32(const float sums[4], float low, float high, float *y)
+{
+    __asm__ volatile(
+        "vldmia %[sums], {s0-s3}\n\t"
+        MCUD_CLAMP_F32("s0")
+        MCUD_CLAMP_F32("s1")
+        MCUD_CLAMP_F32("s2")
+        MCUD_CLAMP_F32("s3")
+        "vstmia %[y], {s0-s3}\n\t"
+        :
+        : [sums] "r"(sums), [low] "t"(low), [high] "t"(high), [y] "r"(y)
+        : "s0", "s1", "s2", "s3", "cc", "memory");
+}
+
+#endif

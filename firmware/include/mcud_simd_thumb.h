@@ -1,0 +1,122 @@
+/* The blocks of mcud_simd_c.h that multiply most, for cores with the instructions of a Cortex-M0: a sum can lie
+ * in a register that only additions reach, so that the eight others are free. Every product is three
+ * instructions, extension, multiplication, addition: the multiplication overwrites the extended value. */
+#ifndef MCUD_SIMD_THUMB_H
+#define MCUD_SIMD_THUMB_H
+
+/* The weight in r6 by the lower or the upper half of x, in r7. */
+#define MCUD_LOW(x, sum) "sxth r7, " x "\n\t" "muls r7, r6\n\t" "add " sum ", r7\n\t"
+#define MCUD_HIGH(x, sum) "asrs r7, " x ", #16\n\t" "muls r7, r6\n\t" "add " sum ", r7\n\t"
+
+/* Weight 0, 1, 2 or 3 of the word w, to r6. */
+#define MCUD_WEIGHT_0(w) "sxtb r6, " w "\n\t"
+#define MCUD_WEIGHT_1(w) "lsls r6, " w ", #16\n\t" "asrs r6, r6, #24\n\t"
+#define MCUD_WEIGHT_2(w) "lsls r6, " w ", #8\n\t" "asrs r6, r6, #24\n\t"
+#define MCUD_WEIGHT_3(w) "asrs r6, " w ", #24\n\t"
+
+/* Three pixels by two of one channel's weights, in r5; their values are the halves of r2, r3 and r4. */
+#define MCUD_THREE(low, high, a, b, c)                                                                       \
+    low("r5") MCUD_LOW("r2", a) MCUD_LOW("r3", b) MCUD_LOW("r4", c)                                          \
+    high("r5") MCUD_HIGH("r2", a) MCUD_HIGH("r3", b) MCUD_HIGH("r4", c)
+
+/* x[groups] of 3 pixels -> y[3][2], the pixels `pitch` apart: 94 instructions for 24 products. */
+MCUD_APART const int32_t *mcud_record_3x2(const int16_t *x, const int16_t *const ends[2],
+                                          const int32_t *record, const mcud_finish_s8 *finish, int8_t *y)
+{
+    const int16_t *const end = ends[1];
+    int32_t sums[6];
+    __asm__ volatile(
+        ".syntax unified\n\t"
+        "ldmia %[w]!, {r2, r3}\n\t"
+        "mov r8, r2\n\t"
+        "mov r9, r3\n\t"
+        "mov r10, r2\n\t"
+        "mov r11, r3\n\t"
+        "mov r12, r2\n\t"
+        "mov lr, r3\n"
+        "1:\n\t"
+        "ldmia %[x]!, {r2, r3, r4}\n\t"
+        "ldr r5, [%[w]]\n\t"
+        MCUD_THREE(MCUD_WEIGHT_0, MCUD_WEIGHT_2, "r8", "r10", "r12")
+        "ldr r5, [%[w], #4]\n\t"
+        MCUD_THREE(MCUD_WEIGHT_0, MCUD_WEIGHT_2, "r9", "r11", "lr")
+        "ldmia %[x]!, {r2, r3, r4}\n\t"
+        MCUD_THREE(MCUD_WEIGHT_1, MCUD_WEIGHT_3, "r9", "r11", "lr")
+        "ldr r5, [%[w]]\n\t"
+        MCUD_THREE(MCUD_WEIGHT_1, MCUD_WEIGHT_3, "r8", "r10", "r12")
+        "adds %[w], #8\n\t"
+        "ldr r7, %[end]\n\t"
+        "cmp %[x], r7\n\t"
+        "bcc 1b\n\t"
+        "mov r2, r8\n\t"
+        "mov r3, r9\n\t"
+        "mov r4, r10\n\t"
+        "mov r5, r11\n\t"
+        "mov r6, r12\n\t"
+        "mov r7, lr\n\t"
+        "str r2, %[a]\n\t"
+        "str r3, %[b]\n\t"
+        "str r4, %[c]\n\t"
+        "str r5, %[d]\n\t"
+        "str r6, %[e]\n\t"
+        "str r7, %[f]\n\t"
+        : [x] "+l"(x), [w] "+l"(record), [a] "=m"(sums[0]), [b] "=m"(sums[1]), [c] "=m"(sums[2]),
+          [d] "=m"(sums[3]), [e] "=m"(sums[4]), [f] "=m"(sums[5])
+        : [end] "m"(end)
+        : "r2", "r3", "r4", "r5", "r6", "r7", "r8", "r9", "r10", "r11", "r12", "lr", "cc", "memory");
+    for (int32_t i = 0; i < 6; i += 2, y += finish->pitch) {
+        y[0] = mcud_requantize_s8(sums[i], record[0], finish);
+        y[1] = mcud_requantize_s8(sums[i + 1], record[1], finish);
+    }
+    return record + 2;
+}
+
+/* Two pixels by two weights of the word w; their values are the halves of r2 and r3. */
+#define MCUD_TWO(low, high, w, a, b)                                                                         \
+    low(w) MCUD_LOW("r2", a) MCUD_LOW("r3", b) high(w) MCUD_HIGH("r2", a) MCUD_HIGH("r3", b)
+
+/* x[groups] of 2 pixels -> y[2][2]: 65 instructions for 16 products. */
+MCUD_APART const int32_t *mcud_record_2x2(const int16_t *x, const int16_t *const ends[2],
+                                          const int32_t *record, const mcud_finish_s8 *finish, int8_t *y)
+{
+    const int16_t *const end = ends[1];
+    int32_t sums[4];
+    __asm__ volatile(
+        ".syntax unified\n\t"
+        "ldr r2, %[end]\n\t"
+        "mov r12, r2\n\t"
+        "ldmia %[w]!, {r2, r3}\n\t"
+        "mov r8, r2\n\t"
+        "mov r9, r3\n\t"
+        "mov r10, r2\n\t"
+        "mov r11, r3\n"
+        "1:\n\t"
+        "ldmia %[x]!, {r2, r3}\n\t"
+        "ldmia %[w]!, {r4, r5}\n\t"
+        MCUD_TWO(MCUD_WEIGHT_0, MCUD_WEIGHT_2, "r4", "r8", "r10")
+        MCUD_TWO(MCUD_WEIGHT_0, MCUD_WEIGHT_2, "r5", "r9", "r11")
+        "ldmia %[x]!, {r2, r3}\n\t"
+        MCUD_TWO(MCUD_WEIGHT_1, MCUD_WEIGHT_3, "r4", "r8", "r10")
+        MCUD_TWO(MCUD_WEIGHT_1, MCUD_WEIGHT_3, "r5", "r9", "r11")
+        "cmp %[x], r12\n\t"
+        "bcc 1b\n\t"
+        "mov r2, r8\n\t"
+        "mov r3, r9\n\t"
+        "mov r4, r10\n\t"
+        "mov r5, r11\n\t"
+        "str r2, %[a]\n\t"
+        "str r3, %[b]\n\t"
+        "str r4, %[c]\n\t"
+        "str r5, %[d]\n\t"
+        : [x] "+l"(x), [w] "+l"(record), [a] "=m"(sums[0]), [b] "=m"(sums[1]), [c] "=m"(sums[2]),
+          [d] "=m"(sums[3])
+        : [end] "m"(end)
+        : "r2", "r3", "r4", "r5", "r6", "r7", "r8", "r9", "r10", "r11", "r12", "cc", "memory");
+    y[0] = mcud_requantize_s8(sums[0], record[0], finish);
+    y[1] = mcud_requantize_s8(sums[1], record[1], finish);
+    y[finish->pitch] = mcud_requantize_s8(sums[2], record[0], finish);
+    y[finish->pitch + 1] = mcud_requantize_s8(sums[3], record[1], finish);
+    return record + 2;
+}
+
+#endif

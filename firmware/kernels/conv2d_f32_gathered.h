@@ -1,0 +1,41 @@
+/* Convolution, float32, with few values in a window: any kernel, stride, dilation, padding, groups.
+ *
+ * in[0]    float [input_rows][input_cols][input_channels]
+ * out      float [rows][output_cols][output_channels]
+ * scratch  uint32_t [kernel_rows], then float [4][patch_values]
+ *
+ * Gathers the windows of four output pixels, also across rows, padding as zeros, and takes them as a
+ * pointwise convolution does: the runs of values that conv2d_f32 reads in the input would be too short.
+ */
+#ifndef MCUD_CONV2D_F32_GATHERED_H
+#define MCUD_CONV2D_F32_GATHERED_H
+
+#include "mcud.h"
+
+typedef struct {
+    const float *weights; /* [groups][fours of channels][kernel_rows][kernel_cols][group_inputs][4] */
+    const float *bias;    /* [groups][fours of channels][4] */
+    int32_t input_rows;
+    int32_t input_cols;
+    int32_t input_channels;
+    int32_t output_cols;
+    int32_t output_channels;
+    int32_t kernel_rows;
+    int32_t kernel_cols;
+    int32_t stride_rows;
+    int32_t stride_cols;
+    int32_t dilation_rows;
+    int32_t dilation_cols;
+    int32_t pad_top;
+    int32_t pad_left;
+    int32_t groups;
+    int32_t group_inputs;  /* input_channels / groups */
+    int32_t group_outputs; /* output_channels / groups */
+    int32_t patch_values;  /* kernel_rows * kernel_cols * group_inputs */
+    float low;
+    float high;
+} mcud_conv2d_f32_gathered_params;
+
+mcud_kernel mcud_conv2d_f32_gathered;
+
+#endif
