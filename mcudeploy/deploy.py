@@ -96,7 +96,7 @@ class Deployment:
         return next((measurement for measurement in found if measurement is not None), None)
 
     def yardstick(self) -> Measurement | None:
-        """What was measured of the unsplit plan; times of a host hang on what else runs and are no yardstick."""
+        """What was measured of the unsplit plan; None on a host, whose times hang on what else runs."""
         if self.board.is_host:
             return None
         return self.measured() if self.plan is self.unsplit else self.unsplit_deployment().measured()
