@@ -170,8 +170,8 @@ def test_malformed_graphs_are_told_what_is_wrong(changes: dict[str, Any], messag
         (b"[" * 100_000, "is not JSON"),
         (b"\xff\xfe", "is not JSON"),
         (b"[]", "is no dependency graph: the file: Input should be"),
-        (gzip.compress(b'{"nodes": []}'), "is no dependency graph: tensors: Field required"),
-        (gzip.compress(b"{}")[:-9], "cannot be read"),
+        (gzip.compress(b'{"nodes": []}', mtime=0), "is no dependency graph: tensors: Field required"),
+        (gzip.compress(b"{}", mtime=0)[:-9], "cannot be read"),
         (b"\x1f\x8bnonsense", "cannot be read"),
     ],
 )
