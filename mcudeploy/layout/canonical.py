@@ -48,10 +48,11 @@ _FAR = 1 << 60
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Offsets within the capacity; none with `proven` says that there are none."""
+    """Offsets within the capacity; none with `proven` says that there are none. `work` is what it took."""
 
     offsets: tuple[int, ...] | None
     proven: bool
+    work: int
 
 
 def applies(problem: Problem) -> bool:
@@ -60,33 +61,33 @@ def applies(problem: Problem) -> bool:
     return same and not problem.overlaps and not problem.fixed and len(problem.rectangles) <= _MOST_RECTANGLES
 
 
-def pack(problem: Problem, neighbours: list[list[int]], capacity: int, deadline: float, seed: int) -> Outcome:
-    """Offsets with all ends within `capacity` bytes, a proof that there are none, or neither by `deadline`.
-
-    The deadline is of `time.monotonic`; `problem` is one that the search `applies` to.
+def pack(
+    problem: Problem, neighbours: list[list[int]], capacity: int, *, work: int, deadline: float, seed: int
+) -> Outcome:
+    """Offsets with all ends within `capacity` bytes, a proof that there are none, or neither after `work`:
+    rectangles and sections that are looked at, in all nodes together. The result hangs on no clock, unless
+    `deadline` (of `time.monotonic`) comes first. `problem` is one that the search `applies` to.
     """
     grain = problem.rectangles[0].alignment
     hung = stacks_at_the_top(problem, capacity)
     if any(offset < 0 for offset in hung.values()):
-        return Outcome(None, proven=False)
+        return Outcome(None, proven=False, work=0)
     free = [index for index in range(len(problem.rectangles)) if index not in hung]
     sections = _Sections.of(problem, neighbours, free, hung, capacity)
-    rate = 100_000.0  # nodes per second, until it is measured
+    done = 0
     for order, nodes in _tries(sections, seed):
-        left = deadline - time.monotonic()
-        if left <= 0:
+        if done >= work or time.monotonic() > deadline:
             break
-        start = time.monotonic()
-        found, used, offsets = sections.run(order, min(nodes, int(left * rate) + 1))
-        if used > 1000:
-            rate = used / max(time.monotonic() - start, 1e-6)
+        found, looked_at, offsets = sections.run(order, nodes, work - done)
+        done += looked_at
         if found == 0:
-            return Outcome(None, proven=not hung)
+            return Outcome(None, proven=not hung, work=done)
         if found == 1:
             placed = hung | {index: int(at) * grain for index, at in zip(free, offsets, strict=True)}
             fits = all(at + problem.rectangles[index].size_bytes <= capacity for index, at in placed.items())
-            return Outcome(tuple(placed[i] for i in range(len(placed))) if fits else None, proven=False)
-    return Outcome(None, proven=False)
+            offsets_of = tuple(placed[i] for i in range(len(placed)))
+            return Outcome(offsets_of if fits else None, proven=False, work=done)
+    return Outcome(None, proven=False, work=done)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -137,19 +138,19 @@ class _Sections:
         steps = np.array([sum(map(len, item.lives)) for item in items], np.int64)
         return cls(size, np.cumsum([0, *counts], dtype=np.int64), lo, hi, near_at, near, load, room, steps)
 
-    def run(self, order: Ints, nodes: int) -> tuple[int, int, Ints]:
-        """1 found, 0 there are none, -1 out of nodes; the nodes used; the offsets."""
+    def run(self, order: Ints, nodes: int, work: int) -> tuple[int, int, Ints]:
+        """1 found, 0 there are none, -1 out of nodes or work; the work done; the offsets."""
         count = len(self.size)
         rank = np.empty(count, np.int64)
         rank[order] = np.arange(count)
         offset, done = np.zeros(count, np.int64), np.zeros(count, np.int64)
-        used = np.array([0, nodes], np.int64)
+        used = np.array([0, nodes, 0, work], np.int64)
         found = _search(
             order, self.size, self.life_at, self.lo, self.hi, self.near_at, self.near,
             rank, self._twins(order), np.zeros_like(self.load), self.load.copy(), np.zeros(count, np.int64),
             offset, done, self.room, -1, -1, used,
         )  # fmt: skip
-        return found, int(used[0]), offset
+        return found, int(used[2]), offset
 
     def _twins(self, order: Ints) -> Ints:
         """The rectangle before in order that is the same in all, or -1."""
@@ -196,10 +197,11 @@ def _search(  # noqa: PLR0915, PLR0917  (one function of arrays, as numba wants 
     """Places `items`, none of them below (last, last_rank). `floor` and `left` are by section: the skyline,
     and the sum of what is not placed; `least` is the skyline under each rectangle. Restored on failure.
     """
-    used[0] += 1
-    if used[0] > used[1]:
-        return -1
     count = len(items)
+    used[0] += 1
+    used[2] += count + 1
+    if used[0] > used[1] or used[2] > used[3]:
+        return -1
     if count == 0:
         return 1
     begin, end, lowest_top = _FAR, 0, _FAR
@@ -207,6 +209,7 @@ def _search(  # noqa: PLR0915, PLR0917  (one function of arrays, as numba wants 
         begin = min(begin, lo[life_at[u]])
         end = max(end, hi[life_at[u + 1] - 1])
         lowest_top = min(lowest_top, least[u] + size[u])
+    used[2] += end - begin
     # The lowest that anything of a section can still lie, and how many rectangles reach across its start.
     lowest = np.full(end - begin, _FAR, np.int64)
     crossing = np.zeros(end - begin + 1, np.int64)

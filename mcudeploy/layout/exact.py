@@ -13,9 +13,12 @@ from mcudeploy.layout.problem import align_up
 
 
 def least_arena(
-    units: Units, hint: Sequence[int], *, bound: int, seconds: float, seed: int
+    units: Units, hint: Sequence[int], *, bound: int, effort: float, brake: float, seed: int
 ) -> tuple[tuple[int, ...] | None, int]:
-    """Offsets with the least end, none higher than in `hint`, or None; and a proven bound, in bytes."""
+    """Offsets with the least end, none higher than in `hint`, or None; and a proven bound, in bytes.
+
+    `effort` is in the solver's deterministic time; after `brake` seconds it stops in any case.
+    """
     problem = units.problem
     rectangles = problem.rectangles
     most = used_bytes(problem, hint)
@@ -52,7 +55,8 @@ def least_arena(
             model.add(offsets[two] + rectangles[two].size_bytes <= offsets[one]).only_enforce_if(~below)
     model.minimize(end)
     solver = cp_model.CpSolver()
-    solver.parameters.max_time_in_seconds = max(seconds, 0.01)
+    solver.parameters.max_deterministic_time = effort
+    solver.parameters.max_time_in_seconds = brake
     solver.parameters.num_workers = 1  # one alone is deterministic
     solver.parameters.random_seed = seed % (1 << 31)
     status = solver.solve(model)

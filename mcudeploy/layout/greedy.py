@@ -6,7 +6,6 @@ lives. After fixed orders come orders that learn: what ended above the target is
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -108,25 +107,25 @@ def fixed_orders(units: Units, target: int) -> tuple[int, ...]:
 
 
 def learned_orders(
-    units: Units, best: tuple[int, ...], *, target: int, rounds: int, deadline: float, seed: int
+    units: Units, best: tuple[int, ...], *, target: int, rounds: int, seed: int
 ) -> tuple[int, ...]:
-    """The best of `best` and of first fit in orders that learn, `rounds` from each fixed order.
-
-    Stops at `target` bytes or at `deadline` (of `time.monotonic`).
+    """The best of `best` and of first fit in orders that learn, `rounds` in all, the same number from each
+    fixed order. Stops at `target` bytes.
     """
     draw = random.Random(seed)
     least = used_bytes(units.problem, best)
     count = len(units.parts)
-    for start in units.orders():
+    starts = list(units.orders())
+    for number, start in enumerate(starts):
         order = start
-        for turn in range(rounds):
+        for turn in range((rounds + number) // len(starts)):
             limit = max(target, least - 1)
             bases = _bases(units.problem, limit)
             offsets = units.first_fit(order, bases[turn % len(bases)])
             used = used_bytes(units.problem, offsets)
             if used < least:
                 best, least = offsets, used
-            if least <= target or time.monotonic() > deadline:
+            if least <= target:
                 return best
             rank = [0.0] * count
             for place, unit in enumerate(order):

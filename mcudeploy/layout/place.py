@@ -9,25 +9,41 @@ from mcudeploy.interval import Interval
 from mcudeploy.layout.greedy import Units, fixed_orders, learned_orders, used_bytes
 from mcudeploy.layout.problem import Placed, Problem, align_up, lower_bound
 
-_ROUNDS = 100
-"""Learned orders from each fixed one."""
+_PAIRS_PER_SECOND = 6_000_000
+_VISITS_PER_SECOND = 10_000_000
+_WORK_PER_SECOND = 35_000_000
+_SOLVER_PER_SECOND = 0.1
+"""What first fit, ejection, the canonical search and CP-SAT do in a second of a desktop computer, each in its
+own measure. Seconds become so much effort, so that offsets hang on no clock.
+"""
 
-_LEARNING_SHARE = 0.3
+_BRAKE = 10
+"""Where the computer is so many times slower, the clock ends the search after all."""
+
+_ROUNDS = 400
+_LEARNING_SHARE = 0.2
 _LEARNING_SECONDS = 3.0
-"""The most of the time limit, and the most seconds, for the orders that learn."""
+"""The most rounds, the most of the time limit, and the most seconds, for the orders that learn."""
 
-_MOST_FOR_CP = 800
-"""CP-SAT's model of more rectangles takes longer to build than it brings."""
+_STARTS = 4
+"""Ejection tries the bound from so many random starts, with half of its effort."""
+
+_SOME_LIMITS = 6
+"""Then the limit is bisected, each time with this part of what is left."""
+
+_MOST_FOR_CP = 200
+_SOLVER_SHARE = 0.5
+"""CP-SAT proves something, or finds more, only for so few rectangles; its part of the time."""
 
 
 def place(problem: Problem, seconds: float, *, grain: int = 1, seed: int = 0) -> Placed:
     """Offsets of all rectangles, with as few bytes used in each memory as are found in `seconds`.
 
+    `seconds` stand for an effort, so that the same problem and seed have the same offsets on any computer.
     It stops at the lower bound, rounded up to `grain` bytes: a finer arena has no use. A capacity that is
     exceeded is not an error: compare `used_bytes`. With `seconds` 0 the fixed greedy orders alone are tried.
     """
     offsets = [0] * len(problem.rectangles)
-    deadline = time.monotonic() + seconds
     units = [(memory, Units.of(part), indices) for memory, part, indices in _parts(problem)]
     bounds = [lower_bound(one.problem) for _, one, _ in units]
     targets: dict[str, int] = {}
@@ -36,13 +52,12 @@ def place(problem: Problem, seconds: float, *, grain: int = 1, seed: int = 0) ->
     found = [fixed_orders(one, targets[memory]) for memory, one, _ in units]
     ends = [used_bytes(one.problem, best) for (_, one, _), best in zip(units, found, strict=True)]
     high = [number for number, (memory, _, _) in enumerate(units) if ends[number] > targets[memory]]
-    for count, number in enumerate(high if seconds > 0 else ()):
+    for number in high if seconds > 0 else ():
         memory, one, _ = units[number]
-        share = max(0.0, deadline - time.monotonic()) / (len(high) - count)
         capacity = problem.capacities.get(memory)
         found[number], bounds[number] = _improve(
             one, found[number], max(bounds[number], targets[memory]),
-            capacity=capacity, seconds=share, grain=grain, seed=seed,
+            capacity=capacity, seconds=seconds / len(high), grain=grain, seed=seed,
         )  # fmt: skip
     used = dict.fromkeys(targets, 0)
     least = dict.fromkeys(targets, 0)
@@ -72,24 +87,60 @@ def _improve(
 
     `bound` is what the memory needs at least, also for other steps: less has no use.
     """
-    start, problem = time.monotonic(), units.problem
+    problem, deadline = units.problem, time.monotonic() + _BRAKE * seconds
     target = align_up(bound, grain)
-    learning = start + min(_LEARNING_SHARE * seconds, _LEARNING_SECONDS)
-    best = learned_orders(units, best, target=target, rounds=_ROUNDS, deadline=learning, seed=seed)
+    pairs = sum(map(len, units.neighbours)) + len(problem.rectangles)
+    learning = min(_LEARNING_SHARE * seconds, _LEARNING_SECONDS)
+    rounds = min(_ROUNDS, int(learning * _PAIRS_PER_SECOND / pairs))
+    best = learned_orders(units, best, target=target, rounds=rounds, seed=seed)
     if used_bytes(problem, best) <= target:
         return best, bound
-    left = start + seconds - time.monotonic()
     # Libraries that few plans need; their import takes long, the first one after an installation above all.
-    from mcudeploy.layout import canonical, exact  # noqa: PLC0415
+    from mcudeploy.layout import canonical  # noqa: PLC0415
 
-    if canonical.applies(problem):
+    left = seconds - learning
+    if capacity is not None and canonical.applies(problem):
+        work = int(left * _WORK_PER_SECOND)
         return _search(
-            units, best, bound, capacity=capacity, deadline=time.monotonic() + left, grain=grain, seed=seed
+            units, best, bound, capacity=capacity, work=work, deadline=deadline, grain=grain, seed=seed
         )
-    if len(problem.rectangles) <= _MOST_FOR_CP:
-        found, bound = exact.least_arena(units, best, bound=bound, seconds=left, seed=seed)
+    few = len(problem.rectangles) <= _MOST_FOR_CP
+    visits = int(left * (1 - _SOLVER_SHARE if few else 1) * _VISITS_PER_SECOND)
+    best = _eject(units, best, target, visits=visits, deadline=deadline, grain=grain, seed=seed)
+    if few and used_bytes(problem, best) > target:
+        from mcudeploy.layout import exact  # noqa: PLC0415
+
+        effort, brake = left * _SOLVER_SHARE * _SOLVER_PER_SECOND, max(0.1, deadline - time.monotonic())
+        found, bound = exact.least_arena(units, best, bound=bound, effort=effort, brake=brake, seed=seed)
         best = found or best
     return best, bound
+
+
+def _eject(
+    units: Units, best: tuple[int, ...], target: int, *, visits: int, deadline: float, grain: int, seed: int
+) -> tuple[int, ...]:
+    """Ejection for the target, from several starts; then for limits between it and what is used by `best`."""
+    from mcudeploy.layout.ejection import Ejection  # noqa: PLC0415
+
+    ejection = Ejection.of(units)
+    left, each = visits, visits // (2 * _STARTS)
+    for start in range(_STARTS):
+        fit = ejection.fit(best, target, visits=each, seed=seed + start)
+        if fit.offsets is not None or time.monotonic() > deadline:
+            return fit.offsets or best
+        left -= fit.visits
+    low, high = target, align_up(used_bytes(units.problem, best), grain)
+    while high - low > grain and left > visits // 100 and time.monotonic() < deadline:
+        limit = align_up((low + high) // 2, grain)
+        if limit >= high:
+            break
+        fit = ejection.fit(best, limit, visits=left // _SOME_LIMITS, seed=seed)
+        left -= max(fit.visits, 1)
+        if fit.offsets is None:
+            low = limit
+        else:
+            best, high = fit.offsets, align_up(used_bytes(units.problem, fit.offsets), grain)
+    return best
 
 
 def _search(
@@ -97,7 +148,8 @@ def _search(
     best: tuple[int, ...],
     bound: int,
     *,
-    capacity: int | None,
+    capacity: int,
+    work: int,
     deadline: float,
     grain: int,
     seed: int,
@@ -105,20 +157,18 @@ def _search(
     """The canonical search for ever smaller sizes between `bound` and what is used by `best`.
 
     First for the capacity, if that is not kept yet, then for the bound, then for sizes halfway, each for half
-    of the time that is left.
+    of the work that is left.
     """
     from mcudeploy.layout import canonical  # noqa: PLC0415
 
     problem = units.problem
     used = used_bytes(problem, best)
-    tried = bound
-    while used > align_up(bound, grain) and time.monotonic() < deadline:
-        must = capacity is not None and bound <= capacity < used
-        size = capacity if must and capacity is not None else tried
-        until = deadline if must else time.monotonic() + (deadline - time.monotonic()) / 2
-        if not must and deadline - time.monotonic() < 0.05:
-            break
-        outcome = canonical.pack(problem, units.neighbours, size, until, seed)
+    tried, left = bound, work
+    while used > align_up(bound, grain) and left > work // 1000 and time.monotonic() < deadline:
+        must = bound <= capacity < used
+        size, share = (capacity, left) if must else (tried, left // 2)
+        outcome = canonical.pack(problem, units.neighbours, size, work=share, deadline=deadline, seed=seed)
+        left -= max(outcome.work, 1)
         if outcome.offsets is not None:
             best, used = outcome.offsets, used_bytes(problem, outcome.offsets)
         elif outcome.proven:

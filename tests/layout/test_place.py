@@ -69,7 +69,7 @@ def brute_force(problem: Problem) -> int:
 def test_constraint_solver_agrees_with_brute_force(problem: Problem) -> None:
     units = Units.of(problem)
     greedy = fixed_orders(units, 0)
-    found, bound = exact.least_arena(units, greedy, bound=lower_bound(problem), seconds=20, seed=0)
+    found, bound = exact.least_arena(units, greedy, bound=lower_bound(problem), effort=20, brake=60, seed=0)
     assert found is not None
     judge(problem, found)
     assert used_bytes(problem, found) == bound == brute_force(problem)
@@ -88,13 +88,12 @@ def by_permutations(problem: Problem) -> int:
 )
 def test_canonical_search_agrees_with_all_orders(problem: Problem, seed: int) -> None:
     least, units = by_permutations(problem), Units.of(problem)
-    deadline = time.monotonic() + 20
-    outcome = canonical.pack(problem, units.neighbours, least, deadline, seed)
+    limits = {"work": 10**9, "deadline": time.monotonic() + 60, "seed": seed}
+    outcome = canonical.pack(problem, units.neighbours, least, **limits)
     assert outcome.offsets is not None
     judge(replace(problem, capacities={"": least}), outcome.offsets)
-    assert canonical.pack(problem, units.neighbours, least - 1, deadline, seed) == canonical.Outcome(
-        None, True
-    )
+    less = canonical.pack(problem, units.neighbours, least - 1, **limits)
+    assert (less.offsets, less.proven) == (None, True)
 
 
 @QUICK
