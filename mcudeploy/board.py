@@ -40,11 +40,40 @@ class Flash(_Region):
     """Where the program and its constants lie."""
 
 
+Alignment = Literal[1, 2, 4, 8, 16, 32, 64]
+
+
 class Memory(_Region):
-    """Memory for arenas; the first one of a board also holds .data, .bss and the stack."""
+    """Memory for arenas; the first one of a board also holds .data, .bss and the stack.
+
+    `cost` is what reading or writing a byte costs beside the board's fastest memory, which has 1. `dma`: DMA
+    controllers reach it. `emulated_origin` is where an emulator has it that lacks the chip's own address.
+    """
 
     name: Identifier
-    alignment: Literal[1, 2, 4, 8, 16, 32, 64]
+    alignment: Alignment
+    cost: Annotated[float, Field(ge=1)] = 1.0
+    dma: bool = True
+    emulated_origin: Address | None = None
+
+
+class Unit(_Facts):
+    """A compute unit: what runs kernels. A board without any has one core that reaches all of its memories.
+
+    `alignment` is in bytes, of every block that it reads or writes. `memories` are those that it reaches (all
+    where empty), `cached` those that it sees through a data cache with lines of `cache_line` bytes. `prefers`
+    are kinds of operators that it is given where units are assigned by rule.
+    """
+
+    name: Identifier
+    kind: Literal["core", "accelerator"] = "core"
+    alignment: Alignment = 1
+    dtypes: tuple[Literal["int8", "float32"], ...] = ("int8", "float32")
+    layout: Literal["channels-last"] = "channels-last"
+    memories: tuple[Identifier, ...] = ()
+    cached: tuple[Identifier, ...] = ()
+    cache_line: Alignment = 32
+    prefers: tuple[str, ...] = ()
 
 
 class Uart(_Facts):
@@ -115,6 +144,7 @@ class Board(_Facts):
     hal: tuple[str, ...]
     flash: Flash
     memories: Annotated[tuple[Memory, ...], Field(alias="memory", min_length=1)]
+    units: Annotated[tuple[Unit, ...], Field(alias="unit", min_length=1)] = (Unit(name="core"),)
     uart: Uart | None = None
     timer: Timers = Timers()
     emulator: EmulatorFacts | None = None
@@ -135,6 +165,7 @@ class Board(_Facts):
                 raise ValueError(
                     f"{memory.name} at {memory.origin:#010x} is not aligned to {memory.alignment}"
                 )
+        self._check_units(set(names))
         if self.stack_bytes >= self.ram_bytes:
             raise ValueError(f"a stack of {self.stack_bytes} B does not fit {names[0]}")
         if not self.is_host and self.uart is None:
@@ -144,6 +175,15 @@ class Board(_Facts):
         if (self.openocd is None) != (self.timer.hardware is None):
             raise ValueError("openocd and timer.hardware come together")
         return self
+
+    def _check_units(self, memories: set[str]) -> None:
+        names = [unit.name for unit in self.units]
+        if len(set(names)) != len(names):
+            raise ValueError(f"unit names must differ: {', '.join(names)}")
+        for unit in self.units:
+            unknown = {*unit.memories, *unit.cached} - memories
+            if unknown:
+                raise ValueError(f"unit {unit.name} names memories that the board lacks: {sorted(unknown)}")
 
     @property
     def is_host(self) -> bool:
@@ -176,6 +216,20 @@ class Board(_Facts):
                 return memory
         known = ", ".join(memory.name for memory in self.memories)
         raise ConfigError(f"{self.name} has no memory {name!r}; it has {known}")
+
+    def unit(self, name: str) -> Unit:
+        """The compute unit of that name; ConfigError when there is none."""
+        for unit in self.units:
+            if unit.name == name:
+                return unit
+        known = ", ".join(unit.name for unit in self.units)
+        raise ConfigError(f"{self.name} has no compute unit {name!r}; it has {known}")
+
+    def reach(self, unit: Unit) -> tuple[str, ...]:
+        """The memories that a unit reaches, in the board's order."""
+        return tuple(
+            memory.name for memory in self.memories if memory.name in (unit.memories or {memory.name})
+        )
 
     def instructions(self, ticks: int) -> int:
         """Executed instructions from a difference of the emulated timer: exact, because a tick is shorter."""

@@ -92,6 +92,14 @@ class Split:
 
 
 @dataclass(frozen=True, slots=True)
+class Function:
+    """Operators, by name and in order, that one compute unit runs."""
+
+    unit: str
+    operators: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Search:
     """How a plan was found. `duplicates` were generated but the same as one before; `measured` tiles ran on
     a device for it, `cache_hits` were known from the database.
@@ -106,7 +114,10 @@ class Search:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:
-    """A graph, how it is cut (`block_rows` of each operator), ordered and placed for a board."""
+    """A graph, how it is cut (`block_rows` of each operator), ordered and placed for a board.
+
+    Without functions its first compute unit runs everything.
+    """
 
     graph: Graph
     board: str
@@ -116,6 +127,7 @@ class Plan:
     estimate: Estimate
     form: Form = field(default_factory=Form)
     splits: tuple[Split, ...] = ()
+    functions: tuple[Function, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,66 @@
+"""What the compute units of a plan ask of tensors: alignment, and memories that they all reach."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import lcm
+
+from mcudeploy.board import Board, Unit
+from mcudeploy.errors import FitError
+from mcudeploy.graph import Graph
+from mcudeploy.plan import Function
+from mcudeploy.simulator.flow import Flow
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """Of each block: a multiple of `alignment` bytes as its offset, in one of `memories` (never none)."""
+
+    alignment: int
+    memories: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """Needs of tensors that own memory, and of the scratch and state of operators, by name."""
+
+    tensors: Mapping[str, Need]
+    work: Mapping[str, Need]
+
+
+def unit_names(graph: Graph, board: Board, functions: Sequence[Function]) -> dict[str, str]:
+    """Operator to the name of its compute unit: the board's first for what is in no function."""
+    first = board.units[0].name
+    units = {operator.name: first for operator in graph.operators}
+    return units | {name: function.unit for function in functions for name in function.operators}
+
+
+def needs(graph: Graph, board: Board, functions: Sequence[Function] = ()) -> Needs:
+    """What each tensor needs: all units that write or read it, or a view of it, have their say.
+
+    Graph inputs and outputs are also touched by the board's first unit, on which the application runs. Raises
+    FitError for a tensor whose units reach no memory in common: a copy step has to come between them.
+    """
+    names = unit_names(graph, board, functions)
+    flow = Flow.of(graph)
+    users: dict[str, dict[str, Unit]] = {root: {} for root in flow.roots.values()}
+    for operator in graph.operators:
+        unit = board.unit(names[operator.name])
+        for tensor in (operator.output, *operator.inputs):
+            users[flow.roots[tensor]][unit.name] = unit
+    for border in (*graph.inputs, *graph.outputs):
+        users[flow.roots[border.tensor]].setdefault(board.units[0].name, board.units[0])
+    tensors = {tensor: _need(board, tensor, list(units.values())) for tensor, units in users.items()}
+    work = {name: _need(board, f"the scratch of {name}", [board.unit(unit)]) for name, unit in names.items()}
+    return Needs(tensors, work)
+
+
+def _need(board: Board, what: str, units: Sequence[Unit]) -> Need:
+    common = tuple(
+        memory.name for memory in board.memories if all(memory.name in board.reach(unit) for unit in units)
+    )
+    if not common:
+        listed = ", ".join(f"{unit.name} ({', '.join(board.reach(unit)) or 'nothing'})" for unit in units)
+        raise FitError(f"{what}: no memory of {board.name} is reached by all of its units: {listed}.")
+    return Need(lcm(*(unit.alignment for unit in units)), common)
