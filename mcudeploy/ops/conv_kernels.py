@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mcudeploy import graph
 from mcudeploy.ops import conv_mve, requantize
+from mcudeploy.ops.conv_constants import FOUR, Constants, check_constants, numbers_of
 from mcudeploy.ops.opdef import ConstantArray, KernelCall, ParamValue
-from mcudeploy.ops.packing import GROUP, pack_blocks, pack_fours, pack_records, pack_taps, padded
+from mcudeploy.ops.packing import GROUP, padded
 
 if TYPE_CHECKING:
     from mcudeploy.graph import Operator, Tensor
@@ -25,8 +25,7 @@ _SUM_BYTES = 4
 _TAP_BYTES = 8
 """One tap in the lists of the depthwise kernels: two words, or a pointer."""
 _MOST_EXPANDED_BYTES = 1280
-"""What the expanded windows of two pixels may take: deep ones stand late in a network, where their scratch
-would be the peak of a plan whose tensors are cut."""
+"""What the expanded windows of two pixels may take where nobody chooses by time and memory."""
 _SHORT_RUN = 8
 """Float values that lie in one run in a row of a window, where gathering it first takes less time."""
 _MOST_GATHERED = 64
@@ -37,54 +36,22 @@ _EXPANDED_BYTES = 2
 """One int8 value in a block of pixels that is multiplied."""
 _PAIR = 2
 """Output channels that a block of pixels is multiplied with at a time."""
-_FOUR = 4
-"""Output channels that a single pixel is multiplied with at a time; channels of a depthwise block."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Constants:
-    """The constants of a convolution, not packed yet; float32 ones have no multipliers."""
-
-    weights: NDArray[Any]
-    bias: NDArray[Any]
-    multipliers: NDArray[np.int32] | None = None
-
-    def arrays(self) -> dict[str, ParamValue]:
-        """As they are."""
-        arrays: dict[str, ParamValue] = {"weights": self.weights, "bias": self.bias}
-        return arrays if self.multipliers is None else arrays | {"multipliers": self.multipliers}
-
-    def packed(self, *, runs: int, block: int, groups: int = 1) -> dict[str, ParamValue]:
-        """int8, in records of `block` output channels; see pack_blocks."""
-        return self._records(pack_blocks(self.weights, groups, runs, block), groups, block)
-
-    def packed_floats(self, groups: int = 1) -> dict[str, ParamValue]:
-        """float32, in blocks of four channels; see pack_fours."""
-        return {"weights": pack_fours(self.weights, groups), "bias": pack_fours(self.bias, groups)}
-
-    def packed_taps(self) -> dict[str, ParamValue]:
-        """int8, depthwise, in records of four channels; see pack_taps."""
-        return self._records(pack_taps(self.weights.reshape(len(self.weights), -1)), 1, _FOUR)
-
-    def _records(self, weights: NDArray[np.int32], groups: int, block: int) -> dict[str, ParamValue]:
-        assert self.multipliers is not None
-        return {"records": pack_records(self.bias, weights, self.multipliers, groups, block)}
 
 
 def conv_kernel(conv: Conv2d, operator: Operator, source: Tensor, output: Tensor) -> KernelCall:
     """The C kernel of one convolution with its constants packed; see Conv2d.kernel."""
     channels = source.shape[2]
-    _check_constants(operator, (conv.out_channels, *conv.kernel_shape, channels // conv.groups))
+    check_constants(operator, (conv.out_channels, *conv.kernel_shape, channels // conv.groups))
     if source.dtype is graph.DType.FLOAT32:
         return _float_kernel(conv, operator, source, output)
-    constants, numbers = _numbers(conv, operator, source, output)
+    constants, numbers = numbers_of(conv, operator, source, output)
     if _is_depthwise(conv, channels):
         return _depthwise_kernel(conv, constants, numbers, source, output)
     if conv.kernel_shape == source.shape[:2] and output.shape[:2] == (1, 1) and is_plain(conv):
         fields = _full_fields(conv, source)
-        arrays = constants.packed(runs=source.shape[0], block=_FOUR)
+        arrays = constants.packed(runs=source.shape[0], block=FOUR)
         vectors = conv_mve.full(constants, numbers, fields, source.shape[0])
-        return KernelCall("conv2d_s8_full", arrays | fields | numbers, mve=vectors)
+        return KernelCall("conv2d_s8_full", arrays | fields | numbers, others=(vectors,))
     if _is_pointwise(conv):
         fields = {
             "input_channels": channels,
@@ -97,14 +64,16 @@ def conv_kernel(conv: Conv2d, operator: Operator, source: Tensor, output: Tensor
         scratch = padded(channels, GROUP) * _PIXELS * _EXPANDED_BYTES
         arrays = constants.packed(runs=1, block=_PAIR)
         vectors = conv_mve.pointwise(constants, numbers, fields)
-        return KernelCall("conv2d_s8_1x1", arrays | fields | numbers, scratch, mve=vectors)
+        direct = constants.packed(runs=1, block=FOUR) | conv_mve.without(fields, "groups") | numbers
+        others = KernelCall("conv2d_s8_1x1_direct", direct), vectors
+        return KernelCall("conv2d_s8_1x1", arrays | fields | numbers, scratch, others=others)
     return _general_kernel(conv, constants, numbers, source, output)
 
 
 def _general_kernel(
     conv: Conv2d, constants: Constants, numbers: dict[str, ParamValue], source: Tensor, output: Tensor
 ) -> KernelCall:
-    """conv2d_s8, or conv2d_s8_deep where that one's expanded windows would take too much of the arena."""
+    """conv2d_s8 and conv2d_s8_deep, the latter first where the other's expanded windows are large."""
     kernel_rows, kernel_cols = conv.kernel_shape
     group_inputs = source.shape[2] // conv.groups
     offsets = kernel_rows * _OFFSET_BYTES
@@ -122,20 +91,24 @@ def _general_kernel(
     in_one_run = _in_one_run(conv)
     row_runs, run_values = (1, kernel_cols * group_inputs) if in_one_run else (kernel_cols, group_inputs)
     patch_groups = kernel_rows * row_runs * -(-run_values // GROUP)
+    expanded = constants.packed(runs=kernel_rows * row_runs, block=_PAIR, groups=conv.groups)
+    runs = {"row_runs": row_runs, "run_values": run_values, "patch_groups": patch_groups}
+    tail = run_values if in_one_run and group_inputs % GROUP else 0
+
+    def by(pixels: int) -> KernelCall:
+        params = expanded | fields | runs | {"most_pixels": pixels} | zero_point | numbers
+        scratch = offsets + pixels * patch_groups * GROUP * _EXPANDED_BYTES + tail
+        return KernelCall("conv2d_s8", params, scratch, form=str(pixels))
+
+    window_groups = -(-kernel_rows * kernel_cols * group_inputs // GROUP)
+    params = constants.packed(runs=1, block=FOUR, groups=conv.groups) | fields
+    params |= {"patch_groups": window_groups} | zero_point | numbers
+    deep = KernelCall("conv2d_s8_deep", params, offsets + window_groups * GROUP)
     odd_row = output.shape[1] % 2 == 1 and output.shape[1] > 1
-    most_pixels = 3 if odd_row else 2
-    if 2 * patch_groups * GROUP * _EXPANDED_BYTES > _MOST_EXPANDED_BYTES:
-        patch_groups = -(-kernel_rows * kernel_cols * group_inputs // GROUP)
-        arrays = constants.packed(runs=1, block=_FOUR, groups=conv.groups)
-        fields |= {"patch_groups": patch_groups} | zero_point
-        scratch = offsets + patch_groups * GROUP
-        return KernelCall("conv2d_s8_deep", arrays | fields | numbers, scratch, mve=vectors)
-    fields |= {"row_runs": row_runs, "run_values": run_values, "patch_groups": patch_groups}
-    fields |= {"most_pixels": most_pixels} | zero_point
-    arrays = constants.packed(runs=kernel_rows * row_runs, block=_PAIR, groups=conv.groups)
-    scratch = offsets + most_pixels * patch_groups * GROUP * _EXPANDED_BYTES
-    scratch += run_values if in_one_run and group_inputs % GROUP else 0
-    return KernelCall("conv2d_s8", arrays | fields | numbers, scratch, mve=vectors)
+    calls = [by(3), by(2)] if odd_row else [by(2), by(3)]
+    is_large = 2 * patch_groups * GROUP * _EXPANDED_BYTES > _MOST_EXPANDED_BYTES
+    first, *others = [deep, *calls] if is_large else [*calls, deep]
+    return replace(first, others=(*others, *vectors))
 
 
 def _depthwise_kernel(
@@ -161,13 +134,13 @@ def _depthwise_kernel(
     arrays = constants.packed_taps() | {"padding": padding}
     scratch += _OFFSET_BYTES
     vectors = conv_mve.depthwise(constants, numbers, fields, padding, scratch)
-    return KernelCall("dwconv2d_s8", arrays | fields | numbers, scratch, mve=vectors)
+    return KernelCall("dwconv2d_s8", arrays | fields | numbers, scratch, others=vectors)
 
 
 def _float_kernel(conv: Conv2d, operator: Operator, source: Tensor, output: Tensor) -> KernelCall:
     """The float32 kernels."""
     channels = source.shape[2]
-    constants, numbers = _numbers(conv, operator, source, output)
+    constants, numbers = numbers_of(conv, operator, source, output)
     if _is_depthwise(conv, channels):
         arrays = constants.arrays() | {"weights": _by_tap(constants.weights)}
         fields = _window_fields(conv, source, output) | {"multiplier": conv.out_channels // channels}
@@ -199,7 +172,7 @@ def _float_kernel(conv: Conv2d, operator: Operator, source: Tensor, output: Tens
     patch = conv.kernel_shape[0] * conv.kernel_shape[1] * group_inputs
     if run <= _SHORT_RUN and patch <= _MOST_GATHERED:
         fields |= {"patch_values": patch}
-        scratch = offsets + _FOUR * patch * source.dtype.size_bytes
+        scratch = offsets + FOUR * patch * source.dtype.size_bytes
         return KernelCall("conv2d_f32_gathered", arrays | fields | numbers, scratch)
     return KernelCall("conv2d_f32", arrays | fields | {"one_run": int(one_run)} | numbers, offsets)
 
@@ -207,41 +180,33 @@ def _float_kernel(conv: Conv2d, operator: Operator, source: Tensor, output: Tens
 def by_rows_kernel(conv: Conv2dByRows, operator: Operator, source: Tensor, output: Tensor) -> KernelCall:
     """The same for one that takes in its input by rows; see Conv2dByRows.kernel."""
     rows, cols, channels = source.shape
-    _check_constants(operator, (conv.out_channels, *conv.kernel_shape, channels))
-    constants, numbers = _numbers(conv, operator, source, output)
-    outputs = padded(conv.out_channels, _FOUR)
+    check_constants(operator, (conv.out_channels, *conv.kernel_shape, channels))
+    constants, numbers = numbers_of(conv, operator, source, output)
+    outputs = padded(conv.out_channels, FOUR)
     fields: dict[str, ParamValue] = {"row_values": cols * channels, "output_channels": conv.out_channels}
     if source.dtype is graph.DType.FLOAT32:
         floats = constants.packed_floats() | fields | numbers
         return KernelCall("conv2d_f32_by_rows", floats, state_bytes=outputs * _SUM_BYTES)
-    arrays = constants.packed(runs=rows, block=_FOUR)
+    arrays = constants.packed(runs=rows, block=FOUR)
     numbers = {"padded_outputs": outputs} | numbers
     vectors = conv_mve.by_rows(constants, numbers, fields, rows)
     state = outputs * _SUM_BYTES
-    return KernelCall("conv2d_s8_by_rows", arrays | fields | numbers, state_bytes=state, mve=vectors)
+    params = arrays | fields | numbers
+    return KernelCall("conv2d_s8_by_rows", params, state_bytes=state, others=(vectors,))
 
 
 def to_rows_kernel(conv: Conv2dToRows, operator: Operator, source: Tensor, output: Tensor) -> KernelCall:
     """The same for one whose output channels are rows; see Conv2dToRows.kernel."""
     channels = source.shape[2]
-    _check_constants(operator, (conv.rows * conv.channels, 1, 1, channels))
-    constants, numbers = _numbers(conv, operator, source, output)
+    check_constants(operator, (conv.rows * conv.channels, 1, 1, channels))
+    constants, numbers = numbers_of(conv, operator, source, output)
     fields: dict[str, ParamValue] = {"input_channels": channels, "row_channels": conv.channels}
     if source.dtype is graph.DType.FLOAT32:
         return KernelCall("conv2d_f32_to_rows", constants.packed_floats(conv.rows) | fields | numbers)
-    arrays = constants.packed(runs=1, block=_FOUR, groups=conv.rows)
-    record_words = _FOUR * (2 + -(-channels // GROUP))
-    fields["row_words"] = -(-conv.channels // _FOUR) * record_words
+    arrays = constants.packed(runs=1, block=FOUR, groups=conv.rows)
+    record_words = FOUR * (2 + -(-channels // GROUP))
+    fields["row_words"] = -(-conv.channels // FOUR) * record_words
     return KernelCall("conv2d_s8_to_rows", arrays | fields | numbers)
-
-
-def _check_constants(operator: Operator, needed: tuple[int, ...]) -> None:
-    """Raises ValueError where the weights have another shape than `needed`, or the bias does not fit it."""
-    weights, bias = operator.constants["weights"], operator.constants["bias"]
-    if weights.shape != needed:
-        raise ValueError(f"{operator.name}: weights {list(weights.shape)} instead of {list(needed)}")
-    if bias.shape != needed[:1]:
-        raise ValueError(f"{operator.name}: bias needs {needed[0]} values")
 
 
 def _by_tap(weights: ConstantArray) -> ConstantArray:
@@ -295,53 +260,3 @@ def _window_fields(conv: Conv2d, source: Tensor, output: Tensor) -> dict[str, Pa
         "pad_top": conv.pads[0],
         "pad_left": conv.pads[1],
     }
-
-
-def _numbers(
-    conv: Conv2d | Conv2dByRows | Conv2dToRows, operator: Operator, source: Tensor, output: Tensor
-) -> tuple[Constants, dict[str, ParamValue]]:
-    """The constant arrays and the arithmetic parameters."""
-    if source.dtype is not output.dtype:
-        raise ValueError(f"{operator.name}: a convolution from {source.dtype} to {output.dtype}")
-    if source.dtype is graph.DType.FLOAT32:
-        low, high = requantize.float_bounds(conv.low, conv.high)
-        floats = Constants(
-            np.ascontiguousarray(operator.constants["weights"], np.float32),
-            np.ascontiguousarray(operator.constants["bias"], np.float32),
-        )
-        return floats, {"low": low, "high": high}
-    read, made = requantize.quantization_of(source), requantize.quantization_of(output)
-    weights = np.ascontiguousarray(operator.constants["weights"], np.int8)
-    bias = fold_zero_point(operator.name, weights, operator.constants["bias"], read.zero_point)
-    scales = operator.constants["weight_scale"].astype(np.float64) * read.scale / made.scale
-    requantize.check_accumulator(operator.name, _largest_sums(weights, bias), scales)
-    weights, bias, scales = requantize.settle_channels(weights, bias, scales)
-    multipliers, left = requantize.quantize_sums(operator.name, scales, _largest_sums(weights, bias))
-    low_q, high_q = requantize.clamp_bounds(made, conv.low, conv.high)
-    scalars: dict[str, ParamValue] = {
-        "left": left,
-        "output_zero_point": made.zero_point,
-        "low": low_q,
-        "high": high_q,
-    }
-    return Constants(weights, bias, multipliers), scalars
-
-
-def fold_zero_point(
-    name: str, weights: NDArray[np.int8], bias: ConstantArray, zero_point: int
-) -> NDArray[np.int32]:
-    """bias[k] - zero_point * sum of weights[k]: with it, the raw input values can be multiplied.
-
-    Raises ValueError where the result does not fit an int32.
-    """
-    sums = weights.reshape(len(weights), -1).sum(axis=1, dtype=np.int64)
-    folded = bias.astype(np.int64) - zero_point * sums
-    if np.abs(folded).max(initial=0) > np.iinfo(np.int32).max:
-        raise ValueError(f"{name}: the bias with the folded zero point does not fit an int32")
-    return np.asarray(folded, np.int32)
-
-
-def _largest_sums(weights: NDArray[np.int8], bias: NDArray[np.int32]) -> NDArray[np.int64]:
-    """The largest absolute value any partial sum of a channel can take."""
-    reach = np.abs(weights.reshape(len(weights), -1).astype(np.int64)).sum(axis=1) * 128
-    return np.asarray(reach + np.abs(bias.astype(np.int64)), np.int64)

@@ -11,7 +11,7 @@ from mcudeploy.ops.opdef import KernelCall, ParamValue
 from mcudeploy.ops.packing import VECTOR, pack_blocks, pack_records, pack_vector_taps, padded
 
 if TYPE_CHECKING:
-    from mcudeploy.ops.conv_kernels import Constants
+    from mcudeploy.ops.conv_constants import Constants
 
 Params = dict[str, ParamValue]
 
@@ -29,51 +29,64 @@ _SUM_BYTES = 4
 
 def pointwise(constants: Constants, numbers: Params, fields: Params) -> KernelCall:
     """conv2d_s8_1x1_mve; `fields` are conv2d_s8_1x1's."""
-    return KernelCall("conv2d_s8_1x1_mve", _records(constants) | _without(fields, "groups") | numbers)
+    params = _records(constants) | without(fields, "groups") | numbers
+    return KernelCall("conv2d_s8_1x1_mve", params, needs_vectors=True)
 
 
-def general(constants: Constants, numbers: Params, fields: Params, groups: int) -> KernelCall:
-    """conv2d_s8_mve; `fields` are those that conv2d_s8 and conv2d_s8_deep share."""
+def general(
+    constants: Constants, numbers: Params, fields: Params, groups: int
+) -> tuple[KernelCall, ...]:
+    """conv2d_s8_mve by so many pixels; `fields` are those that conv2d_s8 and conv2d_s8_deep share."""
     _, *kernel_shape, _ = constants.weights.shape
     patch = constants.weights[0].size
-    pixels = max(1, min(_PIXELS, _MOST_GATHERED_BYTES // patch))
+    records = _records(constants, groups=groups)
     zero_point = {name: fields[name] for name in ("left", "input_zero_point")}
-    known = _without(fields, *zero_point) | {"patch_values": patch, "pixels": pixels} | zero_point
-    scratch = kernel_shape[0] * _OFFSET_BYTES + pixels * patch
-    return KernelCall("conv2d_s8_mve", _records(constants, groups=groups) | known | numbers, scratch)
+
+    def by(pixels: int) -> KernelCall:
+        known = without(fields, *zero_point) | {"patch_values": patch, "pixels": pixels} | zero_point
+        scratch = kernel_shape[0] * _OFFSET_BYTES + pixels * patch
+        return KernelCall(
+            "conv2d_s8_mve", records | known | numbers, scratch, form=str(pixels), needs_vectors=True
+        )
+
+    usual = max(1, min(_PIXELS, _MOST_GATHERED_BYTES // patch))
+    return by(usual), *(by(pixels) for pixels in range(_PIXELS, 0, -1) if pixels != usual)
 
 
 def full(constants: Constants, numbers: Params, fields: Params, rows: int) -> KernelCall:
     """conv2d_s8_full_mve; `fields` are conv2d_s8_full's, which takes in `rows` rows."""
-    return KernelCall("conv2d_s8_full_mve", _records(constants, runs=rows) | fields | numbers)
+    params = _records(constants, runs=rows) | fields | numbers
+    return KernelCall("conv2d_s8_full_mve", params, needs_vectors=True)
 
 
 def by_rows(constants: Constants, numbers: Params, fields: Params, rows: int) -> KernelCall:
     """conv2d_s8_by_rows_mve; `fields` are conv2d_s8_by_rows', which takes in `rows` rows."""
     outputs = padded(len(constants.weights), _PAIR)
-    known = fields | {"padded_outputs": outputs} | _without(numbers, "padded_outputs")
-    records = _records(constants, runs=rows)
-    return KernelCall("conv2d_s8_by_rows_mve", records | known, state_bytes=outputs * _SUM_BYTES)
+    known = fields | {"padded_outputs": outputs} | without(numbers, "padded_outputs")
+    params = _records(constants, runs=rows) | known
+    state = outputs * _SUM_BYTES
+    return KernelCall("conv2d_s8_by_rows_mve", params, state_bytes=state, needs_vectors=True)
 
 
 def depthwise(
     constants: Constants, numbers: Params, fields: Params, padding: NDArray[np.int8], scratch_bytes: int
-) -> KernelCall | None:
+) -> tuple[KernelCall, ...]:
     """dwconv2d_s8_mve; `fields` and scratch are dwconv2d_s8's.
 
-    None where the sum of two taps' products could be 2^15: such weights need both to be -128.
+    Empty where the sum of two taps' products could be 2^15: such weights need both to be -128.
     """
     weights = constants.weights.reshape(len(constants.weights), -1)
     lowest = weights == np.iinfo(np.int8).min
     if np.any(lowest[:, :-1] & lowest[:, 1:]):
-        return None
+        return ()
     assert constants.multipliers is not None
     pixels = max(1, VECTOR // len(weights)) if fields["stride_cols"] == 1 else 1
     records = pack_vector_taps(
         np.tile(constants.bias, pixels), np.tile(weights, (pixels, 1)), np.tile(constants.multipliers, pixels)
     )
     arrays: Params = {"records": records, "padding": padding}
-    return KernelCall("dwconv2d_s8_mve", arrays | fields | {"pixels": pixels} | numbers, scratch_bytes)
+    params = arrays | fields | {"pixels": pixels} | numbers
+    return (KernelCall("dwconv2d_s8_mve", params, scratch_bytes, needs_vectors=True),)
 
 
 def _records(constants: Constants, *, runs: int = 1, groups: int = 1) -> Params:
@@ -82,5 +95,6 @@ def _records(constants: Constants, *, runs: int = 1, groups: int = 1) -> Params:
     return {"records": pack_records(constants.bias, weights, constants.multipliers, groups, _PAIR)}
 
 
-def _without(params: Params, *names: str) -> Params:
+def without(params: Params, *names: str) -> Params:
+    """The parameters but those of these names."""
     return {name: value for name, value in params.items() if name not in names}

@@ -104,8 +104,8 @@ class Binary:
                 arithmetic = _add_arithmetic(a, b, sign, target)
                 params = {**pointers, **strides, **arithmetic, **clamp}
                 by_one = strides["a_channel_step"] == strides["b_channel_step"] == 1
-                vectors = KernelCall("add_s8_mve", params) if by_one else None
-                return KernelCall("add_s8", params, mve=vectors)
+                vectors = KernelCall("add_s8_mve", params, needs_vectors=True)
+                return KernelCall("add_s8", params, others=(vectors,) if by_one else ())
             case "mul":
                 arithmetic = _mul_arithmetic(a, b, target)
                 return KernelCall("mul_s8", {**pointers, **strides, **arithmetic, **clamp})

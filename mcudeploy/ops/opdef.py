@@ -165,18 +165,35 @@ class KernelCall:
     order: pointers first, then scalars of 32 bits.
     `scratch_bytes` is needed by one step of any number of rows; `state_bytes` from the first step to the
     last, by operators that accumulate. A kernel has one of the two, and finds it at op->scratch.
-    `mve` is the same by another kernel, for cores with vectors; its bits are the same.
+    `others` compute the same bits in another way: by another kernel, or by the same one in another `form`,
+    with more scratch or less. With `needs_vectors` a call is for cores with vectors alone. The first that a
+    core can run is its choice where no time is known.
     """
 
     kernel: str
     params: Mapping[str, ParamValue] = field(default_factory=dict)
     scratch_bytes: int = 0
     state_bytes: int = 0
-    mve: KernelCall | None = None
+    form: str = ""
+    needs_vectors: bool = False
+    others: tuple[KernelCall, ...] = ()
+
+    @property
+    def variant(self) -> str:
+        """What tells this call apart from `others`: the kernel, and the form where it has several."""
+        return f"{self.kernel}:{self.form}" if self.form else self.kernel
+
+    def variants(self, *, vectors: bool) -> tuple[KernelCall, ...]:
+        """What a core with or without vectors can run, this call and others: those by vectors first."""
+        every = (self, *self.others)
+        return (
+            *(call for call in every if vectors and call.needs_vectors),
+            *(call for call in every if not call.needs_vectors),
+        )
 
     def on(self, *, vectors: bool) -> KernelCall:
-        """The call for a core with or without vectors."""
-        return self.mve if vectors and self.mve is not None else self
+        """The first of `variants`."""
+        return self.variants(vectors=vectors)[0]
 
 
 class OperatorDef(Protocol):

@@ -27,8 +27,8 @@ from mcudeploy.ops.opdef import KernelCall
 from mcudeploy.targets import Emulator, build_firmware
 
 KERNELS = (
-    *("add_s8", "conv2d_s8", "conv2d_s8_1x1", "conv2d_s8_by_rows", "conv2d_s8_deep", "conv2d_s8_full"),
-    *("dwconv2d_s8", "dwconv2d_s8_multiplied"),
+    *("add_s8", "conv2d_s8", "conv2d_s8_1x1", "conv2d_s8_1x1_direct", "conv2d_s8_by_rows"),
+    *("conv2d_s8_deep", "conv2d_s8_full", "dwconv2d_s8", "dwconv2d_s8_multiplied"),
     *("add_s8_mve", "conv2d_s8_mve", "conv2d_s8_1x1_mve", "conv2d_s8_by_rows_mve", "conv2d_s8_full_mve"),
     *("dwconv2d_s8_mve", "dwconv2d_f32"),
     *("conv2d_f32", "conv2d_f32_1x1", "conv2d_f32_full", "conv2d_f32_gathered"),
@@ -55,9 +55,9 @@ class Work:
     values: tuple[bytes, ...]
     height: int
 
-    def call(self) -> KernelCall:
-        """What its operator packs."""
-        return self.operator.op.kernel(self.operator, self.inputs, self.output)
+    def calls(self, *, vectors: bool) -> tuple[KernelCall, ...]:
+        """What a core can run."""
+        return self.operator.op.kernel(self.operator, self.inputs, self.output).variants(vectors=vectors)
 
 
 @pytest.fixture(scope="module")
@@ -90,9 +90,9 @@ def board(request: pytest.FixtureRequest) -> Iterator[Device]:
         yield Device(session, KernelTable.of(session, KERNELS), found.vectors, fused=not small)
 
 
-def run(device: Device, work: Work) -> bytes:
+def run(device: Device, work: Work, call: KernelCall) -> bytes:
     """The output; inputs lie whole, blocks of the output apart."""
-    call, rows = work.call().on(vectors=device.vectors), work.output.shape[0]
+    rows = work.output.shape[0]
     at, placed = 0, []
     for tensor, data in zip(work.inputs, work.values, strict=True):
         device.session.write(0, at, data)
@@ -211,4 +211,9 @@ def sums(draw: st.DrawFn) -> Work:
 )
 def test_a_core_computes_what_portable_c_does(host: Device, board: Device, work: Work) -> None:
     assume(board.fused or work.output.dtype is DType.INT8)  # floats in software are rounded twice
-    assert run(board, work) == run(host, work), work.call().kernel
+    usual, *others = work.calls(vectors=False)
+    wanted = run(host, work, usual)
+    for other in others:
+        assert run(host, work, other) == wanted, other.variant
+    for call in work.calls(vectors=board.vectors):
+        assert run(board, work, call) == wanted, call.variant

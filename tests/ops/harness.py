@@ -57,20 +57,21 @@ def run_operator(
     seed: int = 0,
     blocks: Iterable[int] | None = None,
     in_place: int | None = None,
-    vectors: bool = False,
+    variant: int = 0,
 ) -> Array:
     """The output of one operator, made in blocks of `block_rows` rows (all at once by default).
 
     `values` has its inputs, in stored layout and type. `blocks`: only these; rows of others are left zero.
     `in_place`: this input lies where the output goes. Inputs are in one block when the output is, otherwise
-    in blocks of random height. `vectors`: by the kernel for cores with vectors.
+    in blocks of random height. `variant`: the kernel's place among all that compute the same.
     Raises AssertionError for writes outside, ProtocolError with the sanitizer's report for bad accesses.
     """
     rng = np.random.default_rng(seed)
     output = graph.tensors[operator.output]
     rows = output.shape[0]
     height = rows if block_rows is None else min(block_rows, rows)
-    call = operator.op.kernel(operator, graph.input_tensors(operator), output).on(vectors=vectors)
+    usual = operator.op.kernel(operator, graph.input_tensors(operator), output)
+    call = (usual, *usual.others)[variant]
     heights = {name: _height(graph.tensors[name], rng, block_rows) for name in operator.inputs}
     if in_place is not None:
         heights[operator.inputs[in_place]] = height
@@ -237,8 +238,9 @@ def check_operator(
     output = graph.tensors[operator.output]
     rows = output.shape[0]
     whole = run_operator(graph, operator, values, seed=seed)
-    if operator.op.kernel(operator, graph.input_tensors(operator), output).mve is not None:
-        _same_by_vectors(graph, operator, values, whole, seed=seed)
+    others = operator.op.kernel(operator, graph.input_tensors(operator), output).others
+    for number, other in enumerate(others, 1):
+        _same_by_other(graph, operator, values, whole, seed=seed, variant=number, name=other.variant)
     for height in sorted({1, 2, int(rng.integers(1, rows + 1))}):
         if height >= rows:
             continue
@@ -253,18 +255,25 @@ def check_operator(
     return whole
 
 
-def _same_by_vectors(
-    graph: Graph, operator: Operator, values: Mapping[str, Array], whole: Array, *, seed: int
+def _same_by_other(
+    graph: Graph,
+    operator: Operator,
+    values: Mapping[str, Array],
+    whole: Array,
+    *,
+    seed: int,
+    variant: int,
+    name: str,
 ) -> None:
     for height in {1, len(whole)}:
         last = -(-len(whole) // height) - 1
         blocks = sorted({0, last // 2, last})
-        part = run_operator(graph, operator, values, height, seed=seed, blocks=blocks, vectors=True)
+        part = run_operator(graph, operator, values, height, seed=seed, blocks=blocks, variant=variant)
         for block in blocks:
             span = slice(block * height, (block + 1) * height)
             equal = part[span].tobytes() == whole[span].tobytes()
             what = f"{operator.name} ({operator.op.kind})"
-            assert equal, f"{what} differs by vectors: block {block} of {height} rows"
+            assert equal, f"{what} differs by {name}: block {block} of {height} rows"
 
 
 def _same(

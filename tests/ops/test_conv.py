@@ -18,7 +18,7 @@ from single_node import OPSET, bounded, check_float, fitting, node, normal, real
 from mcudeploy.graph import DType, Graph, Operator, Quantization, Tensor
 from mcudeploy.interval import Interval
 from mcudeploy.ops.conv import Conv2d
-from mcudeploy.ops.conv_kernels import fold_zero_point
+from mcudeploy.ops.conv_constants import fold_zero_point
 from mcudeploy.ops.opdef import KernelCall
 
 Array = NDArray[Any]

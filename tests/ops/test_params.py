@@ -164,7 +164,7 @@ def sample_calls() -> list[KernelCall]:
     calls.append(_call(Feed(0, IMAGE), (), DType.INT8))
     calls.append(_call(Quantize(), (IMAGE,), DType.FLOAT32, out_dtype=DType.INT8))
     calls.append(_call(Dequantize(), (IMAGE,), DType.INT8, out_dtype=DType.FLOAT32))
-    return calls + [call.mve for call in calls if call.mve is not None]
+    return calls + [other for call in calls for other in call.others]
 
 
 def _fits(value: ParamValue, field: Field) -> bool:

@@ -1,0 +1,29 @@
+/* Pointwise convolution, int8, without scratch: kernel 1x1, no padding, one group, any stride. The bits are
+ * those of conv2d_s8_1x1.
+ *
+ * in[0]  int8 [rows][cols][input_channels]
+ * out    int8 [rows][output_cols][output_channels]
+ *
+ * Each pixel is multiplied where it lies, with four channels at a time.
+ */
+#ifndef MCUD_CONV2D_S8_1X1_DIRECT_H
+#define MCUD_CONV2D_S8_1X1_DIRECT_H
+
+#include "mcud.h"
+
+typedef struct {
+    const int32_t *records; /* [fours of output channels], see mcud_simd.h */
+    int32_t input_channels;
+    int32_t output_cols;
+    int32_t output_channels;
+    int32_t stride_rows;
+    int32_t pixel_step;        /* bytes from an input pixel to the next one used */
+    int32_t left;              /* sums are times 2^left before their multiplier; 0..30 */
+    int32_t output_zero_point; /* -128..127, as the following ones */
+    int32_t low;
+    int32_t high;
+} mcud_conv2d_s8_1x1_direct_params;
+
+mcud_kernel mcud_conv2d_s8_1x1_direct;
+
+#endif

@@ -1,0 +1,111 @@
+"""The constants of convolutions: checked, quantised, packed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcudeploy import graph
+from mcudeploy.ops import requantize
+from mcudeploy.ops.opdef import ConstantArray, ParamValue
+from mcudeploy.ops.packing import pack_blocks, pack_fours, pack_records, pack_taps
+
+if TYPE_CHECKING:
+    from mcudeploy.graph import Operator, Tensor
+    from mcudeploy.ops.channel_rows import Conv2dToRows
+    from mcudeploy.ops.conv import Conv2d, Conv2dByRows
+
+FOUR = 4
+"""Output channels that a single pixel is multiplied with at a time; channels of a depthwise block."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Constants:
+    """The constants of a convolution, not packed yet; float32 ones have no multipliers."""
+
+    weights: NDArray[Any]
+    bias: NDArray[Any]
+    multipliers: NDArray[np.int32] | None = None
+
+    def arrays(self) -> dict[str, ParamValue]:
+        """As they are."""
+        arrays: dict[str, ParamValue] = {"weights": self.weights, "bias": self.bias}
+        return arrays if self.multipliers is None else arrays | {"multipliers": self.multipliers}
+
+    def packed(self, *, runs: int, block: int, groups: int = 1) -> dict[str, ParamValue]:
+        """int8, in records of `block` output channels; see pack_blocks."""
+        return self._records(pack_blocks(self.weights, groups, runs, block), groups, block)
+
+    def packed_floats(self, groups: int = 1) -> dict[str, ParamValue]:
+        """float32, in blocks of four channels; see pack_fours."""
+        return {"weights": pack_fours(self.weights, groups), "bias": pack_fours(self.bias, groups)}
+
+    def packed_taps(self) -> dict[str, ParamValue]:
+        """int8, depthwise, in records of four channels; see pack_taps."""
+        return self._records(pack_taps(self.weights.reshape(len(self.weights), -1)), 1, FOUR)
+
+    def _records(self, weights: NDArray[np.int32], groups: int, block: int) -> dict[str, ParamValue]:
+        assert self.multipliers is not None
+        return {"records": pack_records(self.bias, weights, self.multipliers, groups, block)}
+
+
+def check_constants(operator: Operator, needed: tuple[int, ...]) -> None:
+    """Raises ValueError where the weights have another shape than `needed`, or the bias does not fit it."""
+    weights, bias = operator.constants["weights"], operator.constants["bias"]
+    if weights.shape != needed:
+        raise ValueError(f"{operator.name}: weights {list(weights.shape)} instead of {list(needed)}")
+    if bias.shape != needed[:1]:
+        raise ValueError(f"{operator.name}: bias needs {needed[0]} values")
+
+
+def numbers_of(
+    conv: Conv2d | Conv2dByRows | Conv2dToRows, operator: Operator, source: Tensor, output: Tensor
+) -> tuple[Constants, dict[str, ParamValue]]:
+    """The constant arrays and the arithmetic parameters."""
+    if source.dtype is not output.dtype:
+        raise ValueError(f"{operator.name}: a convolution from {source.dtype} to {output.dtype}")
+    if source.dtype is graph.DType.FLOAT32:
+        low, high = requantize.float_bounds(conv.low, conv.high)
+        floats = Constants(
+            np.ascontiguousarray(operator.constants["weights"], np.float32),
+            np.ascontiguousarray(operator.constants["bias"], np.float32),
+        )
+        return floats, {"low": low, "high": high}
+    read, made = requantize.quantization_of(source), requantize.quantization_of(output)
+    weights = np.ascontiguousarray(operator.constants["weights"], np.int8)
+    bias = fold_zero_point(operator.name, weights, operator.constants["bias"], read.zero_point)
+    scales = operator.constants["weight_scale"].astype(np.float64) * read.scale / made.scale
+    requantize.check_accumulator(operator.name, _largest_sums(weights, bias), scales)
+    weights, bias, scales = requantize.settle_channels(weights, bias, scales)
+    multipliers, left = requantize.quantize_sums(operator.name, scales, _largest_sums(weights, bias))
+    low_q, high_q = requantize.clamp_bounds(made, conv.low, conv.high)
+    scalars: dict[str, ParamValue] = {
+        "left": left,
+        "output_zero_point": made.zero_point,
+        "low": low_q,
+        "high": high_q,
+    }
+    return Constants(weights, bias, multipliers), scalars
+
+
+def fold_zero_point(
+    name: str, weights: NDArray[np.int8], bias: ConstantArray, zero_point: int
+) -> NDArray[np.int32]:
+    """bias[k] - zero_point * sum of weights[k]: with it, the raw input values can be multiplied.
+
+    Raises ValueError where the result does not fit an int32.
+    """
+    sums = weights.reshape(len(weights), -1).sum(axis=1, dtype=np.int64)
+    folded = bias.astype(np.int64) - zero_point * sums
+    if np.abs(folded).max(initial=0) > np.iinfo(np.int32).max:
+        raise ValueError(f"{name}: the bias with the folded zero point does not fit an int32")
+    return np.asarray(folded, np.int32)
+
+
+def _largest_sums(weights: NDArray[np.int8], bias: NDArray[np.int32]) -> NDArray[np.int64]:
+    """The largest absolute value any partial sum of a channel can take."""
+    reach = np.abs(weights.reshape(len(weights), -1).astype(np.int64)).sum(axis=1) * 128
+    return np.asarray(reach + np.abs(bias.astype(np.int64)), np.int64)
