@@ -16,7 +16,7 @@ from mcudeploy.errors import ConfigError
 FILE_NAME = "mcudeploy.toml"
 _PREFIX = "MCUDEPLOY_"
 _NOT_OPTIONS = frozenset({"MCUDEPLOY_CACHE_DIR"})
-_LISTS = frozenset({"input", "expected"})
+_LISTS = frozenset({"input", "expected", "assign"})
 _UNITS = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3}
 _Origin = Callable[[str], str]
 
@@ -54,6 +54,7 @@ class Settings(BaseModel):
     expected: tuple[FilePath, ...] | None = None
     port: str | None = None
     emulate: bool | None = None
+    assign: tuple[str, ...] | None = None
     measurers: Annotated[int, Field(ge=1)] | None = None
     timing: Literal["instructions", "cycles-model"] | None = None
     float_io: bool | None = None

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from mcudeploy.analyzer.functions import Assignment, partition, require_types
+from mcudeploy.board import Board
 from mcudeploy.errors import ModelError, Problem
 from mcudeploy.frontend import load
 from mcudeploy.graph import Graph
 from mcudeploy.ops.opdef import KernelCall
 from mcudeploy.optimizer.apply import in_form
-from mcudeploy.plan import Form
+from mcudeploy.optimizer.transfers import with_transfers
+from mcudeploy.plan import Form, Function
 from mcudeploy.simulator.live import WorkBytes, work_bytes
 
 
@@ -27,6 +30,10 @@ class Model:
     calls: Mapping[str, KernelCall]
     vectors: bool = False
     """Whether the calls are for a core with vectors."""
+    assignment: Assignment = field(default_factory=Assignment)
+    """Which operators run elsewhere than on the board's first unit."""
+    functions: tuple[Function, ...] = ()
+    """What each compute unit runs in one go; none where one unit runs everything."""
 
     @property
     def work(self) -> WorkBytes:
@@ -41,7 +48,29 @@ class Model:
     def in_form(self, form: Form) -> Model:
         """The same model, rewritten."""
         graph = in_form(self.graph, self.form, form)
-        return replace(self, graph=graph, form=form, calls=kernel_calls(graph, self.vectors))
+        return replace(
+            self,
+            graph=graph,
+            form=form,
+            calls=kernel_calls(graph, self.vectors),
+            functions=partition(graph, self.assignment),
+        )
+
+    def on_units(self, board: Board, assignment: Assignment) -> Model:
+        """The model, in its first form, for these units, with the steps that stand between them.
+
+        Raises UsageError where a unit does not take an operator's types, FitError where a tensor cannot get
+        from one unit to another.
+        """
+        require_types(self.graph, board, assignment)
+        graph, assignment = with_transfers(self.graph, board, assignment)
+        return replace(
+            self,
+            graph=graph,
+            calls=kernel_calls(graph, self.vectors),
+            assignment=assignment,
+            functions=partition(graph, assignment),
+        )
 
 
 def load_model(path: Path, float_io: bool = False, *, vectors: bool = False) -> Model:

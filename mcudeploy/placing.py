@@ -60,4 +60,14 @@ def placed(
     """The plan with offsets for everything, all of it in the board's first memory."""
     memory = board.memories[0]
     layout, estimate = lay_out(tiled, schedule, model.work, memory.name, memory.alignment, seconds=seconds)
-    return Plan(model.graph, board.name, tiled.block_rows, schedule, layout, estimate, model.form, splits)
+    return Plan(
+        model.graph,
+        board.name,
+        tiled.block_rows,
+        schedule,
+        layout,
+        estimate,
+        model.form,
+        splits,
+        model.functions,
+    )

@@ -15,7 +15,7 @@ from mcudeploy.errors import ConfigError
 from mcudeploy.graph import Graph
 from mcudeploy.layout.problem import align_up
 from mcudeploy.layout.solve import ARENA_GRAIN_BYTES, estimate, layout_status
-from mcudeploy.plan import Form, Layout, Placement, Plan, Schedule, Split, Step
+from mcudeploy.plan import Form, Function, Layout, Placement, Plan, Schedule, Split, Step
 from mcudeploy.simulator.blocks import TiledGraph
 from mcudeploy.simulator.flow import Flow
 from mcudeploy.simulator.live import WorkBytes
@@ -41,12 +41,18 @@ class _Split(_Model):
     apart: bool
 
 
+class _Function(_Model):
+    unit: str
+    operators: Annotated[list[str], Field(min_length=1)]
+
+
 class _PlanFile(_Model):
-    format: Literal[4]
+    format: Literal[5]
     model_sha256: str
     board: str
     streamed: bool
     accumulating: bool
+    functions: list[_Function]
     splits: list[_Split]
     block_rows: dict[str, _Rows]
     steps: list[tuple[_Offset, _Offset]]
@@ -70,11 +76,12 @@ def plan_text(plan: Plan, model_sha256: str) -> str:
         }
 
     content = _PlanFile(
-        format=4,
+        format=5,
         model_sha256=model_sha256,
         board=plan.board,
         streamed=plan.form.streamed,
         accumulating=plan.form.accumulating,
+        functions=[_Function(unit=f.unit, operators=list(f.operators)) for f in plan.functions],
         splits=[
             _Split(operators=list(s.operators), axis="row", rows=s.rows, apart=s.apart) for s in plan.splits
         ],
@@ -98,10 +105,14 @@ def _read(path: Path) -> _PlanFile:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
 
 
-def load_form(path: Path) -> Form:
-    """The form that the graph of a plan must have. Raises ConfigError for a file that is no plan."""
+def load_form(path: Path) -> tuple[Form, tuple[Function, ...]]:
+    """The form that the graph of a plan must have, and what units run. Raises ConfigError for no plan."""
     content = _read(path)
-    return Form(content.streamed, content.accumulating)
+    return Form(content.streamed, content.accumulating), _functions(content)
+
+
+def _functions(content: _PlanFile) -> tuple[Function, ...]:
+    return tuple(Function(each.unit, tuple(each.operators)) for each in content.functions)
 
 
 def load_plan(path: Path, graph: Graph, model_sha256: str, board: str, work: WorkBytes) -> Plan:
@@ -142,6 +153,7 @@ def load_plan(path: Path, graph: Graph, model_sha256: str, board: str, work: Wor
         estimate=predicted,
         form=Form(content.streamed, content.accumulating),
         splits=tuple(Split(tuple(s.operators), s.axis, s.rows, s.apart) for s in content.splits),
+        functions=_functions(content),
     )
 
 

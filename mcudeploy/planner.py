@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mcudeploy import planfile, report
+from mcudeploy.analyzer.functions import Assignment, assign
 from mcudeploy.board import Board
 from mcudeploy.errors import ConfigError, ModelError
 from mcudeploy.layout.check import check as check_plan
@@ -20,7 +21,10 @@ from mcudeploy.splitting import Limits, Splitting, TileSource
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the user may choose. `plan_file` replaces the search; with `resume` the search begins there."""
+    """What the user may choose. `plan_file` replaces the search; with `resume` the search begins there.
+
+    `assign` has the rules of `analyzer.functions.assign`.
+    """
 
     max_overhead: float = 5.0
     time_limit: float = 60.0
@@ -32,6 +36,7 @@ class Options:
     name: str | None = None
     plan_file: Path | None = None
     resume: bool = False
+    assign: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,10 +64,15 @@ def find_plans(
     """
     models: dict[Form, Model] = {}
     stored = None
+    assignment = assign(model.graph, board, options.assign)
     if options.plan_file is not None:
-        made, stored = _stored_plan(model, board, options.plan_file)
+        given, (model, made, stored) = model, _stored_plan(model, board, options.plan_file)
+        if options.assign and model.assignment != given.on_units(board, assignment).assignment:
+            raise ConfigError(f"{options.plan_file} has other functions than --assign asks for")
         models[made.form] = made
         options = replace(options, stream_input=stored.form.streamed)
+    else:
+        model = model.on_units(board, assignment)
     base = model.in_form(Form(streamed=options.stream_input))
     models[base.form] = base
     unsplit = unsplit_plan(base, board)
@@ -84,16 +94,19 @@ def find_plans(
     return Planned(models, tuple(plans), unsplit, searched, ticks)
 
 
-def _stored_plan(model: Model, board: Board, path: Path) -> tuple[Model, Plan]:
-    """The plan of a file, which has passed the checker, and the model in its form."""
-    form = planfile.load_form(path)
+def _stored_plan(model: Model, board: Board, path: Path) -> tuple[Model, Model, Plan]:
+    """The model on the units of a stored plan, the same in its form, and the plan, which has been checked."""
+    form, functions = planfile.load_form(path)
+    model = model.on_units(board, Assignment.of(functions, board.units[0].name))
     try:
         made = model.in_form(form)
     except ModelError as error:
         raise ConfigError(f"{path} has a form that the model cannot take: {error}") from error
     plan = planfile.load_plan(path, made.graph, model.sha256, board.name, made.work)
+    if plan.functions != made.functions:
+        raise ConfigError(f"{path} is no plan of this model: its functions are not those of their operators")
     _check(plan, made, board)
-    return made, plan
+    return model, made, plan
 
 
 def _check(plan: Plan, model: Model, board: Board) -> None:

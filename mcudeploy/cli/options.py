@@ -128,6 +128,13 @@ def planning_options(command: Command) -> Command:
         help="The application delivers the input row by row while the model runs.",
     )
     @click.option(
+        "--assign",
+        metavar="UNIT=PATTERN[,PATTERN...]",
+        multiple=True,
+        help="Run operators of these names (globs) or kinds on this compute unit of the board; "
+        "`auto`: by the board's rules. Several times for several units.",
+    )
+    @click.option(
         "--seed",
         metavar="N",
         type=click.IntRange(min=0),
@@ -145,6 +152,7 @@ def planning_options(command: Command) -> Command:
         ram_limit: int | None,
         split: bool,
         stream_input: bool,
+        assign: tuple[str, ...],
         seed: int,
         float_io: bool,
         **rest: Any,
@@ -157,6 +165,7 @@ def planning_options(command: Command) -> Command:
             ram_limit=ram_limit,
             split=split,
             stream_input=stream_input,
+            assign=assign,
             float_io=float_io,
             seed=seed,
             plan_file=plan_file,

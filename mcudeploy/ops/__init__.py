@@ -15,6 +15,7 @@ from mcudeploy.ops.quantize import Dequantize, Quantize
 from mcudeploy.ops.reduce import ReduceMean
 from mcudeploy.ops.resize import Resize
 from mcudeploy.ops.softmax import Softmax
+from mcudeploy.ops.transfer import Clean, Copy, Invalidate
 from mcudeploy.ops.transpose import Transpose
 from mcudeploy.ops.view import Reshape
 
@@ -24,12 +25,15 @@ _FAMILIES: tuple[type[OperatorDef], ...] = (
     AveragePool,
     AveragePoolByRows,
     Binary,
+    Clean,
     Concat,
     Conv2d,
     Conv2dByRows,
     Conv2dToRows,
+    Copy,
     Dequantize,
     Feed,
+    Invalidate,
     Lut,
     MatMul,
     MaxPool,

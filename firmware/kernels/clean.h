@@ -1,0 +1,17 @@
+/* out = in; memory then holds the bytes of out, see mcud_cache.h.
+ *
+ * in[0]    [rows][row_bytes]
+ * out      [rows][row_bytes]; may be in[0]
+ */
+#ifndef MCUD_CLEAN_H
+#define MCUD_CLEAN_H
+
+#include "mcud.h"
+
+typedef struct {
+    int32_t row_bytes;
+} mcud_clean_params;
+
+mcud_kernel mcud_clean;
+
+#endif

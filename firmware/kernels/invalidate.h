@@ -1,0 +1,17 @@
+/* out = in as memory holds it, see mcud_cache.h.
+ *
+ * in[0]    [rows][row_bytes]
+ * out      [rows][row_bytes]; may be in[0]
+ */
+#ifndef MCUD_INVALIDATE_H
+#define MCUD_INVALIDATE_H
+
+#include "mcud.h"
+
+typedef struct {
+    int32_t row_bytes;
+} mcud_invalidate_params;
+
+mcud_kernel mcud_invalidate;
+
+#endif

@@ -1,0 +1,65 @@
+"""Operators between compute units: a copy into another memory, and the care of data caches.
+
+All of them are the identity, row by row, so that they are cut, ordered and placed like any other operator.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from mcudeploy.ops.common import elementwise_loops, require_same_values
+from mcudeploy.ops.opdef import KernelCall, LoopNest
+
+if TYPE_CHECKING:
+    from mcudeploy.graph import Operator, Shape, Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class _Identity:
+    """out = in."""
+
+    is_view: ClassVar[bool] = False
+    accumulates: ClassVar[bool] = False
+    _kernel: ClassVar[str]
+
+    def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
+        """Element to element."""
+        return elementwise_loops(inputs)
+
+    def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
+        """A kernel that is told the bytes of a row. Raises ValueError where the two tensors differ."""
+        require_same_values(inputs[0], output)
+        return KernelCall(self._kernel, {"row_bytes": output.row_bytes})
+
+    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
+        """The input."""
+        return (0,)
+
+
+@dataclass(frozen=True, slots=True)
+class Copy(_Identity):
+    """The input in a memory that the unit behind it reaches."""
+
+    kind: ClassVar[str] = "Copy"
+    _kernel: ClassVar[str] = "copy"
+
+    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
+        """None: it is there for the sake of another place."""
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Clean(_Identity):
+    """Run by the unit that wrote the input: afterwards memory holds the bytes, not only its cache."""
+
+    kind: ClassVar[str] = "Clean"
+    _kernel: ClassVar[str] = "clean"
+
+
+@dataclass(frozen=True, slots=True)
+class Invalidate(_Identity):
+    """Run by the unit that reads the output: it sees what is in memory, not what its cache held before."""
+
+    kind: ClassVar[str] = "Invalidate"
+    _kernel: ClassVar[str] = "invalidate"

@@ -1,0 +1,135 @@
+"""Copies and the care of caches: what every unit reads is what was written, on a model of stale caches."""
+
+from __future__ import annotations
+
+import pytest
+from drawn import SHAPE, assigned, board, border
+from hypothesis import given
+
+from mcudeploy.analyzer.functions import Assignment, partition
+from mcudeploy.analyzer.needs import needs
+from mcudeploy.board import Board, Unit
+from mcudeploy.errors import FitError
+from mcudeploy.graph import DType, Graph, Operator, Tensor
+from mcudeploy.ops.elementwise import Unary
+from mcudeploy.ops.transfer import Clean, Copy, Invalidate
+from mcudeploy.optimizer.transfers import with_transfers
+from mcudeploy.simulator.flow import Flow
+
+STALE = "stale"
+
+
+def chain() -> Graph:
+    """x -> a -> b -> c."""
+    return Graph(
+        "chain",
+        {name: Tensor(name, SHAPE, DType.FLOAT32) for name in "xabc"},
+        tuple(Operator(f"make_{t}", Unary("tanh"), (s,), t) for s, t in ("xa", "ab", "bc")),
+        (border("x", SHAPE),),
+        (border("c", SHAPE),),
+    )
+
+
+def made(found: Graph) -> list[tuple[str, str, str]]:
+    return [(it.op.kind, it.inputs[0], it.output) for it in found.operators]
+
+
+def test_one_memory_and_no_cache_needs_nothing() -> None:
+    pair = board(Unit(name="core"), Unit(name="npu", alignment=16))
+    graph, assignment = with_transfers(chain(), pair, Assignment("core", {"make_b": "npu"}))
+    assert made(graph) == [("Unary", "x", "a"), ("Unary", "a", "b"), ("Unary", "b", "c")]
+    assert assignment.elsewhere == {"make_b": "npu"}
+
+
+def test_units_without_a_memory_in_common_get_a_copy_each_way() -> None:
+    pair = board(
+        Unit(name="core", memories=("ram",)),
+        Unit(name="npu", memories=("ram", "own")),
+        Unit(name="dsp", memories=("own",)),
+        memories=("ram", "own"),
+    )
+    graph, assignment = with_transfers(chain(), pair, Assignment("core", {"make_b": "dsp"}))
+    assert made(graph) == [
+        ("Unary", "x", "a"),
+        ("Copy", "a", "a_dsp"),
+        ("Unary", "a_dsp", "b"),
+        ("Copy", "b", "b_core"),
+        ("Unary", "b_core", "c"),
+    ]
+    assert assignment.elsewhere == {"make_b": "dsp", "copy_a_dsp": "npu", "copy_b_core": "npu"}
+    found = needs(graph, pair, partition(graph, assignment)).tensors
+    assert {name: found[name].memories for name in ("a", "a_dsp", "b", "b_core")} == {
+        "a": ("ram",),
+        "a_dsp": ("own",),
+        "b": ("own",),
+        "b_core": ("ram",),
+    }
+
+
+def test_nobody_who_could_copy() -> None:
+    units = Unit(name="core", memories=("ram",)), Unit(name="dsp", memories=("own",))
+    apart = board(*units, memories=("ram", "own"))
+    with pytest.raises(FitError, match=r"a goes between .* core \(ram\), dsp \(own\)"):
+        with_transfers(chain(), apart, Assignment("core", {"make_b": "dsp"}))
+
+
+def test_a_cache_is_cleaned_by_who_wrote_and_invalidated_by_who_reads() -> None:
+    pair = board(Unit(name="core", cached=("ram",)), Unit(name="npu"))
+    graph, assignment = with_transfers(chain(), pair, Assignment("core", {"make_b": "npu"}))
+    assert made(graph) == [
+        ("Unary", "x", "a_raw"),
+        ("Clean", "a_raw", "a"),
+        ("Unary", "a", "b"),
+        ("Invalidate", "b", "b_core"),
+        ("Unary", "b_core", "c"),
+    ]
+    assert assignment.elsewhere == {"make_b": "npu"}
+
+
+@given(assigned())
+def test_everybody_reads_what_was_written(drawn: tuple[Graph, Board, Assignment]) -> None:
+    """By tensor: a unit sees what its cache holds, which is stale until it writes or invalidates."""
+    given_graph, drawn_board, given_assignment = drawn
+    graph, assignment = with_transfers(given_graph, drawn_board, given_assignment)
+    found = needs(graph, drawn_board, partition(graph, assignment)).tensors  # raises where none is in common
+    roots = Flow.of(graph).roots
+    memory: dict[str, object] = {}
+    caches: dict[tuple[str, str], object] = {}
+    true: dict[str, object] = {}
+
+    def cached(unit: str, tensor: str) -> bool:
+        seen = set(drawn_board.unit(unit).cached)
+        return not seen.isdisjoint(found[roots[tensor]].memories)
+
+    def write(unit: str, tensor: str, value: object) -> None:
+        if cached(unit, tensor):
+            caches[unit, roots[tensor]] = value
+        else:
+            memory[roots[tensor]] = value
+
+    def read(unit: str, tensor: str) -> object:
+        if cached(unit, tensor):
+            return caches.get((unit, roots[tensor]), STALE)
+        return memory.get(roots[tensor], STALE)
+
+    first = drawn_board.units[0].name
+    for it in graph.inputs:
+        write(first, it.tensor, it.name)
+    for operator in graph.operators:
+        if operator.op.is_view:
+            continue
+        unit = assignment.unit(operator.name)
+        if isinstance(operator.op, Invalidate):
+            caches[unit, roots[operator.inputs[0]]] = memory.get(roots[operator.inputs[0]], STALE)
+        values = tuple(read(unit, name) for name in operator.inputs)
+        moved = isinstance(operator.op, Copy | Clean | Invalidate)
+        write(unit, operator.output, values[0] if moved else (operator.name, *values))
+        if isinstance(operator.op, Clean):
+            memory[roots[operator.output]] = read(unit, operator.output)
+    for it in given_graph.inputs:
+        true[it.tensor] = it.name
+    for operator in given_graph.operators:
+        values = tuple(true[name] for name in operator.inputs)
+        true[operator.output] = values[0] if operator.op.is_view else (operator.name, *values)
+    for was, it in zip(given_graph.outputs, graph.outputs, strict=True):
+        assert read(first, it.tensor) == true[was.tensor]

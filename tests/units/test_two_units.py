@@ -1,0 +1,59 @@
+"""Plans for several units end to end: searched, stored, loaded, run on the host, judged by ONNX Runtime."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from drawn import board
+from networks import residual_network
+
+from mcudeploy import deploy
+from mcudeploy.board import Unit
+from mcudeploy.device import Target
+from mcudeploy.errors import ConfigError
+from mcudeploy.planner import Options
+
+TWO = board(
+    Unit(name="core", cached=("ram",)),
+    Unit(name="npu", kind="accelerator", alignment=16, prefers=("Conv2d",), cached=("ram",)),
+)
+ASSIGN = ("auto", "core=conv_1")
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return residual_network(tmp_path_factory.mktemp("units") / "residual.onnx")
+
+
+@pytest.mark.parametrize("split", [False, True])
+def test_outputs_are_those_of_the_reference(model: Path, split: bool) -> None:
+    options = Options(split=split, time_limit=5, assign=ASSIGN, stream_input=split)
+    report = deploy.run_model(model, Target(TWO), options, inputs=[], expected=[])
+    assert report["verified"]
+    kinds = {name.split("_")[0] for name in report["operator_checks"]}
+    assert {"clean", "invalidate"} <= kinds
+    assert bool(report["splits"]) == split
+
+
+def test_a_plan_file_keeps_the_functions(model: Path, tmp_path: Path) -> None:
+    file = tmp_path / "plan.json"
+    made = deploy.plan_model(model, TWO, Options(time_limit=5, assign=ASSIGN))
+    deploy.save_plan(made, file)
+    again = deploy.plan_model(model, TWO, Options(plan_file=file))
+    assert again.plan.functions == made.plan.functions
+    assert len({function.unit for function in again.plan.functions}) == 2
+    with pytest.raises(ConfigError, match="other functions"):
+        deploy.plan_model(model, TWO, Options(plan_file=file, assign=("npu=*",)))
+    content = json.loads(file.read_text())
+    content["functions"][0]["unit"] = "npu" if content["functions"][0]["unit"] == "core" else "core"
+    file.write_text(json.dumps(content))
+    with pytest.raises(ConfigError):
+        deploy.plan_model(model, TWO, Options(plan_file=file))
+
+
+def test_rules_for_the_first_unit_alone_change_nothing(model: Path) -> None:
+    plain = deploy.plan_model(model, TWO, Options(time_limit=5, split=False)).plan
+    same = deploy.plan_model(model, TWO, Options(time_limit=5, split=False, assign=("core=*",))).plan
+    assert (same.functions, same.schedule, same.layout) == ((), plain.schedule, plain.layout)
