@@ -63,6 +63,8 @@ class Model:
         from one unit to another.
         """
         require_types(self.graph, board, assignment)
+        if not assignment.elsewhere:
+            return self
         graph, assignment = with_transfers(self.graph, board, assignment)
         return replace(
             self,

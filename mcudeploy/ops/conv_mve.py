@@ -33,9 +33,7 @@ def pointwise(constants: Constants, numbers: Params, fields: Params) -> KernelCa
     return KernelCall("conv2d_s8_1x1_mve", params, needs_vectors=True)
 
 
-def general(
-    constants: Constants, numbers: Params, fields: Params, groups: int
-) -> tuple[KernelCall, ...]:
+def general(constants: Constants, numbers: Params, fields: Params, groups: int) -> tuple[KernelCall, ...]:
     """conv2d_s8_mve by so many pixels; `fields` are those that conv2d_s8 and conv2d_s8_deep share."""
     _, *kernel_shape, _ = constants.weights.shape
     patch = constants.weights[0].size

@@ -50,6 +50,19 @@ def test_command_line_over_variable_over_file(
     assert deploy.options("plan_model").float_io is False
 
 
+def test_rules_for_units(
+    folder: Path, mcudeploy_command: Invoke, deploy: Deploy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "mcudeploy.toml").write_text('assign = ["auto", "core=add_*"]\n')
+    assert mcudeploy_command("plan m.onnx --board tiny").exit_code == 0
+    assert deploy.options("plan_model").assign == ("auto", "core=add_*")
+    monkeypatch.setenv("MCUDEPLOY_ASSIGN", "npu=Conv2d,MatMul:auto")
+    assert mcudeploy_command("plan m.onnx --board tiny").exit_code == 0
+    assert deploy.options("plan_model").assign == ("npu=Conv2d,MatMul", "auto")
+    assert mcudeploy_command("plan m.onnx --board tiny --assign npu=x --assign core=y").exit_code == 0
+    assert deploy.options("plan_model").assign == ("npu=x", "core=y")
+
+
 def test_lists_and_flags(
     folder: Path, mcudeploy_command: Invoke, deploy: Deploy, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -28,6 +28,7 @@ from mcudeploy.ops.quantize import Dequantize, Quantize
 from mcudeploy.ops.reduce import ReduceMean
 from mcudeploy.ops.resize import Resize, resize_samples
 from mcudeploy.ops.softmax import Softmax
+from mcudeploy.ops.transfer import Clean, Copy, Invalidate
 from mcudeploy.ops.transpose import Transpose
 from mcudeploy.resources import resource_dir
 
@@ -164,6 +165,7 @@ def sample_calls() -> list[KernelCall]:
     calls.append(_call(Feed(0, IMAGE), (), DType.INT8))
     calls.append(_call(Quantize(), (IMAGE,), DType.FLOAT32, out_dtype=DType.INT8))
     calls.append(_call(Dequantize(), (IMAGE,), DType.INT8, out_dtype=DType.FLOAT32))
+    calls += [_call(op, (IMAGE,), DType.INT8) for op in (Copy(), Clean(), Invalidate())]
     return calls + [other for call in calls for other in call.others]
 
 
