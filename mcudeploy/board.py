@@ -127,7 +127,8 @@ class Registry(_Facts):
 class Board(_Facts):
     """One board. Sizes are bytes, addresses are those of the processor, rates are Hz.
 
-    `vectors`: the core has the M-profile Vector Extension (Helium), and `cpu_flags` allow it.
+    `vectors`: the core has the M-profile Vector Extension (Helium), and `cpu_flags` allow it. Without `hal`
+    it is known by the facts of its `source` only: models are planned and libraries built for it, no firmware.
     """
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")]
@@ -135,13 +136,14 @@ class Board(_Facts):
     family: Identifier
     family_default: bool = False
     core: str
-    toolchain: Literal["arm-none-eabi", "riscv64-unknown-elf", "host"]
+    toolchain: Literal["arm-none-eabi", "riscv64-unknown-elf", "xtensa-esp32s3-elf", "host"]
     cpu_flags: tuple[str, ...]
     vectors: bool = False
     clock_hz: Annotated[int, Field(gt=0)]
     stack_bytes: Annotated[int, Field(ge=512)]
     usb_ids: tuple[Annotated[str, Field(pattern=r"^[0-9a-f]{4}:[0-9a-f]{4}$")], ...] = ()
-    hal: tuple[str, ...]
+    hal: tuple[str, ...] = ()
+    source: str = ""
     flash: Flash
     memories: Annotated[tuple[Memory, ...], Field(alias="memory", min_length=1)]
     units: Annotated[tuple[Unit, ...], Field(alias="unit", min_length=1)] = (Unit(name="core"),)
@@ -168,7 +170,9 @@ class Board(_Facts):
         self._check_units(set(names))
         if self.stack_bytes >= self.ram_bytes:
             raise ValueError(f"a stack of {self.stack_bytes} B does not fit {names[0]}")
-        if not self.is_host and self.uart is None:
+        if self.library_only and not self.source:
+            raise ValueError("a board without hal names the source of its facts")
+        if not (self.is_host or self.library_only) and self.uart is None:
             raise ValueError("uart is missing")
         if (self.emulator is None) != (self.timer.emulated is None):
             raise ValueError("emulator and timer.emulated come together")
@@ -191,12 +195,19 @@ class Board(_Facts):
         return self.toolchain == "host"
 
     @property
+    def library_only(self) -> bool:
+        """Whether there is no firmware for it: no start-up code, no serial driver."""
+        return not self.hal
+
+    @property
     def emulated_only(self) -> bool:
         """Whether it can run in the emulator but not be flashed."""
         return self.emulator is not None and self.openocd is None
 
     def has_form(self, emulated: bool) -> bool:
         """Whether firmware can be built for its emulator, or for itself."""
+        if self.library_only:
+            return False
         return self.emulator is not None if emulated else not self.emulated_only
 
     @property
@@ -264,11 +275,12 @@ def load_board(name: str) -> Board:
 
 
 def family(name: str) -> tuple[Board, ...]:
-    """The boards a name may mean: the one board, or all boards of the family, its default first."""
+    """The boards a name may mean: the one board, or the family's default and all that may be attached."""
     chosen = load_board(name)
     if chosen.name == name:
         return (chosen,)
-    return (chosen, *(it for it in list_boards() if it.family == name and it.name != chosen.name))
+    others = (it for it in list_boards() if it.family == name and it.name != chosen.name)
+    return (chosen, *(it for it in others if not it.library_only))
 
 
 def _select(name: str, boards: Iterable[Board]) -> Board:

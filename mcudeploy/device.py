@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from mcudeploy.board import Board
-from mcudeploy.errors import ProtocolError
+from mcudeploy.errors import ProtocolError, UsageError
 from mcudeploy.measurer.ports import find_port
 from mcudeploy.measurer.session import Session, connect
 from mcudeploy.measurer.transport import open_transport
@@ -21,11 +21,21 @@ START_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where a program is to run: a board, the port it is on (found where not given), or its emulator."""
+    """Where a program is to run: a board, the port it is on (found where not given), or its emulator.
+
+    Raises UsageError for a board that there is no firmware for.
+    """
 
     board: Board
     port: str | None = None
     emulate: bool = False
+
+    def __post_init__(self) -> None:
+        if self.board.library_only:
+            raise UsageError(
+                f"{self.board.name}: there is no firmware for it, no start-up code and no serial driver. "
+                f"`mcudeploy build` writes the C library of a model for a project of your own."
+            )
 
     @property
     def emulated(self) -> bool:

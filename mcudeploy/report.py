@@ -163,9 +163,10 @@ def sizes(firmware: Firmware) -> JsonObject:
     }
 
 
-def build(made: Deployment, firmware: Firmware, files: Sequence[Path]) -> JsonObject:
-    """The object of `build`."""
-    return {"files": [str(file) for file in files], **plan(made), **sizes(firmware)}
+def build(made: Deployment, firmware: Firmware | None, files: Sequence[Path]) -> JsonObject:
+    """The object of `build`; without firmware, weights are all that is known of the program's size."""
+    known = {"weights_bytes": weights_bytes(made.model.calls)} if firmware is None else sizes(firmware)
+    return {"files": [str(file) for file in files], **plan(made), **known}
 
 
 def flash(firmware: Firmware, port: str | None, command: Sequence[str] | None) -> JsonObject:

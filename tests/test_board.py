@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from mcudeploy.board import Board, family, list_boards, load_board, read_board
-from mcudeploy.errors import BoardNotFoundError, ConfigError
+from mcudeploy.device import Target
+from mcudeploy.errors import BoardNotFoundError, ConfigError, UsageError
 from mcudeploy.resources import resource_dir
 
 NAMES = tuple(board.name for board in list_boards())
@@ -18,6 +19,8 @@ def test_the_promised_boards_ship() -> None:
     assert set(NAMES) >= {
         *("stm32f405", "stm32f100", "microbit", "mps2-an385", "mps2-an386", "mps2-an500", "mps2-an505"),
         *("mps3-an547", "riscv32-virt", "host"),
+        *("stm32f411", "stm32f746", "stm32h743", "stm32h747", "stm32l476", "stm32u585", "rp2040", "rp2350"),
+        *("nrf52840", "esp32s3", "teensy41"),
     }
 
 
@@ -27,7 +30,9 @@ def test_shipped_board(name: str) -> None:
     sources = [*board.hal, *(it.source for it in (board.timer.emulated, board.timer.hardware) if it)]
     assert all((HAL / source).is_file() for source in sources)
     assert board.stack_bytes * 2 <= board.ram_bytes
-    assert board.is_host or board.emulator is not None
+    assert board.is_host or board.library_only or board.emulator is not None
+    assert all(board.reach(unit) for unit in board.units)
+    assert min(memory.cost for memory in board.memories) == 1
     assert [it.name for it in list_boards() if it.family == board.family and it.family_default], (
         f"family {board.family} has no default"
     )
@@ -61,6 +66,21 @@ def test_unknown_memory_lists_the_known_ones() -> None:
         load_board("mps2-an386").memory("ccm")
 
 
+def test_the_small_core_of_the_h747_does_not_reach_the_other_ones_tcm() -> None:
+    board = load_board("stm32h747")
+    assert board.reach(board.unit("cm7")) == ("dtcm", "axi_sram", "d2_sram", "d3_sram")
+    assert board.reach(board.unit("cm4")) == ("axi_sram", "d2_sram", "d3_sram")
+    with pytest.raises(ConfigError, match="no compute unit 'cm0'; it has cm7, cm4"):
+        board.unit("cm0")
+
+
+def test_a_board_without_firmware_is_no_target() -> None:
+    board = load_board("rp2040")
+    assert board.library_only and not board.has_form(emulated=False)
+    with pytest.raises(UsageError, match=r"rp2040: there is no firmware for it.*mcudeploy build"):
+        Target(board)
+
+
 def test_host_ticks_are_not_instructions() -> None:
     with pytest.raises(ConfigError, match="host is not emulated"):
         load_board("host").instructions(1)
@@ -77,6 +97,9 @@ def test_host_ticks_are_not_instructions() -> None:
         ("bytes = 0x20000\n", "bytes = -1\n", "bytes: Input should be greater than 0"),
         ("stack_bytes = 2048", "stack_bytes = 1000000", "does not fit sram"),
         ("[openocd]", "[probe]", "probe: Extra inputs"),
+        ("[uart]", '[[unit]]\nname = "dsp"\nmemories = ["tcm"]\n\n[uart]', "lacks: ['tcm']"),
+        ("[uart]", '[[unit]]\nname = "a"\n\n[[unit]]\nname = "a"\n\n[uart]', "unit names must differ"),
+        ("hal = [", "source = [", "source"),
         ('name = "stm32f405"', 'name = "stm32f407"', "the file's is 'stm32f405'"),
         ("clock_hz", "clock hz", "Expected '='"),
     ],

@@ -18,11 +18,13 @@ Values = Mapping[str, Any]
 
 def boards(console: Console, report: Values) -> None:
     """The `boards` report."""
-    table = _table("board", "core", "flash>", "memories", "emulator")
+    table = _table("board", "core", "flash>", "memories", "runs on")
     for board in report["boards"]:
         memories = ", ".join(f"{name} {_binary(size)}" for name, size in board["memories"].items())
         flash = _binary(board["flash_bytes"])
-        table.add_row(*map(cell, (board["name"], board["core"], flash, memories, board["emulator"] or "-")))
+        ways = ["hardware"] * board["hardware"] + [board["emulator"]] * bool(board["emulator"])
+        runs = ", ".join(ways) or ("library only" if board["library_only"] else "this computer")
+        table.add_row(*map(cell, (board["name"], board["core"], flash, memories, runs)))
     console.print(table)
 
 
@@ -207,6 +209,8 @@ def _size_facts(report: Values) -> list[tuple[str, str]]:
     flash = _bytes(report, "flash_bytes")
     sizes = ((name, _bytes(report, f"{name}_bytes")) for name in ("code", "weights", "tables"))
     parts = ", ".join(f"{name} {size}" for name, size in sizes if size)
+    if "flash_bytes" not in report:
+        return [("constants", parts)]
     return [
         ("flash", f"{flash} ({parts})" if parts else flash),
         ("static RAM", _bytes(report, "static_ram_bytes")),

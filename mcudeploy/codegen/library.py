@@ -1,4 +1,4 @@
-"""The folder that `build` writes: a C library that needs nothing else, and the firmware."""
+"""The folder that `build` writes: a C library that needs nothing else, and the firmware if there is one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mcudeploy.plan import Plan
 
 
 def write_library(
-    program: Program, plan: Plan, source: Source, directory: Path, firmware: Path
+    program: Program, plan: Plan, source: Source, directory: Path, firmware: Path | None
 ) -> list[Path]:
     """Write everything below `directory`; the files, in order. Raises OSError where it cannot be written."""
     written = []
@@ -28,6 +28,8 @@ def write_library(
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, "utf-8")
         written.append(path)
+    if firmware is None:
+        return written
     elf = directory / "firmware" / f"{program.prefix}-{plan.board}.elf"
     elf.parent.mkdir(exist_ok=True)
     shutil.copyfile(firmware, elf)

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 import mcudeploy
-from mcudeploy.board import family, load_board
+from mcudeploy.board import Board, Unit, family, load_board
 from mcudeploy.cli.main import cli
 from mcudeploy.planner import Options
 
@@ -40,6 +40,15 @@ SIZES = {
     "weights_bytes": 5000,
     "static_ram_bytes": 2100,
 }
+_REAL = load_board("stm32f405")
+TINY = _REAL.model_copy(
+    update={
+        "name": "tiny",
+        "title": "Tiny board",
+        "memories": _REAL.memories[:1],
+        "units": (Unit(name="core"),),
+    }
+)
 BUILD = {"files": ["model.c", "model.h"]} | SIZES | PLAN
 MEASURE = {"latency": {"value": 4000, "unit": "instructions"}, "operators": OPERATORS}
 RUN = (
@@ -94,23 +103,10 @@ class Deploy:
         return next(value for value in self.calls[name][0] if isinstance(value, Options))
 
 
-def _board(name: str) -> Any:
+def _board(name: str) -> Board:
     if name != "tiny":
         return load_board(name)
-    memory = SimpleNamespace(name="sram", bytes=131072)
-    return SimpleNamespace(
-        name="tiny",
-        title="Tiny board",
-        family="stm32",
-        core="cortex-m4",
-        flash_bytes=1048576,
-        ram_bytes=131072,
-        is_host=False,
-        emulated_only=False,
-        openocd=SimpleNamespace(args=()),
-        memories=(memory,),
-        emulator=SimpleNamespace(machine="netduinoplus2"),
-    )
+    return TINY
 
 
 @pytest.fixture

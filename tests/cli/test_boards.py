@@ -4,21 +4,33 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from click.testing import Result
 
 from mcudeploy.board import list_boards
 from mcudeploy.measurer.ports import Port
+from mcudeploy.resources import resource_dir
 from tests.cli.conftest import Deploy
 
 Invoke = Callable[[str], Result]
+EXAMPLE = resource_dir("boards").parent / "examples" / "vww" / "model.onnx"
 
 
 def test_every_shipped_board_is_listed(mcudeploy_command: Invoke) -> None:
     listed = json.loads(mcudeploy_command("boards --json").stdout)["boards"]
     assert [board["name"] for board in listed] == [board.name for board in list_boards()]
-    assert all(board["flash_bytes"] > 0 and board["memories"] for board in listed)
+    assert all(board["flash_bytes"] > 0 and board["memories"] and board["units"] for board in listed)
+    assert all(board["source"] for board in listed if board["library_only"])
+
+
+def test_a_library_is_built_for_a_board_without_firmware(mcudeploy_command: Invoke, tmp_path: Path) -> None:
+    command = f"build {EXAMPLE} --board rp2040 --no-split -o {tmp_path} --json"
+    report = json.loads(mcudeploy_command(command).stdout)
+    assert "flash_bytes" not in report and report["weights_bytes"] > 0
+    assert not (tmp_path / "firmware").exists()
+    assert (tmp_path / "src" / "model.c").is_file()
 
 
 def test_doctor_looks_for_what_a_board_needs(mcudeploy_command: Invoke) -> None:

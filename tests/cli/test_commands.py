@@ -71,6 +71,10 @@ def test_boards(mcudeploy_command: Invoke, deploy: Deploy) -> None:
             "flash_bytes": 1048576,
             "ram_bytes": 131072,
             "memories": {"sram": 131072},
+            "memory_costs": {"sram": 1.0},
+            "units": {"core": ["sram"]},
+            "library_only": False,
+            "source": "",
             "hardware": True,
             "emulator": "netduinoplus2",
         }
