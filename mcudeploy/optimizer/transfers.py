@@ -11,12 +11,12 @@ allow it; its kernels copy where they do not.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from mcudeploy.analyzer.functions import Assignment
+from mcudeploy.analyzer.meeting import common, is_cached, meet
 from mcudeploy.board import Board
-from mcudeploy.errors import FitError
 from mcudeploy.graph import Graph, Operator
 from mcudeploy.ops.opdef import OperatorDef
 from mcudeploy.ops.transfer import Clean, Copy, Invalidate
@@ -109,21 +109,14 @@ class _Rewrite:
 
     def _cross(self, tensor: str, maker: str, readers: Sequence[_Reader]) -> None:
         """What has to happen between the maker of a tensor and its readers."""
-        group, far = [maker], list[str]()
-        for unit in dict.fromkeys(reader.unit for reader in readers):
-            if unit not in group:
-                (group if self._common([*group, unit]) else far).append(unit)
-        copiers: dict[str, str] = {}
-        for unit in far:
-            copiers[unit] = self._copier(tensor, group, unit)
-            group = list(dict.fromkeys([*group, copiers[unit]]))
-        way = _Way(maker, self._common(group))
-        if len(group) > 1 and self._is_cached(maker, way.memories):
+        found = meet(self._board, tensor, maker, [reader.unit for reader in readers])
+        way = _Way(maker, found.memories)
+        if len(found.units) > 1 and is_cached(self._board, maker, way.memories):
             raw = self._new_tensor(tensor, "raw")
             self._makes[tensor] = raw
-            self._add(Clean(), raw, tensor, maker, self._producers.get(tensor, _APPLICATION))
+            self._add(Clean(), raw, tensor, maker, self._position(tensor))
         for reader in readers:
-            copier = copiers.get(reader.unit)
+            copier = found.copiers.get(reader.unit)
             if copier is None:
                 self._reads[reader.position, reader.name] = self._seen(reader.name, reader.unit, way)
             else:
@@ -133,7 +126,7 @@ class _Rewrite:
 
     def _seen(self, name: str, unit: str, way: _Way) -> str:
         """What a unit reads in place of a tensor that lies where it reaches it."""
-        if unit == way.maker or not self._is_cached(unit, way.memories):
+        if unit == way.maker or not is_cached(self._board, unit, way.memories):
             return name
         if (name, unit) not in self._known:
             self._known[name, unit] = self._new_tensor(name, unit)
@@ -143,10 +136,10 @@ class _Rewrite:
     def _copied(self, name: str, copier: str, unit: str, way: _Way) -> str:
         """What a unit reads in place of a tensor that it does not reach."""
         if (name, unit) not in self._known:
-            onwards = _Way(copier, self._common([copier, unit]))
+            onwards = _Way(copier, common(self._board, [copier, unit]))
             source = self._seen(name, copier, way)
             copied = written = self._new_tensor(name, unit)
-            if self._is_cached(copier, onwards.memories):
+            if is_cached(self._board, copier, onwards.memories):
                 written = self._new_tensor(copied, "raw")
             self._add(Copy(), source, written, copier, self._position(name))
             if written != copied:
@@ -155,28 +148,8 @@ class _Rewrite:
             self._known[name, unit] = self._seen(copied, unit, onwards)
         return self._known[name, unit]
 
-    def _copier(self, tensor: str, group: Sequence[str], unit: str) -> str:
-        for copier in dict.fromkeys((*group, unit, *(it.name for it in self._board.units))):
-            if self._common([*group, copier]) and self._common([copier, unit]):
-                return copier
-        reached = ", ".join(f"{name} ({', '.join(self._reach(name))})" for name in (*group, unit))
-        raise FitError(
-            f"{tensor} goes between units that reach no memory in common: {reached}; and no unit of "
-            f"{self._board.name} reaches memories of both, to copy it."
-        )
-
     def _position(self, name: str) -> int:
         return self._producers.get(name, _APPLICATION)
-
-    def _reach(self, unit: str) -> tuple[str, ...]:
-        return self._board.reach(self._board.unit(unit))
-
-    def _common(self, units: Iterable[str]) -> tuple[str, ...]:
-        reached = [self._reach(unit) for unit in units]
-        return tuple(it.name for it in self._board.memories if all(it.name in each for each in reached))
-
-    def _is_cached(self, unit: str, memories: Iterable[str]) -> bool:
-        return not set(self._board.unit(unit).cached).isdisjoint(memories)
 
     def _new_tensor(self, like: str, suffix: str) -> str:
         """A tensor of its own with the same values."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import combinations
 
 import pytest
-from drawn import SHAPE, assigned, board, border
+from drawn import SHAPE, assigned, board, border, bounded
 from hypothesis import given
 
 from mcudeploy.analyzer import convex
@@ -89,6 +89,7 @@ def test_views_follow_and_functions_go_in_order() -> None:
 
 
 @given(assigned())
+@bounded
 def test_functions_cover_all_operators_once_and_are_convex_and_maximal(
     drawn: tuple[Graph, Board, Assignment],
 ) -> None:

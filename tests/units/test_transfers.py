@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from drawn import SHAPE, assigned, board, border
+from drawn import SHAPE, assigned, board, border, bounded
 from hypothesis import given
 
 from mcudeploy.analyzer.functions import Assignment, partition
@@ -87,6 +87,7 @@ def test_a_cache_is_cleaned_by_who_wrote_and_invalidated_by_who_reads() -> None:
 
 
 @given(assigned())
+@bounded
 def test_everybody_reads_what_was_written(drawn: tuple[Graph, Board, Assignment]) -> None:
     """By tensor: a unit sees what its cache holds, which is stale until it writes or invalidates."""
     given_graph, drawn_board, given_assignment = drawn
