@@ -11,6 +11,7 @@ import numpy as np
 from mcudeploy.codegen.tape import tables_bytes
 from mcudeploy.errors import FitError, ModelError
 from mcudeploy.graph import DType
+from mcudeploy.layout.sharing import sharing
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -132,11 +133,22 @@ def plan(made: Deployment) -> JsonObject:
             for split in found.splits
         ],
         "streamed": found.form.streamed,
+        "sharing": _sharing(made),
         "steps": len(found.schedule.steps),
         "recomputed_steps": len(found.schedule.steps) - len(set(found.schedule.steps)),
         "macs": made.model.macs,
         "search": asdict(made.search),
     }
+
+
+def _sharing(made: Deployment) -> JsonObject | None:
+    """What it saves that units share memory; null where one runs everything."""
+    functions = made.plan.functions
+    if not functions:
+        return None
+    found = asdict(sharing(made.plan, made.board, made.model.work))
+    tags = {"count": found.pop("tag_count"), "bytes": found.pop("tag_bytes")}
+    return {"functions": [asdict(function) for function in functions], **found, "tags": tags}
 
 
 def latency(measured: Measurement | None, unsplit: Measurement | None) -> JsonObject:

@@ -199,10 +199,21 @@ def _plan_facts(report: Values) -> list[tuple[str, str]]:
             for s in report["splits"]
         )
         facts.append(("split", "; ".join(cuts)))
-    facts += [("steps", _count(report, "steps"))]
+    facts += [("sharing", _sharing(report.get("sharing"))), ("steps", _count(report, "steps"))]
     if "flash_bytes" not in report:  # else it stands with the other parts of the flash
         facts += [("tables in flash", _bytes(report, "tables_bytes"))]
     return facts
+
+
+def _sharing(found: Values | None) -> str:
+    if found is None:
+        return ""
+    units = len({function["unit"] for function in found["functions"]})
+    return (
+        f"saves {found['saved_bytes']:,} B of {found['separate_bytes']:,} B for {units} units apart; "
+        f"{len(found['functions'])} functions, {found['border_tensors']} tensors between them "
+        f"({found['border_bytes']:,} B), copies: {found['copies']}"
+    )
 
 
 def _size_facts(report: Values) -> list[tuple[str, str]]:

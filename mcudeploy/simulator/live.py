@@ -154,12 +154,12 @@ def buffers(tiled: TiledGraph, steps: tuple[Step, ...], work: WorkBytes) -> tupl
         chain = [number]
         while found.heir[chain[-1]] >= 0:
             chain.append(found.heir[chain[-1]])
-        spans = _joined(span for link in chain for span in found.of(link))
+        spans = joined(span for link in chain for span in found.of(link))
         result.append(Buffer(tuple(ids[i] for i in chain), tiled.block_bytes(*block_id), spans))
     return (*result, *_work_buffers(tiled, steps, work))
 
 
-def _joined(spans: Iterable[Interval]) -> tuple[Interval, ...]:
+def joined(spans: Iterable[Interval]) -> tuple[Interval, ...]:
     """The union of intervals, as few as possible."""
     result: list[Interval] = []
     for span in sorted(spans, key=lambda one: one.lo):

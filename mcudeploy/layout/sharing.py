@@ -1,0 +1,107 @@
+"""What it saves that compute units share memory: beside an arena for each unit, and buffers between them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import lcm
+
+from mcudeploy.board import Board, Unit
+from mcudeploy.interval import Interval
+from mcudeploy.layout.place import place
+from mcudeploy.layout.problem import Problem, Rectangle
+from mcudeploy.layout.solve import ARENA_GRAIN_BYTES
+from mcudeploy.layout.tagform import program_of
+from mcudeploy.layout.tags import assign_tags
+from mcudeploy.ops.transfer import Copy
+from mcudeploy.plan import Plan
+from mcudeploy.simulator.blocks import BlockId, TiledGraph
+from mcudeploy.simulator.flow import Flow
+from mcudeploy.simulator.live import Buffer, WorkBytes, buffers, joined, lives
+
+_PACKING_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Sharing:
+    """Border tensors are those that several units touch; `copies` operators copy between memories.
+
+    `separate_bytes`: each unit has an arena of its own with what it touches, so that a border tensor is on
+    both sides as long as it lives, and there is a buffer for each border tensor to get from one to the other.
+    `saved_bytes`: those less the plan's arenas. The tags are those of `layout.tags`.
+    """
+
+    border_tensors: int
+    border_bytes: int
+    separate_bytes: int
+    saved_bytes: int
+    copies: int
+    tag_count: int
+    tag_bytes: int
+
+
+def sharing(plan: Plan, board: Board, work: WorkBytes) -> Sharing:
+    """What a plan with functions saves; `work`: scratch and state of every operator."""
+    apart = _Apart(plan, board, work)
+    alignment = lcm(*(memory.alignment for memory in board.memories))
+    tagging = assign_tags(program_of(plan.graph, board, plan.functions), board, alignment)
+    borders = [name for name, units in apart.users.items() if len(units) > 1]
+    border_bytes = sum(plan.graph.tensors[name].size_bytes for name in borders)
+    separate = border_bytes + sum(apart.arena_bytes(unit) for unit in board.units)
+    return Sharing(
+        border_tensors=len(borders),
+        border_bytes=border_bytes,
+        separate_bytes=separate,
+        saved_bytes=separate - plan.layout.arena_bytes,
+        copies=sum(isinstance(operator.op, Copy) for operator in plan.graph.operators),
+        tag_count=len(tagging.tags),
+        tag_bytes=tagging.bytes,
+    )
+
+
+class _Apart:
+    """The buffers of a plan, to be packed for each unit by itself in the order of the plan.
+
+    `users`: by tensor that owns memory the units that touch it; the application's is the board's first.
+    """
+
+    def __init__(self, plan: Plan, board: Board, work: WorkBytes) -> None:
+        self._board = board
+        self._tiled = TiledGraph(Flow.of(plan.graph), plan.block_rows)
+        self._buffers = buffers(self._tiled, plan.schedule.steps, work)
+        self._lives = lives(self._tiled, plan.schedule.steps)
+        self._unit_of = {name: function.unit for function in plan.functions for name in function.operators}
+        roots = self._tiled.flow.roots
+        self.users: dict[str, set[str]] = {root: set() for root in roots.values()}
+        for operator in plan.graph.operators:
+            if not operator.op.is_view:
+                for name in (operator.output, *operator.inputs):
+                    self.users[roots[name]].add(self._unit_of[operator.name])
+        for border in (*plan.graph.inputs, *plan.graph.outputs):
+            self.users[roots[border.tensor]].add(board.units[0].name)
+
+    def arena_bytes(self, unit: Unit) -> int:
+        """Of an arena for what one unit touches."""
+        alignment = lcm(unit.alignment, *(memory.alignment for memory in self._board.memories))
+        rectangles: list[Rectangle] = []
+        index_of: dict[BlockId, int] = {}
+        for item in self._buffers:
+            spans = self._spans(item, unit.name)
+            if spans:
+                index_of |= dict.fromkeys(item.members, len(rectangles))
+                rectangles.append(Rectangle(item.size_bytes, spans, alignment))
+        inputs = [border.tensor for border in self._tiled.graph.resident_inputs()]
+        stacks = tuple(
+            tuple(index_of[name, block] for block in range(self._tiled.block_count(name)))
+            for name in inputs
+            if self._tiled.block_count(name) > 1 and (name, 0) in index_of
+        )
+        placed = place(Problem(tuple(rectangles), {}, stacks), _PACKING_S, grain=ARENA_GRAIN_BYTES)
+        return sum(placed.used_bytes.values())
+
+    def _spans(self, item: Buffer, unit: str) -> tuple[Interval, ...]:
+        """When a buffer is needed by a unit: the lives of those of its blocks that the unit touches."""
+        if item.scratch_of is not None:
+            return item.lives if self._unit_of[item.scratch_of[0]] == unit else ()
+        first = self._tiled.first_block
+        mine = [first[name] + block for name, block in item.members if unit in self.users[name]]
+        return joined(span for number in mine for span in self._lives.of(number) if len(span))

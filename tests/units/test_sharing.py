@@ -1,0 +1,46 @@
+"""What shared memory saves: a chain by hand, and a network with copies and caches."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from drawn import board
+from networks import residual_network
+from test_transfers import chain
+
+from mcudeploy import deploy
+from mcudeploy.analyzer.functions import Assignment
+from mcudeploy.board import Unit
+from mcudeploy.layout.sharing import Sharing, sharing
+from mcudeploy.model import Model, kernel_calls
+from mcudeploy.placing import unsplit_plan
+from mcudeploy.plan import Form
+from mcudeploy.planner import Options
+
+TWO = board(Unit(name="core"), Unit(name="npu", alignment=16, prefers=("Conv2d",)))
+
+
+def test_a_chain_in_one_place() -> None:
+    """x, a, b, c of 96 bytes overwrite one another. Apart: 96 on core, 96 on npu, two buffers of 96.
+
+    The tag of x stays, as that of an input, so that a, b and c have another.
+    """
+    graph = chain()
+    model = Model(Path("chain"), "", graph, Form(), kernel_calls(graph))
+    model = model.on_units(TWO, Assignment("core", {"make_b": "npu"}))
+    found = sharing(unsplit_plan(model, TWO), TWO, model.work)
+    assert found == Sharing(2, 2 * 96, 4 * 96, 3 * 96, 0, found.tag_count, found.tag_bytes)
+    assert (found.tag_count, found.tag_bytes) == (2, 192)
+
+
+@pytest.mark.parametrize("split", [False, True])
+def test_it_saves_the_border_tensors_at_least(tmp_path: Path, split: bool) -> None:
+    model = residual_network(tmp_path / "residual.onnx")
+    options = Options(time_limit=3, split=split, assign=("auto",))
+    report = deploy.plan_report(deploy.plan_model(model, TWO, options))
+    found = report["sharing"]
+    assert {function["unit"] for function in found["functions"]} == {"core", "npu"}
+    assert found["saved_bytes"] >= found["border_bytes"] > 0
+    assert found["saved_bytes"] == found["separate_bytes"] - report["arena_bytes"]
+    assert deploy.plan_report(deploy.plan_model(model, TWO, Options(split=False)))["sharing"] is None
