@@ -39,6 +39,8 @@ def unit_names(graph: Graph, board: Board, functions: Sequence[Function]) -> dic
 def needs(graph: Graph, board: Board, functions: Sequence[Function] = ()) -> Needs:
     """What each tensor needs: all units that write or read it, or a view of it, have their say.
 
+    Where several units use a memory and one sees it through a cache, everything there begins at a line of that
+    cache: no two blocks have bytes in one line, so that cleaning or invalidating one never touches another.
     Graph inputs and outputs are also touched by the board's first unit, on which the application runs. Raises
     FitError for a tensor whose units reach no memory in common: a copy step has to come between them.
     """
@@ -51,16 +53,33 @@ def needs(graph: Graph, board: Board, functions: Sequence[Function] = ()) -> Nee
             users[flow.roots[tensor]][unit.name] = unit
     for border in (*graph.inputs, *graph.outputs):
         users[flow.roots[border.tensor]].setdefault(board.units[0].name, board.units[0])
-    tensors = {tensor: _need(board, tensor, list(units.values())) for tensor, units in users.items()}
-    work = {name: _need(board, f"the scratch of {name}", [board.unit(unit)]) for name, unit in names.items()}
+    lines = _lines(
+        board, [board.unit(name) for name in dict.fromkeys((board.units[0].name, *names.values()))]
+    )
+    tensors = {tensor: _need(board, tensor, list(units.values()), lines) for tensor, units in users.items()}
+    work = {
+        name: _need(board, f"the scratch of {name}", [board.unit(unit)], lines)
+        for name, unit in names.items()
+    }
     return Needs(tensors, work)
 
 
-def _need(board: Board, what: str, units: Sequence[Unit]) -> Need:
+def _lines(board: Board, units: Sequence[Unit]) -> dict[str, int]:
+    """By memory that several of these units reach, and some through a cache, what begins at a line of it."""
+    lines = {}
+    for memory in (memory.name for memory in board.memories):
+        sizes = [unit.cache_line for unit in units if memory in unit.cached]
+        if sizes and sum(memory in board.reach(unit) for unit in units) > 1:
+            lines[memory] = lcm(*sizes)
+    return lines
+
+
+def _need(board: Board, what: str, units: Sequence[Unit], lines: Mapping[str, int]) -> Need:
     common = tuple(
         memory.name for memory in board.memories if all(memory.name in board.reach(unit) for unit in units)
     )
     if not common:
         listed = ", ".join(f"{unit.name} ({', '.join(board.reach(unit)) or 'nothing'})" for unit in units)
         raise FitError(f"{what}: no memory of {board.name} is reached by all of its units: {listed}.")
-    return Need(lcm(*(unit.alignment for unit in units)), common)
+    alignments = [unit.alignment for unit in units] + [lines.get(memory, 1) for memory in common]
+    return Need(lcm(*alignments), common)

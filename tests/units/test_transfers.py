@@ -86,6 +86,26 @@ def test_a_cache_is_cleaned_by_who_wrote_and_invalidated_by_who_reads() -> None:
     assert assignment.elsewhere == {"make_b": "npu"}
 
 
+def test_rows_of_an_input_get_lines_of_their_own_before_a_cache_reads_them() -> None:
+    pair = board(Unit(name="core"), Unit(name="npu", cached=("ram",)))
+    graph, _ = with_transfers(chain(), pair, Assignment("core", {"make_a": "npu"}))
+    assert made(graph)[:3] == [
+        ("Clean", "x_raw", "x"),
+        ("Invalidate", "x", "x_npu"),
+        ("Unary", "x_npu", "a_raw"),
+    ]
+    assert graph.inputs[0].tensor == "x_raw"
+
+
+def test_everything_in_a_shared_memory_begins_at_a_line_of_its_cache() -> None:
+    units = Unit(name="core", alignment=8, cached=("ram",)), Unit(name="npu", memories=("ram",))
+    pair = board(*units, memories=("ram", "own"))
+    graph, assignment = with_transfers(chain(), pair, Assignment("core", {"make_b": "npu"}))
+    found = needs(graph, pair, partition(graph, assignment))
+    assert {need.alignment for need in (*found.tensors.values(), *found.work.values())} == {32}
+    assert {need.alignment for need in needs(chain(), pair).tensors.values()} == {8}
+
+
 @given(assigned())
 @bounded
 def test_everybody_reads_what_was_written(drawn: tuple[Graph, Board, Assignment]) -> None:

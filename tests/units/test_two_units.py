@@ -10,15 +10,18 @@ from drawn import board
 from networks import residual_network
 
 from mcudeploy import deploy
-from mcudeploy.board import Unit
+from mcudeploy.board import Unit, load_board
 from mcudeploy.device import Target
 from mcudeploy.errors import ConfigError
 from mcudeploy.planner import Options
 
-TWO = board(
-    Unit(name="core", cached=("ram",)),
-    Unit(name="npu", kind="accelerator", alignment=16, prefers=("Conv2d",), cached=("ram",)),
-)
+
+def _cached(memory: str) -> tuple[Unit, Unit]:
+    npu = Unit(name="npu", kind="accelerator", alignment=16, prefers=("Conv2d",), cached=(memory,))
+    return Unit(name="core", cached=(memory,)), npu
+
+
+TWO = board(*_cached("ram"))
 ASSIGN = ("auto", "core=conv_1")
 
 
@@ -35,6 +38,16 @@ def test_outputs_are_those_of_the_reference(model: Path, split: bool) -> None:
     kinds = {name.split("_")[0] for name in report["operator_checks"]}
     assert {"clean", "invalidate"} <= kinds
     assert bool(report["splits"]) == split
+
+
+def test_maintenance_by_lines_on_a_cortex_m7(model: Path) -> None:
+    """The emulator has no caches: it shows that the registers are there and that nothing else is disturbed."""
+    an500 = load_board("mps2-an500")
+    caches = {"units": _cached("sram"), "hal": (*an500.hal, "cortexm/cache.c")}
+    options = Options(split=False, assign=ASSIGN)
+    report = deploy.run_model(model, Target(an500.model_copy(update=caches)), options, inputs=[], expected=[])
+    assert report["verified"]
+    assert {"clean", "invalidate"} <= {it["kernel"] for it in report["operators"]}
 
 
 def test_a_plan_file_keeps_the_functions(model: Path, tmp_path: Path) -> None:
