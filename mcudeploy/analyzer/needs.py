@@ -39,8 +39,8 @@ def unit_names(graph: Graph, board: Board, functions: Sequence[Function]) -> dic
 def needs(graph: Graph, board: Board, functions: Sequence[Function] = ()) -> Needs:
     """What each tensor needs: all units that write or read it, or a view of it, have their say.
 
-    Where several units use a memory and one sees it through a cache, everything there begins at a line of that
-    cache: no two blocks have bytes in one line, so that cleaning or invalidating one never touches another.
+    Where several units use a memory and one sees it through a cache, everything there begins at a line of
+    that cache: no two blocks have bytes in one line, and cleaning or invalidating one never touches another.
     Graph inputs and outputs are also touched by the board's first unit, on which the application runs. Raises
     FitError for a tensor whose units reach no memory in common: a copy step has to come between them.
     """
@@ -53,9 +53,8 @@ def needs(graph: Graph, board: Board, functions: Sequence[Function] = ()) -> Nee
             users[flow.roots[tensor]][unit.name] = unit
     for border in (*graph.inputs, *graph.outputs):
         users[flow.roots[border.tensor]].setdefault(board.units[0].name, board.units[0])
-    lines = _lines(
-        board, [board.unit(name) for name in dict.fromkeys((board.units[0].name, *names.values()))]
-    )
+    used = dict.fromkeys((board.units[0].name, *names.values()))
+    lines = _lines(board, [board.unit(name) for name in used])
     tensors = {tensor: _need(board, tensor, list(units.values()), lines) for tensor, units in users.items()}
     work = {
         name: _need(board, f"the scratch of {name}", [board.unit(unit)], lines)

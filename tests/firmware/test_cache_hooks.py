@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from mcudeploy.codegen.render import render
+
 FIRMWARE = Path(__file__).parents[2] / "firmware"
 PROGRAM = r"""
 #include <stdio.h>
@@ -63,24 +65,16 @@ def test_ranges(tmp_path: Path) -> None:
     compiler = shutil.which("cc")
     if compiler is None:
         pytest.skip("no C compiler")
-    (tmp_path / "mcud_config.h").write_text(
-        "#include <stdint.h>\ntypedef uint16_t mcud_offset;\ntypedef uint8_t mcud_code;\n#define MCUD_ALIGN 4\n"
-    )
+    config = render("config.h.j2", alignment=4, offset_bits=16, code_bits=8)
+    (tmp_path / "mcud_config.h").write_text(config)
     (tmp_path / "main.c").write_text(PROGRAM)
     sources = [FIRMWARE / "kernels" / f"{name}.c" for name in ("clean", "invalidate")]
     folders = [f"-I{folder}" for folder in (tmp_path, FIRMWARE / "include", FIRMWARE / "kernels")]
     flags = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-fsanitize=address,undefined"]
-    command = [
-        compiler,
-        *flags,
-        *folders,
-        str(tmp_path / "main.c"),
-        *map(str, sources),
-        "-o",
-        str(tmp_path / "p"),
-    ]
-    subprocess.run(command, check=True)
-    output = subprocess.run([tmp_path / "p"], check=True, capture_output=True, text=True).stdout
+    program = tmp_path / "program"
+    files = map(str, (tmp_path / "main.c", *sources))
+    subprocess.run([compiler, *flags, *folders, *files, "-o", str(program)], check=True)
+    output = subprocess.run([program], check=True, capture_output=True, text=True).stdout
     assert output.splitlines() == [
         "clean 64+16",
         "clean 128+8",

@@ -41,7 +41,7 @@ def test_outputs_are_those_of_the_reference(model: Path, split: bool) -> None:
 
 
 def test_maintenance_by_lines_on_a_cortex_m7(model: Path) -> None:
-    """The emulator has no caches: it shows that the registers are there and that nothing else is disturbed."""
+    """The emulator has no caches: this shows that the registers are there, and nothing else is disturbed."""
     an500 = load_board("mps2-an500")
     caches = {"units": _cached("sram"), "hal": (*an500.hal, "cortexm/cache.c")}
     options = Options(split=False, assign=ASSIGN)
