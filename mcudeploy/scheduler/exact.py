@@ -1,9 +1,11 @@
 """The order with the least peak, proven, or within a time limit the best found and a lower bound.
 
 Method: dependences that cost nothing are added (`contract`), and a best-first search over the sets of done
-steps (`bestfirst`) finds the optimum. Where that takes too long, bounds between what is proven and what is
-found are tried by bisection: what must come before what within a bound is learned (`probing`), which refutes
-the bound or leaves a smaller problem to a beam search and to the exact one.
+steps (`bestfirst`) finds the optimum. Where that takes too long, annealing looks for a better order, and
+bounds between what is proven and what is found are tried, from below and in strides that grow while they
+last: what must come before what within a bound is learned (`probing`), which refutes the bound or leaves a
+smaller problem to a beam search and to the exact one. The nearer a bound is to what is proven, the sooner it
+is decided. Effort is counted in sets, moves and cuts; time is a brake.
 """
 
 from __future__ import annotations
@@ -19,22 +21,23 @@ from mcudeploy.scheduler.contract import contracted
 from mcudeploy.scheduler.probing import learn, with_pairs
 from mcudeploy.scheduler.problem import Problem, Solution
 
-MOST_SETS = 2_000_000
-"""Sets of steps that one search may hold at once; some 500 bytes each."""
+QUICK_SETS = 60_000
+"""Sets of the plain search, some 2 s."""
+
+ANNEALINGS = 2
+
+TRIAL_CUTS, TRIAL_SETS = 10_000, 20_000
+"""Minimum cuts and sets for one bound at first; they double when not even the next bound is decided."""
+
+MOST_DOUBLINGS = 4
+
+STRIDES = 8
+"""The first stride is this part of the way from what is proven to what is found."""
 
 CONTRACT_SHARE = 0.2
-QUICK_SHARE = 0.25
-TRIAL_SHARE = 0.3
-LEARN_SHARE = 0.6
-BEAM_SHARE = 0.5
-"""Each of the time that is left then: for contraction, for the plain search, for trying one bound; of that
-for learning dependences; for the beam search.
-"""
+"""Of the time that is left: a brake for contraction."""
 
-LEAST_TRIAL_SECONDS = 5.0
-"""A bound is not tried for less, unless there is no more time."""
-
-BEAM_WIDTHS = (50, 400)
+BEAM_WIDTH = 50
 """How many sets of each size the beam searches follow."""
 
 
@@ -46,7 +49,11 @@ def search(problem: Problem, order: Sequence[int], bound: int, deadline: float) 
     if bound >= peak:
         return Solution(tuple(order), peak)
     found = _Search(*contracted(problem, share(deadline, CONTRACT_SHARE)), order, peak, bound)
-    found.run(deadline)
+    found.plainly(deadline)
+    for seed in range(ANNEALINGS):
+        if found.bound < found.peak and time.monotonic() < deadline:
+            found.take(problem, range(problem.steps), _annealed(problem, found, seed, deadline))
+    found.climb(deadline)
     return Solution(tuple(found.order), min(found.bound, found.peak))
 
 
@@ -62,55 +69,54 @@ class _Search:
     peak: int
     bound: int
 
-    def run(self, deadline: float) -> None:
-        """Search plainly, then with a beam, then bound by bound."""
-        found = best_first(self.problem, self.bound, self.peak, share(deadline, QUICK_SHARE), MOST_SETS)
+    def plainly(self, deadline: float) -> None:
+        """Search for the optimum with little effort."""
+        found = best_first(self.problem, self.bound, self.peak, deadline, QUICK_SETS)
         self.bound = found.bound_bytes
-        self._take(self.problem, self.numbers, found.order)
-        if self.bound < self.peak:
-            self._beam(self.problem, self.numbers, self.bound, share(deadline, BEAM_SHARE))
-            self._bisect(deadline)
+        self.take(self.problem, self.numbers, found.order)
 
-    def _take(self, problem: Problem, numbers: Sequence[int], order: Sequence[int] | None) -> None:
+    def take(self, problem: Problem, numbers: Sequence[int], order: Sequence[int] | None) -> None:
         """Keep an order of a problem, whose steps have other numbers, if it is the best."""
         if order is not None and (peak := problem.peak(order)) < self.peak:
             self.order, self.peak = [numbers[step] for step in order], peak
 
-    def _beam(self, problem: Problem, numbers: Sequence[int], floor: int, deadline: float) -> None:
-        for width in BEAM_WIDTHS:
-            if time.monotonic() < deadline and self.peak > floor:
-                self._take(problem, numbers, beam(problem, width, floor, deadline))
-
-    def _bisect(self, deadline: float) -> None:
-        """Bounds between what is proven and what is found; those not decided come again later."""
+    def climb(self, deadline: float) -> None:
+        """Bounds from what is proven upwards, until what is found is met."""
         grain = gcd(*(buffer.size_bytes for buffer in self.problem.buffers))
-        undecided = 0
-        while self.bound < self.peak and (now := time.monotonic()) < deadline:
-            self.bound = -(-self.bound // grain) * grain
-            lowest = max(undecided, self.bound)
-            if lowest >= self.peak:
-                undecided = 0
-                continue
-            bound = lowest + (self.peak - 1 - lowest) // grain // 2 * grain
-            until = max(share(deadline, TRIAL_SHARE), min(deadline, now + LEAST_TRIAL_SECONDS))
-            if not self._decide(bound, until):
-                undecided = bound + grain
+        stride, doublings = 0, 0
+        while self.bound < self.peak and doublings <= MOST_DOUBLINGS and time.monotonic() < deadline:
+            within = self.bound // grain  # the bound may be another piece's: is there an order within it?
+            stride = min(
+                stride or ((self.peak - 1) // grain - within) // STRIDES, (self.peak - 1) // grain - within
+            )
+            if self._decide((within + stride) * grain, grain, doublings, deadline):
+                stride *= 2
+            elif stride:
+                stride //= 2
+            else:
+                doublings += 1
 
-    def _decide(self, bound: int, deadline: float) -> bool:
-        """Whether a bound was refuted or an order within it was found."""
-        thinkable, pairs = learn(self.problem, bound, share(deadline, LEARN_SHARE))
+    def _decide(self, bound: int, grain: int, doublings: int, deadline: float) -> bool:
+        """Whether a bound was refuted, so that `grain` more are needed, or an order within it was found."""
+        thinkable, pairs = learn(self.problem, bound, TRIAL_CUTS << doublings, deadline)
         if thinkable:
             smaller, places = with_pairs(self.problem, pairs)
             numbers = [self.numbers[place] for place in places]
-            self._beam(smaller, numbers, bound, share(deadline, BEAM_SHARE))
+            self.take(smaller, numbers, beam(smaller, BEAM_WIDTH, bound, deadline))
             if self.peak <= bound:
                 return True
-            found = best_first(smaller, bound, bound + 1, deadline, MOST_SETS)
-            self._take(smaller, numbers, found.order)
+            found = best_first(smaller, bound, bound + 1, deadline, TRIAL_SETS << doublings)
+            self.take(smaller, numbers, found.order)
             thinkable = found.bound_bytes <= bound
         if not thinkable:
-            self.bound = bound + 1
+            self.bound = bound + grain
         return not thinkable or self.peak <= bound
+
+
+def _annealed(problem: Problem, found: _Search, seed: int, deadline: float) -> Sequence[int]:
+    from mcudeploy.scheduler.anneal import anneal  # noqa: PLC0415  (numba takes its time)
+
+    return anneal(problem, found.order, seed, found.bound, deadline)
 
 
 def share(deadline: float, part: float) -> float:

@@ -70,7 +70,8 @@ class _Program:
         for number, buffer in enumerate(problem.buffers):
             if buffer not in always and buffer.size_bytes and (buffer.touched_by or buffer.initial):
                 self._add(number, intervals, demands)
-        least = -(-max(bound - self.constant, 0) // self.unit)
+        # Rounded down: a bound may be that of another piece, and all within it are alike.
+        least = max(bound - self.constant, 0) // self.unit
         capacity = self.model.new_int_var(least, max(least, -(-(peak - self.constant) // self.unit)), "peak")
         self.model.add_cumulative(intervals, demands, capacity)
         self.model.minimize(capacity)

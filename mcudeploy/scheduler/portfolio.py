@@ -31,10 +31,10 @@ MOST_EXACT_STEPS = 1500  # beyond that the sets of the exact search fill the mem
 
 HEURISTICS = ("rpo", "lifetime_bfs", "chain_dfs", "set_aside", "beam", "refine")
 METHODS = (*HEURISTICS, "exact", "ilp")
-_HEURISTICS_SHARE = 0.5  # of the time, where proofs are looked for too
-_REFINE_SHARE = 0.25  # of the heuristics' time that is left, for tuning one order
+_HEURISTICS_SHARE = 0.3  # of the time, where proofs are looked for too
 _BOUND_SHARE = 0.5  # of the time left then, for the minimum cuts of a piece
 _EXACT_SHARE = 0.7  # of a piece's time, where the integer program comes too
+# These are brakes: each method has its own measure of effort, and as a rule ends by that.
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ def _improve(piece: _Piece, floor: int, deadline: float, methods: Collection[str
         for _, method, order in sorted(found, key=lambda each: each[0]) if "refine" in methods else ():
             if piece.peak <= floor or monotonic() > deadline:
                 return
-            tuned = refine(piece.problem, order, share(deadline, _REFINE_SHARE), floor)
+            tuned = refine(piece.problem, order, deadline, floor)
             piece.offer(tuned, f"{method}, refined")
 
 

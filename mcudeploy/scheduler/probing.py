@@ -21,17 +21,18 @@ Pair = tuple[int, int]
 """A step, and one that comes after it."""
 
 
-def learn(problem: Problem, bound: int, deadline: float) -> tuple[bool, list[Pair]]:
+def learn(problem: Problem, bound: int, most_cuts: float, deadline: float) -> tuple[bool, list[Pair]]:
     """Whether an order within `bound` bytes is still thinkable, and pairs of steps that come in this order in
-    all such orders. At `deadline` (time.monotonic) what was learned so far.
+    all such orders. After `most_cuts`, or at `deadline` (time.monotonic), what was learned so far.
     """
-    probe = _Probe(problem, bound, deadline)
+    probe = _Probe(problem, bound, most_cuts, deadline)
     return probe.run(), probe.pairs
 
 
 class _Probe:
-    def __init__(self, problem: Problem, bound: int, deadline: float) -> None:
-        self.problem, self.bound, self.deadline = problem, bound, deadline
+    def __init__(self, problem: Problem, bound: int, most_cuts: float, deadline: float) -> None:
+        self.problem, self.bound = problem, bound
+        self.cuts, self.most_cuts, self.deadline = 0, most_cuts, deadline
         self.network = Network(problem)
         self.everything = (1 << problem.steps) - 1
         slack = Slack.of(problem)
@@ -54,7 +55,7 @@ class _Probe:
         while learned < len(self.pairs):
             learned = len(self.pairs)
             for step in self.hungry:
-                if time.monotonic() > self.deadline:
+                if self._is_over():
                     return True
                 if not self._probe(step):
                     return False
@@ -76,7 +77,7 @@ class _Probe:
         if not self.seen[step] and not self._fits(step, None, None):
             return False
         for other in members(self._apart(step)):
-            if time.monotonic() > self.deadline:
+            if self._is_over():
                 return True
             if not self._apart(step) >> other & 1:
                 continue  # follows from what was learned meanwhile
@@ -89,10 +90,14 @@ class _Probe:
                 return False
         return True
 
+    def _is_over(self) -> bool:
+        return self.cuts > self.most_cuts or time.monotonic() > self.deadline
+
     def _apart(self, step: int) -> int:
         return self.everything & ~(self.before[step] | self.behind[step] | 1 << step)
 
     def _fits(self, step: int, done: int | None, left: int | None) -> bool:
+        self.cuts += 1
         need, low, high = self.network.cut(step, done, left)
         if need <= self.bound:
             self.seen[step] += (low, high)

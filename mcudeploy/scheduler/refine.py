@@ -14,6 +14,8 @@ from time import monotonic
 from mcudeploy.scheduler.problem import Problem
 
 MAX_MOVED = 200  # steps that one move may take along
+WORK_PER_STEP = 200
+"""Steps in all stretches that are tried, for each step there is: beyond, an order is tuned no further."""
 
 
 class _Line:
@@ -25,6 +27,7 @@ class _Line:
         self.time = problem.places(self.order)
         self.loads = problem.loads(self.order)
         self.lives = [problem.life(number, self.time) for number in range(len(problem.buffers))]
+        self.work_left = WORK_PER_STEP * problem.steps
 
     def saved(self, step: int) -> int:
         """Bytes that a step takes over in place."""
@@ -32,6 +35,7 @@ class _Line:
 
     def try_stretch(self, start: int, steps: list[int]) -> bool:
         """Put the steps from place `start` on in this order if it has less peak, or has it less often."""
+        self.work_left -= len(steps)
         stop = start + len(steps)
         old_steps, old_loads = self.order[start:stop], self.loads[start:stop]
         numbers = {number for step in steps for number in self.problem.touches[step]}
@@ -74,9 +78,11 @@ class _Line:
 
 
 def refine(problem: Problem, order: Sequence[int], deadline: float, floor: int = 0) -> tuple[int, ...]:
-    """A valid order, its peak no higher. Stops at `floor` bytes, or at `deadline` (time.monotonic)."""
+    """A valid order, its peak no higher. Stops at `floor` bytes, when `WORK_PER_STEP` is spent, or at
+    `deadline` (time.monotonic).
+    """
     line = _Line(problem, order)
-    while line.loads and monotonic() < deadline:
+    while line.loads and line.work_left > 0 and monotonic() < deadline:
         peak = max(line.loads)
         if peak <= floor:
             break
@@ -98,7 +104,7 @@ def _lower(line: _Line, place: int, deadline: float) -> bool:
     return any(
         line.try_stretch(start, steps)
         for number in over
-        if monotonic() < deadline
+        if line.work_left > 0 and monotonic() < deadline
         for start, steps in _moves(line, number, place)
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from math import inf
 
 import pytest
@@ -82,29 +83,60 @@ def test_every_order_within_a_bound_has_what_was_learned(problem: Problem, data:
     peaks = [(problem.peak(order), order) for order in all_orders(problem)]
     bound = data.draw(st.sampled_from(sorted({peak for peak, _ in peaks}))) - data.draw(st.integers(0, 1))
     within = [order for peak, order in peaks if peak <= bound]
-    thinkable, pairs = learn(problem, bound, inf)
+    thinkable, pairs = learn(problem, bound, inf, inf)
     assert thinkable or not within
     for order in within:
         assert all(order.index(first) < order.index(second) for first, second in pairs)
     if thinkable:
         smaller, numbers = with_pairs(problem, pairs)
-        assert learn(smaller, bound, inf) == (True, [])
+        assert learn(smaller, bound, inf, inf) == (True, [])
         assert all(problem.is_valid([numbers[step] for step in order]) for order in all_orders(smaller))
         assert all(
             smaller.loads([numbers.index(step) for step in order]) == problem.loads(order) for order in within
         )
 
 
+@given(problems())
+def test_with_no_effort_left_a_bound_stays_open(problem: Problem) -> None:
+    best = least_peak(problem)
+    thinkable, pairs = learn(problem, best, 0, inf)
+    assert thinkable
+    within = [order for order in all_orders(problem) if problem.peak(order) <= best]
+    assert all(order.index(first) < order.index(second) for order in within for first, second in pairs)
+
+
 @settings(max_examples=200, deadline=None)
 @given(problems())
-def test_bisection_alone_finds_it_too(problem: Problem) -> None:
+def test_trying_bounds_alone_finds_it_too(problem: Problem) -> None:
     best = least_peak(problem)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(exact, "QUICK_SHARE", -1.0)  # the plain search stops at once
+        patch.setattr(exact, "ANNEALINGS", 0)
+        patch.setattr(exact, "QUICK_SETS", 0)  # the plain search stops at once
         patch.setattr(bestfirst, "_CLOCK_EVERY", 1)
-        patch.setattr(exact, "BEAM_WIDTHS", (1,))
+        patch.setattr(exact, "BEAM_WIDTH", 1)
         found = search(problem, range(problem.steps), 0, inf)
     assert problem.peak(found.order) == found.lower_bound_bytes == best
+
+
+def times_ten(problem: Problem) -> Problem:
+    """All buffers ten times as large: peaks are tens, bounds need not be."""
+    buffers = tuple(replace(buffer, size_bytes=10 * buffer.size_bytes) for buffer in problem.buffers)
+    return replace(problem, buffers=buffers)
+
+
+@settings(max_examples=200, deadline=None)
+@given(problems().map(times_ten), st.integers(-30, 30))
+def test_a_bound_of_another_piece_is_no_proof_for_this_one(problem: Problem, above: int) -> None:
+    best = least_peak(problem)
+    bound = max(0, best + above)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(exact, "ANNEALINGS", 0)
+        patch.setattr(exact, "QUICK_SETS", 0)
+        patch.setattr(bestfirst, "_CLOCK_EVERY", 1)
+        patch.setattr(exact, "BEAM_WIDTH", 1)
+        found = search(problem, range(problem.steps), bound, inf)
+    assert problem.peak(found.order) <= max(bound, best)
+    assert found.lower_bound_bytes <= max(bound, best)
 
 
 @settings(max_examples=200, deadline=None)

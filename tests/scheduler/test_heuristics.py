@@ -6,10 +6,12 @@ from math import inf
 from random import Random
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from problems import all_orders, least_peak, problems, without_chances
 
+from mcudeploy.scheduler import anneal as annealing
+from mcudeploy.scheduler.anneal import anneal, loads_of
 from mcudeploy.scheduler.beam import beam
 from mcudeploy.scheduler.chain_dfs import chain_dfs
 from mcudeploy.scheduler.lifetime_bfs import lifetime_bfs
@@ -63,6 +65,30 @@ def test_refine_from_any_order(problem: Problem, data: st.DataObject) -> None:
     tuned = refine(problem, order, inf)
     assert problem.is_valid(tuned)
     assert problem.peak(tuned) <= problem.peak(order)
+
+
+@settings(deadline=None)
+@given(problem=problems(), data=st.data())
+def test_the_compiled_count_has_the_same_loads(problem: Problem, data: st.DataObject) -> None:
+    order = data.draw(st.sampled_from(list(all_orders(problem))))
+    assert loads_of(problem, order) == problem.loads(order)
+
+
+@settings(deadline=None)
+@given(problem=problems(), data=st.data(), seed=st.integers(0, 9))
+def test_annealing_from_any_order(problem: Problem, data: st.DataObject, seed: int) -> None:
+    order = data.draw(st.sampled_from(list(all_orders(problem))))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(annealing, "_MOVES", 50)
+        found, again = (anneal(problem, order, seed, 0, inf) for _ in range(2))
+    assert problem.is_valid(found) and found == again
+    assert least_peak(problem) <= problem.peak(found) <= problem.peak(order)
+
+
+def test_annealing_takes_chains_apart() -> None:
+    problem = two_chains(6)
+    interleaved = [0, *(step for at in range(6) for step in (1 + at, 7 + at)), 13]
+    assert problem.peak(anneal(problem, interleaved, 1, 0, inf)) < problem.peak(interleaved)
 
 
 @given(problem=problems(), data=st.data())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,20 +11,21 @@ from problems import least_peak, problems
 
 from mcudeploy.cli.schedule import _METHODS
 from mcudeploy.ordering import AUTO
+from mcudeploy.scheduler import bestfirst, exact
 from mcudeploy.scheduler.portfolio import HEURISTICS, METHODS, best_order
-from mcudeploy.scheduler.problem import Problem
+from mcudeploy.scheduler.problem import Buffer, Problem
 
 
 @settings(max_examples=100, deadline=None)
-@given(problem=problems(), exact=st.booleans(), aside=st.sets(st.integers(0, 6)))
-def test_status_and_bound_are_right(problem: Problem, exact: bool, aside: set[int]) -> None:
-    found = best_order(problem, 60, aside, METHODS if exact else HEURISTICS)
+@given(problem=problems(), proofs=st.booleans(), aside=st.sets(st.integers(0, 6)))
+def test_status_and_bound_are_right(problem: Problem, proofs: bool, aside: set[int]) -> None:
+    found = best_order(problem, 60, aside, METHODS if proofs else HEURISTICS)
     best = least_peak(problem)
     assert problem.is_valid(found.order)
     assert problem.peak(found.order) == found.peak_bytes
     assert found.lower_bound_bytes <= best <= found.peak_bytes <= problem.peak(range(problem.steps))
     assert (found.status == "optimal") == (found.lower_bound_bytes == found.peak_bytes)
-    if exact:
+    if proofs:
         assert (found.status, found.peak_bytes) == ("optimal", best)
 
 
@@ -32,6 +35,43 @@ def test_one_method_alone_is_never_worse_than_the_file(problem: Problem, method:
     found = best_order(problem, 60, methods=(method,))
     assert problem.is_valid(found.order)
     assert least_peak(problem) <= found.peak_bytes <= problem.peak(range(problem.steps))
+
+
+def one_after_the_other(first: Problem, second: Problem) -> Problem:
+    """Both, with a step between them that waits for all of the first and that all of the second wait for."""
+    middle, shift = first.steps, first.steps + 1
+    before = (
+        *first.before,
+        tuple(range(middle)),
+        *((middle, *(s + shift for s in b)) for b in second.before),
+    )
+    moved = (replace(b, touched_by=tuple(s + shift for s in b.touched_by)) for b in second.buffers)
+    return Problem(before, (*first.buffers, *moved))
+
+
+def plain(problem: Problem, factor: int) -> Problem:
+    """Buffers that some step touches and that do not stay, so many times as large; nothing in place."""
+    buffers = (Buffer(factor * b.size_bytes, b.touched_by) for b in problem.buffers if b.touched_by)
+    return Problem(problem.before, tuple(buffers))
+
+
+@pytest.mark.parametrize("method", ["exact", "ilp"])
+@settings(max_examples=40, deadline=None)
+@given(first=problems(5), second=problems(5), floor=st.integers(0, 60))
+def test_the_bound_of_one_piece_does_not_inflate_that_of_another(
+    method: str, first: Problem, second: Problem, floor: int
+) -> None:
+    # Peaks of the second piece are tens, those of the first, which gives the floor, are not.
+    first = plain(first, 1)
+    first = replace(first, buffers=(*first.buffers, Buffer(floor, (0,))))
+    second = plain(second, 10)
+    best = max(least_peak(first), least_peak(second))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(exact, "ANNEALINGS", 0)
+        patch.setattr(exact, "QUICK_SETS", 0)
+        patch.setattr(bestfirst, "_CLOCK_EVERY", 1)
+        found = best_order(one_after_the_other(first, second), 60, methods=(method,))
+    assert (found.peak_bytes, found.lower_bound_bytes) == (best, best)
 
 
 @pytest.mark.parametrize("steps", [0, 1])
