@@ -197,7 +197,7 @@ def _anneal(  # noqa: PLR0917
                 best[:] = order
                 energy = _above(load, target * peak)
     now[:] = order
-    return peak
+    return int(peak)
 
 
 @njit(cache=True)
