@@ -57,6 +57,10 @@ class Memory(_Region):
     emulated_origin: Address | None = None
 
 
+class Stack(_Region):
+    """The stack of a compute unit that has one of its own: a region outside of the memories for arenas."""
+
+
 class Unit(_Facts):
     """A compute unit: what runs kernels. A board without any has one core that reaches all of its memories.
 
@@ -74,6 +78,7 @@ class Unit(_Facts):
     cached: tuple[Identifier, ...] = ()
     cache_line: Alignment = 32
     prefers: tuple[str, ...] = ()
+    stack: Stack | None = None
 
 
 class Uart(_Facts):
@@ -127,8 +132,9 @@ class Registry(_Facts):
 class Board(_Facts):
     """One board. Sizes are bytes, addresses are those of the processor, rates are Hz.
 
-    `vectors`: the core has the M-profile Vector Extension (Helium), and `cpu_flags` allow it. Without `hal`
-    it is known by the facts of its `source` only: models are planned and libraries built for it, no firmware.
+    `vectors`: the core has the M-profile Vector Extension (Helium), and `cpu_flags` allow it. `unit_hal`:
+    HAL sources of programs that use more than the first compute unit. Without `hal` it is known by the facts
+    of its `source` only: models are planned and libraries built for it, no firmware.
     """
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")]
@@ -143,6 +149,7 @@ class Board(_Facts):
     stack_bytes: Annotated[int, Field(ge=512)]
     usb_ids: tuple[Annotated[str, Field(pattern=r"^[0-9a-f]{4}:[0-9a-f]{4}$")], ...] = ()
     hal: tuple[str, ...] = ()
+    unit_hal: tuple[str, ...] = ()
     source: str = ""
     flash: Flash
     memories: Annotated[tuple[Memory, ...], Field(alias="memory", min_length=1)]
@@ -158,7 +165,8 @@ class Board(_Facts):
         names = [memory.name for memory in self.memories]
         if len(set(names)) != len(names) or "flash" in names:
             raise ValueError(f"memory names must differ from each other and from flash: {', '.join(names)}")
-        regions = sorted((region.addresses for region in (self.flash, *self.memories)), key=lambda it: it.lo)
+        stacks = [unit.stack for unit in self.units if unit.stack is not None]
+        regions = sorted((it.addresses for it in (self.flash, *self.memories, *stacks)), key=lambda it: it.lo)
         for one, other in pairwise(regions):
             if other.lo < one.hi:
                 raise ValueError(f"memories overlap at {other.lo:#010x}")

@@ -16,6 +16,7 @@ from mcudeploy.codegen.ctext import model_name
 from mcudeploy.codegen.library import write_library
 from mcudeploy.codegen.program import Program, make_program
 from mcudeploy.codegen.render import Source, render_firmware
+from mcudeploy.codegen.tape import handed_over
 from mcudeploy.device import Device, Target, open_device
 from mcudeploy.errors import BuildError, ConfigError, ModelError
 from mcudeploy.measurer.database import Database, RunKey
@@ -56,7 +57,8 @@ class Deployment:
         """One of the plans that were found, and the program that it becomes."""
         model = planned.models[plan.form]
         name = model_name(options.name, model.path.stem)
-        program = make_program(plan, model.calls, name, board.memories[0].alignment)
+        alignment, handed = board.memories[0].alignment, handed_over(plan, board)
+        program = make_program(plan, model.calls, name, alignment, handed)
         return cls(
             model, board, plan, program, planned.unsplit, planned.models[planned.unsplit.form], planned.search
         )
@@ -104,7 +106,8 @@ class Deployment:
     def unsplit_deployment(self) -> Deployment:
         """The same with the unsplit plan."""
         model = self.unsplit_model
-        program = make_program(self.unsplit, model.calls, self.program.prefix, self.program.alignment)
+        alignment, handed = self.program.alignment, handed_over(self.unsplit, self.board)
+        program = make_program(self.unsplit, model.calls, self.program.prefix, alignment, handed)
         return replace(self, model=model, plan=self.unsplit, program=program)
 
     def _firmware_hashes(self) -> list[int]:

@@ -9,6 +9,8 @@ from pathlib import Path
 from mcudeploy.errors import BuildError
 from mcudeploy.resources import resource_dir
 
+ON_UNIT = "on_unit"
+"""The kernel that hands its rows to another compute unit: an operator's own kernel runs there."""
 _INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"/]+)"', re.MULTILINE)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mcudeploy.codegen.tape import tables_bytes
+from mcudeploy.codegen.tape import handed_over, tables_bytes
 from mcudeploy.errors import FitError, ModelError
 from mcudeploy.graph import DType
 from mcudeploy.layout.sharing import sharing
@@ -76,7 +76,8 @@ def require_fit(plan: Plan, calls: Mapping[str, KernelCall], board: Board, ram_l
 
 def tape_bytes(plan: Plan, calls: Mapping[str, KernelCall], board: Board) -> int:
     """Bytes of flash for records, offset tables and schedule of a plan."""
-    return tables_bytes(plan, calls, board.memories[0].alignment, pointer_bytes=8 if board.is_host else 4)
+    pointer_bytes, handed = 8 if board.is_host else 4, len(handed_over(plan, board))
+    return tables_bytes(plan, calls, board.memories[0].alignment, pointer_bytes, handed)
 
 
 def _missing(

@@ -29,6 +29,23 @@ void core_uart_irq(int32_t on);
 /* Asks the emulator for a service. Only where MCUD_EMULATED: on hardware the instruction faults. */
 void core_semihosting(uint32_t operation, const void *argument);
 
+/* --- cortexm/startup.c: the registers of a fault, whose frame is on the stack from `limit` to `top` ----- */
+
+void cortexm_report_fault(const uint32_t *frame, const uint8_t *limit, const uint8_t *top);
+
+/* --- a second core: cortexm/unit.c, and what it needs of the chip --------------------------------------- */
+
+enum { UNIT_VECTORS_ALIGNMENT = 512 };
+
+/* On the first core: lets the second one start from a vector table; then ends its sleep, as often as it is called. */
+void unit_release(const void *vectors);
+void unit_wake(void);
+
+/* On the second core, whose interrupts are off: once at its start; then sleeps until it is woken. A wake that came
+ * since the last sleep ends the next one at once. */
+void unit_init(void);
+void unit_sleep(void);
+
 /* --- report.c: for fault handlers under emulation ---------------------------------------------- */
 
 void report_text(const char *text);

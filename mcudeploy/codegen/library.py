@@ -7,8 +7,10 @@ from pathlib import Path
 
 from mcudeploy.codegen.program import Program
 from mcudeploy.codegen.render import Source, render_model, render_package
-from mcudeploy.kernelfiles import kernel_files
+from mcudeploy.kernelfiles import ON_UNIT, kernel_files
 from mcudeploy.plan import Plan
+
+_UNIT_INTERFACE = ("mcud_unit.h", "mcud.h", "mcud_config.h")
 
 
 def write_library(
@@ -23,6 +25,8 @@ def write_library(
     }
     texts |= render_package(program, plan, source)
     texts |= {f"src/{path.name}": path.read_text("utf-8") for path in kernel_files(program.kernels)}
+    if ON_UNIT in program.kernels:  # what the application needs to provide mcud_unit_run
+        texts |= {f"include/{name}": texts.pop(f"src/{name}") for name in _UNIT_INTERFACE}
     for name, text in sorted(texts.items()):
         path = directory / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from mcudeploy.borders import is_channels_last
 from mcudeploy.codegen.ctext import c_elements, c_float, c_int, c_type, comment_text
 from mcudeploy.codegen.tape import integer_bits, step_codes, stored_offsets
 from mcudeploy.graph import Border, DType, Operator, Tensor
+from mcudeploy.kernelfiles import ON_UNIT
 from mcudeploy.ops.opdef import ConstantArray, KernelCall, Symbol
 from mcudeploy.plan import Placement, Plan
 from mcudeploy.simulator.blocks import TiledGraph
@@ -57,7 +59,7 @@ class MapLine:
 
 @dataclass(frozen=True, slots=True)
 class OperatorText:
-    """An operator's record."""
+    """An operator's record. `unit`: the number of the compute unit that runs it, 0 for the first."""
 
     name: str
     kernel: str
@@ -67,6 +69,7 @@ class OperatorText:
     has_scratch: bool
     rows: int
     block_rows: int
+    unit: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +117,24 @@ class Program:
     weights_bytes: int
 
 
-def make_program(plan: Plan, calls: Mapping[str, KernelCall], prefix: str, alignment: int) -> Program:
-    """The program of a plan whose operators call these kernels."""
+def make_program(
+    plan: Plan,
+    calls: Mapping[str, KernelCall],
+    prefix: str,
+    alignment: int,
+    handed: Mapping[str, int] = MappingProxyType({}),
+) -> Program:
+    """The program of a plan whose operators call these kernels.
+
+    `handed`: operators that a compute unit other than the first runs, and the unit's number (`handed_over`).
+    """
     operators = [operator for operator in plan.graph.operators if not operator.op.is_view]
     constants = _Constants(prefix)
-    records = [_operator_text(plan, operator, calls[operator.name], constants) for operator in operators]
+    records = [
+        _operator_text(plan, operator, calls[operator.name], constants, handed.get(operator.name, 0))
+        for operator in operators
+    ]
+    kernels = {record.kernel for record in records} | ({ON_UNIT} if handed else set())
     offsets = _OffsetTable(alignment)
     tensors = [
         offsets.tensor(name, tensor.row_bytes, plan.layout.tensors[name])
@@ -132,7 +148,7 @@ def make_program(plan: Plan, calls: Mapping[str, KernelCall], prefix: str, align
         tensors=tensors,
         scratch=scratch,
         operators=records,
-        kernels=sorted({record.kernel for record in records}),
+        kernels=sorted(kernels),
         offset_lines=offsets.lines,
         offset_bits=integer_bits(offsets.largest),
         code_bits=integer_bits(int(codes.max(initial=0))),
@@ -191,7 +207,9 @@ class _OffsetTable:
         return text
 
 
-def _operator_text(plan: Plan, operator: Operator, call: KernelCall, constants: _Constants) -> OperatorText:
+def _operator_text(
+    plan: Plan, operator: Operator, call: KernelCall, constants: _Constants, unit: int
+) -> OperatorText:
     params: list[tuple[str, str]] = []
     for name, value in call.params.items():
         if value is None:
@@ -214,6 +232,7 @@ def _operator_text(plan: Plan, operator: Operator, call: KernelCall, constants: 
         has_scratch=operator.name in plan.layout.scratch,
         rows=plan.graph.tensors[operator.inputs[0] if operator.op.accumulates else operator.output].shape[0],
         block_rows=plan.block_rows[operator.name],
+        unit=unit,
     )
 
 

@@ -8,6 +8,8 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import NDArray
 
+from mcudeploy.analyzer.needs import unit_names
+from mcudeploy.board import Board
 from mcudeploy.ops.opdef import KernelCall
 from mcudeploy.plan import Placement, Plan
 
@@ -41,13 +43,24 @@ def step_codes(plan: Plan) -> tuple[int, NDArray[np.uint32]]:
     return bits, np.array(codes, np.uint32)
 
 
-def tables_bytes(plan: Plan, calls: Mapping[str, KernelCall], alignment: int, pointer_bytes: int) -> int:
-    """Bytes of flash that a plan takes beside code and weights. Offsets count in units of `alignment` bytes.
+def handed_over(plan: Plan, board: Board) -> dict[str, int]:
+    """Operators with a kernel that a compute unit other than the first runs: its number among the board's."""
+    numbers = {unit.name: number for number, unit in enumerate(board.units)}
+    names = unit_names(plan.graph, board, plan.functions)
+    kernels = (operator.name for operator in plan.graph.operators if not operator.op.is_view)
+    return {name: number for name in kernels if (number := numbers[names[name]])}
+
+
+def tables_bytes(
+    plan: Plan, calls: Mapping[str, KernelCall], alignment: int, pointer_bytes: int, handed: int = 0
+) -> int:
+    """Bytes of flash that a plan takes beside code and weights. Offsets count in units of `alignment` bytes;
+    `handed` operators are run by another compute unit, which takes a second record and one that names it.
 
     It is what the linker reports for the generated tables, up to a few bytes between them.
     """
     operators = [operator for operator in plan.graph.operators if not operator.op.is_view]
-    pointers = words = 0
+    pointers, words = 6 * handed, (2 + 1 + 1 % (pointer_bytes // _WORD)) * handed
     named: set[str] = set()
     for operator in operators:
         pointers += 5 + len(operator.inputs)  # kernel, parameters, inputs, output, scratch

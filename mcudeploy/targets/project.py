@@ -12,7 +12,7 @@ from pathlib import Path
 
 from mcudeploy.board import Board, Timer
 from mcudeploy.errors import UsageError
-from mcudeploy.kernelfiles import kernel_files, read_source
+from mcudeploy.kernelfiles import ON_UNIT, kernel_files, read_source
 from mcudeploy.resources import resource_dir
 
 _INTERFACES = ("mcud_hal.h", "mcud_measurer.h")  # beside the kernels' own headers
@@ -66,7 +66,11 @@ def assemble(
     if measurer:
         for path in sorted((firmware / "measurer").glob("*.[ch]")):
             collected[f"src/measurer/{path.name}"] = read_source(path)
-    sources = [*board.hal, *([timer.source] if timer else [])]
+    sources = [
+        *board.hal,
+        *([timer.source] if timer else []),
+        *(board.unit_hal if ON_UNIT in kernels else []),
+    ]
     for source in sources:
         collected[f"src/hal/{source}"] = read_source(firmware / "hal" / source)
         for path in (firmware / "hal" / source).parent.glob("*.h"):
@@ -98,6 +102,12 @@ def board_header(board: Board, timer: Timer | None) -> str:
         ]
     if timer is not None and timer is board.timer.emulated and board.emulator is not None:
         facts.append(("MCUD_ICOUNT_SHIFT", str(board.emulator.icount_shift)))
+    for number, unit in enumerate(board.units):
+        if unit.stack is not None:
+            facts += [
+                (f"MCUD_UNIT{number}_STACK_BYTES", f"{unit.stack.bytes}u"),
+                (f"MCUD_UNIT{number}_STACK_SECTION", f'".arena.{unit.name}_stack"'),
+            ]
     lines = [
         f"/* Made from boards/{board.name}.toml. */",
         "#ifndef MCUD_BOARD_H",
@@ -133,12 +143,13 @@ def board_json(board: Board, emulated: bool, firmware_hash: int) -> str:
 
 
 def memory_script(board: Board) -> str:
-    """The linker's regions: flash, every memory by its name, RAM for the first one."""
+    """The linker's regions: flash, memories by name, RAM for the first one, stacks of further units."""
     regions = [
         f"  {name} ({access}) : ORIGIN = {region.origin:#010x}, LENGTH = {region.bytes:#x}"
         for name, access, region in (
             ("flash", "rx", board.flash),
             *((it.name, "rwx", it) for it in board.memories),
+            *((f"{it.name}_stack", "rw", it.stack) for it in board.units if it.stack is not None),
         )
     ]
     return (
@@ -151,10 +162,12 @@ def memory_script(board: Board) -> str:
 
 
 def arena_script(board: Board) -> str:
-    """Output sections .arena.<memory> for arrays in the further memories; not cleared at start."""
+    """Output sections .arena.<region> for arrays in further memories, and stacks; not cleared at start."""
+    regions = [(it.name, max(it.alignment, 8)) for it in board.memories[1:]]
+    regions += [(f"{it.name}_stack", 8) for it in board.units if it.stack is not None]
     lines = [
-        f"  .arena.{it.name} (NOLOAD) : ALIGN({max(it.alignment, 8)}) {{ *(.arena.{it.name}) }} > {it.name}\n"
-        for it in board.memories[1:]
+        f"  .arena.{name} (NOLOAD) : ALIGN({alignment}) {{ *(.arena.{name}) }} > {name}\n"
+        for name, alignment in regions
     ]
     return f"/* Made from boards/{board.name}.toml. */\n" + "".join(lines)
 

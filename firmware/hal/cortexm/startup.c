@@ -90,13 +90,13 @@ void hal_exit(int32_t code)
     }
 }
 
-static void report_fault(const uint32_t *frame)
+void cortexm_report_fault(const uint32_t *frame, const uint8_t *limit, const uint8_t *top)
 {
     uint32_t exception;
     __asm__ volatile("mrs %0, ipsr" : "=r"(exception));
     report_value("exception ", exception);
     const uintptr_t address = (uintptr_t)frame;
-    if (address >= (uintptr_t)mcud_stack_limit && address + 32u <= (uintptr_t)mcud_stack_top) {
+    if (address >= (uintptr_t)limit && address + 32u <= (uintptr_t)top) {
         report_value(" pc ", frame[6]);
         report_value(" lr ", frame[5]);
     } else {
@@ -111,7 +111,7 @@ static void report_fault(const uint32_t *frame)
 void cortexm_fault(const uint32_t *frame)
 {
     if (MCUD_EMULATED) {
-        report_fault(frame);
+        cortexm_report_fault(frame, mcud_stack_limit, mcud_stack_top);
     }
     hal_exit(EXIT_FAULT);
 }

@@ -1,0 +1,101 @@
+/* A second Cortex-M core as compute unit 1: it sleeps until the first core posts a step. */
+#include <stdint.h>
+
+#include "hal_parts.h"
+#include "mcud_board.h"
+#include "mcud_hal.h"
+#include "mcud_unit.h"
+
+void cortexm_unit_main(void);
+void cortexm_unit_fault(const uint32_t *frame);
+
+typedef void handler(void);
+
+/* It takes no interrupts: one that is pending only ends its sleep. */
+struct unit_vector_table {
+    uint8_t *stack;
+    handler *core[15];
+};
+
+static uint8_t stack[MCUD_UNIT1_STACK_BYTES] __attribute__((aligned(8), section(MCUD_UNIT1_STACK_SECTION)));
+
+static mcud_mailbox mailbox;
+static uint8_t released;
+
+__attribute__((naked)) static void unit_reset_handler(void)
+{
+    __asm__ volatile("cpsid i\n\t"
+#if defined(__ARM_FP) || defined(__ARM_FEATURE_MVE)
+                     "ldr r0, =0xE000ED88\n\t" /* CPACR, as in reset.S */
+                     "ldr r1, [r0]\n\t"
+                     "orr r1, r1, #0xF00000\n\t"
+                     "str r1, [r0]\n\t"
+                     "dsb\n\t"
+                     "isb\n\t"
+#endif
+                     "bl cortexm_unit_main");
+}
+
+__attribute__((naked)) static void unit_fault_handler(void)
+{
+    __asm__ volatile("mrs r0, msp\n\t" /* the stacked frame; the stack itself may be what overflowed */
+#if defined(__ARM_ARCH_8M_MAIN__) || defined(__ARM_ARCH_8_1M_MAIN__)
+                     "movs r1, #0\n\t"
+                     "msr msplim, r1\n\t"
+#endif
+                     "ldr r1, =%c0\n\t"
+                     "mov sp, r1\n\t"
+                     "bl cortexm_unit_fault"
+                     :
+                     : "i"(stack + sizeof stack));
+}
+
+static const struct unit_vector_table vectors __attribute__((aligned(UNIT_VECTORS_ALIGNMENT))) = {
+    .stack = stack + sizeof stack,
+    .core = {[0] = unit_reset_handler,
+             [1] = unit_fault_handler,
+             [2] = unit_fault_handler,
+             [3] = unit_fault_handler,
+             [4] = unit_fault_handler,
+             [5] = unit_fault_handler,
+             [6] = unit_fault_handler},
+};
+
+void cortexm_unit_main(void)
+{
+#if defined(__ARM_ARCH_8M_MAIN__) || defined(__ARM_ARCH_8_1M_MAIN__)
+    __asm__ volatile("msr msplim, %0" ::"r"(stack));
+#endif
+    unit_init();
+    for (;;) {
+        if (mcud_mailbox_serve(&mailbox)) {
+            __asm__ volatile("dsb\n\tsev" ::: "memory");
+        } else {
+            unit_sleep();
+        }
+    }
+}
+
+void cortexm_unit_fault(const uint32_t *frame)
+{
+    if (MCUD_EMULATED) {
+        report_text("unit 1: ");
+        cortexm_report_fault(frame, stack, stack + sizeof stack);
+    }
+    hal_exit(EXIT_FAULT);
+}
+
+void mcud_unit_run(uint32_t unit, const mcud_op *op, int32_t first_row, int32_t end_row)
+{
+    (void)unit; /* there is but one beside the caller */
+    mcud_mailbox_post(&mailbox, op, first_row, end_row);
+    __asm__ volatile("dsb" ::: "memory");
+    if (!released) {
+        released = 1;
+        unit_release(&vectors);
+    }
+    unit_wake();
+    while (!mcud_mailbox_done(&mailbox)) {
+        __asm__ volatile("wfe" ::: "memory");
+    }
+}

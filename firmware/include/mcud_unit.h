@@ -1,0 +1,76 @@
+/* Steps that another compute unit runs, such as the second core of a chip.
+ *
+ * In a program that uses several units, the record of such a step has the kernel mcud_on_unit, which hands the rows to
+ * mcud_unit_run(). Whoever runs the program provides that function; everything else stays as with one core. On a
+ * board of mcudeploy its HAL does; for a chip of your own there is a mailbox below:
+ *
+ *   static mcud_mailbox box;            in memory that both cores see without a cache
+ *
+ *   void mcud_unit_run(uint32_t unit, const mcud_op *op, int32_t first_row, int32_t end_row)
+ *   {
+ *       mcud_mailbox_post(&box, op, first_row, end_row);
+ *       wake the other core;            Arm: dsb, sev
+ *       while (!mcud_mailbox_done(&box)) {
+ *           wait for an event;          Arm: wfe
+ *       }
+ *   }
+ *
+ *   the other core:                     with a stack of its own, and its FPU on
+ *   for (;;) {
+ *       if (mcud_mailbox_serve(&box)) {
+ *           wake the first core;
+ *       } else {
+ *           wait for an event;
+ *       }
+ *   }
+ *
+ * Tensors are shared where they lie, none is copied: their arenas too must be in memory that both cores see alike.
+ */
+#ifndef MCUD_UNIT_H
+#define MCUD_UNIT_H
+
+#include <stdint.h>
+
+#include "mcud.h"
+
+/* Computes rows [first_row, end_row) of op's output by op->kernel on compute unit `unit` of the board (0: the one that
+ * runs the program). When it returns, the rows are made and the caller sees them. Provided by the platform. */
+void mcud_unit_run(uint32_t unit, const mcud_op *op, int32_t first_row, int32_t end_row);
+
+/* Hands one step at a time from one core, which posts, to another, which serves; zero at the start. */
+typedef struct {
+    const mcud_op *op;
+    int32_t first_row;
+    int32_t end_row;
+    uint32_t posted; /* steps handed over, written by the core that posts */
+    uint32_t served; /* steps done, written by the core that serves */
+} mcud_mailbox;
+
+/* Hands over a step; the last one is done. What this core wrote before is seen by the one that serves. */
+static inline void mcud_mailbox_post(mcud_mailbox *box, const mcud_op *op, int32_t first_row, int32_t end_row)
+{
+    box->op = op;
+    box->first_row = first_row;
+    box->end_row = end_row;
+    __atomic_store_n(&box->posted, box->posted + 1u, __ATOMIC_RELEASE);
+}
+
+/* 1 when the last step that was posted is done; what it wrote is then seen by this core. */
+static inline int32_t mcud_mailbox_done(const mcud_mailbox *box)
+{
+    return __atomic_load_n(&box->served, __ATOMIC_ACQUIRE) == box->posted;
+}
+
+/* Runs the step that waits; 0 where there is none. */
+static inline int32_t mcud_mailbox_serve(mcud_mailbox *box)
+{
+    const uint32_t posted = __atomic_load_n(&box->posted, __ATOMIC_ACQUIRE);
+    if (posted == box->served) {
+        return 0;
+    }
+    box->op->kernel(box->op, box->first_row, box->end_row);
+    __atomic_store_n(&box->served, posted, __ATOMIC_RELEASE);
+    return 1;
+}
+
+#endif
