@@ -18,7 +18,7 @@ HAL = resource_dir("firmware") / "hal"
 def test_the_promised_boards_ship() -> None:
     assert set(NAMES) >= {
         *("stm32f405", "stm32f100", "microbit", "mps2-an385", "mps2-an386", "mps2-an500", "mps2-an505"),
-        *("mps3-an547", "riscv32-virt", "host"),
+        *("mps2-an521", "mps3-an547", "riscv32-virt", "host"),
         *("stm32f411", "stm32f746", "stm32h743", "stm32h747", "stm32l476", "stm32u585", "rp2040", "rp2350"),
         *("nrf52840", "esp32s3", "teensy41"),
     }
@@ -27,7 +27,11 @@ def test_the_promised_boards_ship() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_shipped_board(name: str) -> None:
     board = load_board(name)
-    sources = [*board.hal, *(it.source for it in (board.timer.emulated, board.timer.hardware) if it)]
+    sources = [
+        *board.hal,
+        *board.unit_hal,
+        *(it.source for it in (board.timer.emulated, board.timer.hardware) if it),
+    ]
     assert all((HAL / source).is_file() for source in sources)
     assert board.stack_bytes * 2 <= board.ram_bytes
     assert board.is_host or board.library_only or board.emulator is not None

@@ -6,8 +6,10 @@ After a change that is meant: pytest tests/codegen --update-golden
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 from graphs import residual
@@ -25,24 +27,32 @@ from mcudeploy.simulator.live import work_bytes
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 SOURCE = Source("residual.onnx", "0123456789abcdef")
+TWO_UNITS = {"conv_b": 1, "conv_c": 1}
 STRICT = ["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wcast-align=strict", "-Werror"]
 
 
-def planned(block_rows: int, prefix: str = "residual") -> tuple[Program, Plan]:
+def planned(
+    block_rows: int, prefix: str = "residual", handed: Mapping[str, int] = MappingProxyType({})
+) -> tuple[Program, Plan]:
     graph = residual()
     tiled = TiledGraph(Flow.of(graph), {operator.name: block_rows for operator in graph.operators})
     calls = {o.name: o.op.kernel(o, graph.input_tensors(o), graph.tensors[o.output]) for o in graph.operators}
     schedule = reverse_post_order(tiled)
     layout, estimate = lay_out(tiled, schedule, work_bytes(calls), "sram", 4, seconds=0)
     plan = Plan(graph, "mps2-an386", tiled.block_rows, schedule, layout, estimate)
-    return make_program(plan, calls, prefix, 4), plan
+    return make_program(plan, calls, prefix, 4, handed), plan
 
 
-@pytest.mark.parametrize("block_rows", [8, 2])
-def test_generated_files_are_the_golden_ones(block_rows: int, request: pytest.FixtureRequest) -> None:
-    program, plan = planned(block_rows)
+@pytest.mark.parametrize(
+    ("golden", "block_rows", "handed"),
+    [("residual_8_rows", 8, {}), ("residual_2_rows", 2, {}), ("residual_two_units", 4, TWO_UNITS)],
+)
+def test_generated_files_are_the_golden_ones(
+    golden: str, block_rows: int, handed: dict[str, int], request: pytest.FixtureRequest
+) -> None:
+    program, plan = planned(block_rows, handed=handed)
     texts = render_firmware(program, plan, SOURCE) | render_package(program, plan, SOURCE)
-    folder = GOLDEN / f"residual_{block_rows}_rows"
+    folder = GOLDEN / golden
     for name, text in texts.items():
         path = folder / name
         if request.config.getoption("--update-golden"):
@@ -53,7 +63,7 @@ def test_generated_files_are_the_golden_ones(block_rows: int, request: pytest.Fi
 
 @pytest.mark.parametrize("compiler", ["gcc", "arm-none-eabi-gcc", "riscv64-unknown-elf-gcc"])
 def test_generated_c_compiles_without_a_warning(compiler: str, tmp_path: Path) -> None:
-    program, plan = planned(2)
+    program, plan = planned(2, handed=TWO_UNITS)
     write_library(program, plan, SOURCE, tmp_path, Path(__file__))
     extra = ["--specs=picolibc.specs"] if compiler.startswith("riscv") else []
     sources = sorted((tmp_path / "src").glob("*.c"))
@@ -62,8 +72,9 @@ def test_generated_c_compiles_without_a_warning(compiler: str, tmp_path: Path) -
     )
 
 
-def test_library_folder_builds_with_cmake_and_runs(tmp_path: Path) -> None:
-    program, plan = planned(8)
+@pytest.mark.parametrize("handed", [{}, TWO_UNITS])
+def test_library_folder_builds_with_cmake_and_runs(handed: dict[str, int], tmp_path: Path) -> None:
+    program, plan = planned(8, handed=handed)
     write_library(program, plan, SOURCE, tmp_path, Path(__file__))
     build = tmp_path / "build"
     subprocess.run(["cmake", "-S", tmp_path, "-B", build], check=True, capture_output=True)

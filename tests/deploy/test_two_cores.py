@@ -1,9 +1,8 @@
-"""Plans for two compute units: both cores of the mps2-an521 run their functions of a model, on shared tensors."""
+"""Plans for two compute units: each core of the mps2-an521 runs its part of a model, on shared tensors."""
 
 from __future__ import annotations
 
 import json
-import re
 import socket
 from dataclasses import replace
 from pathlib import Path
@@ -32,8 +31,8 @@ BOARD = load_board("mps2-an521")
 TARGET = Target(BOARD)
 HOST = Target(load_board("host"))
 HAND_OVER = 65
-"""Instructions of both cores that a step costs beyond its own; and 5 for each tenth of a second that it takes, when the
-emulator lets the core that waits have a look.
+"""Instructions of both cores that a step costs beyond its own. The emulator lets the core that waits look
+again, by 5 instructions, every tenth of a second.
 """
 
 

@@ -1,4 +1,4 @@
-"""A second core runs what it is handed, on its own stack, and its faults end the program like those of the first."""
+"""A second core runs what it is handed, on its own stack; its faults end the program like the first one's."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ def test_steps_run_on_the_second_core(line: tuple[Line, Emulator], firmware: Fir
     assert firmware.static_ram_bytes >= stack.bytes
 
 
-@pytest.mark.parametrize(("letter", "status"), [(b"F", "00010000"), (b"O", "00100000")])  # undefined, stack limit
+# Of the fault status: an undefined instruction, the stack limit.
+@pytest.mark.parametrize(("letter", "status"), [(b"F", "00010000"), (b"O", "00100000")])
 def test_a_fault_there_ends_the_program(line: tuple[Line, Emulator], letter: bytes, status: str) -> None:
     line[0].send(letter)
     assert line[1].wait(10) == 86
