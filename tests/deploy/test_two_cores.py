@@ -10,13 +10,14 @@ from pathlib import Path
 import numpy as np
 from elftools.elf.elffile import ELFFile
 
+from mcudeploy.analyzer.functions import AUTO, assign, partition
 from mcudeploy.board import load_board
 from mcudeploy.codegen.tape import handed_over
 from mcudeploy.deploy import Deployment, plan_report
 from mcudeploy.device import Target, open_device
 from mcudeploy.model import Model, load_model
 from mcudeploy.placing import placed
-from mcudeploy.plan import Function, Plan
+from mcudeploy.plan import Plan
 from mcudeploy.planner import Options, find_plans
 from mcudeploy.progress import SILENT
 from mcudeploy.samples import load_samples
@@ -38,9 +39,7 @@ again, by 5 instructions, every tenth of a second.
 
 def on_two_units(plan: Plan) -> Plan:
     """The plan with what the second core prefers on that core."""
-    unit = BOARD.unit("cpu1")
-    names = tuple(it.name for it in plan.graph.operators if it.op.kind in unit.prefers)
-    return replace(plan, functions=(Function(unit.name, names),))
+    return replace(plan, functions=partition(plan.graph, assign(plan.graph, BOARD, [AUTO])))
 
 
 class Monitor:
