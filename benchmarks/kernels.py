@@ -119,7 +119,8 @@ def sweep(board: str, cases: Iterable[Case], dtype: DType) -> Iterator[tuple[obj
     bench = build_bench(target)
     with open_device(target, bench) as device:
         kernels = KernelTable.of(device.session, all_kernels())
-        timer = TileTimer(device.session, kernels, flash=Region.of(target.board))
+        flash, vectors = Region.of(target.board), target.board.vectors
+        timer = TileTimer(device.session, kernels, flash=flash, vectors=vectors)
         for case in cases:
             graph = graph_of(case, dtype)
             (operator,) = graph.operators
@@ -129,7 +130,7 @@ def sweep(board: str, cases: Iterable[Case], dtype: DType) -> Iterator[tuple[obj
                 for cut in [(1,) * case.inputs]
                 for part in (Interval(0, made.shape[0]), *(Interval(r, r + 1) for r in range(made.shape[0])))
             )
-            tile, _ = timing_tile(graph, operator, Interval(0, 1), device.session.info)
+            tile, _ = timing_tile(graph, operator, Interval(0, 1), device.session.info, vectors=vectors)
             shapes = " -> ".join("x".join(map(str, shape)) for shape in (case.shape, made.shape))
             more = f"{100 * (sum(by_rows) / whole - 1):+.1f}"
             yield (
