@@ -1,5 +1,5 @@
 /* One pixel times int8 weights, read where it is, row by row: for outputs of a single pixel. Four channels
- * are summed at a time, with records of mcud_record_1x4; the depth is that of all rows, each one filled up
+ * are summed at a time, with records of mcud_records_1x4; the depth is that of all rows, each one filled up
  * to whole groups. */
 #ifndef MCUD_DOT_ROW_S8_H
 #define MCUD_DOT_ROW_S8_H
@@ -12,7 +12,7 @@ static inline const int32_t *mcud_dot_row_s8(const int8_t *x, int32_t values, co
 {
     int32_t a[4] = {sums[0], sums[1], sums[2], sums[3]};
     const int32_t whole = values & ~3;
-    const int8_t *const ends[2] = {x + (values & 12), x + whole};
+    const int8_t *const ends[2] = {x + (values & 28), x + whole};
     mcud_sum_1x4(x, ends, w, a);
     x += whole;
     w += whole;
@@ -43,12 +43,15 @@ static inline const int32_t *mcud_pixel_s8(const mcud_finish_s8 *to, const int32
                                            const int8_t *x, int32_t values, int8_t *y)
 {
     const mcud_finish_s8 finish = *to;
-    const int8_t *const ends[2] = {x + (values & 12), x + values};
-    int8_t last[4]; /* results of a record that the output has no room for */
-    for (int32_t left = channels; left > 0 && values % 4 == 0; left -= 4, y += 4) {
-        record = mcud_record_1x4(x, ends, record, &finish, left < 4 ? last : y);
-    }
     if (values % 4 == 0) {
+        const int8_t *const ends[2] = {x + (values & 28), x + values};
+        int8_t last[4]; /* results of a record that the output has no room for */
+        for (int32_t left = channels; left > 0;) {
+            const int32_t fours = left < 4 ? 4 : left & ~3;
+            record = mcud_records_1x4(x, ends, record, &finish, left < 4 ? last : y, fours);
+            y += fours;
+            left -= fours;
+        }
         for (int32_t i = channels & 3; i > 0; i--) {
             y[i - 5] = last[i - 1];
         }

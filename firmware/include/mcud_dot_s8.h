@@ -60,19 +60,22 @@ static inline void mcud_multiply_s8(const mcud_channels_s8 *to, const int16_t *x
     int8_t both[6]; /* results of the last record where the last channel has no partner */
     int8_t *target = y;
     const int32_t *record = to->records;
-    for (int32_t left = to->channels; left > 0; left -= 2) {
+    for (int32_t left = to->channels; left > 0;) {
+        int32_t channels = left & ~1;
         if (left == 1) {
+            channels = 2;
             target = both;
             finish.pitch = 2;
         }
         if (pixels == 3) {
-            record = mcud_record_3x2(x, ends, record, &finish, target);
+            record = mcud_records_3x2(x, ends, record, &finish, target, channels);
         } else if (pixels == 2) {
-            record = mcud_record_2x2(x, ends, record, &finish, target);
+            record = mcud_records_2x2(x, ends, record, &finish, target, channels);
         } else {
-            record = mcud_record_1x2(x, ends, record, &finish, target);
+            record = mcud_records_1x2(x, ends, record, &finish, target, channels);
         }
-        target += 2;
+        target += channels;
+        left -= channels;
     }
     if (to->channels % 2 != 0) {
         y += to->channels - 1;

@@ -21,6 +21,13 @@ typedef struct {
     mcud_finish_s8 finish;
 } mcud_vector_channels;
 
+/* How many of `left` pixels to take next, at most `most`, 1 to 3: 4 are 2 and 2. */
+static inline int32_t mcud_vector_next_pixels(int32_t left, int32_t most)
+{
+    const int32_t next = left == 4 && most == 3 ? 2 : most;
+    return next < left ? next : left;
+}
+
 /* One pixel by all channels. */
 static inline void mcud_vector_pixel(const mcud_vector_channels *to, const int8_t *x, const int32_t *record, int32_t channels,
                                      int8_t *y)

@@ -3,19 +3,22 @@
  *
  * Convolutions read their constants as records, in the order of their use: int32_t biases of two or four
  * channels, with the input's zero point folded in; int8_t weights; int32_t multipliers. One function sums
- * up, requantises and writes what one record gives, and returns the next record:
+ * up, requantises and writes what records give, and returns the next record:
  *
- *   mcud_record_3x2, _2x2, _1x2   3, 2 or 1 pixels by 2 channels; weights [groups][2][4]
- *   mcud_record_1x4               1 pixel by 4 channels; weights [groups][4][4]
+ *   mcud_records_3x2, _2x2, _1x2  3, 2 or 1 pixels by 2 channels a record; weights [groups][2][4]
+ *   mcud_records_1x4              1 pixel by 4 channels a record; weights [groups][4][4]
  *   mcud_sum_1x4                  the same sums alone
  *   mcud_record_taps              4 channels of a depthwise window; weights [taps][4]
+ *
+ * `channels` of several records fill the last one of them, and are not 0.
  *
  * A group is four values along the depth; weights behind the depth are 0. For 3, 2 and 1 by 2, pixels are
  * expanded to 16 bits before, and used for all channels: a group of `pixels` pixels is 2 * pixels words,
  * first (x0, x2) of every pixel, then (x1, x3), the lower half first. A sign extension of every other byte
  * of a word of weights gives the same pairs, so that nothing has to be paired at run time.
  *
- * Products are summed up to ends[1]; what lies between ends[0] and there is a multiple of four groups.
+ * Products are summed up to ends[1]; what lies between ends[0] and there is a multiple of four groups,
+ * of eight for 1x4.
  * `ends` and `finish` must be variables of the caller.
  */
 #ifndef MCUD_SIMD_H

@@ -118,20 +118,46 @@ MCUD_APART const int32_t *mcud_record_2x2(const int16_t *x, const int16_t *const
 
 #endif
 
-/* The first one of 2 expanded pixels -> y[2] */
-static inline const int32_t *mcud_record_1x2(const int16_t *x, const int16_t *const ends[2],
-                                             const int32_t *record, const mcud_finish_s8 *finish, int8_t *y)
+/* x[groups] of 3 pixels by an even number of channels -> y[3][channels], the pixels `pitch` apart */
+static inline const int32_t *mcud_records_3x2(const int16_t *x, const int16_t *const ends[2],
+                                              const int32_t *record, const mcud_finish_s8 *finish, int8_t *y,
+                                              int32_t channels)
 {
-    int32_t a = record[0];
-    int32_t b = record[1];
-    for (record += 2; x < ends[1]; x += 8, record += 2) {
-        const int8_t *w = (const int8_t *)record;
-        a += mcud_products(x, 2, w);
-        b += mcud_products(x, 2, w + 4);
+    for (const int8_t *last = y + channels; y < last; y += 2) {
+        record = mcud_record_3x2(x, ends, record, finish, y);
     }
-    y[0] = mcud_requantize_s8(a, record[0], finish);
-    y[1] = mcud_requantize_s8(b, record[1], finish);
-    return record + 2;
+    return record;
+}
+
+/* The same for 2 pixels. */
+static inline const int32_t *mcud_records_2x2(const int16_t *x, const int16_t *const ends[2],
+                                              const int32_t *record, const mcud_finish_s8 *finish, int8_t *y,
+                                              int32_t channels)
+{
+    for (const int8_t *last = y + channels; y < last; y += 2) {
+        record = mcud_record_2x2(x, ends, record, finish, y);
+    }
+    return record;
+}
+
+/* The first one of 2 expanded pixels by an even number of channels -> y[channels] */
+static inline const int32_t *mcud_records_1x2(const int16_t *x, const int16_t *const ends[2],
+                                              const int32_t *record, const mcud_finish_s8 *finish, int8_t *y,
+                                              int32_t channels)
+{
+    for (const int8_t *last = y + channels; y < last; y += 2, record += 2) {
+        const int16_t *at = x;
+        int32_t a = record[0];
+        int32_t b = record[1];
+        for (record += 2; at < ends[1]; at += 8, record += 2) {
+            const int8_t *w = (const int8_t *)record;
+            a += mcud_products(at, 2, w);
+            b += mcud_products(at, 2, w + 4);
+        }
+        y[0] = mcud_requantize_s8(a, record[0], finish);
+        y[1] = mcud_requantize_s8(b, record[1], finish);
+    }
+    return record;
 }
 
 /* Adds one group of one pixel and four channels: x[4], w[4][4]. */
@@ -166,6 +192,16 @@ MCUD_APART const int32_t *mcud_record_1x4(const int8_t *x, const int8_t *const e
     y[2] = mcud_requantize_s8(sums[2], record[2], finish);
     y[3] = mcud_requantize_s8(sums[3], record[3], finish);
     return record + 4;
+}
+
+/* x[groups][4] by channels, a multiple of four -> y[channels] */
+static inline const int32_t *mcud_records_1x4(const int8_t *x, const int8_t *const ends[2], const int32_t *record,
+                                              const mcud_finish_s8 *finish, int8_t *y, int32_t channels)
+{
+    for (const int8_t *last = y + channels; y < last; y += 4) {
+        record = mcud_record_1x4(x, ends, record, finish, y);
+    }
+    return record;
 }
 
 /* Four channels, `at` bytes behind the taps of a window -> y[4]. Taps are taken two by two: their weights

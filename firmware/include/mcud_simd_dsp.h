@@ -71,10 +71,10 @@ static inline void mcud_expand_same(int16_t *to, int32_t value, int32_t pixels)
     pairs[0] = pairs[pixels] = (int32_t)((uint32_t)value << 16) | (value & 0xFFFF);
 }
 
-/* Runs `one` until `at` is at ends[0], then `four` until it is at ends[1]. The ends are in memory, and
+/* Runs `one` until `at` is at ends[0], then `many` until it is at ends[1]. The ends are in memory, and
  * `free` is a register that every turn may spoil: the products take all the others that a compiler can give.
  */
-#define MCUD_LOOPS(at, free, one, four)                                                                      \
+#define MCUD_LOOPS(at, free, one, many)                                                                      \
     "ldr %[" free "], %[some]\n\t"                                                                           \
     "cmp %[" at "], %[" free "]\n\t"                                                                         \
     "beq 2f\n"                                                                                               \
@@ -85,7 +85,7 @@ static inline void mcud_expand_same(int16_t *to, int32_t value, int32_t pixels)
     "ldr %[" free "], %[end]\n\t"                                                                            \
     "cmp %[" at "], %[" free "]\n\t"                                                                         \
     "beq 4f\n"                                                                                               \
-    "3:\n\t" four "ldr %[" free "], %[end]\n\t"                                                              \
+    "3:\n\t" many "ldr %[" free "], %[end]\n\t"                                                              \
     "cmp %[" at "], %[" free "]\n\t"                                                                         \
     "bne 3b\n"                                                                                               \
     "4:\n\t"
@@ -113,10 +113,13 @@ static inline void mcud_expand_same(int16_t *to, int32_t value, int32_t pixels)
     "smlad %[e], r10, %[w0], %[e]\n\t"                                                                       \
     "smlad %[f], r10, %[w1], %[f]\n\t"
 
-/* x[groups] of 3 pixels -> y[3][2], the pixels `pitch` apart */
-MCUD_BLOCK const int32_t *mcud_record_3x2(const int16_t *x, const int16_t *const ends[2],
-                                          const int32_t *record, const mcud_finish_s8 *finish, int8_t *y)
+/* x[groups] of 3 pixels by an even number of channels -> y[3][channels], the pixels `pitch` apart */
+MCUD_BLOCK const int32_t *mcud_records_3x2(const int16_t *x, const int16_t *const ends[2],
+                                           const int32_t *record, const mcud_finish_s8 *finish, int8_t *y,
+                                           int32_t channels)
 {
+    const int16_t *const first = x;
+    const int8_t *const last = y + channels;
     int32_t a;
     int32_t b;
     int32_t c;
@@ -126,6 +129,8 @@ MCUD_BLOCK const int32_t *mcud_record_3x2(const int16_t *x, const int16_t *const
     int32_t w0;
     int32_t w1;
     __asm__ volatile(
+        "0:\n\t"
+        "ldr %[x], %[first]\n\t"
         "ldrd %[a], %[b], [%[w]], #8\n\t"
         "mov %[c], %[a]\n\t"
         "mov %[d], %[b]\n\t"
@@ -133,8 +138,8 @@ MCUD_BLOCK const int32_t *mcud_record_3x2(const int16_t *x, const int16_t *const
         "mov %[f], %[b]\n\t"
         MCUD_LOOPS("x", "w0", MCUD_GROUP_3X2, MCUD_GROUP_3X2 MCUD_GROUP_3X2 MCUD_GROUP_3X2 MCUD_GROUP_3X2)
         "ldrd %[w0], %[w1], [%[w]], #8\n\t"
-        "ldr r8, %[left]\n\t"
-        "cmp r8, #0\n\t"
+        "ldrd r8, r9, %[finish]\n\t" /* zero point and left */
+        "cmp r9, #0\n\t"
         "beq 6f\n"
         "5:\n\t"
         "qadd %[a], %[a], %[a]\n\t"
@@ -143,10 +148,9 @@ MCUD_BLOCK const int32_t *mcud_record_3x2(const int16_t *x, const int16_t *const
         "qadd %[d], %[d], %[d]\n\t"
         "qadd %[e], %[e], %[e]\n\t"
         "qadd %[f], %[f], %[f]\n\t"
-        "subs r8, r8, #1\n\t"
+        "subs r9, r9, #1\n\t"
         "bne 5b\n"
         "6:\n\t"
-        "ldr r8, %[zero]\n\t"
         "smmlar %[a], %[a], %[w0], r8\n\t"
         "smmlar %[b], %[b], %[w1], r8\n\t"
         "smmlar %[c], %[c], %[w0], r8\n\t"
@@ -161,18 +165,22 @@ MCUD_BLOCK const int32_t *mcud_record_3x2(const int16_t *x, const int16_t *const
         "ssat %[f], #8, %[f]\n\t"
         "ldr r8, %[y]\n\t"
         "ldr r9, %[pitch]\n\t"
-        "strb %[a], [r8]\n\t"
-        "strb %[b], [r8, #1]\n\t"
-        "add r8, r8, r9\n\t"
-        "strb %[c], [r8]\n\t"
-        "strb %[d], [r8, #1]\n\t"
-        "add r8, r8, r9\n\t"
-        "strb %[e], [r8]\n\t"
-        "strb %[f], [r8, #1]\n\t"
-        : [x] "+r"(x), [w] "+r"(record), [a] "=&r"(a), [b] "=&r"(b), [c] "=&r"(c), [d] "=&r"(d),
-          [e] "=&r"(e), [f] "=&r"(f), [w0] "=&r"(w0), [w1] "=&r"(w1)
-        : [some] "m"(ends[0]), [end] "m"(ends[1]), [zero] "m"(finish->zero_point),
-          [left] "m"(finish->left), [y] "m"(y), [pitch] "m"(finish->pitch)
+        "ldr %[w0], %[last]\n\t"
+        "add r10, r8, r9\n\t"
+        "strb %[a], [r8], #1\n\t"
+        "strb %[b], [r8], #1\n\t"
+        "str r8, %[y]\n\t"
+        "strb %[c], [r10]\n\t"
+        "strb %[d], [r10, #1]\n\t"
+        "add r10, r10, r9\n\t"
+        "strb %[e], [r10]\n\t"
+        "strb %[f], [r10, #1]\n\t"
+        "cmp r8, %[w0]\n\t"
+        "bne 0b\n\t"
+        : [x] "=&r"(x), [w] "+r"(record), [y] "+m"(y), [a] "=&r"(a), [b] "=&r"(b), [c] "=&r"(c),
+          [d] "=&r"(d), [e] "=&r"(e), [f] "=&r"(f), [w0] "=&r"(w0), [w1] "=&r"(w1)
+        : [first] "m"(first), [last] "m"(last), [some] "m"(ends[0]), [end] "m"(ends[1]), [finish] "m"(*finish),
+          [pitch] "m"(finish->pitch)
         : "r8", "r9", "r10", "cc", "memory");
     return record;
 }
@@ -194,10 +202,13 @@ MCUD_BLOCK const int32_t *mcud_record_3x2(const int16_t *x, const int16_t *const
     "smlad %[b], r10, %[w1], %[b]\n\t"                                                                       \
     "smlad %[d], r11, %[w1], %[d]\n\t"
 
-/* x[groups] of 2 pixels -> y[2][2] */
-MCUD_BLOCK const int32_t *mcud_record_2x2(const int16_t *x, const int16_t *const ends[2],
-                                          const int32_t *record, const mcud_finish_s8 *finish, int8_t *y)
+/* The same for 2 pixels. */
+MCUD_BLOCK const int32_t *mcud_records_2x2(const int16_t *x, const int16_t *const ends[2],
+                                           const int32_t *record, const mcud_finish_s8 *finish, int8_t *y,
+                                           int32_t channels)
 {
+    const int16_t *const first = x;
+    const int8_t *const last = y + channels;
     int32_t a;
     int32_t b;
     int32_t c;
@@ -206,23 +217,24 @@ MCUD_BLOCK const int32_t *mcud_record_2x2(const int16_t *x, const int16_t *const
     int32_t w1;
     int32_t t;
     __asm__ volatile(
+        "0:\n\t"
+        "ldr %[x], %[first]\n\t"
         "ldrd %[a], %[b], [%[w]], #8\n\t"
         "mov %[c], %[a]\n\t"
         "mov %[d], %[b]\n\t"
         MCUD_LOOPS("x", "t", MCUD_GROUP_2X2, MCUD_GROUP_2X2 MCUD_GROUP_2X2 MCUD_GROUP_2X2 MCUD_GROUP_2X2)
         "ldrd %[w0], %[w1], [%[w]], #8\n\t"
-        "ldr r8, %[left]\n\t"
-        "cmp r8, #0\n\t"
+        "ldrd r8, r9, %[finish]\n\t"
+        "cmp r9, #0\n\t"
         "beq 6f\n"
         "5:\n\t"
         "qadd %[a], %[a], %[a]\n\t"
         "qadd %[b], %[b], %[b]\n\t"
         "qadd %[c], %[c], %[c]\n\t"
         "qadd %[d], %[d], %[d]\n\t"
-        "subs r8, r8, #1\n\t"
+        "subs r9, r9, #1\n\t"
         "bne 5b\n"
         "6:\n\t"
-        "ldr r8, %[zero]\n\t"
         "smmlar %[a], %[a], %[w0], r8\n\t"
         "smmlar %[b], %[b], %[w1], r8\n\t"
         "smmlar %[c], %[c], %[w0], r8\n\t"
@@ -233,36 +245,43 @@ MCUD_BLOCK const int32_t *mcud_record_2x2(const int16_t *x, const int16_t *const
         "ssat %[d], #8, %[d]\n\t"
         "ldr r8, %[y]\n\t"
         "ldr r9, %[pitch]\n\t"
-        "strb %[a], [r8]\n\t"
-        "strb %[b], [r8, #1]\n\t"
-        "add r8, r8, r9\n\t"
-        "strb %[c], [r8]\n\t"
-        "strb %[d], [r8, #1]\n\t"
-        : [x] "+r"(x), [w] "+r"(record), [a] "=&r"(a), [b] "=&r"(b), [c] "=&r"(c), [d] "=&r"(d),
-          [w0] "=&r"(w0), [w1] "=&r"(w1), [t] "=&r"(t)
-        : [some] "m"(ends[0]), [end] "m"(ends[1]), [zero] "m"(finish->zero_point),
-          [left] "m"(finish->left), [y] "m"(y), [pitch] "m"(finish->pitch)
+        "ldr r10, %[last]\n\t"
+        "add r9, r9, r8\n\t"
+        "strb %[a], [r8], #1\n\t"
+        "strb %[b], [r8], #1\n\t"
+        "str r8, %[y]\n\t"
+        "strb %[c], [r9]\n\t"
+        "strb %[d], [r9, #1]\n\t"
+        "cmp r8, r10\n\t"
+        "bne 0b\n\t"
+        : [x] "=&r"(x), [w] "+r"(record), [y] "+m"(y), [a] "=&r"(a), [b] "=&r"(b), [c] "=&r"(c),
+          [d] "=&r"(d), [w0] "=&r"(w0), [w1] "=&r"(w1), [t] "=&r"(t)
+        : [first] "m"(first), [last] "m"(last), [some] "m"(ends[0]), [end] "m"(ends[1]), [finish] "m"(*finish),
+          [pitch] "m"(finish->pitch)
         : "r8", "r9", "r10", "r11", "cc", "memory");
     return record;
 }
 
-/* The first one of 2 expanded pixels -> y[2] */
-static inline const int32_t *mcud_record_1x2(const int16_t *x, const int16_t *const ends[2],
-                                             const int32_t *record, const mcud_finish_s8 *finish, int8_t *y)
+/* The first one of 2 expanded pixels by an even number of channels -> y[channels] */
+static inline const int32_t *mcud_records_1x2(const int16_t *x, const int16_t *const ends[2],
+                                              const int32_t *record, const mcud_finish_s8 *finish, int8_t *y,
+                                              int32_t channels)
 {
-    const int32_t *pairs = (const int32_t *)(const void *)x;
     const int32_t *const end = (const int32_t *)(const void *)ends[1];
-    int32_t a = record[0];
-    int32_t b = record[1];
-    for (record += 2; pairs < end; pairs += 4, record += 2) {
-        a = mcud_add_products(pairs[0], mcud_even_bytes(record[0]), a);
-        b = mcud_add_products(pairs[0], mcud_even_bytes(record[1]), b);
-        a = mcud_add_products(pairs[2], mcud_odd_bytes(record[0]), a);
-        b = mcud_add_products(pairs[2], mcud_odd_bytes(record[1]), b);
+    for (const int8_t *last = y + channels; y < last; y += 2, record += 2) {
+        const int32_t *pairs = (const int32_t *)(const void *)x;
+        int32_t a = record[0];
+        int32_t b = record[1];
+        for (record += 2; pairs < end; pairs += 4, record += 2) {
+            a = mcud_add_products(pairs[0], mcud_even_bytes(record[0]), a);
+            b = mcud_add_products(pairs[0], mcud_even_bytes(record[1]), b);
+            a = mcud_add_products(pairs[2], mcud_odd_bytes(record[0]), a);
+            b = mcud_add_products(pairs[2], mcud_odd_bytes(record[1]), b);
+        }
+        y[0] = mcud_requantize_s8(a, record[0], finish);
+        y[1] = mcud_requantize_s8(b, record[1], finish);
     }
-    y[0] = mcud_requantize_s8(a, record[0], finish);
-    y[1] = mcud_requantize_s8(b, record[1], finish);
-    return record + 2;
+    return record;
 }
 
 /* One group of one pixel and four channels: 20 instructions for 16 products. */
@@ -288,10 +307,16 @@ static inline const int32_t *mcud_record_1x2(const int16_t *x, const int16_t *co
     "smlad %[c], %[x1], r10, %[c]\n\t"                                                                       \
     "smlad %[d], %[x1], r11, %[d]\n\t"
 
-/* x[groups][4] -> y[4] */
-MCUD_BLOCK const int32_t *mcud_record_1x4(const int8_t *x, const int8_t *const ends[2], const int32_t *record,
-                                             const mcud_finish_s8 *finish, int8_t *y)
+#define MCUD_EIGHT_1X4                                                                                       \
+    MCUD_GROUP_1X4 MCUD_GROUP_1X4 MCUD_GROUP_1X4 MCUD_GROUP_1X4                                              \
+    MCUD_GROUP_1X4 MCUD_GROUP_1X4 MCUD_GROUP_1X4 MCUD_GROUP_1X4
+
+/* x[groups][4] by channels, a multiple of four -> y[channels] */
+MCUD_BLOCK const int32_t *mcud_records_1x4(const int8_t *x, const int8_t *const ends[2], const int32_t *record,
+                                           const mcud_finish_s8 *finish, int8_t *y, int32_t channels)
 {
+    const int8_t *const first = x;
+    const int8_t *const last = y + channels;
     int32_t a;
     int32_t b;
     int32_t c;
@@ -300,39 +325,43 @@ MCUD_BLOCK const int32_t *mcud_record_1x4(const int8_t *x, const int8_t *const e
     int32_t x1;
     int32_t t;
     __asm__ volatile(
+        "0:\n\t"
+        "ldr %[x], %[first]\n\t"
         "ldrd %[a], %[b], [%[w]], #8\n\t"
         "ldrd %[c], %[d], [%[w]], #8\n\t"
-        MCUD_LOOPS("x", "t", MCUD_GROUP_1X4, MCUD_GROUP_1X4 MCUD_GROUP_1X4 MCUD_GROUP_1X4 MCUD_GROUP_1X4)
+        MCUD_LOOPS("x", "t", MCUD_GROUP_1X4, MCUD_EIGHT_1X4)
         "ldm %[w]!, {r8, r9, r10, r11}\n\t"
-        "ldr %[t], %[left]\n\t"
-        "cmp %[t], #0\n\t"
+        "ldrd %[x0], %[x1], %[finish]\n\t"
+        "cmp %[x1], #0\n\t"
         "beq 6f\n"
         "5:\n\t"
         "qadd %[a], %[a], %[a]\n\t"
         "qadd %[b], %[b], %[b]\n\t"
         "qadd %[c], %[c], %[c]\n\t"
         "qadd %[d], %[d], %[d]\n\t"
-        "subs %[t], %[t], #1\n\t"
+        "subs %[x1], %[x1], #1\n\t"
         "bne 5b\n"
         "6:\n\t"
-        "ldr %[t], %[zero]\n\t"
-        "smmlar %[a], %[a], r8, %[t]\n\t"
-        "smmlar %[b], %[b], r9, %[t]\n\t"
-        "smmlar %[c], %[c], r10, %[t]\n\t"
-        "smmlar %[d], %[d], r11, %[t]\n\t"
+        "smmlar %[a], %[a], r8, %[x0]\n\t"
+        "smmlar %[b], %[b], r9, %[x0]\n\t"
+        "smmlar %[c], %[c], r10, %[x0]\n\t"
+        "smmlar %[d], %[d], r11, %[x0]\n\t"
         "ssat %[a], #8, %[a]\n\t"
         "ssat %[b], #8, %[b]\n\t"
         "ssat %[c], #8, %[c]\n\t"
         "ssat %[d], #8, %[d]\n\t"
         "ldr r8, %[y]\n\t"
-        "strb %[a], [r8]\n\t"
-        "strb %[b], [r8, #1]\n\t"
-        "strb %[c], [r8, #2]\n\t"
-        "strb %[d], [r8, #3]\n\t"
-        : [x] "+r"(x), [w] "+r"(record), [a] "=&r"(a), [b] "=&r"(b), [c] "=&r"(c), [d] "=&r"(d),
-          [x0] "=&r"(x0), [x1] "=&r"(x1), [t] "=&r"(t)
-        : [some] "m"(ends[0]), [end] "m"(ends[1]), [zero] "m"(finish->zero_point),
-          [left] "m"(finish->left), [y] "m"(y)
+        "ldr r9, %[last]\n\t"
+        "strb %[a], [r8], #1\n\t"
+        "strb %[b], [r8], #1\n\t"
+        "strb %[c], [r8], #1\n\t"
+        "strb %[d], [r8], #1\n\t"
+        "str r8, %[y]\n\t"
+        "cmp r8, r9\n\t"
+        "bne 0b\n\t"
+        : [x] "=&r"(x), [w] "+r"(record), [y] "+m"(y), [a] "=&r"(a), [b] "=&r"(b), [c] "=&r"(c),
+          [d] "=&r"(d), [x0] "=&r"(x0), [x1] "=&r"(x1), [t] "=&r"(t)
+        : [first] "m"(first), [last] "m"(last), [some] "m"(ends[0]), [end] "m"(ends[1]), [finish] "m"(*finish)
         : "r8", "r9", "r10", "r11", "cc", "memory");
     return record;
 }
@@ -344,7 +373,7 @@ MCUD_BLOCK void mcud_sum_1x4(const int8_t *x, const int8_t *const ends[2], const
     int32_t x1;
     int32_t t;
     __asm__ volatile(
-        MCUD_LOOPS("x", "t", MCUD_GROUP_1X4, MCUD_GROUP_1X4 MCUD_GROUP_1X4 MCUD_GROUP_1X4 MCUD_GROUP_1X4)
+        MCUD_LOOPS("x", "t", MCUD_GROUP_1X4, MCUD_EIGHT_1X4)
         : [x] "+r"(x), [w] "+r"(w), [a] "+r"(sums[0]), [b] "+r"(sums[1]), [c] "+r"(sums[2]),
           [d] "+r"(sums[3]), [x0] "=&r"(x0), [x1] "=&r"(x1), [t] "=&r"(t)
         : [some] "m"(ends[0]), [end] "m"(ends[1])

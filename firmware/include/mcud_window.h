@@ -17,6 +17,9 @@ static inline mcud_taps mcud_taps_inside(int32_t start, int32_t step, int32_t co
                                          int32_t high)
 {
     mcud_taps taps = {0, count};
+    if (start >= low && start + (count - 1) * step < high) {
+        return taps;
+    }
     while (taps.first < taps.end && start + taps.first * step < low) {
         taps.first++;
     }
@@ -45,17 +48,6 @@ static inline void mcud_window_rows(const mcud_tensor *tensor, int32_t start, in
         offsets[tap] = tensor->offsets[block] * (uint32_t)MCUD_ALIGN + row_in_block * tensor->row_bytes;
         row_in_block += (uint32_t)step;
     }
-}
-
-/* Which of `outputs` windows along one dimension lie inside the input: `reach` long, `step` apart, the first one
- * beginning at -pad. */
-static inline mcud_taps mcud_windows_inside(int32_t pad, int32_t step, int32_t reach, int32_t size, int32_t outputs)
-{
-    const int32_t room = size - reach + pad; /* for the last one's start, from the first one's */
-    mcud_taps inside = {(pad + step - 1) / step, room < 0 ? 0 : room / step + 1};
-    inside.end = inside.end < outputs ? inside.end : outputs;
-    inside.first = inside.first < inside.end ? inside.first : inside.end;
-    return inside;
 }
 
 /* What the taps of one output pixel are read from. */

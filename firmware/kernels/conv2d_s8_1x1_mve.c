@@ -20,7 +20,7 @@ void mcud_conv2d_s8_1x1_mve(const mcud_op *op, int32_t first_row, int32_t end_ro
     int32_t row_left = cols; /* pixels that this row has still to give */
     const int8_t *pixel = mcud_row(op->in[0], row * params->stride_rows);
     for (int32_t left = (end_row - first_row) * cols; left > 0;) {
-        const int32_t count = left == 4 || left < 3 ? (left < 2 ? 1 : 2) : 3; /* 4 are 2 and 2 */
+        const int32_t count = mcud_vector_next_pixels(left, 3);
         const int8_t *x[3];
         for (int32_t p = 0; p < count; p++) {
             if (row_left == 0) {

@@ -10,8 +10,6 @@ typedef struct {
     const uint8_t *memory;   /* of the input, plus the offset of the group's first channel */
     const uint32_t *offsets; /* of the input rows, see mcud_window_rows */
     mcud_taps rows;          /* inside the input */
-    int32_t in_runs;         /* whether the taps of a row lie side by side in the input */
-    int32_t row_values;      /* of one row of a window */
 } window;
 
 /* The window of the pixel whose first tap is in column `left`. */
@@ -27,11 +25,11 @@ static void gather(const window *from, int32_t left, int8_t *patch)
     if (inside < params->kernel_rows * params->kernel_cols) {
         mcud_vector_fill(patch, params->input_zero_point, params->patch_values);
     }
-    patch += from->rows.first * from->row_values;
-    for (int32_t r = from->rows.first; r < from->rows.end; r++, patch += from->row_values) {
+    patch += from->rows.first * params->row_values;
+    for (int32_t r = from->rows.first; r < from->rows.end; r++, patch += params->row_values) {
         const uint8_t *x = from->memory + from->offsets[r] + first;
         int8_t *to = patch + cols.first * values;
-        if (from->in_runs) {
+        if (params->in_runs) {
             mcud_vector_copy(to, x, (cols.end - cols.first) * values);
             continue;
         }
@@ -42,54 +40,52 @@ static void gather(const window *from, int32_t left, int8_t *patch)
 }
 
 /* All pixels of one group of channels; `out` is the group's first channel of the first one. */
-static void convolve(const mcud_op *op, const mcud_vector_channels *to, window *from, int32_t first_row,
-                     int32_t end_row, int8_t *out)
+static void convolve(const mcud_op *op, const mcud_vector_channels *to, window *from, uint32_t *offsets,
+                     int32_t first_row, int32_t end_row, int8_t *out)
 {
     const mcud_conv2d_s8_mve_params *params = op->params;
-    const mcud_taps whole =
-        mcud_windows_inside(params->pad_left, params->stride_cols,
-                            (params->kernel_cols - 1) * params->dilation_cols + 1, params->input_cols,
-                            params->output_cols);
-    uint32_t *offsets = mcud_row(op->scratch, first_row);
     int8_t *const patch = (int8_t *)(offsets + params->kernel_rows);
     const int8_t *const patches[3] = {patch, patch + params->patch_values, patch + 2 * params->patch_values};
     const int32_t step = params->stride_cols * params->input_channels;
+    int32_t pixels = (end_row - first_row) * params->output_cols; /* not multiplied yet */
+    int32_t block = mcud_vector_next_pixels(pixels, params->pixels);
     int32_t waiting = 0; /* windows gathered */
     for (int32_t row = first_row; row < end_row; row++) {
         const int32_t top = row * params->stride_rows - params->pad_top;
         from->rows =
             mcud_taps_inside(top, params->dilation_rows, params->kernel_rows, 0, params->input_rows);
         mcud_window_rows(op->in[0], top, params->dilation_rows, from->rows, offsets);
-        const int32_t in_runs = from->in_runs && from->rows.end - from->rows.first == params->kernel_rows;
+        const int32_t end_inside =
+            from->rows.end - from->rows.first == params->kernel_rows ? params->end_inside : 0;
         for (int32_t col = 0; col < params->output_cols;) {
             const int32_t left = col * params->stride_cols - params->pad_left;
             int8_t *const place = patch + waiting * params->patch_values;
             int32_t taken = 1;
-            if (in_runs && col >= whole.first && col < whole.end) {
-                taken = whole.end - col < params->pixels - waiting ? whole.end - col : params->pixels - waiting;
+            if (col >= params->first_inside && col < end_inside) {
+                const int32_t inside = end_inside - col;
+                taken = inside < block - waiting ? inside : block - waiting;
                 mcud_vector_gather(place, from->memory + left * params->input_channels, step, taken, offsets,
-                                   params->kernel_rows, from->row_values);
+                                   params->kernel_rows, params->row_values);
             } else {
                 gather(from, left, place);
             }
             col += taken;
             waiting += taken;
-            if (waiting == params->pixels) {
-                mcud_vector_pixels(to, patches, waiting, out);
-                out += waiting * params->output_channels;
+            if (waiting == block) {
+                mcud_vector_pixels(to, patches, block, out);
+                out += block * params->output_channels;
+                pixels -= block;
+                block = mcud_vector_next_pixels(pixels, params->pixels);
                 waiting = 0;
             }
         }
-    }
-    if (waiting != 0) {
-        mcud_vector_pixels(to, patches, waiting, out);
     }
 }
 
 void mcud_conv2d_s8_mve(const mcud_op *op, int32_t first_row, int32_t end_row)
 {
     const mcud_conv2d_s8_mve_params *params = op->params;
-    const int32_t record_words = 4 + (params->patch_values + 15) / 16 * 8;
+    uint32_t *offsets = mcud_row(op->scratch, first_row);
     int8_t *const out = mcud_row(op->out, first_row);
     mcud_vector_channels to = {
         .records = params->records,
@@ -101,13 +97,11 @@ void mcud_conv2d_s8_mve(const mcud_op *op, int32_t first_row, int32_t end_row)
     window from = {
         .params = params,
         .memory = op->in[0]->memory,
-        .offsets = mcud_row(op->scratch, first_row),
-        .in_runs = params->kernel_cols == 1 || (params->groups == 1 && params->dilation_cols == 1),
-        .row_values = params->kernel_cols * params->group_inputs,
+        .offsets = offsets,
     };
     for (int32_t group = 0; group < params->groups; group++) {
-        convolve(op, &to, &from, first_row, end_row, out + group * params->group_outputs);
-        to.records += (params->group_outputs + 1) / 2 * record_words;
+        convolve(op, &to, &from, offsets, first_row, end_row, out + group * params->group_outputs);
+        to.records += params->group_words;
         from.memory += params->group_inputs;
     }
     const int32_t made = (end_row - first_row) * params->output_cols * params->output_channels;

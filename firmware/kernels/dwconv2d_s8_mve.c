@@ -27,10 +27,6 @@ void mcud_dwconv2d_s8_mve(const mcud_op *op, int32_t first_row, int32_t end_row)
     const int32_t tap_count = params->kernel_rows * params->kernel_cols;
     const int32_t channels = params->channels;
     const int32_t step = params->pixels * params->stride_cols * channels;
-    const mcud_taps whole =
-        mcud_windows_inside(params->pad_left, params->stride_cols,
-                            (params->kernel_cols - 1) * params->dilation_cols + 1, params->input_cols,
-                            params->output_cols);
     uint32_t *offsets = mcud_row(op->scratch, first_row);
     const int8_t **taps = mcud_pointers(offsets + params->kernel_rows);
     int8_t *const out = mcud_row(op->out, first_row);
@@ -43,13 +39,13 @@ void mcud_dwconv2d_s8_mve(const mcud_op *op, int32_t first_row, int32_t end_row)
         for (int32_t col = 0; col < params->output_cols;) {
             const int32_t left = col * params->stride_cols - params->pad_left;
             mcud_taps cols = {0, params->kernel_cols};
-            if (col < whole.first || col >= whole.end) {
+            if (col < params->first_inside || col >= params->end_inside) {
                 cols = mcud_taps_inside(left, params->dilation_cols, params->kernel_cols, 0, params->input_cols);
             }
             find_taps(op, offsets, rows, cols, left, taps);
             int32_t count = 1; /* of the pixels that the taps found are good for */
-            if (rows.end - rows.first == params->kernel_rows && col >= whole.first && col < whole.end) {
-                count = whole.end - col;
+            if (rows.end - rows.first == params->kernel_rows && cols.end - cols.first == params->kernel_cols) {
+                count = params->end_inside - col;
             }
             col += count;
             for (int32_t at = 0; count > 0;) {

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,10 +39,17 @@ def general(constants: Constants, numbers: Params, fields: Params, groups: int) 
     _, *kernel_shape, _ = constants.weights.shape
     patch = constants.weights[0].size
     records = _records(constants, groups=groups)
+    in_runs = kernel_shape[1] == 1 or (groups == 1 and fields["dilation_cols"] == 1)
+    inside = _columns_inside(fields) if in_runs else {"first_inside": 0, "end_inside": 0}
+    facts = {
+        "row_values": patch // kernel_shape[0],
+        "group_words": records["records"].size // groups,
+        "in_runs": int(in_runs),
+    } | inside
     zero_point = {name: fields[name] for name in ("left", "input_zero_point")}
 
     def by(pixels: int) -> KernelCall:
-        known = without(fields, *zero_point) | {"patch_values": patch, "pixels": pixels} | zero_point
+        known = without(fields, *zero_point) | {"patch_values": patch, "pixels": pixels} | facts | zero_point
         scratch = kernel_shape[0] * _OFFSET_BYTES + pixels * patch
         return KernelCall(
             "conv2d_s8_mve", records | known | numbers, scratch, form=str(pixels), needs_vectors=True
@@ -83,11 +91,20 @@ def depthwise(
         np.tile(constants.bias, pixels), np.tile(weights, (pixels, 1)), np.tile(constants.multipliers, pixels)
     )
     arrays: Params = {"records": records, "padding": padding}
-    params = arrays | fields | {"pixels": pixels} | numbers
+    params = arrays | fields | _columns_inside(fields) | {"pixels": pixels} | numbers
     return (KernelCall("dwconv2d_s8_mve", params, scratch_bytes, needs_vectors=True),)
 
 
-def _records(constants: Constants, *, runs: int = 1, groups: int = 1) -> Params:
+def _columns_inside(fields: Mapping[str, Any]) -> dict[str, int]:
+    """The output columns whose windows have no padding on the left and right."""
+    pad, step, outputs = fields["pad_left"], fields["stride_cols"], fields["output_cols"]
+    reach = (fields["kernel_cols"] - 1) * fields["dilation_cols"] + 1
+    last_start = fields["input_cols"] - reach + pad  # from the first window's start
+    end = min(last_start // step + 1, outputs) if last_start >= 0 else 0
+    return {"first_inside": min(-(-pad // step), end), "end_inside": end}
+
+
+def _records(constants: Constants, *, runs: int = 1, groups: int = 1) -> dict[str, NDArray[np.int32]]:
     assert constants.multipliers is not None
     weights = pack_blocks(constants.weights, groups, runs, _PAIR, VECTOR)
     return {"records": pack_records(constants.bias, weights, constants.multipliers, groups, _PAIR)}
