@@ -10,7 +10,7 @@
  *
  *   mcud_add_4x4_f32       4 pixels, `step` values apart, by 4 channels: sums[4][4]
  *   mcud_add_1x4_f32       1 pixel by 4 channels: sums[4]
- *   mcud_add_taps_8_f32    8 channels of the taps of a depthwise window: sums[8]
+ *   mcud_add_window_8_f32  8 channels of a depthwise window: sums[8]
  *   mcud_clamp_4_f32       4 sums to results, clamped
  */
 #ifndef MCUD_SIMD_F32_H
@@ -31,17 +31,37 @@ static inline float mcud_fused_f32(float a, float b, float sum)
 #endif
 }
 
-/* Where the taps of a depthwise window lie, in a row of the input and in the weights. */
+/* The taps of a depthwise window: some rows of the input, and the same of the weights. Pitches are in values. */
 typedef struct {
-    int32_t count;
-    int32_t x_pitch; /* in values, from one tap to the next one */
+    const uint8_t *memory;   /* of the input, plus the bytes from the start of a row to its first tap */
+    const uint32_t *offsets; /* of these rows */
+    int32_t rows;
+    int32_t count;   /* of taps in a row */
+    int32_t x_pitch; /* from one tap to the next one */
     int32_t w_pitch;
-} mcud_tap_run_f32;
+    int32_t w_row_pitch; /* from one row to the next one */
+} mcud_window_taps_f32;
+
+#if defined(__ARM_FEATURE_MVE) && (__ARM_FEATURE_MVE & 2) && defined(__OPTIMIZE__)
+#include "mcud_simd_f32_mve.h"
+#else
 
 #if defined(__arm__) && defined(__ARM_FEATURE_FMA) && defined(__OPTIMIZE__)
 #include "mcud_simd_f32_vfp.h"
 #else
 #include "mcud_simd_f32_c.h"
+#endif
+
+/* Channels [channel, channel + 8) of a window; w are the weights of its first tap and of these channels. */
+static inline void mcud_add_window_8_f32(const mcud_window_taps_f32 *taps, int32_t channel, const float *w,
+                                         float sums[8])
+{
+    for (int32_t r = 0; r < taps->rows; r++, w += taps->w_row_pitch) {
+        const void *row = taps->memory + taps->offsets[r];
+        mcud_add_taps_8_f32((const float *)row + channel, w, taps, sums);
+    }
+}
+
 #endif
 
 #endif

@@ -64,8 +64,8 @@ static inline void mcud_add_4x4_f32(const float *x, int32_t step, const float *w
     }
 }
 
-/* x[count][8], w[count][8], with the pitches of `taps` */
-static inline void mcud_add_taps_8_f32(const float *x, const float *w, mcud_tap_run_f32 taps, float sums[8])
+/* x[count][8], w[count][8]: one row of the taps */
+static inline void mcud_add_taps_8_f32(const float *x, const float *w, const mcud_window_taps_f32 *taps, float sums[8])
 {
     for (int32_t half = 0; half < 8; half += 4, sums += 4) {
         const float *from = x + half;
@@ -74,7 +74,7 @@ static inline void mcud_add_taps_8_f32(const float *x, const float *w, mcud_tap_
         float b = sums[1];
         float c = sums[2];
         float d = sums[3];
-        for (int32_t s = 0; s < taps.count; s++, from += taps.x_pitch, by += taps.w_pitch) {
+        for (int32_t s = 0; s < taps->count; s++, from += taps->x_pitch, by += taps->w_pitch) {
             a = mcud_fused_f32(from[0], by[0], a);
             b = mcud_fused_f32(from[1], by[1], b);
             c = mcud_fused_f32(from[2], by[2], c);

@@ -118,10 +118,11 @@ static inline void mcud_add_1x4_f32(const float *x, const float *w, int32_t valu
         : MCUD_ALL_FLOATS, "cc", "memory");
 }
 
-/* x[count][8], w[count][8], with the pitches of `taps` */
-static inline void mcud_add_taps_8_f32(const float *x, const float *w, mcud_tap_run_f32 taps, float sums[8])
+/* x[count][8], w[count][8]: one row of the taps */
+static inline void mcud_add_taps_8_f32(const float *x, const float *w, const mcud_window_taps_f32 *taps, float sums[8])
 {
-    if (taps.count <= 0) {
+    int32_t left = taps->count;
+    if (left <= 0) {
         return;
     }
     __asm__ volatile(
@@ -142,8 +143,8 @@ static inline void mcud_add_taps_8_f32(const float *x, const float *w, mcud_tap_
         "subs %[left], %[left], #1\n\t"
         "bne 1b\n\t"
         "vstmia %[sums], {s0-s7}\n\t"
-        : [x] "+r"(x), [w] "+r"(w), [left] "+r"(taps.count)
-        : [sums] "r"(sums), [x_pitch] "r"(taps.x_pitch), [w_pitch] "r"(taps.w_pitch)
+        : [x] "+r"(x), [w] "+r"(w), [left] "+r"(left)
+        : [sums] "r"(sums), [x_pitch] "r"(taps->x_pitch), [w_pitch] "r"(taps->w_pitch)
         : MCUD_ALL_FLOATS, "cc", "memory");
 }
 

@@ -3,24 +3,6 @@
 #include "mcud_dot_f32.h"
 #include "mcud_window.h"
 
-/* Channels [channel, channel + 8) of a pixel, for multiplier 1. */
-static void eight_channels(const mcud_dwconv2d_f32_params *params, const mcud_window_place *place,
-                           int32_t channel, float *out)
-{
-    const mcud_tap_run_f32 taps = {place->cols.end - place->cols.first,
-                                   params->dilation_cols * params->input_channels, params->output_channels};
-    const float *w = params->weights + place->cols.first * params->output_channels + channel;
-    float sums[8];
-    memcpy(sums, params->bias + channel, sizeof sums);
-    for (int32_t r = place->rows.first; r < place->rows.end; r++) {
-        const void *row = place->memory + place->offsets[r] + place->first_byte;
-        mcud_add_taps_8_f32((const float *)row + channel, w + r * params->kernel_cols * params->output_channels,
-                            taps, sums);
-    }
-    mcud_clamp_4_f32(sums, params->low, params->high, out + channel);
-    mcud_clamp_4_f32(sums + 4, params->low, params->high, out + channel + 4);
-}
-
 /* One channel of a pixel, for any multiplier. */
 static void one_channel(const mcud_dwconv2d_f32_params *params, const mcud_window_place *place,
                         int32_t input_channel, int32_t channel, float *out)
@@ -41,13 +23,36 @@ static void one_channel(const mcud_dwconv2d_f32_params *params, const mcud_windo
     out[channel] = mcud_clamp_f32(sum, params->low, params->high);
 }
 
+/* The first `channels` channels of a pixel, a multiple of eight, for multiplier 1. */
+static void by_eight(const mcud_dwconv2d_f32_params *params, const mcud_window_place *place, int32_t channels,
+                     float *out)
+{
+    const int32_t w_row_pitch = params->kernel_cols * params->output_channels;
+    const mcud_window_taps_f32 taps = {
+        .memory = place->memory + place->first_byte,
+        .offsets = place->offsets + place->rows.first,
+        .rows = place->rows.end - place->rows.first,
+        .count = place->cols.end - place->cols.first,
+        .x_pitch = params->dilation_cols * params->input_channels,
+        .w_pitch = params->output_channels,
+        .w_row_pitch = w_row_pitch,
+    };
+    const float *w =
+        params->weights + place->rows.first * w_row_pitch + place->cols.first * params->output_channels;
+    for (int32_t c = 0; c < channels; c += 8) {
+        float sums[8];
+        memcpy(sums, params->bias + c, sizeof sums);
+        mcud_add_window_8_f32(&taps, c, w + c, sums);
+        mcud_clamp_4_f32(sums, params->low, params->high, out + c);
+        mcud_clamp_4_f32(sums + 4, params->low, params->high, out + c + 4);
+    }
+}
+
 static void one_pixel(const mcud_dwconv2d_f32_params *params, const mcud_window_place *place, float *out)
 {
-    int32_t c = 0;
-    if (params->multiplier == 1) {
-        for (; c + 8 <= params->input_channels; c += 8) {
-            eight_channels(params, place, c, out);
-        }
+    int32_t c = params->multiplier == 1 ? params->input_channels & ~7 : 0;
+    if (c > 0) {
+        by_eight(params, place, c, out);
     }
     int32_t k = c * params->multiplier;
     for (; c < params->input_channels; c++) {

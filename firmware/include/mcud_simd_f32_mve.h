@@ -1,0 +1,155 @@
+/* mcud_simd_f32.h for Arm cores whose vectors hold floats: Cortex-M55. A vector is four channels, and a pixel's values
+ * are scalars in general registers.
+ *
+ * Vectors flush subnormal numbers to zero, which no other core does: there is where their results may differ. */
+#ifndef MCUD_SIMD_F32_MVE_H
+#define MCUD_SIMD_F32_MVE_H
+
+#include <arm_mve.h>
+
+/* Weights of four values and four channels. */
+#define MCUD_FOUR_WEIGHTS_F32                                                                                \
+    "vldrw.32 %q[w0], [%[w]], #16\n\t"                                                                       \
+    "vldrw.32 %q[w1], [%[w]], #16\n\t"                                                                       \
+    "vldrw.32 %q[w2], [%[w]], #16\n\t"                                                                       \
+    "vldrw.32 %q[w3], [%[w]], #16\n\t"
+
+/* Four values of a pixel. */
+#define MCUD_FOUR_VALUES_F32(x, sums)                                                                        \
+    "ldm %[" x "]!, {r8, r9, r10, r11}\n\t"                                                                  \
+    "vfma.f32 %q[" sums "], %q[w0], r8\n\t"                                                                  \
+    "vfma.f32 %q[" sums "], %q[w1], r9\n\t"                                                                  \
+    "vfma.f32 %q[" sums "], %q[w2], r10\n\t"                                                                 \
+    "vfma.f32 %q[" sums "], %q[w3], r11\n\t"
+
+/* One value of a pixel. */
+#define MCUD_VALUE_F32(x, sums)                                                                              \
+    "ldr r8, [%[" x "]], #4\n\t"                                                                             \
+    "vfma.f32 %q[" sums "], %q[w0], r8\n\t"
+
+/* x[values], x[step + values], ..., w[values][4]: 25 instructions for 64 products */
+static inline void mcud_add_4x4_f32(const float *x, int32_t step, const float *w, int32_t values,
+                                    float sums[16])
+{
+    const float *x1 = x + step;
+    const float *x2 = x1 + step;
+    const float *x3 = x2 + step;
+    float32x4_t a = vld1q_f32(sums);
+    float32x4_t b = vld1q_f32(sums + 4);
+    float32x4_t c = vld1q_f32(sums + 8);
+    float32x4_t d = vld1q_f32(sums + 12);
+    float32x4_t w0;
+    float32x4_t w1;
+    float32x4_t w2;
+    float32x4_t w3;
+    __asm__ volatile(
+        "wls lr, %[fours], 2f\n"
+        "1:\n\t"
+        MCUD_FOUR_WEIGHTS_F32
+        MCUD_FOUR_VALUES_F32("x", "a")
+        MCUD_FOUR_VALUES_F32("x1", "b")
+        MCUD_FOUR_VALUES_F32("x2", "c")
+        MCUD_FOUR_VALUES_F32("x3", "d")
+        "le lr, 1b\n"
+        "2:\n\t"
+        "and r9, %[values], #3\n\t"
+        "wls lr, r9, 4f\n"
+        "3:\n\t"
+        "vldrw.32 %q[w0], [%[w]], #16\n\t"
+        MCUD_VALUE_F32("x", "a")
+        MCUD_VALUE_F32("x1", "b")
+        MCUD_VALUE_F32("x2", "c")
+        MCUD_VALUE_F32("x3", "d")
+        "le lr, 3b\n"
+        "4:"
+        : [x] "+r"(x), [x1] "+r"(x1), [x2] "+r"(x2), [x3] "+r"(x3), [w] "+r"(w), [a] "+w"(a), [b] "+w"(b),
+          [c] "+w"(c), [d] "+w"(d), [w0] "=&w"(w0), [w1] "=&w"(w1), [w2] "=&w"(w2), [w3] "=&w"(w3)
+        : [fours] "r"(values / 4), [values] "r"(values)
+        : "r8", "r9", "r10", "r11", "lr", "memory");
+    vst1q_f32(sums, a);
+    vst1q_f32(sums + 4, b);
+    vst1q_f32(sums + 8, c);
+    vst1q_f32(sums + 12, d);
+}
+
+/* x[values], w[values][4] */
+static inline void mcud_add_1x4_f32(const float *x, const float *w, int32_t values, float sums[4])
+{
+    float32x4_t a = vld1q_f32(sums);
+    float32x4_t w0;
+    float32x4_t w1;
+    float32x4_t w2;
+    float32x4_t w3;
+    __asm__ volatile(
+        "wls lr, %[fours], 2f\n"
+        "1:\n\t"
+        MCUD_FOUR_WEIGHTS_F32
+        MCUD_FOUR_VALUES_F32("x", "a")
+        "le lr, 1b\n"
+        "2:\n\t"
+        "and r9, %[values], #3\n\t"
+        "wls lr, r9, 4f\n"
+        "3:\n\t"
+        "vldrw.32 %q[w0], [%[w]], #16\n\t"
+        MCUD_VALUE_F32("x", "a")
+        "le lr, 3b\n"
+        "4:"
+        : [x] "+r"(x), [w] "+r"(w), [a] "+w"(a), [w0] "=&w"(w0), [w1] "=&w"(w1), [w2] "=&w"(w2), [w3] "=&w"(w3)
+        : [fours] "r"(values / 4), [values] "r"(values)
+        : "r8", "r9", "r10", "r11", "lr", "memory");
+    vst1q_f32(sums, a);
+}
+
+/* Channels [channel, channel + 8) of a window; w are the weights of its first tap and of these channels. */
+static inline void mcud_add_window_8_f32(const mcud_window_taps_f32 *taps, int32_t channel, const float *w,
+                                         float sums[8])
+{
+    if (taps->rows <= 0 || taps->count <= 0) {
+        return;
+    }
+    float32x4_t a = vld1q_f32(sums);
+    float32x4_t b = vld1q_f32(sums + 4);
+    float32x4_t x0;
+    float32x4_t x1;
+    float32x4_t w0;
+    float32x4_t w1;
+    const uint32_t *offset = taps->offsets;
+    const uint8_t *x;
+    __asm__ volatile(
+        "1:\n\t"
+        "ldr %[x], [%[offset]], #4\n\t"
+        "dls lr, %[count]\n\t"
+        "add %[x], %[x], %[memory]\n"
+        "2:\n\t"
+        "vldrw.32 %q[x0], [%[x]]\n\t"
+        "vldrw.32 %q[x1], [%[x], #16]\n\t"
+        "vldrw.32 %q[w0], [%[w]]\n\t"
+        "vldrw.32 %q[w1], [%[w], #16]\n\t"
+        "add %[x], %[x], %[x_pitch], lsl #2\n\t"
+        "add %[w], %[w], %[w_pitch], lsl #2\n\t"
+        "vfma.f32 %q[a], %q[x0], %q[w0]\n\t"
+        "vfma.f32 %q[b], %q[x1], %q[w1]\n\t"
+        "le lr, 2b\n\t"
+        "add %[w], %[w], %[w_gap], lsl #2\n\t"
+        "cmp %[offset], %[end]\n\t"
+        "bne 1b"
+        : [x] "=&r"(x), [w] "+r"(w), [offset] "+r"(offset), [a] "+w"(a), [b] "+w"(b), [x0] "=&w"(x0),
+          [x1] "=&w"(x1), [w0] "=&w"(w0), [w1] "=&w"(w1)
+        : [memory] "r"(taps->memory + 4 * channel), [count] "r"(taps->count), [x_pitch] "r"(taps->x_pitch),
+          [w_pitch] "r"(taps->w_pitch), [w_gap] "r"(taps->w_row_pitch - taps->count * taps->w_pitch),
+          [end] "r"(taps->offsets + taps->rows)
+        : "lr", "cc", "memory");
+    vst1q_f32(sums, a);
+    vst1q_f32(sums + 4, b);
+}
+
+/* See mcud_clamp_f32.h: a NaN is neither less nor greater. */
+static inline void mcud_clamp_4_f32(const float sums[4], float low, float high, float *y)
+{
+    float32x4_t v = vld1q_f32(sums);
+    v = vdupq_m_n_f32(v, low, vcmpltq_n_f32(v, low));
+    v = vdupq_m_n_f32(v, high, vcmpgtq_n_f32(v, high));
+    vst1q_f32(y, v);
+}
+
+#endif
