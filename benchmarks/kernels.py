@@ -30,6 +30,7 @@ from mcudeploy.interval import Interval
 from mcudeploy.measurer.tile import KernelTable, Region, TileTimer, timing_tile
 from mcudeploy.ops.conv import Conv2d
 from mcudeploy.ops.elementwise import Binary
+from mcudeploy.ops.pool import AveragePool, MaxPool
 from mcudeploy.planner import Options
 from mcudeploy.timing.disassembly import Functions
 from mcudeploy.timing.profile import CORES
@@ -43,7 +44,7 @@ class Case:
 
     name: str
     shape: Shape
-    op: Conv2d | Binary
+    op: Conv2d | Binary | MaxPool | AveragePool
     inputs: int = 1
 
 
@@ -56,6 +57,17 @@ def _conv(name: str, shape: Shape, channels: int, kernel: int = 1, stride: int =
 def _depthwise(shape: Shape, stride: int) -> Case:
     op = Conv2d(shape[2], (3, 3), (stride, stride), pads=(1, 1, 1, 1), groups=shape[2])
     return Case("depthwise 3x3", shape, op)
+
+
+def _mean(shape: Shape) -> Case:
+    op = AveragePool(shape[:2], (1, 1), (1, 1), (0, 0, 0, 0), (1, 1), count_include_pad=False)
+    return Case("mean of an image", shape, op)
+
+
+def _maximum(shape: Shape) -> Case:
+    return Case(
+        "maximum 2x2", shape, MaxPool((2, 2), (2, 2), (1, 1), (0, 0, 0, 0), (shape[0] // 2, shape[1] // 2))
+    )
 
 
 CASES = (
@@ -79,7 +91,9 @@ CASES = (
     *(_depthwise(shape, 1) for shape in ((48, 48, 8), (24, 24, 32), (25, 5, 64), (6, 6, 128), (3, 3, 256))),
     *(_depthwise(shape, 2) for shape in ((48, 48, 16), (12, 12, 64))),
     *(Case("fully connected", (1, 1, size), Conv2d(128)) for size in (128, 640)),
-    *(Case("add", shape, Binary("add"), 2) for shape in ((32, 32, 16), (8, 8, 64))),
+    *(Case(name, shape, Binary(name), 2) for name in ("add", "mul") for shape in ((32, 32, 16), (8, 8, 64))),
+    *(_mean(shape) for shape in ((25, 5, 64), (8, 8, 64), (3, 3, 256))),
+    _maximum((32, 32, 16)),
 )
 
 
@@ -88,10 +102,11 @@ def graph_of(case: Case, dtype: DType) -> Graph:
     rng = np.random.default_rng(0)
     quantized = dtype is DType.INT8
     made = case.op.loops((case.shape,) * case.inputs).output_shape()
+    made_scale = 0.4 if isinstance(case.op, Conv2d | Binary) else 0.05
     names = tuple(f"x{index}" for index in range(case.inputs))
     tensors = {
         name: Tensor(name, shape, dtype, Quantization(scale, 3) if quantized else None)
-        for name, shape, scale in (*((name, case.shape, 0.05) for name in names), ("y", made, 0.4))
+        for name, shape, scale in (*((name, case.shape, 0.05) for name in names), ("y", made, made_scale))
     }
     constants: dict[str, Any] = {}
     if isinstance(case.op, Conv2d):

@@ -6,6 +6,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "mcud_bytes.h"
+
 /* Copies `bytes` bytes; with a table each one is an int8 q that becomes table[q + 128]. */
 static inline void mcud_move(uint8_t *target, const uint8_t *source, int32_t bytes, const int8_t *table)
 {
@@ -13,9 +15,7 @@ static inline void mcud_move(uint8_t *target, const uint8_t *source, int32_t byt
         memcpy(target, source, (size_t)bytes);
         return;
     }
-    for (int32_t i = 0; i < bytes; i++) {
-        target[i] = (uint8_t)table[source[i] ^ 0x80u];
-    }
+    mcud_look_up((int8_t *)target, (const int8_t *)source, bytes, table);
 }
 
 /* An input's table out of tables[count][256], or NULL where the input is copied: its number is `count`, or there

@@ -46,6 +46,33 @@ static inline int32_t mcud_odd_bytes(int32_t word)
     return pair;
 }
 
+/* Adds bytes 0 and 2 to the halves of sums. */
+static inline int32_t mcud_add_even_bytes(int32_t sums, int32_t word)
+{
+    int32_t result;
+    __asm__("sxtab16 %0, %1, %2" : "=r"(result) : "r"(sums), "r"(word));
+    return result;
+}
+
+/* Bytes 1 and 3. */
+static inline int32_t mcud_add_odd_bytes(int32_t sums, int32_t word)
+{
+    int32_t result;
+    __asm__("sxtab16 %0, %1, %2, ror #8" : "=r"(result) : "r"(sums), "r"(word));
+    return result;
+}
+
+/* The larger one of each two signed bytes. */
+static inline uint32_t mcud_max_bytes(uint32_t a, uint32_t b)
+{
+    uint32_t result;
+    __asm__("ssub8 %0, %1, %2\n\t" /* sets a flag for each byte of a that is not smaller */
+            "sel %0, %1, %2"
+            : "=&r"(result)
+            : "r"(a), "r"(b));
+    return result;
+}
+
 /* sum + a.low * b.low + a.high * b.high */
 static inline int32_t mcud_add_products(int32_t a, int32_t b, int32_t sum)
 {

@@ -1,43 +1,19 @@
 #include "avgpool_s8_by_rows.h"
 
+#include "mcud_bytes.h"
 #include "mcud_quant.h"
 
-/* Adds four channels of `pixels` pixels, which lie `pitch` values apart. */
-static void add_four(const int8_t *x, int32_t pixels, int32_t pitch, int32_t sums[4])
-{
-    int32_t a = sums[0];
-    int32_t b = sums[1];
-    int32_t c = sums[2];
-    int32_t d = sums[3];
-    for (int32_t i = 0; i < pixels; i++, x += pitch) {
-        a += x[0];
-        b += x[1];
-        c += x[2];
-        d += x[3];
-    }
-    sums[0] = a;
-    sums[1] = b;
-    sums[2] = c;
-    sums[3] = d;
-}
-
-static int32_t add_one(const int8_t *x, int32_t pixels, int32_t pitch, int32_t sum)
-{
-    for (int32_t i = 0; i < pixels; i++, x += pitch) {
-        sum += *x;
-    }
-    return sum;
-}
-
 /* Adds all pixels of some rows that lie one behind the other. */
-static void add_run(const int8_t *x, int32_t pixels, int32_t channels, int32_t *sums)
+static void add_run(const void *rows, int32_t pixels, int32_t channels, int32_t *sums)
 {
-    int32_t c = 0;
-    for (; c + 4 <= channels; c += 4) {
-        add_four(x + c, pixels, channels, sums + c);
-    }
-    for (; c < channels; c++) {
-        sums[c] = add_one(x + c, pixels, channels, sums[c]);
+    const uint32_t offset = 0;
+    const mcud_byte_window window = {rows, &offset, 1, pixels, channels};
+    for (int32_t c = 0; c < channels; c += 8) {
+        int32_t more[8];
+        mcud_sum_window(&window, c, channels - c, more);
+        for (int32_t i = 0; i < 8 && c + i < channels; i++) {
+            sums[c + i] += more[i];
+        }
     }
 }
 

@@ -1,75 +1,28 @@
 #include "maxpool_s8.h"
 
+#include "mcud_bytes.h"
 #include "mcud_window.h"
-
-/* Channels [channel, channel + 4) of a pixel. */
-static void four_channels(const mcud_maxpool_s8_params *params, const mcud_window_place *place,
-                          int32_t channel, int8_t *out)
-{
-    const int32_t pitch = params->dilation_cols * params->channels;
-    int32_t a = INT8_MIN;
-    int32_t b = INT8_MIN;
-    int32_t c = INT8_MIN;
-    int32_t d = INT8_MIN;
-    for (int32_t r = place->rows.first; r < place->rows.end; r++) {
-        const void *row = place->memory + place->offsets[r] + place->first_byte;
-        const int8_t *x = (const int8_t *)row + channel;
-        for (int32_t s = place->cols.first; s < place->cols.end; s++, x += pitch) {
-            a = x[0] > a ? x[0] : a;
-            b = x[1] > b ? x[1] : b;
-            c = x[2] > c ? x[2] : c;
-            d = x[3] > d ? x[3] : d;
-        }
-    }
-    out[channel] = (int8_t)a;
-    out[channel + 1] = (int8_t)b;
-    out[channel + 2] = (int8_t)c;
-    out[channel + 3] = (int8_t)d;
-}
-
-static void one_channel(const mcud_maxpool_s8_params *params, const mcud_window_place *place,
-                        int32_t channel, int8_t *out)
-{
-    const int32_t pitch = params->dilation_cols * params->channels;
-    int32_t value = INT8_MIN;
-    for (int32_t r = place->rows.first; r < place->rows.end; r++) {
-        const void *row = place->memory + place->offsets[r] + place->first_byte;
-        const int8_t *x = (const int8_t *)row + channel;
-        for (int32_t s = place->cols.first; s < place->cols.end; s++, x += pitch) {
-            value = *x > value ? *x : value;
-        }
-    }
-    out[channel] = (int8_t)value;
-}
-
-static void one_pixel(const mcud_maxpool_s8_params *params, const mcud_window_place *place, int8_t *out)
-{
-    int32_t c = 0;
-    for (; c + 4 <= params->channels; c += 4) {
-        four_channels(params, place, c, out);
-    }
-    for (; c < params->channels; c++) {
-        one_channel(params, place, c, out);
-    }
-}
 
 void mcud_maxpool_s8(const mcud_op *op, int32_t first_row, int32_t end_row)
 {
     const mcud_maxpool_s8_params *params = op->params;
-    const int32_t pixel_bytes = params->channels;
     uint32_t *offsets = mcud_row(op->scratch, first_row);
     int8_t *out = mcud_row(op->out, first_row);
-    mcud_window_place place = {.memory = op->in[0]->memory, .offsets = offsets};
+    mcud_byte_window window = {.pitch = params->dilation_cols * params->channels};
     for (int32_t row = first_row; row < end_row; row++) {
         const int32_t top = row * params->stride_rows - params->pad_top;
-        place.rows = mcud_taps_inside(top, params->dilation_rows, params->kernel_rows, 0, params->input_rows);
-        mcud_window_rows(op->in[0], top, params->dilation_rows, place.rows, offsets);
+        const mcud_taps rows =
+            mcud_taps_inside(top, params->dilation_rows, params->kernel_rows, 0, params->input_rows);
+        mcud_window_rows(op->in[0], top, params->dilation_rows, rows, offsets);
+        window.offsets = offsets + rows.first;
+        window.rows = rows.end - rows.first;
         int32_t left = -params->pad_left;
         for (int32_t col = 0; col < params->output_cols; col++, left += params->stride_cols) {
-            place.cols =
+            const mcud_taps cols =
                 mcud_taps_inside(left, params->dilation_cols, params->kernel_cols, 0, params->input_cols);
-            place.first_byte = (left + place.cols.first * params->dilation_cols) * pixel_bytes;
-            one_pixel(params, &place, out);
+            window.memory = op->in[0]->memory + (left + cols.first * params->dilation_cols) * params->channels;
+            window.cols = cols.end - cols.first;
+            mcud_max_window(&window, params->channels, out);
             out += params->channels;
         }
     }

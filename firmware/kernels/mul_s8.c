@@ -1,8 +1,11 @@
 #include "mul_s8.h"
 
+#include "mcud_bytes.h"
+#include "mcud_clip_s8.h"
 #include "mcud_operand.h"
 #include "mcud_quant.h"
 
+/* Any operands and scale. */
 static void multiply(const mcud_mul_s8_params *params, const int8_t *a, const int8_t *b, int8_t *out)
 {
     /* Copies, since the compiler must expect a store to out to change *params. */
@@ -28,12 +31,20 @@ void mcud_mul_s8(const mcud_op *op, int32_t first_row, int32_t end_row)
     const mcud_mul_s8_params *params = op->params;
     const mcud_tensor *a_tensor = op->in[0];
     const mcud_tensor *b_tensor = op->in[params->a == NULL && params->b == NULL ? 1 : 0];
+    const mcud_byte_product product = {params->a_zero_point, params->b_zero_point, 32 - params->shift,
+                                       params->multiplier, params->output_zero_point};
+    const int32_t usual = params->a_channel_step * params->b_channel_step == 1 && product.left >= 0 && product.left <= 14;
     for (int32_t row = first_row; row < end_row; row++) {
         const int8_t *a = mcud_operand_s8(params->a, a_tensor, row, params->a_row_step);
         const int8_t *b = mcud_operand_s8(params->b, b_tensor, row, params->b_row_step);
         int8_t *out = mcud_row(op->out, row);
         for (int32_t col = 0; col < params->cols; col++) {
-            multiply(params, a, b, out);
+            if (usual) {
+                mcud_multiply_bytes(a, b, out, params->channels, &product);
+                mcud_clip_s8(out, params->channels, params->low, params->high);
+            } else {
+                multiply(params, a, b, out);
+            }
             a += params->a_col_step;
             b += params->b_col_step;
             out += params->channels;

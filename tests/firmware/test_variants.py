@@ -22,8 +22,9 @@ from mcudeploy.interval import Interval
 from mcudeploy.measurer.session import Session, connect
 from mcudeploy.measurer.tile import KernelTable, Tile, TileTensor, pack, run_tile
 from mcudeploy.ops.conv import Conv2d
-from mcudeploy.ops.elementwise import Binary
+from mcudeploy.ops.elementwise import Binary, Lut
 from mcudeploy.ops.opdef import KernelCall
+from mcudeploy.ops.pool import AveragePool, MaxPool
 from mcudeploy.targets import Emulator, build_firmware
 
 KERNELS = (
@@ -32,6 +33,7 @@ KERNELS = (
     *("add_s8_mve", "conv2d_s8_mve", "conv2d_s8_1x1_mve", "conv2d_s8_by_rows_mve", "conv2d_s8_full_mve"),
     *("dwconv2d_s8_mve", "dwconv2d_f32"),
     *("conv2d_f32", "conv2d_f32_1x1", "conv2d_f32_full", "conv2d_f32_gathered"),
+    *("avgpool_s8", "lut_s8", "maxpool_s8", "mul_s8"),
 )
 ARENA_BYTES = 120_000
 IMAGE_AT = 49_152
@@ -190,30 +192,81 @@ def float_convolutions(draw: st.DrawFn) -> Work:
 
 
 @st.composite
-def sums(draw: st.DrawFn) -> Work:
-    """An addition or subtraction, with or without broadcasting, with or without a clip."""
+def pools(draw: st.DrawFn) -> Work:
+    """A maximum or average under any window, also one whose sums take more than 16 bits."""
+    rows, cols = draw(st.sampled_from([(17, 16), (draw(sizes), draw(sizes))]))
+    shape = (rows, cols, draw(st.integers(1, 40)))
+    whole = draw(st.booleans())
+    kernel = shape[:2] if whole else (draw(st.integers(1, rows)), draw(st.integers(1, cols)))
+    stride = draw(pairs)
+    top, left, bottom, right = (0 if whole else draw(st.integers(0, size - 1)) for size in kernel * 2)
+    made = (
+        (rows + top + bottom - kernel[0]) // stride[0] + 1,
+        (cols + left + right - kernel[1]) // stride[1] + 1,
+    )
+    window = (kernel, stride, (1, 1), (top, left, bottom, right), made)
+    largest = draw(st.booleans())
+    op = MaxPool(*window) if largest else AveragePool(*window, count_include_pad=draw(st.booleans()))
+    x = _tensor("x", shape, 1.0, draw(st.integers(-128, 127)))
+    y = _tensor("y", (*made, shape[2]), draw(st.sampled_from([0.3, 1.0])), draw(st.integers(-128, 127)))
+    y = replace(y, quantization=x.quantization) if largest else y
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    values = rng.integers(-128, 128, shape).astype(np.int8).tobytes()
+    return Work(Operator("pool", op, ("x",), "y", {}), (x,), y, (values,), draw(st.integers(1, made[0])))
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> Work:
+    """Values through a table."""
+    shape = (draw(sizes), draw(sizes), draw(sizes))
+    x, y = (_tensor(name, shape, 1.0, 0) for name in "xy")
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    operator = Operator("lut", Lut(), ("x",), "y", {"table": rng.integers(-128, 128, 256).astype(np.int8)})
+    values = rng.integers(-128, 128, shape).astype(np.int8).tobytes()
+    return Work(operator, (x,), y, (values,), draw(st.integers(1, shape[0])))
+
+
+@st.composite
+def binaries(draw: st.DrawFn) -> Work:
+    """An addition, subtraction or product, with or without broadcasting, with or without a clip."""
     shape = (draw(sizes), draw(sizes), draw(st.integers(1, 9)))
     other = (shape[0], *(draw(st.sampled_from([1, size])) for size in shape[1:]))
-    op = Binary(draw(st.sampled_from(["add", "sub"])), low=draw(st.sampled_from([-np.inf, 0.0])))
+    op = Binary(draw(st.sampled_from(["add", "sub", "mul"])), low=draw(st.sampled_from([-np.inf, 0.0])))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     scales = [draw(st.sampled_from([0.25, 0.3, 1.0, 1.7])) for _ in range(2)]
     a, b = (_tensor(name, size, s, 3) for name, size, s in zip("ab", (shape, other), scales, strict=True))
-    y = _tensor("y", shape, 1.0, draw(st.integers(-128, 127)))
+    y = _tensor("y", shape, draw(st.sampled_from([1.0, 60.0])), draw(st.integers(-128, 127)))
     values = tuple(rng.integers(-128, 128, tensor.shape).astype(np.int8).tobytes() for tensor in (a, b))
-    return Work(Operator("sum", op, ("a", "b"), "y", {}), (a, b), y, values, draw(st.integers(1, shape[0])))
+    return Work(
+        Operator("binary", op, ("a", "b"), "y", {}), (a, b), y, values, draw(st.integers(1, shape[0]))
+    )
 
 
-@given(work=st.one_of(convolutions(), convolutions(), convolutions(), float_convolutions(), sums()))
-@settings(
-    max_examples=50,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
-)
-def test_a_core_computes_what_portable_c_does(host: Device, board: Device, work: Work) -> None:
-    assume(board.fused or work.output.dtype is DType.INT8)  # floats in software are rounded twice
+def check(host: Device, board: Device, work: Work) -> None:
+    """Every variant, on the host and on the board."""
     usual, *others = work.calls(vectors=False)
     wanted = run(host, work, usual)
     for other in others:
         assert run(host, work, other) == wanted, other.variant
     for call in work.calls(vectors=board.vectors):
         assert run(board, work, call) == wanted, call.variant
+
+
+unhurried = settings(
+    max_examples=40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+
+
+@given(work=st.one_of(convolutions(), convolutions(), convolutions(), float_convolutions()))
+@unhurried
+def test_convolutions_of_a_core_are_those_of_portable_c(host: Device, board: Device, work: Work) -> None:
+    assume(board.fused or work.output.dtype is DType.INT8)  # floats in software are rounded twice
+    check(host, board, work)
+
+
+@given(work=st.one_of(binaries(), pools(), pools(), tables()))
+@unhurried
+def test_a_core_computes_what_portable_c_does(host: Device, board: Device, work: Work) -> None:
+    check(host, board, work)
