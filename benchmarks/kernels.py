@@ -31,6 +31,7 @@ from mcudeploy.measurer.tile import KernelTable, Region, TileTimer, timing_tile
 from mcudeploy.ops.conv import Conv2d
 from mcudeploy.ops.elementwise import Binary
 from mcudeploy.ops.pool import AveragePool, MaxPool
+from mcudeploy.ops.softmax import Softmax
 from mcudeploy.planner import Options
 from mcudeploy.timing.disassembly import Functions
 from mcudeploy.timing.profile import CORES
@@ -44,7 +45,7 @@ class Case:
 
     name: str
     shape: Shape
-    op: Conv2d | Binary | MaxPool | AveragePool
+    op: Conv2d | Binary | MaxPool | AveragePool | Softmax
     inputs: int = 1
 
 
@@ -94,6 +95,7 @@ CASES = (
     *(Case(name, shape, Binary(name), 2) for name in ("add", "mul") for shape in ((32, 32, 16), (8, 8, 64))),
     *(_mean(shape) for shape in ((25, 5, 64), (8, 8, 64), (3, 3, 256))),
     _maximum((32, 32, 16)),
+    *(Case("softmax", shape, Softmax()) for shape in ((1, 1, 12), (64, 1, 64))),
 )
 
 

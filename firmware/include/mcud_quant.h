@@ -35,6 +35,10 @@ static inline int32_t mcud_scale(int32_t acc, int32_t multiplier, int32_t shift)
     if (shift == 32) { /* the common case: no 64-bit shifts */
         return (int32_t)((product + ((int64_t)1 << 31)) >> 32);
     }
+    if (shift > 32) { /* the lower half decides nothing */
+        const int32_t high = (int32_t)(product >> 32);
+        return (high + ((int32_t)1 << (shift - 33))) >> (shift - 32);
+    }
     return (int32_t)((product + ((int64_t)1 << (shift - 1))) >> shift);
 }
 
@@ -42,6 +46,9 @@ static inline int32_t mcud_scale(int32_t acc, int32_t multiplier, int32_t shift)
 static inline int32_t mcud_scale_even(int32_t acc, int32_t multiplier, int32_t shift)
 {
     const int64_t product = (int64_t)acc * multiplier;
+    if (shift == 32) { /* the common case */
+        return (int32_t)((product + INT32_MAX + ((product >> 32) & 1)) >> 32);
+    }
     const int64_t odd = (product >> shift) & 1;
     return (int32_t)((product + ((int64_t)1 << (shift - 1)) - 1 + odd) >> shift);
 }

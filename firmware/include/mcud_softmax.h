@@ -4,6 +4,16 @@
 
 #include "mcud_quant.h"
 
+/* A group of values, `step` apart. */
+typedef struct {
+    const uint32_t *table; /* [256]: exp(-scale * (max - q)), fixed point */
+    int32_t count;
+    int32_t step;
+    int32_t multiplier;
+    int32_t shift;
+    int32_t zero_point;
+} mcud_softmax_group;
+
 /* 2^62 / sum, for mcud_probability(); sum > 0. */
 static inline uint64_t mcud_reciprocal(uint32_t sum)
 {
@@ -15,5 +25,20 @@ static inline int32_t mcud_probability(uint32_t exponential, uint64_t reciprocal
 {
     return (int32_t)((exponential * reciprocal) >> 32);
 }
+
+#if defined(__ARM_FEATURE_MVE) && defined(__OPTIMIZE__)
+#include "mcud_softmax_mve.h"
+#else
+
+/* x[count] -> y[count]; 1 where that is done, 0 where the values have to be taken one by one. */
+static inline int32_t mcud_softmax_run(const mcud_softmax_group *softmax, const int8_t *x, int8_t *y)
+{
+    (void)softmax;
+    (void)x;
+    (void)y;
+    return 0;
+}
+
+#endif
 
 #endif

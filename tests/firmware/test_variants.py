@@ -25,6 +25,7 @@ from mcudeploy.ops.conv import Conv2d
 from mcudeploy.ops.elementwise import Binary, Lut
 from mcudeploy.ops.opdef import KernelCall
 from mcudeploy.ops.pool import AveragePool, MaxPool
+from mcudeploy.ops.softmax import Softmax
 from mcudeploy.targets import Emulator, build_firmware
 
 KERNELS = (
@@ -33,7 +34,7 @@ KERNELS = (
     *("add_s8_mve", "conv2d_s8_mve", "conv2d_s8_1x1_mve", "conv2d_s8_by_rows_mve", "conv2d_s8_full_mve"),
     *("dwconv2d_s8_mve", "dwconv2d_f32"),
     *("conv2d_f32", "conv2d_f32_1x1", "conv2d_f32_full", "conv2d_f32_gathered"),
-    *("avgpool_s8", "lut_s8", "maxpool_s8", "mul_s8"),
+    *("avgpool_s8", "lut_s8", "maxpool_s8", "mul_s8", "softmax_s8"),
 )
 ARENA_BYTES = 120_000
 IMAGE_AT = 49_152
@@ -216,6 +217,18 @@ def pools(draw: st.DrawFn) -> Work:
 
 
 @st.composite
+def softmaxes(draw: st.DrawFn) -> Work:
+    """A softmax within rows, of flat and of steep values."""
+    shape = (draw(st.integers(1, 3)), draw(sizes), draw(st.integers(1, 70)))
+    x = _tensor("x", shape, draw(st.sampled_from([0.001, 0.05, 0.3])), draw(st.integers(-128, 127)))
+    y = _tensor("y", shape, draw(st.sampled_from([1 / 256, 0.003, 0.05])), -128)
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    values = rng.integers(-128, 128, shape).astype(np.int8).tobytes()
+    operator = Operator("softmax", Softmax(draw(st.integers(1, 2))), ("x",), "y", {})
+    return Work(operator, (x,), y, (values,), draw(st.integers(1, shape[0])))
+
+
+@st.composite
 def tables(draw: st.DrawFn) -> Work:
     """Values through a table."""
     shape = (draw(sizes), draw(sizes), draw(sizes))
@@ -266,7 +279,7 @@ def test_convolutions_of_a_core_are_those_of_portable_c(host: Device, board: Dev
     check(host, board, work)
 
 
-@given(work=st.one_of(binaries(), pools(), pools(), tables()))
+@given(work=st.one_of(binaries(), pools(), pools(), softmaxes(), tables()))
 @unhurried
 def test_a_core_computes_what_portable_c_does(host: Device, board: Device, work: Work) -> None:
     check(host, board, work)
