@@ -73,16 +73,20 @@ static inline void mcud_max_window(const mcud_byte_window *window, int32_t chann
 static inline void mcud_sum_window(const mcud_byte_window *window, int32_t channel, int32_t channels,
                                    int32_t sums[8])
 {
-    const mve_pred16_t first = vctp32q((uint32_t)channels);
-    const mve_pred16_t second = vctp32q((uint32_t)(channels < 4 ? 0 : channels - 4));
+    if (channels < 8) {
+        for (int32_t c = 0; c < channels; c++) {
+            sums[c] = mcud_sum_channel(window, channel + c);
+        }
+        return;
+    }
     int32x4_t a = vdupq_n_s32(0);
     int32x4_t b = vdupq_n_s32(0);
     for (int32_t r = 0; r < window->rows; r++) {
         const void *row = window->memory + window->offsets[r];
         const int8_t *x = (const int8_t *)row + channel;
         for (int32_t s = window->cols; s > 0; s--, x += window->pitch) {
-            a = vaddq_s32(a, vldrbq_z_s32(x, first));
-            b = vaddq_s32(b, vldrbq_z_s32(x + 4, second));
+            a = vaddq_s32(a, vldrbq_s32(x));
+            b = vaddq_s32(b, vldrbq_s32(x + 4));
         }
     }
     vst1q_s32(sums, a);
