@@ -8,22 +8,32 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from mcudeploy.board import Board
+from mcudeploy.layout.problem import align_up
+from mcudeploy.layout.solve import ARENA_GRAIN_BYTES
 from mcudeploy.model import Model
 from mcudeploy.optimizer.cuts import Space
 from mcudeploy.optimizer.recompute import recompute, schedule_ticks
 from mcudeploy.optimizer.search import Budget, Candidate, Found, Report, search
-from mcudeploy.placing import placed, reordered, unsplit_schedule
+from mcudeploy.placing import PACKING_S, placed, reordered, unsplit_schedule
 from mcudeploy.plan import Plan, Schedule, Search, Split
 from mcudeploy.scheduler.portfolio import METHODS
+from mcudeploy.scheduler.rpo import reverse_post_order
 from mcudeploy.simulator.blocks import TiledGraph
 from mcudeploy.simulator.cost import Costs, TileTime
 from mcudeploy.simulator.flow import Flow
+from mcudeploy.simulator.live import live_peak
 
 TileSource = Callable[[Flow], TileTime]
 """Where the search has the times of tiles from: a device, the database, or an estimate."""
 
 _FINISHED = 3
 """So many candidates are ordered and packed with care: all of them would take too long."""
+
+_ROUGHLY_S = 0.3
+"""For the offsets of every candidate, which say which ones to go on with."""
+
+_BEST_S = 8.0
+"""For the offsets of the best plan."""
 
 _QUICK, _QUICK_S = ("beam",), 5.0
 """How the candidates are ordered; a beam search takes a second or two, the limit is for very long plans."""
@@ -89,12 +99,19 @@ class Splitting:
                 again = recompute(candidate, self._costs, self._model.work, self._most_ticks, self._is_late)
                 if again is not candidate:
                     plans.append(self._first_fit(again))
+        plans.sort(key=lambda plan: plan.estimate.peak_bytes)
+        for number, plan in enumerate(plans):
+            least = min(other.layout.arena_bytes for other in plans)
+            if align_up(plan.estimate.peak_bytes, ARENA_GRAIN_BYTES) < least:
+                plans[number] = self._packed(plan, seconds=_ROUGHLY_S)
         plans.sort(key=lambda plan: plan.layout.arena_bytes)
         for number in range(min(_FINISHED, len(plans))):
             plans[number] = self._packed(plans[number])
             plans[number] = self._reordered(plans[number], _QUICK, _QUICK_S)
+            plans[number] = self._depth_first(plans[number])
         plans.sort(key=lambda plan: plan.layout.arena_bytes)
         plans[0] = self._reordered(plans[0], METHODS, _PROOF_SHARE * self._limits.seconds)
+        plans[0] = self._packed(plans[0], seconds=_BEST_S)
 
     def _search(self, stored: Plan | None) -> Found:
         # The search compares with the graph that it cuts, uncut: running sums have kernels of their own.
@@ -128,10 +145,12 @@ class Splitting:
         )
         return replace(plan, estimate=replace(plan.estimate, ticks=candidate.ticks))
 
-    def _packed(self, plan: Plan, schedule: Schedule | None = None) -> Plan:
-        """The plan, or its steps in another order, packed with care."""
+    def _packed(self, plan: Plan, schedule: Schedule | None = None, *, seconds: float = PACKING_S) -> Plan:
+        """The plan, or its steps in another order, packed with care; it stays where it is at its peak."""
+        if not schedule and plan.layout.arena_bytes <= align_up(plan.estimate.peak_bytes, ARENA_GRAIN_BYTES):
+            return plan
         tiled, order = TiledGraph(self._space.flow, plan.block_rows), schedule or plan.schedule
-        made = placed(self._model, self._board, tiled, order, splits=plan.splits)
+        made = placed(self._model, self._board, tiled, order, splits=plan.splits, seconds=seconds)
         made = replace(made, estimate=replace(made.estimate, ticks=plan.estimate.ticks))
         return made if schedule or made.layout.arena_bytes <= plan.layout.arena_bytes else plan
 
@@ -142,10 +161,26 @@ class Splitting:
             return plan
         tiled = TiledGraph(self._space.flow, plan.block_rows)
         schedule = reordered(self._model, tiled, plan.schedule, seconds, methods)
+        if plan.estimate.peak_bytes <= schedule.lower_bound_bytes:  # another order with this peak has no use
+            schedule = Schedule(steps, "optimal", schedule.lower_bound_bytes)
         if schedule.steps == steps:
             return replace(plan, schedule=schedule)
         other = self._packed(plan, schedule)
         return other if other.layout.arena_bytes <= plan.layout.arena_bytes else plan
+
+    def _depth_first(self, plan: Plan) -> Plan:
+        """The plan depth first through all segments at once, where that packs better; repeated steps stay."""
+        steps = plan.schedule.steps
+        if len(set(steps)) < len(steps):
+            return plan
+        tiled = TiledGraph(self._space.flow, plan.block_rows)
+        best = plan
+        for first_input_first in (True, False):
+            schedule = reverse_post_order(tiled, first_input_first)
+            peak_bytes, _ = live_peak(tiled, schedule.steps, self._model.work)
+            if align_up(peak_bytes, ARENA_GRAIN_BYTES) < best.layout.arena_bytes:
+                best = min(best, self._packed(plan, schedule), key=lambda one: one.layout.arena_bytes)
+        return best
 
     def _timed(self, plan: Plan) -> Plan:
         """A plan with the time that it takes by the costs of this search."""

@@ -31,6 +31,9 @@ _STARTS = 4
 _SOME_LIMITS = 6
 """Then the limit is bisected, each time with this part of what is left."""
 
+_CROWD_SHARE = 0.5
+"""The part of the canonical search, crowded steps first, in what is left for it and ejection."""
+
 _MOST_FOR_CP = 200
 _SOLVER_SHARE = 0.5
 """CP-SAT proves something, or finds more, only for so few rectangles; its part of the time."""
@@ -105,8 +108,8 @@ def _improve(
             units, best, bound, capacity=capacity, work=work, deadline=deadline, grain=grain, seed=seed
         )
     few = len(problem.rectangles) <= _MOST_FOR_CP
-    visits = int(left * (1 - _SOLVER_SHARE if few else 1) * _VISITS_PER_SECOND)
-    best = _eject(units, best, target, visits=visits, deadline=deadline, grain=grain, seed=seed)
+    share = 1 - _SOLVER_SHARE if few else 1
+    best = _fit(units, best, target, seconds=left * share, deadline=deadline, grain=grain, seed=seed)
     if few and used_bytes(problem, best) > target:
         from mcudeploy.layout import exact  # noqa: PLC0415
 
@@ -116,14 +119,31 @@ def _improve(
     return best, bound
 
 
-def _eject(
-    units: Units, best: tuple[int, ...], target: int, *, visits: int, deadline: float, grain: int, seed: int
+def _fit(
+    units: Units,
+    best: tuple[int, ...],
+    target: int,
+    *,
+    seconds: float,
+    deadline: float,
+    grain: int,
+    seed: int,
 ) -> tuple[int, ...]:
-    """Ejection for the target, from several starts; then for limits between it and what is used by `best`."""
+    """Offsets within the target, with the crowded steps first or by ejection from several starts; then within
+    limits between it and what is used by `best`.
+    """
+    from mcudeploy.layout import crowd  # noqa: PLC0415
     from mcudeploy.layout.ejection import Ejection  # noqa: PLC0415
 
     ejection = Ejection.of(units)
+    crowds = not units.problem.overlaps and not units.problem.fixed
+    work = int(_CROWD_SHARE * seconds * _WORK_PER_SECOND) if crowds else 0
+    visits = int((1 - _CROWD_SHARE if crowds else 1) * seconds * _VISITS_PER_SECOND)
     left, each = visits, visits // (2 * _STARTS)
+    if crowds:
+        found = crowd.fit(ejection, target, work=work, visits=each, deadline=deadline, seed=seed)
+        if found is not None:
+            return found
     for start in range(_STARTS):
         fit = ejection.fit(best, target, visits=each, seed=seed + start)
         if fit.offsets is not None or time.monotonic() > deadline:
@@ -134,12 +154,17 @@ def _eject(
         limit = align_up((low + high) // 2, grain)
         if limit >= high:
             break
-        fit = ejection.fit(best, limit, visits=left // _SOME_LIMITS, seed=seed)
+        part = left // _SOME_LIMITS
+        fit = ejection.fit(best, limit, visits=part, seed=seed)
         left -= max(fit.visits, 1)
-        if fit.offsets is None:
+        found = fit.offsets
+        if found is None and crowds:
+            some = work // _SOME_LIMITS
+            found = crowd.fit(ejection, limit, work=some, visits=part, deadline=deadline, seed=seed)
+        if found is None:
             low = limit
         else:
-            best, high = fit.offsets, align_up(used_bytes(units.problem, fit.offsets), grain)
+            best, high = found, align_up(used_bytes(units.problem, found), grain)
     return best
 
 

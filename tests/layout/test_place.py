@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcudeploy.interval import Interval
-from mcudeploy.layout import canonical, exact
+from mcudeploy.layout import canonical, crowd, exact
+from mcudeploy.layout.ejection import Ejection
 from mcudeploy.layout.greedy import Units, fixed_orders, used_bytes
 from mcudeploy.layout.judge import PlacementFaultError, judge
 from mcudeploy.layout.place import place
@@ -78,7 +79,7 @@ def test_constraint_solver_agrees_with_brute_force(problem: Problem) -> None:
 def by_permutations(problem: Problem) -> int:
     """The least end of first fit in all orders; one of them is optimal."""
     units = Units.of(problem)
-    orders = permutations(range(len(problem.rectangles)))
+    orders = permutations(range(len(units.parts)))
     return min(used_bytes(problem, units.first_fit(order)) for order in orders)
 
 
@@ -94,6 +95,20 @@ def test_canonical_search_agrees_with_all_orders(problem: Problem, seed: int) ->
     judge(replace(problem, capacities={"": least}), outcome.offsets)
     less = canonical.pack(problem, units.neighbours, least - 1, **limits)
     assert (less.offsets, less.proven) == (None, True)
+
+
+@QUICK
+@given(st.lists(rectangles(), min_size=1, max_size=6), st.booleans(), st.integers(0, 3))
+def test_crowded_steps_first_ends_with_all_steps(items: list[Rectangle], stacked: bool, seed: int) -> None:
+    problem = Problem(tuple(items), stacks=((0, 1),) if stacked and len(items) > 1 else ())
+    ejection = Ejection.of(Units.of(problem))
+    limits = {"work": 10**9, "visits": 0, "deadline": time.monotonic() + 60, "seed": seed}
+    least = by_permutations(problem)
+    offsets = crowd.fit(ejection, least, **limits)
+    assert offsets is not None or problem.stacks  # which hang from the top, for better or worse
+    if offsets is not None:
+        judge(replace(problem, capacities={"": least}), offsets)
+    assert crowd.fit(ejection, least - 1, **limits) is None
 
 
 @QUICK
