@@ -5,8 +5,9 @@ rests on another or on the ground, and then be told in the order of offsets. So 
 ascending offset, each on the skyline of its sections (the steps between two changes of who is alive). Cut off
 is what cannot end well: a section whose floor plus what is still to come exceeds its capacity, a hole that
 another rectangle would fit in whole, equal rectangles in another order. Sections that nothing crosses any
-more part the rest in two that are solved alone. Orders among equals decide much, so several are tried, and
-then orders with noise, each for a number of nodes that grows.
+more part the rest in two that are solved alone, each in an order of its own: what was crowded at first may
+not be so any more. Orders among equals decide much, so several are tried, and orders with noise, each for a
+number of nodes that grows.
 
 Stacks (inputs that die row by row, the lowest first) hang from the top: they lower the capacity of sections.
 That is a choice, so with them nothing is proven.
@@ -21,27 +22,28 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
+from numba import njit, types
 from numpy.typing import NDArray
 
 from mcudeploy.layout.problem import Problem, align_up, stacks_at_the_top
 
 Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
 
-_NODES = 40_000
-"""Nodes of the first try of an order, some 0.1 s; from round to round they grow."""
+_NODES = 1_000
+"""Nodes of the first try of an order; they double from round to round."""
 
-_GROWTH = 4
-
-_QUICK_NODES = 5_000
-_QUICK_TRIES = 12
-"""Per round this many orders with noise: a few nodes are often enough, or millions are not."""
+_NOISY_TRIES = 3
+"""Per round so many orders with noise: other orders are often better than more nodes."""
 
 _NOISE = 0.7
 """Keys of an order are multiplied by up to e to this."""
 
 _MOST_RECTANGLES = 2_000
 """The search descends one level of the stack per rectangle."""
+
+_CELLS = 4
+"""So many sections in the life of a rectangle take as long as anything else that is looked at."""
 
 _FAR = 1 << 60
 
@@ -68,22 +70,21 @@ def pack(
     rectangles and sections that are looked at, in all nodes together. The result hangs on no clock, unless
     `deadline` (of `time.monotonic`) comes first. `problem` is one that the search `applies` to.
     """
-    grain = problem.rectangles[0].alignment
     hung = stacks_at_the_top(problem, capacity)
     if any(offset < 0 for offset in hung.values()):
         return Outcome(None, proven=False, work=0)
     free = [index for index in range(len(problem.rectangles)) if index not in hung]
     sections = _Sections.of(problem, neighbours, free, hung, capacity)
     done = 0
-    for order, nodes in _tries(sections, seed):
+    for keys, crowd, nodes in _tries(sections, seed):
         if done >= work or time.monotonic() > deadline:
             break
-        found, looked_at, offsets = sections.run(order, nodes, work - done)
+        found, looked_at, offsets = sections.run(keys, crowd, nodes, work - done)
         done += looked_at
         if found == 0:
             return Outcome(None, proven=not hung, work=done)
         if found == 1:
-            placed = hung | {index: int(at) * grain for index, at in zip(free, offsets, strict=True)}
+            placed = hung | {index: int(at) * sections.grain for index, at in zip(free, offsets, strict=True)}
             fits = all(at + problem.rectangles[index].size_bytes <= capacity for index, at in placed.items())
             offsets_of = tuple(placed[i] for i in range(len(placed)))
             return Outcome(offsets_of if fits else None, proven=False, work=done)
@@ -94,6 +95,7 @@ def pack(
 class _Sections:
     """The problem as arrays. Rectangle u lives in sections [lo[k], hi[k]), k from life_at[u] on."""
 
+    grain: int
     size: Ints
     life_at: Ints
     lo: Ints
@@ -113,20 +115,23 @@ class _Sections:
         hung: Mapping[int, int],
         capacity: int,
     ) -> _Sections:
-        """All but what is `hung`, which ends the room of its sections; bytes in units of the alignment."""
-        grain = problem.rectangles[0].alignment
+        """All but what is `hung`, which ends the room of its sections; bytes in units of `grain`."""
         items = [problem.rectangles[index] for index in free]
         every = [(life.lo, life.hi) for item in problem.rectangles for life in item.lives]
         times = np.unique(np.array(every, np.int64))
         lives = np.array([(life.lo, life.hi) for item in items for life in item.lives], np.int64)
         lo, hi = (np.searchsorted(times, lives.reshape(-1, 2)[:, end]).astype(np.int64) for end in (0, 1))
         counts = [len(item.lives) for item in items]
-        size = np.array([align_up(item.size_bytes, grain) // grain for item in items], np.int64)
+        alignment = problem.rectangles[0].alignment
+        sizes = np.array([align_up(item.size_bytes, alignment) for item in items], np.int64)
+        # Offsets are sums of sizes.
+        grain = int(np.gcd.reduce(sizes))
+        size = sizes // grain
         load = np.zeros(len(times), np.int64)
         for a, b, height in zip(lo, hi, np.repeat(size, counts), strict=True):
             load[a:b] += height
         # The whole capacity is rounded up, so that a proof holds for the capacity itself.
-        room = np.full(len(times), -(-capacity // grain), np.int64)
+        room = np.full(len(times), align_up(capacity, alignment) // grain, np.int64)
         for index, offset in hung.items():
             for life in problem.rectangles[index].lives:
                 a, b = np.searchsorted(times, (life.lo, life.hi))
@@ -136,21 +141,28 @@ class _Sections:
         near = np.array([other for others in nears for other in others], np.int64)
         near_at = np.cumsum([0, *map(len, nears)], dtype=np.int64)
         steps = np.array([sum(map(len, item.lives)) for item in items], np.int64)
-        return cls(size, np.cumsum([0, *counts], dtype=np.int64), lo, hi, near_at, near, load, room, steps)
+        life_at = np.cumsum([0, *counts], dtype=np.int64)
+        return cls(grain, size, life_at, lo, hi, near_at, near, load, room, steps)
 
-    def run(self, order: Ints, nodes: int, work: int) -> tuple[int, int, Ints]:
+    def run(self, keys: Floats, crowd: int, nodes: int, work: int) -> tuple[int, int, Ints]:
         """1 found, 0 there are none, -1 out of nodes or work; the work done; the offsets."""
         count = len(self.size)
+        everyone = np.arange(count)
+        keys, left = keys.copy(), self.load.copy()
+        order = _ranked(everyone, keys, crowd, self.life_at, self.lo, self.hi, left, self.room)
         rank = np.empty(count, np.int64)
-        rank[order] = np.arange(count)
-        offset, done = np.zeros(count, np.int64), np.zeros(count, np.int64)
-        used = np.array([0, nodes, 0, work], np.int64)
-        found = _search(
-            order, self.size, self.life_at, self.lo, self.hi, self.near_at, self.near,
-            rank, self._twins(order), np.zeros_like(self.load), self.load.copy(), np.zeros(count, np.int64),
-            offset, done, self.room, -1, -1, used,
+        rank[order] = everyone
+        lids = [self.room[a:b].min() for a, b in zip(self.lo, self.hi, strict=True)]
+        lid = np.minimum.reduceat(np.array(lids, np.int64), self.life_at[:-1])
+        fixed = (
+            self.size, self.life_at, self.lo, self.hi, self.near_at, self.near, self.room, lid,
+            self._twins(order),
         )  # fmt: skip
-        return found, int(used[2]), offset
+        offset, used = np.zeros(count, np.int64), np.array([nodes, work], np.int64)
+        floor, least, done = np.zeros_like(left), np.zeros(count, np.int64), np.zeros(count, np.int64)
+        state = (rank, floor, left, least, offset, done, used)
+        found = _search(order, -1, -1, fixed, keys, crowd, state)
+        return found, work - int(used[1]), offset
 
     def _twins(self, order: Ints) -> Ints:
         """The rectangle before in order that is the same in all, or -1."""
@@ -163,44 +175,80 @@ class _Sections:
         return twins
 
 
-def _tries(sections: _Sections, seed: int) -> Iterator[tuple[Ints, int]]:
-    """Orders by crowd (the largest load of its sections), life and area, and nodes for each; without end."""
+def _tries(sections: _Sections, seed: int) -> Iterator[tuple[Floats, int, int]]:
+    """Keys of orders, the first one decides; the row that is the crowd (-1 for none); and nodes. Without end.
+
+    Keys are life, area, and crowd, which the search itself fills in.
+    """
     draw = np.random.default_rng(seed)
-    starts = sections.life_at[:-1]
-    # How full the fullest section is: against its room, which stacks make smaller.
-    full = sections.load - sections.room
-    loads = [full[a:b].max() for a, b in zip(sections.lo, sections.hi, strict=True)]
-    crowd = -np.maximum.reduceat(np.array(loads, np.int64), starts)
-    life = -np.log(sections.steps)
-    area = life - np.log(sections.size)
+    life, crowd = -sections.steps.astype(np.float64), np.zeros(len(sections.steps))
+    area = life * sections.size
     nodes = _NODES
     while True:
-        for keys in ((crowd, life, area), (area, life, crowd), (life, area, crowd), (crowd, area, life)):
-            yield np.lexsort(keys).astype(np.int64), nodes
-        for number in range(_QUICK_TRIES):
-            noise = draw.uniform(0, _NOISE, len(life))
-            first = (life, area)[number % 2] - noise
-            noisy = (first, crowd) if number % 4 < 2 else (first,)
-            yield np.lexsort(noisy).astype(np.int64), _QUICK_NODES * nodes // _NODES
-        nodes *= _GROWTH
+        yield np.array([crowd, life, area]), 0, nodes
+        yield np.array([crowd, area, life]), 0, nodes
+        yield np.array([life, area, crowd]), 2, nodes
+        for number in range(_NOISY_TRIES):
+            noisy = (life, area)[number % 2] * np.exp(draw.uniform(0, _NOISE, len(life)))
+            yield np.array([crowd, noisy]), 0, nodes
+        nodes *= 2
 
 
-_ARRAYS = ",".join(["int64[::1]"] * 15)
+_INTS = types.int64[::1]
+_KEYS = types.float64[:, ::1]
+_FIXED = types.UniTuple(_INTS, 9)
+_STATE = types.UniTuple(_INTS, 7)
 
 
-@njit(f"int64({_ARRAYS},int64,int64,int64[::1])", cache=True)
-def _search(  # noqa: PLR0915, PLR0917  (one function of arrays, as numba wants it)
-    items: Ints, size: Ints, life_at: Ints, lo: Ints, hi: Ints, near_at: Ints, near: Ints,
-    rank: Ints, twin: Ints, floor: Ints, left: Ints, least: Ints, offset: Ints, done: Ints,
-    room: Ints, last: int, last_rank: int, used: Ints,
-) -> int:  # fmt: skip
-    """Places `items`, none of them below (last, last_rank). `floor` and `left` are by section: the skyline,
-    and the sum of what is not placed; `least` is the skyline under each rectangle. Restored on failure.
+@njit(_INTS(_INTS, _KEYS, types.int64, *[_INTS] * 5), cache=True)
+def _ranked(  # noqa: PLR0917
+    items: Ints, keys: Floats, crowd: int, life_at: Ints, lo: Ints, hi: Ints, left: Ints, room: Ints
+) -> Ints:
+    """`items` by their keys; those of one key stay in order. The row `crowd` of the keys is set to what is to
+    come in the fullest section of each, against its room, which stacks make smaller.
     """
+    if crowd >= 0:
+        for u in items:
+            most = -_FAR
+            for k in range(life_at[u], life_at[u + 1]):
+                for s in range(lo[k], hi[k]):
+                    most = max(most, left[s] - room[s])
+            keys[crowd, u] = -most
+    for row in range(len(keys) - 1, -1, -1):
+        items = items[np.argsort(keys[row][items], kind="mergesort")]
+    return items
+
+
+@njit(types.boolean(types.int64, types.int64, _FIXED, _INTS, _INTS), cache=True)
+def _too_high(u: int, top: int, fixed: tuple[Ints, ...], left: Ints, done: Ints) -> bool:
+    """True where what is to come above rectangle u, all of it or one, has no room above `top`."""
+    size, life_at, lo, hi, near_at, near, room, lid, _ = fixed
+    for k in range(life_at[u], life_at[u + 1]):
+        for s in range(lo[k], hi[k]):
+            if top + left[s] - size[u] > room[s]:
+                return True
+    for k in range(near_at[u], near_at[u + 1]):
+        other = near[k]
+        if done[other] == 0 and top + size[other] > lid[other]:
+            return True
+    return False
+
+
+@njit(types.int64(_INTS, types.int64, types.int64, _FIXED, _KEYS, types.int64, _STATE), cache=True)
+def _search(  # noqa: PLR0915, PLR0917  (one function of arrays, as numba wants it)
+    items: Ints, last: int, last_rank: int, fixed: tuple[Ints, ...], keys: Floats, crowd: int,
+    state: tuple[Ints, ...],
+) -> int:  # fmt: skip
+    """Places `items`, in the order of their rank and none of them below (last, last_rank). `floor` and `left`
+    are by section: the skyline, and the sum of what is not placed; `least` is the skyline under each
+    rectangle, `lid` the least room over it. All is restored on failure.
+    """
+    size, life_at, lo, hi, near_at, near, room, lid, twin = fixed
+    rank, floor, left, least, offset, done, used = state
     count = len(items)
-    used[0] += 1
-    used[2] += count + 1
-    if used[0] > used[1] or used[2] > used[3]:
+    used[0] -= 1
+    used[1] -= count + 1
+    if used[0] < 0 or used[1] < 0:
         return -1
     if count == 0:
         return 1
@@ -209,7 +257,7 @@ def _search(  # noqa: PLR0915, PLR0917  (one function of arrays, as numba wants 
         begin = min(begin, lo[life_at[u]])
         end = max(end, hi[life_at[u + 1] - 1])
         lowest_top = min(lowest_top, least[u] + size[u])
-    used[2] += end - begin
+    used[1] -= end - begin
     # The lowest that anything of a section can still lie, and how many rectangles reach across its start.
     lowest = np.full(end - begin, _FAR, np.int64)
     crossing = np.zeros(end - begin + 1, np.int64)
@@ -217,23 +265,30 @@ def _search(  # noqa: PLR0915, PLR0917  (one function of arrays, as numba wants 
         at = least[u]
         if at < last or (at == last and rank[u] < last_rank):
             at = last + 1
+        if at + size[u] > lid[u]:
+            return 0
         for k in range(life_at[u], life_at[u + 1]):
+            used[1] -= (hi[k] - lo[k]) // _CELLS
             for s in range(lo[k] - begin, hi[k] - begin):
                 lowest[s] = min(lowest[s], at)
-                if at + size[u] > room[begin + s]:
-                    return 0
         crossing[lo[life_at[u]] - begin + 1] += 1
         crossing[hi[life_at[u + 1] - 1] - begin] -= 1
-    part, reach = np.zeros(end - begin, np.int64), 0
+    part, reach, highest = np.zeros(end - begin, np.int64), 0, _FAR
     for s in range(end - begin):
-        if left[begin + s] > 0 and max(floor[begin + s], lowest[s]) + left[begin + s] > room[begin + s]:
-            return 0
+        if left[begin + s] > 0:
+            spare = room[begin + s] - left[begin + s]
+            if max(floor[begin + s], lowest[s]) > spare:
+                return 0
+            highest = min(highest, spare)
         reach += crossing[s]
         part[s] = (part[s - 1] if s > 0 else -1) + (1 if reach == 0 else 0)
     if part[-1] > 0:
+        old_floor, old_left = floor[begin:end].copy(), left[begin:end].copy()
+        old_least, old_rank = least[items], rank[items]
         members = np.zeros(part[-1] + 1, np.int64)
         for u in items:
             members[part[lo[life_at[u]] - begin]] += 1
+        found = 1
         for number in np.argsort(members):  # small ones are soon refuted
             some = np.empty(members[number], np.int64)
             k = 0
@@ -241,31 +296,39 @@ def _search(  # noqa: PLR0915, PLR0917  (one function of arrays, as numba wants 
                 if part[lo[life_at[u]] - begin] == number:
                     some[k] = u
                     k += 1
-            found = _search(
-                some, size, life_at, lo, hi, near_at, near, rank, twin,
-                floor, left, least, offset, done, room, last, last_rank, used,
-            )  # fmt: skip
+            some = _ranked(some, keys, crowd, life_at, lo, hi, left, room)
+            for k in range(len(some)):
+                rank[some[k]] = k
+            # A literal -1 would crash when loaded from numba's cache (numba's issue 6061).
+            found = _search(some, last, np.int64(-1), fixed, keys, crowd, state)
             if found != 1:
-                return found
-        return 1
-    candidates, keys, k = np.empty(count, np.int64), np.empty(count, np.int64), 0
+                break
+        if found != 1:  # others may have been placed before
+            floor[begin:end], left[begin:end] = old_floor, old_left
+            for k in range(count):
+                least[items[k]], rank[items[k]], done[items[k]] = old_least[k], old_rank[k], 0
+        return found
+    candidates, places, k = np.empty(count, np.int64), np.empty(count, np.int64), 0
     for u in items:
         at = least[u]
-        if at >= lowest_top or at < last or (at == last and rank[u] < last_rank):
+        if at >= lowest_top or at > highest or at < last or (at == last and rank[u] < last_rank):
             continue
         if twin[u] >= 0 and done[twin[u]] == 0:
             continue
-        candidates[k], keys[k] = u, at * len(rank) + rank[u]
+        candidates[k], places[k] = u, at * len(rank) + rank[u]
         k += 1
     rest = np.empty(count - 1, np.int64)
-    for choice in np.argsort(keys[:k]):
+    for choice in np.argsort(places[:k]):
         u = candidates[choice]
+        at, top = least[u], least[u] + size[u]
+        used[1] -= near_at[u + 1] - near_at[u]
+        if _too_high(u, top, fixed, left, done):
+            continue
         k = 0
         for other in items:
             if other != u:
                 rest[k] = other
                 k += 1
-        at, top = least[u], least[u] + size[u]
         begin, end = lo[life_at[u]], hi[life_at[u + 1] - 1]
         old_floor = floor[begin:end].copy()
         for k in range(life_at[u], life_at[u + 1]):
@@ -276,12 +339,10 @@ def _search(  # noqa: PLR0915, PLR0917  (one function of arrays, as numba wants 
         for k in range(len(old_least)):
             other = near[near_at[u] + k]
             old_least[k] = least[other]
-            least[other] = max(least[other], top)
+            if done[other] == 0:
+                least[other] = max(least[other], top)
         offset[u], done[u] = at, 1
-        found = _search(
-            rest, size, life_at, lo, hi, near_at, near, rank, twin,
-            floor, left, least, offset, done, room, at, rank[u], used,
-        )  # fmt: skip
+        found = _search(rest, at, rank[u], fixed, keys, crowd, state)
         if found != 0:
             return found
         done[u] = 0

@@ -18,7 +18,9 @@ own measure. Seconds become so much effort, so that offsets hang on no clock.
 """
 
 _BRAKE = 10
-"""Where the computer is so many times slower, the clock ends the search after all."""
+"""Where the computer is so many times slower, the clock ends the search after all. Where there is a capacity
+it does so at the limit itself, which is about twice what the whole effort takes.
+"""
 
 _ROUNDS = 400
 _LEARNING_SHARE = 0.2
@@ -33,6 +35,9 @@ _SOME_LIMITS = 6
 
 _CROWD_SHARE = 0.5
 """The part of the canonical search, crowded steps first, in what is left for it and ejection."""
+
+_LESS_SHARE = 3
+"""The canonical search for less than the capacity has this part of the effort."""
 
 _MOST_FOR_CP = 200
 _SOLVER_SHARE = 0.5
@@ -90,7 +95,8 @@ def _improve(
 
     `bound` is what the memory needs at least, also for other steps: less has no use.
     """
-    problem, deadline = units.problem, time.monotonic() + _BRAKE * seconds
+    brake = _BRAKE if capacity is None else 1
+    problem, deadline = units.problem, time.monotonic() + brake * seconds
     target = align_up(bound, grain)
     pairs = sum(map(len, units.neighbours)) + len(problem.rectangles)
     learning = min(_LEARNING_SHARE * seconds, _LEARNING_SECONDS)
@@ -179,27 +185,25 @@ def _search(
     grain: int,
     seed: int,
 ) -> tuple[tuple[int, ...], int]:
-    """The canonical search for ever smaller sizes between `bound` and what is used by `best`.
-
-    First for the capacity, if that is not kept yet, then for the bound, then for sizes halfway, each for half
-    of the work that is left.
+    """The canonical search for the capacity, if that is not kept yet; then for the bound, and for sizes
+    halfway between it and what is used.
     """
     from mcudeploy.layout import canonical  # noqa: PLC0415
 
-    problem = units.problem
-    used = used_bytes(problem, best)
-    tried, left = bound, work
-    while used > align_up(bound, grain) and left > work // 1000 and time.monotonic() < deadline:
-        must = bound <= capacity < used
-        size, share = (capacity, left) if must else (tried, left // 2)
+    problem, used, size, left = units.problem, used_bytes(units.problem, best), bound, work // _LESS_SHARE
+    if bound <= capacity < used:
+        size, left = capacity, work
+    while size < used and left > work // 1000 and time.monotonic() < deadline:
+        share = left if size == capacity < used else left // _SOME_LIMITS
         outcome = canonical.pack(problem, units.neighbours, size, work=share, deadline=deadline, seed=seed)
-        left -= max(outcome.work, 1)
+        left = min(left - max(outcome.work, 1), work // _LESS_SHARE)
         if outcome.offsets is not None:
             best, used = outcome.offsets, used_bytes(problem, outcome.offsets)
-        elif outcome.proven:
-            bound = size + 1
-        tried = max(bound, (tried + used) // 2 if outcome.offsets is None else (bound + used) // 2)
-        if tried >= used:
+            size = bound if size == capacity else (bound + used) // 2
+        else:
+            bound = size + 1 if outcome.proven else bound
+            size = max(bound, (size + used + 1) // 2)
+        if used <= align_up(bound, grain):
             break
     return best, bound
 

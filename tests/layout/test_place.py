@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import time
 from dataclasses import replace
 from itertools import permutations, product
@@ -95,6 +96,55 @@ def test_canonical_search_agrees_with_all_orders(problem: Problem, seed: int) ->
     judge(replace(problem, capacities={"": least}), outcome.offsets)
     less = canonical.pack(problem, units.neighbours, least - 1, **limits)
     assert (less.offsets, less.proven) == (None, True)
+
+
+@pytest.mark.parametrize(
+    ("capacity", "items"),
+    [
+        (10, "1 3 4, 3 4 5, 1 5 7, 3 0 2, 4 1 3, 4 4 7, 2 3 5, 3 5 7, 5 2 4, 3 0 2"),
+        (13, "5 4 6, 4 5 6, 6 1 5, 3 7 9, 4 5 7, 1 0 1, 3 2 3, 7 8 10, 3 8 10, 3 1 3, 6 6 8, 1 0 4"),
+    ],
+)
+def test_canonical_search_forgets_the_parts_beside_one_that_fails(capacity: int, items: str) -> None:
+    """Sizes, births and ends, for which a search that does not restore everything finds no offsets."""
+    sizes = [[int(word) for word in item.split()] for item in items.split(",")]
+    problem = Problem(tuple(rectangle(size, (lo, hi)) for size, lo, hi in sizes), {"": capacity})
+    neighbours = Units.of(problem).neighbours
+    deadline = time.monotonic() + 60
+    outcome = canonical.pack(problem, neighbours, capacity, work=10**6, deadline=deadline, seed=0)
+    assert outcome.offsets is not None
+    judge(problem, outcome.offsets)
+
+
+def cut_up(steps: Interval, size: int, pieces: int, draw: random.Random) -> list[Rectangle]:
+    """A rectangle cut into `pieces`, each time across or along: they fill `size` bytes without a gap."""
+    if pieces == 1:
+        return [Rectangle(size, (steps,))]
+    one = draw.randrange(1, pieces)
+    if size > 1 and (len(steps) == 1 or draw.random() < 0.6):
+        at = draw.randrange(1, size)
+        halves = [(steps, at), (steps, size - at)]
+    elif len(steps) > 1:
+        time = draw.randrange(steps.lo + 1, steps.hi)
+        halves = [(Interval(steps.lo, time), size), (Interval(time, steps.hi), size)]
+    else:
+        return [Rectangle(size, (steps,))]
+    return [
+        item for half, n in zip(halves, (one, pieces - one), strict=True) for item in cut_up(*half, n, draw)
+    ]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_canonical_search_puts_together_what_was_cut_up(seed: int) -> None:
+    draw = random.Random(seed)
+    pieces = cut_up(Interval(0, 60), 400, 60, draw)
+    draw.shuffle(pieces)
+    problem = Problem(tuple(pieces), {"": 400})
+    neighbours = Units.of(problem).neighbours
+    outcome = canonical.pack(problem, neighbours, 400, work=10**8, deadline=time.monotonic() + 60, seed=0)
+    assert not outcome.proven
+    assert outcome.offsets is not None
+    judge(problem, outcome.offsets)
 
 
 @QUICK
