@@ -22,7 +22,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit, types
+from numba import njit
 from numpy.typing import NDArray
 
 from mcudeploy.layout.problem import Problem, align_up, stacks_at_the_top
@@ -194,13 +194,13 @@ def _tries(sections: _Sections, seed: int) -> Iterator[tuple[Floats, int, int]]:
         nodes *= 2
 
 
-_INTS = types.int64[::1]
-_KEYS = types.float64[:, ::1]
-_FIXED = types.UniTuple(_INTS, 9)
-_STATE = types.UniTuple(_INTS, 7)
+_INTS = "int64[::1]"
+_KEYS = "float64[:, ::1]"
+_FIXED = f"UniTuple({_INTS}, 9)"
+_STATE = f"UniTuple({_INTS}, 7)"
 
 
-@njit(_INTS(_INTS, _KEYS, types.int64, *[_INTS] * 5), cache=True)
+@njit(f"{_INTS}({_INTS}, {_KEYS}, int64{5 * f', {_INTS}'})", cache=True)
 def _ranked(  # noqa: PLR0917
     items: Ints, keys: Floats, crowd: int, life_at: Ints, lo: Ints, hi: Ints, left: Ints, room: Ints
 ) -> Ints:
@@ -219,7 +219,7 @@ def _ranked(  # noqa: PLR0917
     return items
 
 
-@njit(types.boolean(types.int64, types.int64, _FIXED, _INTS, _INTS), cache=True)
+@njit(f"boolean(int64, int64, {_FIXED}, {_INTS}, {_INTS})", cache=True)
 def _too_high(u: int, top: int, fixed: tuple[Ints, ...], left: Ints, done: Ints) -> bool:
     """True where what is to come above rectangle u, all of it or one, has no room above `top`."""
     size, life_at, lo, hi, near_at, near, room, lid, _ = fixed
@@ -234,7 +234,7 @@ def _too_high(u: int, top: int, fixed: tuple[Ints, ...], left: Ints, done: Ints)
     return False
 
 
-@njit(types.int64(_INTS, types.int64, types.int64, _FIXED, _KEYS, types.int64, _STATE), cache=True)
+@njit(f"int64({_INTS}, int64, int64, {_FIXED}, {_KEYS}, int64, {_STATE})", cache=True)
 def _search(  # noqa: PLR0915, PLR0917  (one function of arrays, as numba wants it)
     items: Ints, last: int, last_rank: int, fixed: tuple[Ints, ...], keys: Floats, crowd: int,
     state: tuple[Ints, ...],
@@ -300,7 +300,7 @@ def _search(  # noqa: PLR0915, PLR0917  (one function of arrays, as numba wants 
             for k in range(len(some)):
                 rank[some[k]] = k
             # A literal -1 would crash when loaded from numba's cache (numba's issue 6061).
-            found = _search(some, last, np.int64(-1), fixed, keys, crowd, state)
+            found = _search(some, last, -len(rank), fixed, keys, crowd, state)
             if found != 1:
                 break
         if found != 1:  # others may have been placed before

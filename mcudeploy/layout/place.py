@@ -95,8 +95,8 @@ def _improve(
 
     `bound` is what the memory needs at least, also for other steps: less has no use.
     """
-    brake = _BRAKE if capacity is None else 1
-    problem, deadline = units.problem, time.monotonic() + brake * seconds
+    slower = _BRAKE if capacity is None else 1
+    problem, deadline = units.problem, time.monotonic() + slower * seconds
     target = align_up(bound, grain)
     pairs = sum(map(len, units.neighbours)) + len(problem.rectangles)
     learning = min(_LEARNING_SHARE * seconds, _LEARNING_SECONDS)
