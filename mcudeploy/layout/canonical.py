@@ -124,8 +124,8 @@ class _Sections:
         counts = [len(item.lives) for item in items]
         alignment = problem.rectangles[0].alignment
         sizes = np.array([align_up(item.size_bytes, alignment) for item in items], np.int64)
-        # Offsets are sums of sizes.
-        grain = int(np.gcd.reduce(sizes))
+        # Offsets are sums of sizes; there are none where everything hangs.
+        grain = int(np.gcd.reduce(sizes)) or 1
         size = sizes // grain
         load = np.zeros(len(times), np.int64)
         for a, b, height in zip(lo, hi, np.repeat(size, counts), strict=True):
