@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mcudeploy.board import Board, Timer
-from mcudeploy.errors import UsageError
+from mcudeploy.errors import BuildError, UsageError
 from mcudeploy.kernelfiles import ON_UNIT, kernel_files, read_source
 from mcudeploy.resources import resource_dir
 
@@ -56,6 +56,11 @@ def assemble(
     """
     firmware = resource_dir("firmware")
     timer = None if board.is_host else _timer(board, emulate)
+    if ON_UNIT in kernels and not board.unit_hal:
+        raise BuildError(
+            f"nothing runs steps on the other compute units of {board.name}: name the source of a HAL that "
+            "does as unit_hal in its board file, or plan without --assign."
+        )
     collected = {f"src/generated/{name}": text for name, text in files.items()}
     for name in _INTERFACES:
         collected[f"include/{name}"] = read_source(firmware / "include" / name)

@@ -13,7 +13,7 @@ import pytest
 
 from mcudeploy.board import list_boards, load_board
 from mcudeploy.errors import BuildError, FitError, UsageError
-from mcudeploy.kernelfiles import kernel_files
+from mcudeploy.kernelfiles import ON_UNIT, kernel_files
 from mcudeploy.resources import resource_dir
 from mcudeploy.targets import Firmware, build, build_firmware
 from mcudeploy.targets.project import assemble, environments
@@ -29,13 +29,19 @@ MODES = [
 ]
 
 
+def test_a_board_without_a_hal_for_its_other_units_is_refused() -> None:
+    with pytest.raises(BuildError, match=r"other compute units of mps2-an386.*unit_hal"):
+        assemble(load_board("mps2-an386"), {}, [ON_UNIT], emulate=True)
+
+
 @pytest.mark.parametrize(("name", "emulate"), MODES)
 def test_hal_compiles_without_a_warning(name: str, emulate: bool, tmp_path: Path) -> None:
     board = load_board(name)
-    project = assemble(board, {"mcud_config.h": CONFIG}, [], emulate=emulate, measurer=False)
+    kernels = [ON_UNIT] if board.unit_hal else []
+    project = assemble(board, {"mcud_config.h": CONFIG}, kernels, emulate=emulate, measurer=False)
     build.write_project(project, tmp_path)
     defines = [f"-DMCUD_EMULATED={int(emulate)}", "-DMCUD_FIRMWARE_HASH=1u", f'-DMCUD_BOARD_NAME="{name}"']
-    folders = ["-Iinclude", "-Isrc/generated", "-Isrc/hal"]
+    folders = ["-Iinclude", "-Isrc/generated", "-Isrc/hal", "-Isrc/kernels"]
     sources = sorted(str(path.relative_to(tmp_path)) for path in (tmp_path / "src").rglob("*.c"))
     assert len(sources) >= 5
     compiler = [f"{board.toolchain}-gcc", *board.cpu_flags, "-O2", "-std=c99", *WARNINGS, *defines, *folders]

@@ -43,7 +43,7 @@ def test_outputs_are_those_of_the_reference(model: Path, split: bool) -> None:
 def test_maintenance_by_lines_on_a_cortex_m7(model: Path) -> None:
     """The emulator has no caches: this shows that the registers are there, and nothing else is disturbed."""
     an500 = load_board("mps2-an500")
-    caches = {"units": _cached("sram"), "hal": (*an500.hal, "cortexm/cache.c")}
+    caches = {"units": _cached("sram"), "hal": (*an500.hal, "cortexm/cache.c"), "unit_hal": ("one_unit.c",)}
     options = Options(split=False, assign=ASSIGN)
     report = deploy.run_model(model, Target(an500.model_copy(update=caches)), options, inputs=[], expected=[])
     assert report["verified"]

@@ -1,4 +1,4 @@
-/* The host has one compute unit, which computes the shares of all units of a board. */
+/* One compute unit that computes the shares of all: the host, or a board whose other units are only planned for. */
 #include "mcud_unit.h"
 
 void mcud_unit_run(uint32_t unit, const mcud_op *op, int32_t first_row, int32_t end_row)
