@@ -38,6 +38,27 @@ def test_outputs_are_those_of_the_reference(model: Path, split: bool) -> None:
     kinds = {name.split("_")[0] for name in report["operator_checks"]}
     assert {"clean", "invalidate"} <= kinds
     assert bool(report["splits"]) == split
+    unit_of = {name: it["unit"] for it in report["sharing"]["functions"] for name in it["operators"]}
+    units = [{unit_of[name] for name in it["operators"]} for it in report["splits"]]
+    assert (units == []) or any(len(each) == 2 for each in units)
+
+
+def test_copies_where_no_memory_is_in_common(model: Path) -> None:
+    """To npu go image, b and the flat sum; from there a (for two readers), c and the scores."""
+    apart = board(
+        Unit(name="core"), Unit(name="npu", prefers=("Conv2d",), memories=("own",)), memories=("ram", "own")
+    )
+    lone = board(
+        Unit(name="core", memories=("ram",)),
+        Unit(name="npu", prefers=("Conv2d",), memories=("own",)),
+        Unit(name="mover"),
+        memories=("ram", "own"),
+    )
+    options = Options(split=False, assign=ASSIGN)
+    assert deploy.plan_report(deploy.plan_model(model, apart, options))["sharing"]["copies"] == 0
+    report = deploy.run_model(model, Target(lone), options, inputs=[], expected=[])
+    assert report["verified"] and report["sharing"]["copies"] == 6
+    assert sum(it["kernel"] == "copy" for it in report["operators"]) == 6
 
 
 def test_maintenance_by_lines_on_a_cortex_m7(model: Path) -> None:
