@@ -18,16 +18,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+from cost_cases import one_operator, weighted
 
+from mcudeploy.bench import build_bench
 from mcudeploy.board import load_board
 from mcudeploy.codegen.bench import all_kernels
-from mcudeploy.deploy import build_bench, measure_model, plan_model
+from mcudeploy.deploy import measure_model, plan_model
 from mcudeploy.device import Target, open_device
 from mcudeploy.errors import DeployError
-from mcudeploy.graph import Border, DType, Graph, Operator, Quantization, Shape, Tensor
+from mcudeploy.graph import DType, Graph, Shape
 from mcudeploy.interval import Interval
-from mcudeploy.measurer.tile import KernelTable, Region, TileTimer, timing_tile
+from mcudeploy.measurer.tile import KernelTable, Region, TileTimer
 from mcudeploy.ops.conv import Conv2d
 from mcudeploy.ops.elementwise import Binary
 from mcudeploy.ops.pool import AveragePool, MaxPool
@@ -101,33 +102,11 @@ CASES = (
 
 def graph_of(case: Case, dtype: DType) -> Graph:
     """A graph with this operator alone; its constants are drawn at random, always the same."""
-    rng = np.random.default_rng(0)
-    quantized = dtype is DType.INT8
-    made = case.op.loops((case.shape,) * case.inputs).output_shape()
     made_scale = 0.4 if isinstance(case.op, Conv2d | Binary) else 0.05
-    names = tuple(f"x{index}" for index in range(case.inputs))
-    tensors = {
-        name: Tensor(name, shape, dtype, Quantization(scale, 3) if quantized else None)
-        for name, shape, scale in (*((name, case.shape, 0.05) for name in names), ("y", made, made_scale))
-    }
-    constants: dict[str, Any] = {}
     if isinstance(case.op, Conv2d):
-        count = case.op.out_channels
-        shape = (count, *case.op.kernel_shape, case.shape[2] // case.op.groups)
-        weights = rng.integers(-127, 128, shape)
-        constants = {
-            "weights": weights.astype(dtype),
-            "bias": np.zeros(count, "int32" if quantized else dtype),
-        }
-        if quantized:
-            constants["weight_scale"] = rng.uniform(0.001, 0.002, count).astype(np.float32)
-
-    def border(name: str) -> Border:
-        tensor = tensors[name]
-        return Border(name, name, tensor.shape, dtype, np.arange(tensor.elements, dtype=np.int32))
-
-    operator = Operator("operator", case.op, names, "y", constants)
-    return Graph("g", tensors, (operator,), tuple(map(border, names)), (border("y"),))
+        depth = case.shape[2] // case.op.groups
+        return weighted(case.op, case.shape, (case.op.out_channels, *case.op.kernel_shape, depth), dtype)
+    return one_operator(case.op, (case.shape,) * case.inputs, dtype, scale=made_scale)
 
 
 def sweep(board: str, cases: Iterable[Case], dtype: DType) -> Iterator[tuple[object, ...]]:
@@ -142,23 +121,20 @@ def sweep(board: str, cases: Iterable[Case], dtype: DType) -> Iterator[tuple[obj
             graph = graph_of(case, dtype)
             (operator,) = graph.operators
             made, macs = graph.tensors["y"], graph.loops(operator).macs()
-            whole, *by_rows = (
-                target.board.instructions(timer.time(graph, operator, part, input_block_rows=cut).ticks)
-                for cut in [(1,) * case.inputs]
-                for part in (Interval(0, made.shape[0]), *(Interval(r, r + 1) for r in range(made.shape[0])))
-            )
-            tile, _ = timing_tile(graph, operator, Interval(0, 1), device.session.info, vectors=vectors)
+            parts = [Interval(0, made.shape[0]), *(Interval(r, r + 1) for r in range(made.shape[0]))]
+            cut = (1,) * case.inputs
             shapes = " -> ".join("x".join(map(str, shape)) for shape in (case.shape, made.shape))
-            more = f"{100 * (sum(by_rows) / whole - 1):+.1f}"
-            yield (
-                case.name,
-                shapes,
-                tile.call.kernel,
-                macs,
-                whole,
-                f"{whole / (macs or made.elements):.2f}",
-                more,
-            )
+            usual = operator.op.kernel(operator, graph.input_tensors(operator), made)
+            for call in usual.variants(vectors=target.board.vectors):
+                whole, *by_rows = (
+                    target.board.instructions(
+                        timer.time(graph, operator, call, part, input_block_rows=cut).ticks
+                    )
+                    for part in parts
+                )
+                more = f"{100 * (sum(by_rows) / whole - 1):+.1f}"
+                per = f"{whole / (macs or made.elements):.2f}"
+                yield case.name, shapes, call.variant, call.scratch_bytes, macs, whole, per, more
 
 
 def model_tables(path: Path, board: str) -> None:
@@ -237,6 +213,7 @@ def main() -> int:
                     "case",
                     "shape",
                     "kernel",
+                    "scratch",
                     "MACs",
                     "instructions",
                     "per MAC or element",

@@ -57,7 +57,7 @@ def main() -> None:
                 )
                 continue
             for plan in planned.plans:
-                model = planned.models[plan.form]
+                model = planned.model_of(plan)
                 peak, greedy, _ = placed_again(plan, model, board, 0.0)
                 _, arena, seconds = placed_again(plan, model, board, arguments.seconds)
                 least = -(-peak // ARENA_GRAIN_BYTES) * ARENA_GRAIN_BYTES

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from mcudeploy.graph import Border, DType, Graph, Operator, Quantization, Shape, Tensor
-from mcudeploy.model import kernel_calls, load_model
+from mcudeploy.model import kernel_variants, load_model
 from mcudeploy.ops.concat import Concat
 from mcudeploy.ops.conv import Conv2d
 from mcudeploy.ops.elementwise import Binary
@@ -27,7 +27,8 @@ from mcudeploy.optimizer.search import Budget, search
 from mcudeploy.plan import Form
 from mcudeploy.scheduler.rpo import reverse_post_order
 from mcudeploy.simulator.blocks import whole
-from mcudeploy.simulator.cost import Costs, estimated_tile_time
+from mcudeploy.simulator.cost import Costs
+from mcudeploy.simulator.estimate import estimated_tile_time
 from mcudeploy.simulator.flow import Flow
 from mcudeploy.simulator.live import work_bytes
 
@@ -135,8 +136,9 @@ def row(graph: Graph, seconds: float, overhead: float) -> tuple[str, ...]:
     begin = time.monotonic()
     flow = Flow.of(graph)
     order = tuple(step.operator for step in reverse_post_order(whole(graph)).steps)
-    costs = Costs(flow, estimated_tile_time(flow))
-    work = work_bytes(kernel_calls(graph))
+    calls = {name: variants[0] for name, variants in kernel_variants(graph).items()}
+    costs = Costs(flow, estimated_tile_time(graph, calls, "cortex-m4"))
+    work = work_bytes(calls)
     found = search(Space.of(flow, order), costs, work, Budget(seconds, overhead), lambda *_: None)
     best, searched = found.best[0], found.search
     return (

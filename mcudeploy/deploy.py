@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from mcudeploy import chart, planfile, report
+from mcudeploy.bench import build_bench, known_times, measured_tiles
 from mcudeploy.board import Board, load_board
-from mcudeploy.codegen.bench import all_kernels, bench_sources
+from mcudeploy.choosing import alternatives
 from mcudeploy.codegen.ctext import model_name
 from mcudeploy.codegen.library import write_library
 from mcudeploy.codegen.program import Program, make_program
@@ -23,7 +24,7 @@ from mcudeploy.measurer.database import Database, RunKey
 from mcudeploy.model import Model, load_model
 from mcudeploy.optimizer.search import Report
 from mcudeploy.placing import unsplit_plan
-from mcudeploy.plan import Measurement, OperatorTime, Plan, Search
+from mcudeploy.plan import Form, Measurement, OperatorTime, Plan, Search
 from mcudeploy.planner import Options, Planned, find_plans
 from mcudeploy.progress import SILENT, Progress
 from mcudeploy.samples import Sample, load_samples
@@ -55,13 +56,12 @@ class Deployment:
     @classmethod
     def of(cls, planned: Planned, plan: Plan, board: Board, options: Options) -> Deployment:
         """One of the plans that were found, and the program that it becomes."""
-        model = planned.models[plan.form]
+        model = planned.model_of(plan)
         name = model_name(options.name, model.path.stem)
         alignment, handed = board.memories[0].alignment, handed_over(plan, board)
         program = make_program(plan, model.calls, name, alignment, handed)
-        return cls(
-            model, board, plan, program, planned.unsplit, planned.models[planned.unsplit.form], planned.search
-        )
+        unsplit_model = planned.model_of(planned.unsplit)
+        return cls(model, board, plan, program, planned.unsplit, unsplit_model, planned.search)
 
     @property
     def source(self) -> Source:
@@ -128,7 +128,7 @@ def plan_model(
     """Cut, order and place a model on a board; the plan has passed the checker. Raises FitError."""
     model_name(options.name, path.stem)  # refused before the search, not after it
     model = load_model(path, options.float_io, vectors=board.vectors)
-    planned = find_plans(model, board, options, told=telling(progress))
+    planned = find_plans(model, board, options, told=telling(progress), known=known_times(board))
     return Deployment.of(planned, planned.plans[0], board, options)
 
 
@@ -203,25 +203,35 @@ def flash_board(path: Path | None, target: Target, options: Options, dry_run: bo
         return report.flash(firmware, device.port, None)
 
 
-def build_bench(target: Target) -> Firmware:
-    """The measurer with all kernels and no model; half of the memory is arena."""
-    kernels = all_kernels()
-    files = bench_sources(kernels, target.board.ram_bytes // 2)
-    return build_firmware(target.board, files, kernels, emulate=target.emulated)
-
-
 def measure_model(
     path: Path, target: Target, options: Options, *, cycles: bool = False, progress: Progress = SILENT
 ) -> JsonObject:
     """Time every operator of a model on the device; its input is drawn from the seed.
 
-    `cycles`: model them. Raises ConfigError for a target that has no cycle model.
+    Before that, unless a plan is given, every variant of its kernels is timed that never was, and the plan
+    takes the fastest. `cycles`: model them. Raises ConfigError for a target that has no cycle model.
     """
     core = core_of(target) if cycles else None
+    if options.plan_file is None and not target.board.is_host:
+        _time_variants(path, target, options, progress)
     made = plan_model(path, target.board, options, progress)
     samples = load_samples(made.model.graph, [], [], options.seed)
     firmware, observed = run_on(made, target, samples, progress)
     return _measured(made, firmware, observed, _Modelled(core, target, samples[0], progress))
+
+
+def _time_variants(path: Path, target: Target, options: Options, progress: Progress) -> None:
+    """Have the times of all kernels that are to be chosen from in the database."""
+    model = load_model(path, options.float_io, vectors=target.board.vectors)
+    known = known_times(target.board)
+    forms = (Form(options.stream_input), Form(options.stream_input, accumulating=True))
+    models = [model.in_form(form) for form in forms]
+    missing = [one for one in models if any(known(one.graph)(*tile) is None for tile in alternatives(one))]
+    if missing:
+        progress.stage(f"timing kernels on {target.board.name}")
+        with measured_tiles([target]) as measured:
+            for one in missing:
+                measured.prefetch(one.graph, alternatives(one), options.time_limit, progress.advance)
 
 
 def run_model(

@@ -70,4 +70,5 @@ def placed(
         model.form,
         splits,
         model.functions,
+        kernels=model.kernels,
     )

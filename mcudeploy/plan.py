@@ -116,7 +116,8 @@ class Search:
 class Plan:
     """A graph, how it is cut (`block_rows` of each operator), ordered and placed for a board.
 
-    Without functions its first compute unit runs everything.
+    Without functions its first compute unit runs everything. `kernels` has each operator's
+    variant.
     """
 
     graph: Graph
@@ -128,6 +129,7 @@ class Plan:
     form: Form = field(default_factory=Form)
     splits: tuple[Split, ...] = ()
     functions: tuple[Function, ...] = ()
+    kernels: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,12 +47,13 @@ class _Function(_Model):
 
 
 class _PlanFile(_Model):
-    format: Literal[5]
+    format: Literal[6]
     model_sha256: str
     board: str
     streamed: bool
     accumulating: bool
     functions: list[_Function]
+    kernels: dict[str, str]
     splits: list[_Split]
     block_rows: dict[str, _Rows]
     steps: list[tuple[_Offset, _Offset]]
@@ -76,12 +77,13 @@ def plan_text(plan: Plan, model_sha256: str) -> str:
         }
 
     content = _PlanFile(
-        format=5,
+        format=6,
         model_sha256=model_sha256,
         board=plan.board,
         streamed=plan.form.streamed,
         accumulating=plan.form.accumulating,
         functions=[_Function(unit=f.unit, operators=list(f.operators)) for f in plan.functions],
+        kernels=dict(plan.kernels),
         splits=[
             _Split(operators=list(s.operators), axis="row", rows=s.rows, apart=s.apart) for s in plan.splits
         ],
@@ -105,10 +107,13 @@ def _read(path: Path) -> _PlanFile:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
 
 
-def load_form(path: Path) -> tuple[Form, tuple[Function, ...]]:
-    """The form that the graph of a plan must have, and what units run. Raises ConfigError for no plan."""
+def load_form(path: Path) -> tuple[Form, tuple[Function, ...], Mapping[str, str]]:
+    """The form that the graph of a plan must have, what units run, and the kernel variant of every operator.
+
+    Raises ConfigError for a file that is no plan.
+    """
     content = _read(path)
-    return Form(content.streamed, content.accumulating), _functions(content)
+    return Form(content.streamed, content.accumulating), _functions(content), content.kernels
 
 
 def _functions(content: _PlanFile) -> tuple[Function, ...]:
@@ -152,6 +157,7 @@ def load_plan(path: Path, graph: Graph, model_sha256: str, board: str, work: Wor
         layout=Layout(placements(content.tensors), placements(content.scratch), content.arenas, status),
         estimate=predicted,
         form=Form(content.streamed, content.accumulating),
+        kernels=content.kernels,
         splits=tuple(Split(tuple(s.operators), s.axis, s.rows, s.apart) for s in content.splits),
         functions=_functions(content),
     )

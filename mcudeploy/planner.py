@@ -9,14 +9,16 @@ from pathlib import Path
 from mcudeploy import planfile, report
 from mcudeploy.analyzer.functions import Assignment, assign
 from mcudeploy.board import Board
+from mcudeploy.choosing import KnownSource, alternatives, fastest, nothing_known
 from mcudeploy.errors import ConfigError, ModelError
 from mcudeploy.layout.check import check as check_plan
 from mcudeploy.model import Model
 from mcudeploy.optimizer.search import Report
 from mcudeploy.placing import unsplit_plan
 from mcudeploy.plan import Form, Plan, Search
-from mcudeploy.simulator.cost import estimated_tile_time
-from mcudeploy.splitting import Limits, Splitting, TileSource
+from mcudeploy.simulator.cost import TileSource
+from mcudeploy.simulator.estimate import estimated, load_costs
+from mcudeploy.splitting import Limits, Splitting
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,19 +51,32 @@ class Planned:
     search: Search
     unsplit_ticks: float = 0.0
 
+    def model_of(self, plan: Plan) -> Model:
+        """The model in the form of one of the plans, by its kernels."""
+        return self.models[plan.form].with_kernels(plan.kernels)
+
 
 def find_plans(
     model: Model,
     board: Board,
     options: Options,
-    tiles: TileSource = estimated_tile_time,
+    tiles: TileSource | None = None,
+    *,
     told: Report = lambda *_: None,
+    known: KnownSource = nothing_known,
 ) -> Planned:
     """Search for plans of a model on a board, take the one of `options.plan_file`, or search on from it.
 
-    A stored plan says whether inputs are streamed. Every plan has passed the checker. Raises FitError where
-    even the least arena is too large.
+    Without `tiles` times are estimated from the costs of the board's core, and kernels are chosen by times
+    that are `known`, as far as they go. A stored plan says whether inputs are streamed. Every plan has passed
+    the checker. Raises FitError where even the least arena is too large.
     """
+    source = tiles or estimated(load_costs(board.core))
+
+    def chosen(form: Form) -> Model:
+        made = model.in_form(form)
+        return fastest(made, source(made.graph, alternatives(made)), known(made.graph))
+
     models: dict[Form, Model] = {}
     stored = None
     assignment = assign(model.graph, board, options.assign)
@@ -73,35 +88,38 @@ def find_plans(
         options = replace(options, stream_input=stored.form.streamed)
     else:
         model = model.on_units(board, assignment)
-    base = model.in_form(Form(streamed=options.stream_input))
+    base = chosen(Form(streamed=options.stream_input))
     models[base.form] = base
     unsplit = unsplit_plan(base, board)
     if report.weights_bytes(base.calls) > board.flash_bytes:  # no search helps
         report.require_fit(unsplit, base.calls, board, options.ram_limit)
     plans, searched, ticks = [stored or unsplit], Search(), 0.0
     if options.split and (stored is None or options.resume):
-        cut = model.in_form(Form(options.stream_input, accumulating=True))
+        cut = chosen(Form(options.stream_input, accumulating=True))
         models[cut.form] = cut
         limits = Limits(options.max_overhead, options.time_limit, options.ram_limit or 0)
-        splitting = Splitting(cut, base, board=board, limits=limits, tiles=tiles, told=told)
+        splitting = Splitting(cut, base, board=board, limits=limits, tiles=source, told=told)
         split = splitting.plans(stored)
         searched, ticks = split.search, split.unsplit_ticks
         plans = sorted([*split.plans, unsplit], key=lambda plan: plan.layout.arena_bytes)
+    planned = Planned(models, tuple(plans), unsplit, searched, ticks)
     for plan in plans:
         if plan.layout.arena_bytes <= board.memories[0].bytes:  # else it ends in FitError
-            _check(plan, models[plan.form], board)
-    report.require_fit(plans[0], models[plans[0].form].calls, board, options.ram_limit)
-    return Planned(models, tuple(plans), unsplit, searched, ticks)
+            _check(plan, planned.model_of(plan), board)
+    report.require_fit(plans[0], planned.model_of(plans[0]).calls, board, options.ram_limit)
+    return planned
 
 
 def _stored_plan(model: Model, board: Board, path: Path) -> tuple[Model, Model, Plan]:
     """The model on the units of a stored plan, the same in its form, and the plan, which has been checked."""
-    form, functions = planfile.load_form(path)
+    form, functions, kernels = planfile.load_form(path)
     model = model.on_units(board, Assignment.of(functions, board.units[0].name))
     try:
-        made = model.in_form(form)
+        made = model.in_form(form).with_kernels(kernels)
     except ModelError as error:
         raise ConfigError(f"{path} has a form that the model cannot take: {error}") from error
+    except ValueError as error:
+        raise ConfigError(f"{path} is no plan of this model for {board.name}: {error}") from error
     plan = planfile.load_plan(path, made.graph, model.sha256, board.name, made.work)
     if plan.functions != made.functions:
         raise ConfigError(f"{path} is no plan of this model: its functions are not those of their operators")

@@ -124,6 +124,7 @@ def plan(made: Deployment) -> JsonObject:
         "order_status": found.schedule.status,
         "order_lower_bound_bytes": found.schedule.lower_bound_bytes or None,
         "layout_status": found.layout.status,
+        "kernels": dict(found.kernels),
         "splits": [
             {
                 "operators": list(split.operators),
@@ -203,6 +204,7 @@ def measurement(made: Deployment, observed: Measurement, firmware: Firmware) -> 
             {
                 "name": time.operator,
                 "kernel": made.model.calls[time.operator].kernel,
+                "variant": made.model.calls[time.operator].variant,
                 "steps": time.steps,
                 "ticks": time.ticks,
                 "macs": made.model.graph.loops(operators[time.operator]).macs(),

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
+from mcudeploy.analyzer import components
 from mcudeploy.board import Board
+from mcudeploy.choosing import settled
 from mcudeploy.layout.problem import align_up
 from mcudeploy.layout.solve import ARENA_GRAIN_BYTES
 from mcudeploy.model import Model
-from mcudeploy.optimizer.cuts import Space
+from mcudeploy.ops.opdef import KernelCall
+from mcudeploy.optimizer.cuts import ROWS_TRIED, Space
 from mcudeploy.optimizer.recompute import recompute, schedule_ticks
 from mcudeploy.optimizer.search import Budget, Candidate, Found, Report, search
 from mcudeploy.placing import PACKING_S, placed, reordered, unsplit_schedule
@@ -19,12 +22,9 @@ from mcudeploy.plan import Plan, Schedule, Search, Split
 from mcudeploy.scheduler.portfolio import METHODS
 from mcudeploy.scheduler.rpo import reverse_post_order
 from mcudeploy.simulator.blocks import TiledGraph
-from mcudeploy.simulator.cost import Costs, TileTime
+from mcudeploy.simulator.cost import CallTile, Costs, TileSource, by_calls, timed_block
 from mcudeploy.simulator.flow import Flow
 from mcudeploy.simulator.live import live_peak
-
-TileSource = Callable[[Flow], TileTime]
-"""Where the search has the times of tiles from: a device, the database, or an estimate."""
 
 _FINISHED = 3
 """So many candidates are ordered and packed with care: all of them would take too long."""
@@ -64,7 +64,11 @@ class Splits:
 
 class Splitting:
     """One search and what comes after it, for a model in the form that can be cut; `base` has the form of the
-    unsplit plan.
+    unsplit plan. Both have their fastest kernels.
+
+    The search takes every operator to be as fast as that, and to have no more scratch than its leanest
+    variant: scratch matters at the peak alone, which is one operator's as a rule. For what it finds `settled`
+    chooses the variants.
     """
 
     def __init__(
@@ -72,11 +76,14 @@ class Splitting:
     ) -> None:  # fmt: skip
         self._deadline = time.monotonic() + limits.seconds
         self._model, self._board, self._limits, self._told = model, board, limits, told
+        self._lean = model.leanest
         flow, base_flow = Flow.of(model.graph), Flow.of(base.graph)
-        order = tuple(step.operator for step in unsplit_schedule(model).steps)
+        order = tuple(step.operator for step in unsplit_schedule(self._lean).steps)
         self._space = Space.of(flow, order)
-        self._costs = Costs(flow, tiles(flow))
-        self._unsplit_ticks = Costs(base_flow, tiles(base_flow)).ticks(base_flow.iteration_rows)
+        self._time = tiles(model.graph, tiles_tried(flow, model.calls))
+        self._costs = Costs(flow, by_calls(self._time, model.calls))
+        base_times = by_calls(tiles(base.graph, tiles_tried(base_flow, base.calls)), base.calls)
+        self._unsplit_ticks = Costs(base_flow, base_times).ticks(base_flow.iteration_rows)
         self._most_ticks = self._unsplit_ticks * (1 + limits.max_overhead / 100)
 
     def plans(self, stored: Plan | None) -> Splits:
@@ -96,7 +103,7 @@ class Splitting:
         """Better plans in place of some, and others with halos computed again."""
         if not any(plan.layout.arena_bytes <= self._limits.arena_bytes for plan in plans):
             for candidate in candidates:
-                again = recompute(candidate, self._costs, self._model.work, self._most_ticks, self._is_late)
+                again = recompute(candidate, self._costs, self._lean.work, self._most_ticks, self._is_late)
                 if again is not candidate:
                     plans.append(self._first_fit(again))
         plans.sort(key=lambda plan: plan.estimate.peak_bytes)
@@ -125,34 +132,37 @@ class Splitting:
         left = max(0.0, self._deadline - time.monotonic())
         budget = Budget(left, 100 * (self._most_ticks / uncut_ticks - 1), self._fits)
         start = () if stored is None else (self._space.state(stored.splits),)
-        return search(self._space, self._costs, self._model.work, budget, told, start=start)
+        return search(self._space, self._costs, self._lean.work, budget, told, start=start)
 
     def _fits(self, candidate: Candidate) -> bool:
         limit = self._limits.arena_bytes
         if candidate.peak_bytes > limit:
             return False
-        plan = placed(self._model, self._board, candidate.tiled, candidate.schedule)
-        return plan.layout.arena_bytes <= limit
+        return self._made(candidate.tiled, candidate.schedule, (), PACKING_S).layout.arena_bytes <= limit
 
     def _is_late(self) -> bool:
         return time.monotonic() > self._deadline
 
     def _first_fit(self, candidate: Candidate) -> Plan:
         """The plan of a candidate, packed in no time."""
-        splits = _splits(self._space, candidate)
-        plan = placed(
-            self._model, self._board, candidate.tiled, candidate.schedule, splits=splits, seconds=0.0
-        )
-        return replace(plan, estimate=replace(plan.estimate, ticks=candidate.ticks))
+        return self._made(candidate.tiled, candidate.schedule, _splits(self._space, candidate), 0.0)
 
-    def _packed(self, plan: Plan, schedule: Schedule | None = None, *, seconds: float = PACKING_S) -> Plan:
-        """The plan, or its steps in another order, packed with care; it stays where it is at its peak."""
-        if not schedule and plan.layout.arena_bytes <= align_up(plan.estimate.peak_bytes, ARENA_GRAIN_BYTES):
+    def _made(
+        self, tiled: TiledGraph, schedule: Schedule, splits: tuple[Split, ...], seconds: float
+    ) -> Plan:  # fmt: skip
+        """The plan of a schedule by the kernels that suit it."""
+        model, ticks = settled(self._model, tiled, schedule.steps, self._time, self._most_ticks)
+        plan = placed(model, self._board, tiled, schedule, splits=splits, seconds=seconds)
+        return replace(plan, estimate=replace(plan.estimate, ticks=ticks))
+
+    def _packed(self, plan: Plan, *, seconds: float = PACKING_S) -> Plan:
+        """The plan packed with care; it stays where it is at its peak."""
+        if plan.layout.arena_bytes <= align_up(plan.estimate.peak_bytes, ARENA_GRAIN_BYTES):
             return plan
-        tiled, order = TiledGraph(self._space.flow, plan.block_rows), schedule or plan.schedule
-        made = placed(self._model, self._board, tiled, order, splits=plan.splits, seconds=seconds)
+        tiled, model = TiledGraph(self._space.flow, plan.block_rows), self._model.with_kernels(plan.kernels)
+        made = placed(model, self._board, tiled, plan.schedule, splits=plan.splits, seconds=seconds)
         made = replace(made, estimate=replace(made.estimate, ticks=plan.estimate.ticks))
-        return made if schedule or made.layout.arena_bytes <= plan.layout.arena_bytes else plan
+        return made if made.layout.arena_bytes <= plan.layout.arena_bytes else plan
 
     def _reordered(self, plan: Plan, methods: Collection[str], seconds: float) -> Plan:
         """The plan in a better order if one is found and packs no worse; repeated steps stay."""
@@ -160,12 +170,12 @@ class Splitting:
         if len(set(steps)) < len(steps):
             return plan
         tiled = TiledGraph(self._space.flow, plan.block_rows)
-        schedule = reordered(self._model, tiled, plan.schedule, seconds, methods)
+        schedule = reordered(self._lean, tiled, plan.schedule, seconds, methods)
         if plan.estimate.peak_bytes <= schedule.lower_bound_bytes:  # another order with this peak has no use
             schedule = Schedule(steps, "optimal", schedule.lower_bound_bytes)
         if schedule.steps == steps:
-            return replace(plan, schedule=schedule)
-        other = self._packed(plan, schedule)
+            return _ordered(plan, schedule)
+        other = _ordered(self._made(tiled, schedule, plan.splits, PACKING_S), schedule)
         return other if other.layout.arena_bytes <= plan.layout.arena_bytes else plan
 
     def _depth_first(self, plan: Plan) -> Plan:
@@ -177,9 +187,10 @@ class Splitting:
         best = plan
         for first_input_first in (True, False):
             schedule = reverse_post_order(tiled, first_input_first)
-            peak_bytes, _ = live_peak(tiled, schedule.steps, self._model.work)
+            peak_bytes, _ = live_peak(tiled, schedule.steps, self._lean.work)
             if align_up(peak_bytes, ARENA_GRAIN_BYTES) < best.layout.arena_bytes:
-                best = min(best, self._packed(plan, schedule), key=lambda one: one.layout.arena_bytes)
+                other = self._made(tiled, schedule, plan.splits, PACKING_S)
+                best = min(best, other, key=lambda one: one.layout.arena_bytes)
         return best
 
     def _timed(self, plan: Plan) -> Plan:
@@ -187,9 +198,30 @@ class Splitting:
         flow = self._space.flow
         steps, tiled = plan.schedule.steps, TiledGraph(flow, plan.block_rows)
         rows = [plan.block_rows[operator.name] for operator in flow.graph.operators]
-        once = schedule_ticks(tiled, tuple(dict.fromkeys(steps)), self._costs)
-        ticks = self._costs.ticks(rows) + schedule_ticks(tiled, steps, self._costs) - once
+        costs = Costs(flow, by_calls(self._time, self._model.with_kernels(plan.kernels).calls))
+        once = schedule_ticks(tiled, tuple(dict.fromkeys(steps)), costs)
+        ticks = costs.ticks(rows) + schedule_ticks(tiled, steps, costs) - once
         return replace(plan, estimate=replace(plan.estimate, ticks=ticks))
+
+
+def tiles_tried(flow: Flow, calls: Mapping[str, KernelCall]) -> Iterator[CallTile]:
+    """The tiles that a search may ask for: of every operator that can be cut all row counts that are tried,
+    of the others the whole.
+    """
+    inside = frozenset().union(*components(flow.graph))
+    for position, operator in enumerate(flow.graph.operators):
+        if operator.op.is_view:
+            continue
+        total = flow.iteration_rows[position]
+        parts = [rows for rows in ROWS_TRIED if rows < total] if position in inside else []
+        for rows in (total, *parts):
+            yield operator, calls[operator.name], timed_block(total, rows)
+
+
+def _ordered(plan: Plan, schedule: Schedule) -> Plan:
+    """The plan with its schedule, the order of which was found, and proven, for the leanest kernels."""
+    proven = plan.estimate.peak_bytes <= schedule.lower_bound_bytes
+    return replace(plan, schedule=schedule if proven else replace(schedule, status="feasible"))
 
 
 def _splits(space: Space, candidate: Candidate) -> tuple[Split, ...]:

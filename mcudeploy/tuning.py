@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -13,24 +13,17 @@ from pathlib import Path
 import numpy as np
 
 from mcudeploy import report
-from mcudeploy.analyzer import components
-from mcudeploy.codegen.bench import all_kernels
-from mcudeploy.deploy import Deployment, JsonObject, Observation, build_bench, keep, observe, telling
+from mcudeploy.bench import measured_tiles
+from mcudeploy.deploy import Deployment, JsonObject, Observation, keep, observe, telling
 from mcudeploy.device import Target, open_device
 from mcudeploy.errors import LatencyError, OutputsDifferError
-from mcudeploy.graph import Operator
-from mcudeploy.interval import Interval
-from mcudeploy.measurer.costs import MeasuredTiles
-from mcudeploy.measurer.database import Database
-from mcudeploy.measurer.tile import KernelTable, Region, TileTimer
+from mcudeploy.graph import Graph
 from mcudeploy.model import Model, load_model
-from mcudeploy.optimizer.cuts import ROWS_TRIED
 from mcudeploy.plan import Plan, Search
 from mcudeploy.planner import Options, Planned, find_plans
 from mcudeploy.progress import SILENT, Progress
 from mcudeploy.samples import Sample, load_samples
-from mcudeploy.simulator.cost import TileTime, timed_block
-from mcudeploy.simulator.flow import Flow
+from mcudeploy.simulator.cost import CallTile, CallTime
 from mcudeploy.targets import Firmware
 
 _PREFETCH_SHARE = 2
@@ -80,47 +73,24 @@ def tune_model(
 def _search(model: Model, targets: Sequence[Target], options: Options, progress: Progress) -> Planned:
     board = targets[0].board
     progress.stage(f"building the measurer for {board.name}")
-    bench = build_bench(targets[0])
-    with ExitStack() as stack:
-        sessions = [stack.enter_context(open_device(target, bench)).session for target in targets]
-        database = stack.enter_context(Database())
-        flash, vectors = Region.of(board), board.vectors
-        timers = [
-            TileTimer(session, KernelTable.of(session, all_kernels()), flash=flash, vectors=vectors)
-            for session in sessions
-        ]
-        measured = stack.enter_context(MeasuredTiles((board.name, bench.hash), database, timers))
+    with measured_tiles(targets) as measured:
 
         def convert(ticks: float) -> float:
             # instructions repeat exactly, an emulator's ticks by one or two; and the tape's part is in them
             return board.instructions(round(ticks)) if targets[0].emulated else ticks
 
-        def tiles(flow: Flow) -> TileTime:
+        def tiles(graph: Graph, wanted: Iterable[CallTile]) -> CallTime:
             share = options.time_limit / _PREFETCH_SHARE
-            measured.prefetch(flow.graph, _tiles(flow), share, progress.advance)
-            ticks_of = measured.of(flow.graph)
-            return lambda operator, rows: convert(ticks_of(operator, rows))
+            measured.prefetch(graph, wanted, share, progress.advance)
+            ticks_of = measured.of(graph)
+            return lambda operator, call, rows: convert(ticks_of(operator, call, rows))
 
         def counted(search: Search) -> Search:
             return replace(search, measured=measured.measured, cache_hits=measured.hits)
 
-        progress.stage(f"timing tiles on {board.name}" + (f", {len(timers)} of them" if timers[1:] else ""))
-        planned = find_plans(model, board, options, tiles, telling(progress, counted))
+        progress.stage(f"timing tiles on {board.name}" + (f", {len(targets)} of them" if targets[1:] else ""))
+        planned = find_plans(model, board, options, tiles, told=telling(progress, counted))
     return replace(planned, search=counted(planned.search))
-
-
-def _tiles(flow: Flow) -> Iterator[tuple[Operator, Interval]]:
-    """The tiles that a search may ask for: of every operator that can be cut all row counts that are tried,
-    of the others the whole.
-    """
-    inside = frozenset().union(*components(flow.graph))
-    for position, operator in enumerate(flow.graph.operators):
-        if operator.op.is_view:
-            continue
-        total = flow.iteration_rows[position]
-        parts = [rows for rows in ROWS_TRIED if rows < total] if position in inside else []
-        for rows in (total, *parts):
-            yield operator, timed_block(total, rows)
 
 
 def _choose(planned: Planned, targets: Sequence[Target], options: Options, progress: Progress) -> Tuned:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from queue import SimpleQueue
 from threading import Event
@@ -15,7 +15,8 @@ from mcudeploy.graph import Graph, Operator
 from mcudeploy.interval import Interval
 from mcudeploy.measurer.database import Database, TileKey, shape_key
 from mcudeploy.measurer.replies import Ticks
-from mcudeploy.simulator.cost import TileTime
+from mcudeploy.ops.opdef import KernelCall
+from mcudeploy.simulator.cost import CallTile, CallTime, KnownTime
 
 _BATCH = 64
 """New measurements are written to the database in batches of this many."""
@@ -27,14 +28,37 @@ Advance = Callable[[int, int], None]
 class Timer(Protocol):
     """Times tiles on one device; see `TileTimer`."""
 
-    def time(self, graph: Graph, operator: Operator, rows: Interval) -> Ticks:
+    def time(self, graph: Graph, operator: Operator, call: KernelCall, rows: Interval) -> Ticks:
         """The ticks of a tile. Raises ValueError where it does not fit the arena for timing."""
 
 
 class _Tile(NamedTuple):
     graph: Graph
     operator: Operator
+    call: KernelCall
     rows: Interval
+
+
+class _Keys:
+    """The keys of a graph's tiles. Digests of shapes are remembered: there are few, asked for often."""
+
+    def __init__(self, board: str, firmware: int, graph: Graph) -> None:
+        self._device, self._graph = (board, f"{firmware:08x}"), graph
+        self._shapes: dict[tuple[str, str], str] = {}
+
+    def of(self, operator: Operator, call: KernelCall, rows: Interval) -> TileKey:
+        """The key of a tile of the graph."""
+        name = operator.name, call.variant
+        if name not in self._shapes:
+            tensors = (*self._graph.input_tensors(operator), self._graph.tensors[operator.output])
+            self._shapes[name] = shape_key(call, [tensor.shape for tensor in tensors])
+        return TileKey(*self._device, call.kernel, self._shapes[name], str(rows))
+
+
+def stored(times: Mapping[TileKey, int], board: str, firmware: int, graph: Graph) -> KnownTime:
+    """Times of a graph's tiles that were measured before, by a board with a firmware of this hash."""
+    keys = _Keys(board, firmware, graph)
+    return lambda operator, call, rows: times.get(keys.of(operator, call, rows))
 
 
 class MeasuredTiles:
@@ -47,8 +71,8 @@ class MeasuredTiles:
 
     def __init__(self, device: tuple[str, int], database: Database, timers: Sequence[Timer]) -> None:
         self._timers, self._database = timers, database
-        self._board, self._firmware = device[0], f"{device[1]:08x}"
-        self._known = database.tiles(self._board, self._firmware)
+        self._device = device
+        self._known = database.tiles(device[0], f"{device[1]:08x}")
         self._new: dict[TileKey, int] = {}
         self.measured = self.hits = 0
 
@@ -66,23 +90,21 @@ class MeasuredTiles:
             self._database.add_tiles(self._new)
             self._new = {}
 
-    def of(self, graph: Graph) -> TileTime:
+    def of(self, graph: Graph) -> CallTime:
         """The times of a graph's tiles; what is not known is measured on the first device when asked for.
 
         Raises FitError for a tile of which not even a row can be timed.
         """
-        shapes: dict[str, tuple[str, str]] = {}
+        keys = _Keys(*self._device, graph)
 
-        def ticks(operator: Operator, rows: Interval) -> float:
+        def ticks(operator: Operator, call: KernelCall, rows: Interval) -> float:
             if not operator.inputs:
                 return 0.0  # a feed: the application's time
-            if operator.name not in shapes:
-                shapes[operator.name] = _shape(graph, operator)
-            key = self._key(shapes[operator.name], rows)
+            key = keys.of(operator, call, rows)
             if key in self._known:
                 self.hits += 1
             else:
-                self._add(key, _measure(self._timers[0], _Tile(graph, operator, rows)))
+                self._add(key, _measure(self._timers[0], _Tile(graph, operator, call, rows)))
             return float(self._known[key])
 
         return ticks
@@ -90,7 +112,7 @@ class MeasuredTiles:
     def prefetch(
         self,
         graph: Graph,
-        tiles: Iterable[tuple[Operator, Interval]],
+        tiles: Iterable[CallTile],
         seconds: float,
         advance: Advance = lambda *_: None,
     ) -> None:
@@ -101,15 +123,11 @@ class MeasuredTiles:
         it for all; no measurement is lost by that, or by an interrupt.
         """
         missing: dict[TileKey, _Tile] = {}
-        shapes: dict[str, tuple[str, str]] = {}
-        for operator, rows in tiles:
-            if not operator.inputs:
-                continue
-            if operator.name not in shapes:
-                shapes[operator.name] = _shape(graph, operator)
-            key = self._key(shapes[operator.name], rows)
-            if key not in self._known:
-                missing.setdefault(key, _Tile(graph, operator, rows))
+        keys = _Keys(*self._device, graph)
+        for operator, call, rows in tiles:
+            key = keys.of(operator, call, rows)
+            if operator.inputs and key not in self._known:
+                missing.setdefault(key, _Tile(graph, operator, call, rows))
         dealt = list(missing.items())
         shares = [dealt[first :: len(self._timers)] for first in range(min(len(self._timers), len(dealt)))]
         if shares:
@@ -163,24 +181,14 @@ class MeasuredTiles:
         if len(self._new) >= _BATCH:
             self.store()
 
-    def _key(self, shape: tuple[str, str], rows: Interval) -> TileKey:
-        return TileKey(self._board, self._firmware, *shape, str(rows))
-
-
-def _shape(graph: Graph, operator: Operator) -> tuple[str, str]:
-    """The kernel of an operator, and its shape as in `TileKey`."""
-    inputs, output = graph.input_tensors(operator), graph.tensors[operator.output]
-    call = operator.op.kernel(operator, inputs, output)
-    return call.kernel, shape_key(call, [tensor.shape for tensor in (*inputs, output)])
-
 
 def _measure(timer: Timer, tile: _Tile) -> float:
-    graph, operator, rows = tile
+    graph, operator, call, rows = tile
     part = len(rows)
     while True:
         lo = rows.lo // part * part
         try:
-            return timer.time(graph, operator, Interval(lo, lo + part)).ticks * len(rows) / part
+            return timer.time(graph, operator, call, Interval(lo, lo + part)).ticks * len(rows) / part
         except ValueError as error:
             if part == 1:
                 raise FitError(f"one row of {operator.name} cannot be timed on the board: {error}") from error

@@ -204,10 +204,8 @@ class TileTimer:
         *,
         memory: int = 0,
         flash: Region | None = None,
-        vectors: bool = False,
     ) -> None:
         self._session, self._kernels, self._memory, self._flash = session, kernels, memory, flash
-        self._vectors = vectors
         self._sent = b""
         self._changes = session.changes  # as they were when `_sent` was on the device
 
@@ -215,12 +213,13 @@ class TileTimer:
         self,
         graph: Graph,
         operator: Operator,
+        call: KernelCall,
         rows: Interval,
         *,
         input_block_rows: Sequence[int] | None = None,
         timeout_s: float = 60.0,
     ) -> Ticks:
-        """The ticks of computing output rows `rows` of an operator in one step, on any data.
+        """The ticks of computing output rows `rows` of an operator by `call` in one step, on any data.
 
         `input_block_rows` says how each input is cut (whole by default): it changes nothing but how a kernel
         finds its rows. Only what the step touches takes room in the arena; where even that is too much,
@@ -230,13 +229,7 @@ class TileTimer:
         info = self._session.info
         size = info.arenas[self._memory].size_bytes
         tile, used = timing_tile(
-            graph,
-            operator,
-            rows,
-            info,
-            input_block_rows=input_block_rows,
-            memory=self._memory,
-            vectors=self._vectors,
+            graph, operator, call, rows, info, input_block_rows=input_block_rows, memory=self._memory
         )
         flash = self._flash if graph.loops(operator).multiplies else None
         home = image_home(size)
@@ -279,6 +272,7 @@ def time_tile(
     operator: Operator,
     rows: Interval,
     *,
+    call: KernelCall,
     input_block_rows: Sequence[int] | None = None,
     memory: int = 0,
     flash: Region | None = None,
@@ -286,18 +280,18 @@ def time_tile(
 ) -> Ticks:
     """One tile by a `TileTimer` of its own; see there."""
     timer = TileTimer(session, kernels, memory=memory, flash=flash)
-    return timer.time(graph, operator, rows, input_block_rows=input_block_rows, timeout_s=timeout_s)
+    return timer.time(graph, operator, call, rows, input_block_rows=input_block_rows, timeout_s=timeout_s)
 
 
 def timing_tile(
     graph: Graph,
     operator: Operator,
+    call: KernelCall,
     rows: Interval,
     info: DeviceInfo,
     *,
     input_block_rows: Sequence[int] | None = None,
     memory: int = 0,
-    vectors: bool = False,
 ) -> tuple[Tile, int]:
     """A tile for timing and the offset behind its tensors, where the image goes.
 
@@ -308,7 +302,6 @@ def timing_tile(
         raise ValueError(f"rows {rows} of {operator.name} are no block of any cut")
     inputs = graph.input_tensors(operator)
     output = graph.tensors[operator.output]
-    call = operator.op.kernel(operator, inputs, output).on(vectors=vectors)
     loops = graph.loops(operator)
     accumulates = operator.op.accumulates
     total = inputs[0].shape[0] if accumulates else output.shape[0]

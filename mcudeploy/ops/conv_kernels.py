@@ -143,9 +143,11 @@ def _float_kernel(conv: Conv2d, operator: Operator, source: Tensor, output: Tens
     constants, numbers = numbers_of(conv, operator, source, output)
     if _is_depthwise(conv, channels):
         arrays = constants.arrays() | {"weights": _by_tap(constants.weights)}
-        fields = _window_fields(conv, source, output) | {"multiplier": conv.out_channels // channels}
+        multiplier = conv.out_channels // channels
+        fields = _window_fields(conv, source, output) | {"multiplier": multiplier}
         scratch = conv.kernel_shape[0] * _OFFSET_BYTES
-        return KernelCall("dwconv2d_f32", arrays | fields | numbers, scratch)
+        form = "multiplied" if multiplier > 1 else ""  # it takes another path
+        return KernelCall("dwconv2d_f32", arrays | fields | numbers, scratch, form=form)
     if _is_pointwise(conv):
         fields = {
             "input_channels": channels,

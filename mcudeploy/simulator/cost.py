@@ -6,11 +6,12 @@ last, shorter block counts by its rows. Blocks at an edge do a little less or mo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from mcudeploy.graph import Operator
+from mcudeploy.graph import Graph, Operator
 from mcudeploy.interval import Interval
+from mcudeploy.ops.opdef import KernelCall
 from mcudeploy.simulator.flow import Flow
 
 STEP_TICKS = 21
@@ -19,19 +20,22 @@ STEP_TICKS = 21
 TileTime = Callable[[Operator, Interval], float]
 """Ticks of one tile: an operator and iteration rows that are one block of a cut."""
 
-_PER_MAC = {
-    "conv2d_s8": 2.9,
-    "conv2d_s8_1x1": 3.0,
-    "conv2d_s8_to_rows": 3.0,
-    "conv2d_s8_by_rows": 2.8,
-    "dwconv2d_s8": 8.0,
-    "conv2d_f32": 1.4,
-    "conv2d_f32_gathered": 1.6,
-    "conv2d_f32_1x1": 1.5,
-    "conv2d_f32_to_rows": 1.5,
-    "conv2d_f32_by_rows": 1.4,
-}
-_PER_MAC_ELSE, _PER_ELEMENT, _PER_CALL = 4.0, 12.0, 150.0
+CallTime = Callable[[Operator, KernelCall, Interval], float]
+"""The same of an operator by one of the calls that compute it."""
+
+KnownTime = Callable[[Operator, KernelCall, Interval], float | None]
+"""The same where it is known; None where not."""
+
+CallTile = tuple[Operator, KernelCall, Interval]
+TileSource = Callable[[Graph, Iterable[CallTile]], CallTime]
+"""Where the times of a graph's tiles come from: a device, or an estimate. It is told which tiles will be
+asked for, as far as that is known.
+"""
+
+
+def by_calls(time: CallTime, calls: Mapping[str, KernelCall]) -> TileTime:
+    """The times of tiles that are computed by `calls`."""
+    return lambda operator, rows: time(operator, calls[operator.name], rows)
 
 
 def timed_block(total: int, block_rows: int) -> Interval:
@@ -67,32 +71,3 @@ class Costs:
     def ticks(self, block_rows: Sequence[int]) -> float:
         """Ticks of the whole graph, given the rows of every operator's steps by position."""
         return sum(self.operator_ticks(position, rows) for position, rows in enumerate(block_rows))
-
-
-def estimated_tile_time(flow: Flow) -> TileTime:
-    """Tile times without a device: by multiply-accumulates, elements and calls.
-
-    The factors are instructions on Cortex-M4, rounded from what benchmarks/verify_models.py prints; those of
-    layers that make or take rows of channels keep the ratio that was measured to the plain layer. They serve
-    to compare cuts of one model, not to foretell its latency.
-    """
-    totals = {
-        operator.name: (flow.graph.loops(operator).macs(), flow.iteration_rows[position])
-        for position, operator in enumerate(flow.graph.operators)
-    }
-    kernels = {
-        operator.name: operator.op.kernel(
-            operator, flow.graph.input_tensors(operator), flow.graph.tensors[operator.output]
-        ).kernel
-        for operator in flow.graph.operators
-        if not operator.op.is_view
-    }
-
-    def tile_time(operator: Operator, rows: Interval) -> float:
-        macs, total = totals[operator.name]
-        share = len(rows) / total
-        elements = flow.graph.tensors[operator.output].elements
-        per_mac = _PER_MAC.get(kernels[operator.name], _PER_MAC_ELSE)
-        return _PER_CALL + share * (macs * per_mac + elements * _PER_ELEMENT)
-
-    return tile_time

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 from mcudeploy.interval import Interval
 from mcudeploy.ops.opdef import KernelCall
@@ -208,6 +209,15 @@ def peak(items: Iterable[Buffer]) -> tuple[int, int]:
 
 def live_peak(tiled: TiledGraph, steps: tuple[Step, ...], work: WorkBytes) -> tuple[int, int]:
     """The peak of `buffers`, without making them: for the search."""
+    best = best_step = 0
+    for time, load in enumerate(live_loads(tiled, steps, work)):
+        if load > best:
+            best, best_step = load, time
+    return best, best_step
+
+
+def live_loads(tiled: TiledGraph, steps: tuple[Step, ...], work: WorkBytes) -> Iterator[int]:
+    """Live bytes of every step, in order; behind the last one those of the end, then 0."""
     found = lives(tiled, steps)
     change = [0] * (len(steps) + 2)
     for name, base in tiled.first_block.items():
@@ -228,9 +238,4 @@ def live_peak(tiled: TiledGraph, steps: tuple[Step, ...], work: WorkBytes) -> tu
         for live in item.lives:
             change[live.lo] += item.size_bytes
             change[live.hi] -= item.size_bytes
-    best = load = best_step = 0
-    for time, delta in enumerate(change):
-        load += delta
-        if load > best:
-            best, best_step = load, time
-    return best, best_step
+    return accumulate(change)

@@ -43,7 +43,7 @@ def _drawing(blocks: int, name: str = "conv_0", memories: int = 1) -> Drawing:
 def split() -> Drawing:
     found = find_plans(load_model(MODEL), load_board("host"), Options(time_limit=2))
     plan = found.plans[0]
-    return chart.draw(plan, found.models[plan.form].work, MODEL.name)
+    return chart.draw(plan, found.model_of(plan).work, MODEL.name)
 
 
 def _shapes(text: str) -> dict[str, ElementTree.Element]:
@@ -59,7 +59,7 @@ def _shapes(text: str) -> dict[str, ElementTree.Element]:
 def test_a_drawing_has_every_block_and_the_peak_of_the_plan() -> None:
     found = find_plans(load_model(MODEL), load_board("host"), Options(time_limit=2))
     for plan in (found.plans[0], found.unsplit):
-        drawn = chart.draw(plan, found.models[plan.form].work, MODEL.name)
+        drawn = chart.draw(plan, found.model_of(plan).work, MODEL.name)
         (panel,) = drawn.panels
         assert (panel.arena_bytes, max(panel.load)) == (plan.layout.arena_bytes, plan.estimate.peak_bytes)
         assert panel.peak_step == plan.estimate.peak_step

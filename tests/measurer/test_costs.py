@@ -16,7 +16,9 @@ from mcudeploy.interval import Interval
 from mcudeploy.measurer.costs import MeasuredTiles
 from mcudeploy.measurer.database import Database
 from mcudeploy.measurer.replies import Ticks
+from mcudeploy.ops.opdef import KernelCall
 from mcudeploy.ops.pool import MaxPool
+from mcudeploy.simulator.cost import CallTile
 
 DEVICE = ("board", 7)
 ORDER = np.arange(48 * 40, dtype=np.int32)
@@ -30,7 +32,7 @@ class Fake:
     before: Callable[[], None] = lambda: None
     seen: list[tuple[str, Interval]] = field(default_factory=list)
 
-    def time(self, graph: Graph, operator: Operator, rows: Interval) -> Ticks:
+    def time(self, graph: Graph, operator: Operator, call: KernelCall, rows: Interval) -> Ticks:
         self.before()
         self.seen.append((operator.name, rows))
         return Ticks(10 * len(rows))
@@ -55,8 +57,13 @@ def graph(count: int = 4) -> Graph:
     return Graph("g", tensors, operators, *borders, {})
 
 
-def tiles(of: Graph) -> list[tuple[Operator, Interval]]:
-    return [(operator, Interval(rows, 2 * rows)) for operator in of.operators for rows in ROWS]
+def call_of(graph: Graph, operator: Operator) -> KernelCall:
+    return operator.op.kernel(operator, graph.input_tensors(operator), graph.tensors[operator.output])
+
+
+def tiles(of: Graph) -> list[CallTile]:
+    blocks = [Interval(rows, 2 * rows) for rows in ROWS]
+    return [(operator, call_of(of, operator), block) for operator in of.operators for block in blocks]
 
 
 def fails() -> None:
@@ -78,11 +85,11 @@ def test_every_tile_is_timed_once_by_the_device_whose_turn_it_is(count: int, dat
     made, timers, told = graph(), [Fake() for _ in range(count)], []
     with MeasuredTiles(DEVICE, database, timers) as measured:
         measured.prefetch(made, tiles(made) * 2, 60, lambda *done: told.append(done))
-        wanted = [(operator.name, rows) for operator, rows in tiles(made)]
+        wanted = [(operator.name, rows) for operator, _, rows in tiles(made)]
         assert [timer.seen for timer in timers] == [wanted[first::count] for first in range(count)]
         assert told == [(done, len(wanted)) for done in range(1, len(wanted) + 1)]
         asked = measured.of(made)
-        assert [asked(*tile) for tile in tiles(made)] == [10.0 * len(rows) for _, rows in tiles(made)]
+        assert [asked(*tile) for tile in tiles(made)] == [10.0 * len(rows) for *_, rows in tiles(made)]
         assert (measured.measured, measured.hits) == (len(wanted), len(wanted))
     assert stored(database) == len(wanted)
 
@@ -135,15 +142,16 @@ def test_a_tile_without_room_is_timed_in_part_and_one_row_without_room_is_an_err
     database: Database,
 ) -> None:
     class Small(Fake):
-        def time(self, graph: Graph, operator: Operator, rows: Interval) -> Ticks:
+        def time(self, graph: Graph, operator: Operator, call: KernelCall, rows: Interval) -> Ticks:
             if len(rows) > 2 or operator.name == "pool_3":
                 raise ValueError("no room")
-            return super().time(graph, operator, rows)
+            return super().time(graph, operator, call, rows)
 
     made, timer = graph(), Small()
     with MeasuredTiles(DEVICE, database, [timer]) as measured:
         asked = measured.of(made)
-        assert asked(made.operators[0], Interval(8, 16)) == 80
+        first, last = made.operators[0], made.operators[3]
+        assert asked(first, call_of(made, first), Interval(8, 16)) == 80
         assert timer.seen == [("pool_0", Interval(8, 10))]
         with pytest.raises(FitError, match=r"one row of pool_3 cannot be timed .*no room"):
-            asked(made.operators[3], Interval(8, 16))
+            asked(last, call_of(made, last), Interval(8, 16))

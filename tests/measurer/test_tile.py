@@ -14,7 +14,7 @@ from mcudeploy.board import load_board
 from mcudeploy.codegen.bench import all_kernels, bench_sources
 from mcudeploy.graph import Border, DType, Graph, Operator, Quantization, Tensor
 from mcudeploy.interval import Interval
-from mcudeploy.measurer.replies import Arena, DeviceInfo
+from mcudeploy.measurer.replies import Arena, DeviceInfo, Ticks
 from mcudeploy.measurer.session import Session, connect
 from mcudeploy.measurer.tile import (
     KernelTable,
@@ -120,12 +120,16 @@ def convolution() -> tuple[Graph, np.ndarray]:
     return graph, rng.integers(-128, 128, x.shape).astype(np.int8)
 
 
+def call_of(graph: Graph, operator: Operator) -> KernelCall:
+    return operator.op.kernel(operator, graph.input_tensors(operator), graph.tensors["y"])
+
+
 def run_in_blocks(session: Session, table: KernelTable, height: int) -> bytes:
     """The convolution's output, in blocks of `height` rows that lie apart; the input in blocks of 5."""
     graph, x = convolution()
     (operator,) = graph.operators
     y = graph.tensors["y"]
-    call = operator.op.kernel(operator, graph.input_tensors(operator), y)
+    call = call_of(graph, operator)
     placed = TileTensor((2000, 1000, 0), graph.tensors["x"].row_bytes, 5)
     for block, offset in enumerate(placed.offsets):
         session.write(0, offset, x[5 * block : 5 * block + 5].tobytes())
@@ -151,7 +155,9 @@ def host_output(tmp_path_factory: pytest.TempPathFactory) -> bytes:
         whole = run_in_blocks(session, table, 6)
         assert run_in_blocks(session, table, 2) == whole
         graph, _ = convolution()
-        assert time_tile(session, table, graph, graph.operators[0], Interval(0, 6)).ticks > 0
+        (operator,) = graph.operators
+        call = call_of(graph, operator)
+        assert time_tile(session, table, graph, operator, Interval(0, 6), call=call).ticks > 0
     return whole
 
 
@@ -185,17 +191,23 @@ def test_times_are_the_same_each_time(device: tuple[Session, KernelTable, Region
     (operator,) = graph.operators
     timer = TileTimer(session, table, flash=flash)
     cuts = [(Interval(0, 6), 12), (Interval(0, 2), 5), (Interval(2, 4), 5), (Interval(4, 6), 1)]
-    first = [timer.time(graph, operator, rows, input_block_rows=(cut,)) for rows, cut in cuts]
-    again = [timer.time(graph, operator, rows, input_block_rows=(cut,)) for rows, cut in reversed(cuts)]
+    call = call_of(graph, operator)
+
+    def timed(rows: Interval, cut: int) -> Ticks:
+        return timer.time(graph, operator, call, rows, input_block_rows=(cut,))
+
+    first = [timed(*each) for each in cuts]
+    again = [timed(*each) for each in reversed(cuts)]
     # a counter that does not count instructions may end a tick sooner or later
     assert all(abs(one.ticks - two.ticks) <= 1 for one, two in zip(first, again[::-1], strict=True))
     assert not any(ticks.disturbed for ticks in first)
     whole, *parts = (ticks.ticks for ticks in first)
     assert 0.9 * whole < sum(parts) < 1.3 * whole
-    real_constants = time_tile(session, table, graph, operator, Interval(0, 2), input_block_rows=(5,)).ticks
+    real = time_tile(session, table, graph, operator, Interval(0, 2), call=call, input_block_rows=(5,))
+    real_constants = real.ticks
     assert abs(real_constants - parts[0]) < 0.01 * parts[0]  # clamping may branch
     # others have written to the arena meanwhile
-    assert abs(timer.time(graph, operator, Interval(4, 6), input_block_rows=(1,)).ticks - parts[2]) <= 1
+    assert abs(timed(Interval(4, 6), 1).ticks - parts[2]) <= 1
 
 
 def test_kernels_are_found_in_their_sources(tmp_path: Path) -> None:

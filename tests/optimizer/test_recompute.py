@@ -18,7 +18,8 @@ from mcudeploy.optimizer.search import Candidate
 from mcudeploy.plan import Plan, Schedule, Step
 from mcudeploy.scheduler.rpo import reverse_post_order
 from mcudeploy.simulator.blocks import TiledGraph
-from mcudeploy.simulator.cost import Costs, estimated_tile_time
+from mcudeploy.simulator.cost import Costs
+from mcudeploy.simulator.estimate import estimated_tile_time
 from mcudeploy.simulator.flow import Flow
 from mcudeploy.simulator.live import buffers, live_peak, lives, peak, work_bytes
 
@@ -38,7 +39,7 @@ def funnel() -> Graph:
 
 def rows_one_by_one(graph: Graph) -> tuple[Candidate, Costs, dict[str, tuple[int, int]]]:
     tiled = TiledGraph(Flow.of(graph), {operator.name: 1 for operator in graph.operators})
-    costs = Costs(tiled.flow, estimated_tile_time(tiled.flow))
+    costs = Costs(tiled.flow, estimated_tile_time(graph, calls_of(graph), "cortex-m4"))
     work = {
         **work_bytes(calls_of(graph)),
         graph.operators[-1].name: (2000, 0),

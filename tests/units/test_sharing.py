@@ -13,7 +13,7 @@ from mcudeploy import deploy
 from mcudeploy.analyzer.functions import Assignment
 from mcudeploy.board import Unit
 from mcudeploy.layout.sharing import Sharing, sharing
-from mcudeploy.model import Model, kernel_calls
+from mcudeploy.model import Model, kernel_variants
 from mcudeploy.placing import unsplit_plan
 from mcudeploy.plan import Form
 from mcudeploy.planner import Options
@@ -27,7 +27,9 @@ def test_a_chain_in_one_place() -> None:
     The tag of x stays, as that of an input, so that a, b and c have another.
     """
     graph = chain()
-    model = Model(Path("chain"), "", graph, Form(), kernel_calls(graph))
+    variants = kernel_variants(graph)
+    calls = {name: ways[0] for name, ways in variants.items()}
+    model = Model(Path("chain"), "", graph, Form(), variants, calls)
     model = model.on_units(TWO, Assignment("core", {"make_b": "npu"}))
     found = sharing(unsplit_plan(model, TWO), TWO, model.work)
     assert found == Sharing(2, 2 * 96, 4 * 96, 3 * 96, 0, found.tag_count, found.tag_bytes)

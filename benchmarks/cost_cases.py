@@ -1,0 +1,179 @@
+"""Operators over ranges of shapes, at least one for every kernel: what the shipped costs are fitted to.
+
+Shapes are drawn at random, always the same; none is taken from a model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from mcudeploy.graph import Border, DType, Graph, Operator, Quantization, Shape, Tensor
+from mcudeploy.ops.channel_rows import Conv2dToRows
+from mcudeploy.ops.concat import Concat
+from mcudeploy.ops.conv import Conv2d, Conv2dByRows
+from mcudeploy.ops.elementwise import Binary, Lut, Unary
+from mcudeploy.ops.matmul import MatMul
+from mcudeploy.ops.move import Pad, Slice
+from mcudeploy.ops.opdef import ConstantArray, OperatorDef
+from mcudeploy.ops.pool import AveragePool, AveragePoolByRows, MaxPool
+from mcudeploy.ops.quantize import Dequantize, Quantize
+from mcudeploy.ops.reduce import ReduceMean
+from mcudeploy.ops.resize import Resize, resize_samples
+from mcudeploy.ops.softmax import Softmax
+from mcudeploy.ops.transfer import Clean, Copy, Invalidate
+from mcudeploy.ops.transpose import Transpose
+
+SHAPES: tuple[Shape, ...] = (
+    (8, 8, 16),
+    (1, 1, 64),
+    (4, 10, 8),
+    (12, 5, 3),
+    (16, 16, 4),
+    (2, 3, 40),
+    (6, 1, 20),
+)
+_DEPTHS = (4, 8, 12, 16, 24, 32, 48, 64, 96, 128)
+MOST_BYTES = 60_000
+"""Of one operator's tensors and constants: a small board has no more, and larger ones tell nothing new."""
+
+
+def cases(dtype: DType) -> Iterator[Graph]:
+    """Graphs of one operator each, for this type of activations."""
+    yield from _linear(dtype)
+    yield from _elementwise(dtype)
+    yield from _windows(dtype)
+    yield from _moves(dtype)
+
+
+def one_operator(
+    op: OperatorDef,
+    shapes: tuple[Shape, ...],
+    dtype: DType,
+    constants: Mapping[str, ConstantArray] | None = None,
+    *,
+    made: DType | None = None,
+    scale: float = 0.4,
+) -> Graph:
+    """A graph with this operator alone; `made` is its output's type where that is another."""
+    named = [(f"x{place}", shape, dtype, 0.05) for place, shape in enumerate(shapes)]
+    output = ("y", op.loops(shapes).output_shape(), made or dtype, scale)
+    tensors = {
+        name: Tensor(name, shape, of, Quantization(step, 3) if of is DType.INT8 else None)
+        for name, shape, of, step in (*named, output)
+    }
+
+    def border(name: str) -> Border:
+        tensor = tensors[name]
+        return Border(name, name, tensor.shape, tensor.dtype, np.arange(tensor.elements, dtype=np.int32))
+
+    names = tuple(name for name, *_ in named)
+    operator = Operator("operator", op, names, "y", constants or {})
+    return Graph("g", tensors, (operator,), tuple(map(border, names)), (border("y"),))
+
+
+def weighted(op: Any, shape: Shape, weights: tuple[int, ...], dtype: DType) -> Graph:
+    """A convolution with random weights of this shape."""
+    rng = np.random.default_rng(0)
+    count, quantized = weights[0], dtype is DType.INT8
+    values = rng.integers(-127, 128, weights) if quantized else rng.normal(0, 1, weights)
+    constants: dict[str, ConstantArray] = {
+        "weights": values.astype(dtype),
+        "bias": np.zeros(count, "int32" if quantized else dtype),
+    }
+    if quantized:
+        constants["weight_scale"] = rng.uniform(0.001, 0.002, count).astype(np.float32)
+    return one_operator(op, (shape,), dtype, constants)
+
+
+def _linear(dtype: DType) -> Iterator[Graph]:
+    rng = np.random.default_rng(1)
+
+    def one_of(values: tuple[int, ...]) -> int:
+        return int(rng.choice(values))
+
+    made: list[Graph] = []
+
+    def add(op: Any, shape: Shape, weights: tuple[int, ...]) -> None:
+        graph = weighted(op, shape, weights, dtype)
+        bytes_used = sum(tensor.size_bytes for tensor in graph.tensors.values())
+        if bytes_used + graph.operators[0].constants["weights"].nbytes <= MOST_BYTES:
+            made.append(graph)
+
+    for _ in range(28):
+        rows, cols = int(rng.integers(2, 9)), int(rng.integers(2, 25))
+        depth, outputs = one_of(_DEPTHS), one_of(_DEPTHS)
+        stride = one_of((1, 1, 1, 2))
+        add(Conv2d(outputs, stride=(stride, stride)), (rows, cols, depth), (outputs, 1, 1, depth))
+        narrow, few = one_of((1, 2, 3, 8, 16, 32, 64)), one_of((8, 16, 32, 64))
+        kernel = (one_of((3, 3, 5, 10)), one_of((3, 3, 4)))
+        pads = (1, 1, kernel[0] - 2, kernel[1] - 2)
+        wide = (rows + 6, cols + 4, narrow)
+        add(Conv2d(few, kernel, (stride, stride), pads=pads), wide, (few, *kernel, narrow))
+        side = one_of((3, 3, 5))
+        near = Conv2d(depth, (side, side), (stride, stride), pads=(side // 2,) * 4, groups=depth)
+        add(near, (rows + 2, cols + 2, depth), (depth, side, side, 1))
+        vector = one_of((64, 128, 256, 384, 640)), one_of((10, 12, 32, 64, 128))
+        add(Conv2d(vector[1]), (1, 1, vector[0]), (vector[1], 1, 1, vector[0]))
+    for depth in (4, 8, 16, 30):
+        size = (depth // 2 + 1, 4)
+        add(Conv2d(16, size), (*size, depth), (16, *size, depth))
+        add(Conv2dByRows(depth * 2, size), (*size, depth), (depth * 2, *size, depth))
+        add(Conv2dByRows(depth, size), (*size, depth * 2), (depth, *size, depth * 2))
+        add(Conv2dToRows(8, depth), (1, 1, 64), (8 * depth, 1, 1, 64))
+        add(Conv2dToRows(4, 16), (1, 1, depth * 8), (64, 1, 1, depth * 8))
+        for side, shape in ((3, (6, 6, depth)), (3, (4, 12, depth)), (5, (7, 8, depth))):
+            more = Conv2d(2 * depth, (side, side), pads=(side // 2,) * 4, groups=depth)
+            add(more, shape, (2 * depth, side, side, 1))
+    yield from made
+    for rows, depth, cols in ((16, 16, 16), (8, 32, 20), (12, 24, 30), (5, 40, 8)):
+        yield one_operator(MatMul(False, False), ((rows, 1, depth), (depth, 1, cols)), dtype)
+        yield one_operator(MatMul(False, True), ((rows, 1, depth), (cols, 1, depth)), dtype)
+
+
+def _elementwise(dtype: DType) -> Iterator[Graph]:
+    for shape in SHAPES:
+        for function in ("add", "sub", "mul", "div"):
+            yield one_operator(Binary(function), (shape, shape), dtype)
+        if dtype is DType.INT8:
+            yield one_operator(Lut(), (shape,), dtype, {"table": np.zeros(256, np.int8)})
+            yield one_operator(Dequantize(), (shape,), dtype, made=DType.FLOAT32)
+            continue
+        for function in ("clip", "leaky_relu", "sigmoid", "tanh", "hard_sigmoid", "hard_swish"):
+            yield one_operator(Unary(function, 0.1, 0.5), (shape,), dtype)
+        yield one_operator(Quantize(), (shape,), dtype, made=DType.INT8)
+
+
+def _windows(dtype: DType) -> Iterator[Graph]:
+    for rows, cols, channels in SHAPES:
+        shape = (rows + 4, cols + 4, channels)
+        for size in (2, 3):
+            out = ((shape[0] - size) // 2 + 1, (shape[1] - size) // 2 + 1)
+            window = ((size, size), (2, 2), (1, 1), (0, 0, 0, 0), out)
+            yield one_operator(MaxPool(*window), (shape,), dtype, scale=0.05)
+            yield one_operator(AveragePool(*window, False), (shape,), dtype)
+        whole = (shape[:2], (1, 1), (1, 1), (0, 0, 0, 0), (1, 1))
+        yield one_operator(AveragePool(*whole, False), (shape,), dtype)
+        yield one_operator(AveragePoolByRows(), (shape,), dtype)
+        yield one_operator(ReduceMean((2,)), (shape,), dtype)
+        yield one_operator(ReduceMean((0, 1)), (shape,), dtype)
+        for axis in (0, 2):
+            yield one_operator(Softmax(axis), (shape,), dtype, scale=1 / 256)
+
+
+def _moves(dtype: DType) -> Iterator[Graph]:
+    for shape in SHAPES:
+        rows, cols, channels = shape
+        for move in (Copy(), Clean(), Invalidate()):
+            yield one_operator(move, (shape,), dtype, scale=0.05)
+        for axis in (0, 2):
+            yield one_operator(Concat(axis), (shape, shape), dtype, scale=0.05)
+        yield one_operator(Pad((1, 1, 0), (1, 1, 0), 0.0), (shape,), dtype, scale=0.05)
+        yield one_operator(Slice((0, 0, 0), (1, 1, 1), (rows, cols, (channels + 1) // 2)), (shape,), dtype,
+                           scale=0.05)  # fmt: skip
+        yield one_operator(Transpose(shape, (2, 0, 1), (channels, rows, cols)), (shape,), dtype, scale=0.05)
+        for mode in ("nearest", "linear"):
+            samples = [resize_samples(size, 2 * size, 2.0, mode=mode) for size in (rows, cols)]
+            yield one_operator(Resize(mode, *samples), (shape,), dtype, scale=0.05)

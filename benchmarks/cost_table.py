@@ -1,0 +1,186 @@
+"""The costs of kernels that the package ships: instructions fitted to what the emulator counts.
+
+    python benchmarks/cost_table.py [--core cortex-m4 ...]
+    python benchmarks/cost_table.py --check MODEL... [--board mps2-an386 ...]
+
+Every variant of every case in cost_cases.py is timed as a whole, by one row and by two; per variant the costs
+of `mcudeploy.simulator.estimate.Work` are those, none negative, of the least sum of relative errors (a linear
+program). Writes mcudeploy/costs/<core>.csv. `--check` prints predicted beside measured instructions.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import astuple, fields
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+from cost_cases import MOST_BYTES, cases
+from kernels import print_table
+from ortools.linear_solver import pywraplp
+
+from mcudeploy.bench import build_bench
+from mcudeploy.board import Board, load_board
+from mcudeploy.codegen.bench import all_kernels
+from mcudeploy.deploy import measure_model, plan_model
+from mcudeploy.device import Target, open_device
+from mcudeploy.errors import DeployError
+from mcudeploy.graph import DType, Graph
+from mcudeploy.interval import Interval
+from mcudeploy.measurer.session import Session
+from mcudeploy.measurer.tile import KernelTable, Region, TileTimer
+from mcudeploy.planner import Options
+from mcudeploy.simulator.estimate import COSTS, Work, estimated, load_costs, work_of
+
+BOARDS = {
+    "cortex-m0": "mps2-an385",
+    "cortex-m3": "mps2-an385",
+    "cortex-m4": "mps2-an386",
+    "cortex-m7": "mps2-an500",
+    "cortex-m33": "mps2-an505",
+    "cortex-m55": "mps3-an547",
+    "rv32imafc": "riscv32-virt",
+}
+"""Where each core is emulated; the code of a Cortex-M0 runs on a Cortex-M3, which has the memory."""
+
+Sample = tuple[Work, float]
+
+
+def board_of(core: str) -> Board:
+    """The board that runs the code of a core."""
+    board = load_board(BOARDS[core])
+    if board.core == core:
+        return board
+    return board.model_copy(update={"core": core, "cpu_flags": (f"-mcpu={core}", "-mthumb")})
+
+
+def samples(board: Board) -> dict[str, list[Sample]]:
+    """What every variant does in each case, and the instructions that it takes."""
+    target = Target(board, emulate=True)
+    found: defaultdict[str, list[Sample]] = defaultdict(list)
+    with open_device(target, build_bench(target)) as device:
+        kernels = KernelTable.of(device.session, all_kernels())
+        any_bytes, floats = Region.of(board), fill(device.session)
+        for dtype in DType:
+            timer = TileTimer(device.session, kernels, flash=floats if dtype is DType.FLOAT32 else any_bytes)
+            for graph in cases(dtype):
+                for variant, sample in times(graph, timer, board):
+                    found[variant].append(sample)
+    return found
+
+
+def fill(session: Session) -> Region:
+    """Random floats where the tensors of tiles will lie, and others to take as constants.
+
+    The time of floats in software hangs on their values.
+    """
+    arena = session.info.arenas[0]
+    values = np.random.default_rng(0).normal(0, 1, MOST_BYTES // 4).astype("<f4").tobytes()
+    middle = arena.size_bytes // 2
+    session.write(0, 0, values)
+    session.write(0, middle, values)
+    return Region(arena.base + middle, len(values))
+
+
+def times(graph: Graph, timer: TileTimer, board: Board) -> Iterator[tuple[str, Sample]]:
+    """Each variant of the graph's operator with what was timed of it."""
+    (operator,) = graph.operators
+    output, loops = graph.tensors["y"], graph.loops(operator)
+    inputs = graph.input_tensors(operator)
+    total = (inputs[0] if operator.op.accumulates else output).shape[0]
+    for call in operator.op.kernel(operator, inputs, output).variants(vectors=board.vectors):
+        for count in sorted({1, min(2, total), total}):
+            first = total // count // 2 * count
+            rows = Interval(first, first + count)
+            ticks = timer.time(graph, operator, call, rows).ticks
+            yield call.variant, (work_of(graph, operator, loops, rows), board.instructions(ticks))
+
+
+def fit(found: Sequence[Sample]) -> Work:
+    """The costs of the least sum of relative errors."""
+    solver = pywraplp.Solver.CreateSolver("GLOP")
+    costs = [solver.NumVar(0, solver.infinity(), field.name) for field in fields(Work)]
+    for work, measured in found:
+        above, below = solver.NumVar(0, solver.infinity(), ""), solver.NumVar(0, solver.infinity(), "")
+        predicted = sum(cost * count / measured for cost, count in zip(costs, astuple(work), strict=True))
+        solver.Add(predicted + below - above == 1)
+        solver.Objective().SetCoefficient(above, 1)
+        solver.Objective().SetCoefficient(below, 1)
+    solver.Objective().SetMinimization()
+    if solver.Solve() != pywraplp.Solver.OPTIMAL:
+        raise RuntimeError("the fit has no optimum")
+    return Work(*(float(f"{cost.solution_value():.4g}") for cost in costs))
+
+
+def write_table(core: str) -> Iterator[tuple[object, ...]]:
+    """Fit and write the table of a core; rows of a report on how well it fits."""
+    names = [field.name for field in fields(Work)]
+    found = samples(board_of(core))
+    missing = set(all_kernels()) - {"feed"} - {variant.partition(":")[0] for variant in found}
+    if not board_of(core).vectors:
+        missing = {kernel for kernel in missing if not kernel.endswith("_mve")}
+    if missing:
+        raise RuntimeError(f"no case for {', '.join(sorted(missing))}")
+    with (COSTS / f"{core}.csv").open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["variant", *names])
+        for variant in sorted(found):
+            cost = fit(found[variant])
+            writer.writerow([variant, *(f"{value:g}" for value in astuple(cost))])
+            errors = sorted(abs(100 * (work.times(cost) / real - 1)) for work, real in found[variant])
+            yield variant, len(errors), f"{median(errors):.1f}", f"{errors[-1]:.1f}"
+
+
+def check(models: Iterable[Path], boards: Iterable[str]) -> Iterator[tuple[object, ...]]:
+    """Rows of predicted and measured instructions of unsplit models, and the error of their operators."""
+    for name in boards:
+        target = Target(load_board(name), emulate=True)
+        costs = load_costs(target.board.core)
+        for path in models:
+            made = plan_model(path, target.board, Options(split=False))
+            graph, calls = made.plan.graph, made.model.calls
+            time = estimated(costs)(graph, ())
+            report = measure_model(path, target, Options(split=False))
+            predicted, errors = 0.0, []
+            for it in report["operators"]:
+                operator = next(one for one in graph.operators if one.name == it["name"])
+                rows = made.plan.block_rows[operator.name]
+                ticks = time(operator, calls[operator.name], Interval(0, rows))
+                predicted += ticks
+                errors.append(abs(100 * (ticks / it["ticks"] - 1)))
+            measured = sum(it["ticks"] for it in report["operators"])
+            error = f"{100 * (predicted / measured - 1):+.1f}"
+            worst = f"{median(errors):.1f}", f"{max(errors):.1f}"
+            yield (path.parent.name, name, round(predicted), measured, error, *worst)
+
+
+def main() -> int:
+    """Make the tables, or check them; 1 where a model or board cannot be had."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--core", action="append", choices=list(BOARDS))
+    parser.add_argument("--check", type=Path, nargs="+", default=[])
+    parser.add_argument("--board", action="append", default=[])
+    options = parser.parse_args()
+    try:
+        if options.check:
+            columns = ["model", "board", "predicted", "measured", "error %", "operators: median %", "worst %"]
+            print_table(columns, check(options.check, options.board or BOARDS.values()))
+            return 0
+        for core in options.core or BOARDS:
+            print(f"\n## {core}\n")
+            print_table(["variant", "tiles", "median error %", "worst %"], list(write_table(core)))
+    except DeployError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

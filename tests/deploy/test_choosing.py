@@ -1,0 +1,131 @@
+"""Which variant of a kernel computes an operator: by measurement, by the room that a peak leaves."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from models import quantised_convolutions
+
+from mcudeploy import deploy, planfile
+from mcudeploy.board import load_board
+from mcudeploy.choosing import alternatives, fastest, settled
+from mcudeploy.graph import Graph, Operator
+from mcudeploy.interval import Interval
+from mcudeploy.measurer.costs import MeasuredTiles, stored
+from mcudeploy.measurer.database import Database
+from mcudeploy.measurer.replies import Ticks
+from mcudeploy.model import Model, load_model
+from mcudeploy.ops.opdef import KernelCall
+from mcudeploy.placing import unsplit_schedule
+from mcudeploy.planner import Options, find_plans
+from mcudeploy.simulator.blocks import whole
+from mcudeploy.simulator.cost import KnownTime
+from mcudeploy.simulator.live import live_peak
+
+HOST = load_board("host")
+POINTWISE = {"conv2d_s8_1x1", "conv2d_s8_1x1_direct"}
+GENERAL = {"conv2d_s8:2", "conv2d_s8:3", "conv2d_s8_deep"}
+
+
+class Fake:
+    """A device on which some variants take 100 ticks a row and all others 1000."""
+
+    def __init__(self, *quick: str) -> None:
+        self.quick, self.seen = quick, set[str]()
+
+    def time(self, graph: Graph, operator: Operator, call: KernelCall, rows: Interval) -> Ticks:
+        self.seen.add(call.variant)
+        return Ticks((100 if call.variant in self.quick else 1000) * len(rows))
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return quantised_convolutions(tmp_path_factory.mktemp("models") / "small.onnx")
+
+
+@pytest.fixture(scope="module")
+def model(path: Path) -> Model:
+    return load_model(path)
+
+
+def measured(model: Model, device: Fake, folder: Path) -> Model:
+    with (
+        Database(folder / "tiles.sqlite") as database,
+        MeasuredTiles(("board", 7), database, [device]) as tiles,
+    ):
+        tiles.prefetch(model.graph, alternatives(model), 60)
+        return fastest(model, tiles.of(model.graph))
+
+
+@pytest.mark.parametrize("pointwise", sorted(POINTWISE))
+@pytest.mark.parametrize("general", sorted(GENERAL))
+def test_the_variant_that_is_measured_as_the_fastest_is_taken(
+    pointwise: str, general: str, model: Model, tmp_path: Path
+) -> None:
+    device = Fake(pointwise, general)
+    chosen = measured(model, device, tmp_path)
+    assert device.seen == POINTWISE | GENERAL
+    assert set(chosen.kernels.values()) == {pointwise, general}
+    with Database(tmp_path / "tiles.sqlite") as database:
+        kept = database.tiles("board", "00000007")
+        assert {key.kernel for key in kept} == {name.partition(":")[0] for name in POINTWISE | GENERAL}
+        known = stored(kept, "board", 7, model.graph)
+        again = fastest(model, lambda *_: pytest.fail("it is known"), known)
+    assert again.kernels == chosen.kernels
+
+
+def test_what_is_known_in_part_is_not_compared_with_estimates(model: Model) -> None:
+    def known(operator: Operator, call: KernelCall, rows: Interval) -> float | None:
+        return None if call.variant == "conv2d_s8_1x1" else 1.0
+
+    def time(operator: Operator, call: KernelCall, rows: Interval) -> float:
+        return 500.0 if call.variant == "conv2d_s8_1x1" else 600.0
+
+    kernels = fastest(model, time, known).kernels.values()
+    assert "conv2d_s8_1x1" in kernels  # by `time`, whose unit is another
+    assert "conv2d_s8_deep" in kernels  # all of them known, equally fast: the least scratch
+
+
+def test_less_scratch_is_taken_at_the_peak_as_far_as_time_allows(model: Model) -> None:
+    tiled = whole(model.graph)
+    steps = unsplit_schedule(model).steps
+
+    def time(operator: Operator, call: KernelCall, rows: Interval) -> float:
+        return 1000.0 - call.scratch_bytes / 10  # the more the faster
+
+    quick = fastest(model, time)
+    assert set(quick.kernels.values()) == {"conv2d_s8:3", "conv2d_s8_1x1"}
+    unlimited, slowest = settled(quick, tiled, steps, time, 1e9)
+    tight, ticks = settled(quick, tiled, steps, time, 0.0)
+    peaks = [live_peak(tiled, steps, one.work)[0] for one in (model.leanest, unlimited, tight, quick)]
+    assert peaks[0] == peaks[1] < peaks[2] == peaks[3]
+    assert tight.kernels == quick.kernels and ticks < slowest
+    # all are as fast as the peak has room for
+    for name, call in unlimited.calls.items():
+        for faster in (one for one in model.variants[name] if one.scratch_bytes > call.scratch_bytes):
+            assert live_peak(tiled, steps, unlimited.with_calls({name: faster}).work)[0] > peaks[0]
+    between, ticks = settled(quick, tiled, steps, time, slowest - 1)
+    assert ticks <= slowest - 1 and between.kernels != unlimited.kernels
+
+
+def test_a_plan_keeps_its_variants_in_its_file(path: Path, model: Model, tmp_path: Path) -> None:
+    quick = {"conv2d_s8_deep", "conv2d_s8_1x1_direct"}
+
+    def known(graph: Graph) -> KnownTime:
+        return lambda operator, call, rows: float(call.variant not in quick)
+
+    planned = find_plans(model, HOST, Options(split=False), known=known)
+    plan = planned.plans[0]
+    assert set(plan.kernels.values()) == quick
+    planfile.save_plan(plan, model.sha256, tmp_path / "plan.json")
+    assert json.loads((tmp_path / "plan.json").read_text())["kernels"] == dict(plan.kernels)
+    made = deploy.plan_model(path, HOST, Options(plan_file=tmp_path / "plan.json"))
+    assert made.plan.kernels == plan.kernels
+    assert {call.variant for call in made.model.calls.values()} == quick
+    assert set(made.program.kernels) >= quick
+    report = deploy.run_model(
+        path, deploy.Target(HOST), Options(plan_file=tmp_path / "plan.json"), inputs=[], expected=[]
+    )
+    assert report["verified"] and {one["variant"] for one in report["operators"]} == quick
