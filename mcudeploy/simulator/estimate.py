@@ -20,8 +20,15 @@ from mcudeploy.ops.opdef import KernelCall, LoopNest
 from mcudeploy.simulator.cost import CallTile, CallTime, TileSource, TileTime, by_calls
 
 COSTS = Path(__file__).resolve().parent.parent / "costs"
-STAND_INS = {"cortex-m0plus": "cortex-m0", "native": "rv32imafc", "xtensa-lx7": "rv32imafc"}
-"""Cores without a table, and the one whose code is most like theirs (portable C, floats in hardware)."""
+STAND_INS = {
+    "cortex-m0plus": "cortex-m0",
+    "cortex-m7": "cortex-m4",
+    "native": "rv32imafc",
+    "xtensa-lx7": "rv32imafc",
+}
+"""Cores without a table, and the one whose code is most like theirs: that of the same instruction set, or portable
+C with floats in hardware.
+"""
 _REMAKE = "benchmarks/cost_table.py makes it from the emulator"
 
 
