@@ -26,9 +26,7 @@ STAND_INS = {
     "native": "rv32imafc",
     "xtensa-lx7": "rv32imafc",
 }
-"""Cores without a table, and the one whose code is most like theirs: that of the same instruction set, or portable
-C with floats in hardware.
-"""
+"""Cores without a table, and the one whose code is most like theirs (of the last two: portable C, an FPU)."""
 _REMAKE = "benchmarks/cost_table.py makes it from the emulator"
 
 
