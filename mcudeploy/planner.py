@@ -82,7 +82,7 @@ def find_plans(
     assignment = assign(model.graph, board, options.assign)
     if options.plan_file is not None:
         given, (model, made, stored) = model, _stored_plan(model, board, options.plan_file)
-        if options.assign and model.assignment != given.on_units(board, assignment).assignment:
+        if options.assign and model.functions != given.on_units(board, assignment).functions:
             raise ConfigError(f"{options.plan_file} has other functions than --assign asks for")
         models[made.form] = made
         options = replace(options, stream_input=stored.form.streamed)

@@ -86,6 +86,7 @@ def test_views_follow_and_functions_go_in_order() -> None:
     ]
     assert partition(diamond(), Assignment("core")) == ()
     assert Assignment.of(found, "core").elsewhere == {"tanh_right": "npu", "view": "npu"}
+    assert partition(diamond(), Assignment.of(found, "core")) == found
 
 
 @given(assigned())

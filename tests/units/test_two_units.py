@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -85,6 +86,14 @@ def test_a_plan_file_keeps_the_functions(model: Path, tmp_path: Path) -> None:
     file.write_text(json.dumps(content))
     with pytest.raises(ConfigError):
         deploy.plan_model(model, TWO, Options(plan_file=file))
+
+
+def test_the_same_rules_beside_a_plan_file(model: Path, tmp_path: Path) -> None:
+    options = Options(split=False, assign=("npu=*",))
+    made = deploy.plan_model(model, TWO, options)
+    deploy.save_plan(made, tmp_path / "plan.json")
+    again = deploy.plan_model(model, TWO, replace(options, plan_file=tmp_path / "plan.json"))
+    assert again.plan.functions == made.plan.functions
 
 
 def test_rules_for_the_first_unit_alone_change_nothing(model: Path) -> None:
