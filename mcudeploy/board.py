@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -18,6 +18,11 @@ from mcudeploy.resources import resource_dir
 Address = Annotated[int, Field(ge=0, lt=2**32)]
 Size = Annotated[int, Field(gt=0, le=2**32)]
 Identifier = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
+
+FIRMWARE_RAM_BYTES = 656
+"""What the measurer keeps beside arena and stack: .data and .bss of its device side, 640 bytes at most on the
+boards at hand (the buffers of its serial line above all), and the two pointers of an application that feeds.
+"""
 
 
 class _Facts(BaseModel):
@@ -48,6 +53,7 @@ class Memory(_Region):
 
     `cost` is what reading or writing a byte costs beside the board's fastest memory, which has 1. `dma`: DMA
     controllers reach it. `emulated_origin` is where an emulator has it that lacks the chip's own address.
+    `arena_limit`: the most bytes that an arena may take there, 0 for none; all that is free where it is None.
     """
 
     name: Identifier
@@ -55,6 +61,7 @@ class Memory(_Region):
     cost: Annotated[float, Field(ge=1)] = 1.0
     dma: bool = True
     emulated_origin: Address | None = None
+    arena_limit: Annotated[int, Field(ge=0)] | None = None
 
 
 class Stack(_Region):
@@ -107,12 +114,17 @@ class Timers(_Facts):
 
 
 class EmulatorFacts(_Facts):
-    """QEMU's program and machine; one instruction takes 2^icount_shift ns of virtual time."""
+    """QEMU's program and machine; one instruction takes 2^icount_shift ns of virtual time.
+
+    `own_map_since`: QEMU's major version from which on the machine has the chip's own memory map; before,
+    memories are where `emulated_origin` says.
+    """
 
     qemu: Literal["qemu-system-arm", "qemu-system-riscv32"]
     machine: str
     args: tuple[str, ...] = ()
     icount_shift: Annotated[int, Field(ge=0, le=10)]
+    own_map_since: Annotated[int, Field(ge=0)] = 0
     note: str = ""
 
 
@@ -166,11 +178,12 @@ class Board(_Facts):
         if len(set(names)) != len(names) or "flash" in names:
             raise ValueError(f"memory names must differ from each other and from flash: {', '.join(names)}")
         stacks = [unit.stack for unit in self.units if unit.stack is not None]
-        regions = sorted((it.addresses for it in (self.flash, *self.memories, *stacks)), key=lambda it: it.lo)
-        for one, other in pairwise(regions):
-            if other.lo < one.hi:
-                raise ValueError(f"memories overlap at {other.lo:#010x}")
-        for memory in self.memories:
+        for memories in (self.memories, self.memories_as_emulated()):
+            held = sorted((it.addresses for it in (self.flash, *memories, *stacks)), key=lambda it: it.lo)
+            for one, other in pairwise(held):
+                if other.lo < one.hi:
+                    raise ValueError(f"memories overlap at {other.lo:#010x}")
+        for memory in (*self.memories, *self.memories_as_emulated()):
             if memory.origin % memory.alignment:
                 raise ValueError(
                     f"{memory.name} at {memory.origin:#010x} is not aligned to {memory.alignment}"
@@ -227,6 +240,32 @@ class Board(_Facts):
     def flash_bytes(self) -> int:
         """Size of the memory that holds the program."""
         return self.flash.bytes
+
+    def memories_as_emulated(self) -> tuple[Memory, ...]:
+        """The memories at their emulated origins, where they have any."""
+        return tuple(
+            it if it.emulated_origin is None else it.model_copy(update={"origin": it.emulated_origin})
+            for it in self.memories
+        )
+
+    @property
+    def offset_unit(self) -> int:
+        """Bytes that every offset in an arena is a multiple of, whichever memory it is in."""
+        return min(memory.alignment for memory in self.memories)
+
+    def room(self, memory: Memory) -> int:
+        """The most bytes that an arena in a memory may have."""
+        kept = self.stack_bytes + FIRMWARE_RAM_BYTES if memory.name == self.memories[0].name else 0
+        free = max(0, memory.bytes - kept)
+        return free if memory.arena_limit is None else min(free, memory.arena_limit)
+
+    def limited(self, limits: Mapping[str, int]) -> Board:
+        """The board with limits for the arenas in some memories, in bytes; ConfigError for unknown ones."""
+        limited = {
+            name: self.memory(name).model_copy(update={"arena_limit": size}) for name, size in limits.items()
+        }
+        memories = tuple(limited.get(memory.name, memory) for memory in self.memories)
+        return self.model_copy(update={"memories": memories})
 
     def memory(self, name: str) -> Memory:
         """The memory of that name; ConfigError when there is none."""

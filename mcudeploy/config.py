@@ -9,14 +9,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, FilePath, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, FilePath, ValidationError
 
 from mcudeploy.errors import ConfigError
 
 FILE_NAME = "mcudeploy.toml"
 _PREFIX = "MCUDEPLOY_"
 _NOT_OPTIONS = frozenset({"MCUDEPLOY_CACHE_DIR"})
-_LISTS = frozenset({"input", "expected", "assign"})
+_LISTS = frozenset({"input", "expected", "assign", "memory"})
 _UNITS = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3}
 _Origin = Callable[[str], str]
 
@@ -30,6 +30,19 @@ def parse_size(text: str | int) -> int:
             f"{str(text)!r} is not a size: a whole number above 0, alone (bytes) or with k, KiB, M or MiB"
         )
     return size
+
+
+def parse_limit(text: str) -> tuple[str, int]:
+    """Name and bytes of a limit for a memory such as `sram=64k`; 0 is a size here. Raises ValueError."""
+    name, equals, size = str(text).partition("=")
+    if not (name.strip() and equals):
+        raise ValueError(f"{str(text)!r} is not a limit for a memory: NAME=SIZE, such as sram=64k or psram=0")
+    return name.strip(), 0 if size.strip() == "0" else parse_size(size)
+
+
+def _checked_limit(text: str) -> str:
+    parse_limit(text)
+    return text
 
 
 def _option(field: str) -> str:
@@ -59,6 +72,7 @@ class Settings(BaseModel):
     timing: Literal["instructions", "cycles-model"] | None = None
     float_io: bool | None = None
     ram_limit: Annotated[int, BeforeValidator(parse_size)] | None = None
+    memory: tuple[Annotated[str, AfterValidator(_checked_limit)], ...] | None = None
     max_overhead: Annotated[float, Field(ge=0)] | None = None
     time_limit: Annotated[float, Field(gt=0)] | None = None
     split: bool | None = None

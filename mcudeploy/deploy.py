@@ -58,8 +58,7 @@ class Deployment:
         """One of the plans that were found, and the program that it becomes."""
         model = planned.model_of(plan)
         name = model_name(options.name, model.path.stem)
-        alignment, handed = board.memories[0].alignment, handed_over(plan, board)
-        program = make_program(plan, model.calls, name, alignment, handed)
+        program = make_program(plan, model.calls, name, board, handed_over(plan, board))
         unsplit_model = planned.model_of(planned.unsplit)
         return cls(model, board, plan, program, planned.unsplit, unsplit_model, planned.search)
 
@@ -106,8 +105,8 @@ class Deployment:
     def unsplit_deployment(self) -> Deployment:
         """The same with the unsplit plan."""
         model = self.unsplit_model
-        alignment, handed = self.program.alignment, handed_over(self.unsplit, self.board)
-        program = make_program(self.unsplit, model.calls, self.program.prefix, alignment, handed)
+        handed = handed_over(self.unsplit, self.board)
+        program = make_program(self.unsplit, model.calls, self.program.prefix, self.board, handed)
         return replace(self, model=model, plan=self.unsplit, program=program)
 
     def _firmware_hashes(self) -> list[int]:

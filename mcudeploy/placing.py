@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from mcudeploy.board import Board
-from mcudeploy.layout.solve import lay_out
+from mcudeploy.layout.solve import spread
 from mcudeploy.model import Model
 from mcudeploy.plan import Plan, Schedule, Split
 from mcudeploy.scheduler.portfolio import METHODS, best_order
@@ -28,11 +28,22 @@ def unsplit_plan(model: Model, board: Board) -> Plan:
     """The unsplit plan: the best order, or a depth-first one where that needs no larger arena."""
     tiled = whole(model.graph)
     plan = placed(model, board, tiled, unsplit_schedule(model))
-    if plan.layout.arena_bytes <= plan.estimate.peak_bytes:
+    if plan.layout.arena_bytes <= plan.estimate.peak_bytes and demand(plan, board)[:2] == (0, 0):
         return plan
     schedules = (reverse_post_order(tiled, first_input_first) for first_input_first in (True, False))
     others = (placed(model, board, tiled, schedule) for schedule in schedules)
-    return min((plan, *others), key=lambda one: one.layout.arena_bytes)
+    return min((plan, *others), key=lambda one: demand(one, board))
+
+
+def demand(plan: Plan, board: Board) -> tuple[int, float, int]:
+    """What plans are compared by, the less the better: bytes beyond the room of the board's memories, what
+    access costs more than it would in the cheapest of them, and the bytes of the arenas.
+    """
+    memories = {memory.name: memory for memory in board.memories}
+    least = min(memory.cost for memory in board.memories)
+    beyond = sum(max(0, size - board.room(memories[it])) for it, size in plan.layout.arenas.items())
+    dearer = sum(count * (memories[it].cost - least) for it, count in plan.estimate.traffic.items())
+    return beyond, dearer, plan.layout.arena_bytes
 
 
 def reordered(
@@ -57,9 +68,8 @@ def placed(
     splits: tuple[Split, ...] = (),
     seconds: float = PACKING_S,
 ) -> Plan:
-    """The plan with offsets for everything, all of it in the board's first memory."""
-    memory = board.memories[0]
-    layout, estimate = lay_out(tiled, schedule, model.work, memory.name, memory.alignment, seconds=seconds)
+    """The plan with a memory and an offset for everything."""
+    layout, estimate = spread(tiled, schedule, model.work, board, model.functions, seconds=seconds)
     return Plan(
         model.graph,
         board.name,

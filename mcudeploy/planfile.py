@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -146,15 +147,15 @@ def load_plan(path: Path, graph: Graph, model_sha256: str, board: str, work: Wor
 
     tiled = TiledGraph(flow, content.block_rows)
     schedule = Schedule(tuple(Step(o, b) for o, b in content.steps), "feasible")
-    predicted = estimate(tiled, schedule, work)
-    arena_bytes = sum(content.arenas.values())
-    status = layout_status(arena_bytes, predicted.peak_bytes)
+    layout = Layout(placements(content.tensors), placements(content.scratch), content.arenas, "feasible")
+    predicted = estimate(tiled, schedule, work, layout)
+    status = layout_status(content.arenas, predicted.peak_bytes)
     return Plan(
         graph=graph,
         board=board,
         block_rows=content.block_rows,
         schedule=schedule,
-        layout=Layout(placements(content.tensors), placements(content.scratch), content.arenas, status),
+        layout=replace(layout, status=status),
         estimate=predicted,
         form=Form(content.streamed, content.accumulating),
         kernels=content.kernels,

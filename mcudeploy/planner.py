@@ -14,7 +14,7 @@ from mcudeploy.errors import ConfigError, ModelError
 from mcudeploy.layout.check import check as check_plan
 from mcudeploy.model import Model
 from mcudeploy.optimizer.search import Report
-from mcudeploy.placing import unsplit_plan
+from mcudeploy.placing import demand, unsplit_plan
 from mcudeploy.plan import Form, Plan, Search
 from mcudeploy.simulator.cost import TileSource
 from mcudeploy.simulator.estimate import estimated, load_costs
@@ -25,12 +25,14 @@ from mcudeploy.splitting import Limits, Splitting
 class Options:
     """What the user may choose. `plan_file` replaces the search; with `resume` the search begins there.
 
-    `assign` has the rules of `analyzer.functions.assign`.
+    `assign` has the rules of `analyzer.functions.assign`, `memory_limits` the bytes that arenas may take in
+    memories of the board, by name.
     """
 
     max_overhead: float = 5.0
     time_limit: float = 60.0
     ram_limit: int | None = None
+    memory_limits: tuple[tuple[str, int], ...] = ()
     split: bool = True
     stream_input: bool = False
     float_io: bool = False
@@ -71,6 +73,7 @@ def find_plans(
     that are `known`, as far as they go. A stored plan says whether inputs are streamed. Every plan has passed
     the checker. Raises FitError where even the least arena is too large.
     """
+    board = board.limited(dict(options.memory_limits))
     source = tiles or estimated(load_costs(board.core))
 
     def chosen(form: Form) -> Model:
@@ -101,10 +104,10 @@ def find_plans(
         splitting = Splitting(cut, base, board=board, limits=limits, tiles=source, told=told)
         split = splitting.plans(stored)
         searched, ticks = split.search, split.unsplit_ticks
-        plans = sorted([*split.plans, unsplit], key=lambda plan: plan.layout.arena_bytes)
+        plans = sorted([*split.plans, unsplit], key=lambda plan: demand(plan, board))
     planned = Planned(models, tuple(plans), unsplit, searched, ticks)
     for plan in plans:
-        if plan.layout.arena_bytes <= board.memories[0].bytes:  # else it ends in FitError
+        if demand(plan, board)[0] == 0:  # else it ends in FitError
             _check(plan, planned.model_of(plan), board)
     report.require_fit(plans[0], planned.model_of(plans[0]).calls, board, options.ram_limit)
     return planned
@@ -123,10 +126,10 @@ def _stored_plan(model: Model, board: Board, path: Path) -> tuple[Model, Model, 
     plan = planfile.load_plan(path, made.graph, model.sha256, board.name, made.work)
     if plan.functions != made.functions:
         raise ConfigError(f"{path} is no plan of this model: its functions are not those of their operators")
+    report.require_fit(plan, made.calls, board, None)
     _check(plan, made, board)
     return model, made, plan
 
 
 def _check(plan: Plan, model: Model, board: Board) -> None:
-    capacities = {memory.name: memory.bytes for memory in board.memories}
-    check_plan(plan, model.work, board.memories[0].alignment, capacities)
+    check_plan(plan, model.work, board)

@@ -12,6 +12,8 @@ from mcudeploy.codegen.tape import handed_over, tables_bytes
 from mcudeploy.errors import FitError, ModelError
 from mcudeploy.graph import DType
 from mcudeploy.layout.sharing import sharing
+from mcudeploy.layout.shortage import shortages, step_text
+from mcudeploy.simulator.live import work_bytes
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -77,28 +79,18 @@ def require_fit(plan: Plan, calls: Mapping[str, KernelCall], board: Board, ram_l
 def tape_bytes(plan: Plan, calls: Mapping[str, KernelCall], board: Board) -> int:
     """Bytes of flash for records, offset tables and schedule of a plan."""
     pointer_bytes, handed = 8 if board.is_host else 4, len(handed_over(plan, board))
-    return tables_bytes(plan, calls, board.memories[0].alignment, pointer_bytes, handed)
+    return tables_bytes(plan, calls, board.offset_unit, pointer_bytes, handed)
 
 
 def _missing(
     plan: Plan, calls: Mapping[str, KernelCall], board: Board, ram_limit: int | None
 ) -> list[str]:  # fmt: skip
-    missing = []
-    memory = board.memories[0]
     arena = plan.layout.arena_bytes
-    step = plan.schedule.steps[plan.estimate.peak_step] if plan.schedule.steps else None
-    where = f"the peak is at step {plan.estimate.peak_step}"
-    if step is not None:
-        where += f" ({plan.graph.operators[step.operator].name})"
-    if arena > memory.bytes:
-        missing.append(
-            f"arena needs {arena:,} bytes, {memory.name} of {board.name} has {memory.bytes:,}: "
-            f"{arena - memory.bytes:,} too many; {where}."
-        )
+    missing = shortages(plan, work_bytes(calls), board)
     if ram_limit is not None and arena > ram_limit:
         missing.append(
             f"arena needs {arena:,} bytes, the limit is {ram_limit:,}: {arena - ram_limit:,} too many; "
-            f"{where}."
+            f"the peak is at {step_text(plan, plan.estimate.peak_step)}."
         )
     weights, tape = weights_bytes(calls), tape_bytes(plan, calls, board)
     if weights + tape > board.flash_bytes:
@@ -117,6 +109,8 @@ def plan(made: Deployment) -> JsonObject:
         "model_sha256": made.model.sha256,
         "arena_bytes": found.layout.arena_bytes,
         "arenas": dict(found.layout.arenas),
+        "traffic": dict(found.estimate.traffic),
+        "elsewhere": _elsewhere(made),
         "peak_bytes": found.estimate.peak_bytes,
         "lower_bound_bytes": found.estimate.lower_bound_bytes,
         "unsplit_arena_bytes": made.unsplit.layout.arena_bytes,
@@ -151,6 +145,15 @@ def _sharing(made: Deployment) -> JsonObject | None:
     found = asdict(sharing(made.plan, made.board, made.model.work))
     tags = {"count": found.pop("tag_count"), "bytes": found.pop("tag_bytes")}
     return {"functions": [asdict(function) for function in functions], **found, "tags": tags}
+
+
+def _elsewhere(made: Deployment) -> dict[str, list[str]]:
+    """By memory the tensors that lie in it, for all memories but the board's first."""
+    found: dict[str, list[str]] = {}
+    for name, placement in made.plan.layout.tensors.items():
+        if placement.memory != made.board.memories[0].name:
+            found.setdefault(placement.memory, []).append(name)
+    return found
 
 
 def latency(measured: Measurement | None, unsplit: Measurement | None) -> JsonObject:

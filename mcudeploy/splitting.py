@@ -17,7 +17,7 @@ from mcudeploy.ops.opdef import KernelCall
 from mcudeploy.optimizer.cuts import ROWS_TRIED, Space
 from mcudeploy.optimizer.recompute import recompute, schedule_ticks
 from mcudeploy.optimizer.search import Budget, Candidate, Found, Report, search
-from mcudeploy.placing import PACKING_S, placed, reordered, unsplit_schedule
+from mcudeploy.placing import PACKING_S, demand, placed, reordered, unsplit_schedule
 from mcudeploy.plan import Plan, Schedule, Search, Split
 from mcudeploy.scheduler.portfolio import METHODS
 from mcudeploy.scheduler.rpo import reverse_post_order
@@ -111,12 +111,12 @@ class Splitting:
             least = min(other.layout.arena_bytes for other in plans)
             if align_up(plan.estimate.peak_bytes, ARENA_GRAIN_BYTES) < least:
                 plans[number] = self._packed(plan, seconds=_ROUGHLY_S)
-        plans.sort(key=lambda plan: plan.layout.arena_bytes)
+        plans.sort(key=self._demand)
         for number in range(min(_FINISHED, len(plans))):
             plans[number] = self._packed(plans[number])
             plans[number] = self._reordered(plans[number], _QUICK, _QUICK_S)
             plans[number] = self._depth_first(plans[number])
-        plans.sort(key=lambda plan: plan.layout.arena_bytes)
+        plans.sort(key=self._demand)
         plans[0] = self._reordered(plans[0], METHODS, _PROOF_SHARE * self._limits.seconds)
         plans[0] = self._packed(plans[0], seconds=_BEST_S)
 
@@ -140,6 +140,9 @@ class Splitting:
             return False
         return self._made(candidate.tiled, candidate.schedule, (), PACKING_S).layout.arena_bytes <= limit
 
+    def _demand(self, plan: Plan) -> tuple[int, float, int]:
+        return demand(plan, self._board)
+
     def _is_late(self) -> bool:
         return time.monotonic() > self._deadline
 
@@ -157,12 +160,14 @@ class Splitting:
 
     def _packed(self, plan: Plan, *, seconds: float = PACKING_S) -> Plan:
         """The plan packed with care; it stays where it is at its peak."""
-        if plan.layout.arena_bytes <= align_up(plan.estimate.peak_bytes, ARENA_GRAIN_BYTES):
+        beyond, dearer, arena_bytes = self._demand(plan)
+        at_peak = arena_bytes <= align_up(plan.estimate.peak_bytes, ARENA_GRAIN_BYTES)
+        if at_peak and not beyond and not dearer:
             return plan
         tiled, model = TiledGraph(self._space.flow, plan.block_rows), self._model.with_kernels(plan.kernels)
         made = placed(model, self._board, tiled, plan.schedule, splits=plan.splits, seconds=seconds)
         made = replace(made, estimate=replace(made.estimate, ticks=plan.estimate.ticks))
-        return made if made.layout.arena_bytes <= plan.layout.arena_bytes else plan
+        return made if self._demand(made) <= self._demand(plan) else plan
 
     def _reordered(self, plan: Plan, methods: Collection[str], seconds: float) -> Plan:
         """The plan in a better order if one is found and packs no worse; repeated steps stay."""
@@ -176,7 +181,7 @@ class Splitting:
         if schedule.steps == steps:
             return _ordered(plan, schedule)
         other = _ordered(self._made(tiled, schedule, plan.splits, PACKING_S), schedule)
-        return other if other.layout.arena_bytes <= plan.layout.arena_bytes else plan
+        return other if self._demand(other) <= self._demand(plan) else plan
 
     def _depth_first(self, plan: Plan) -> Plan:
         """The plan depth first through all segments at once, where that packs better; repeated steps stay."""
@@ -190,7 +195,7 @@ class Splitting:
             peak_bytes, _ = live_peak(tiled, schedule.steps, self._lean.work)
             if align_up(peak_bytes, ARENA_GRAIN_BYTES) < best.layout.arena_bytes:
                 other = self._made(tiled, schedule, plan.splits, PACKING_S)
-                best = min(best, other, key=lambda one: one.layout.arena_bytes)
+                best = min(best, other, key=self._demand)
         return best
 
     def _timed(self, plan: Plan) -> Plan:

@@ -11,6 +11,17 @@
 
 #include "mcud_config.h" /* generated: mcud_offset, mcud_code, MCUD_ALIGN */
 
+/* Arenas in a board's further memories are in sections of their own, which the linker script places; they need not
+ * be cleared at start. Define the macro yourself where your linker has another way to say so. */
+#ifndef MCUD_MEMORY
+#define MCUD_MEMORY(name) __attribute__((section(".arena." #name)))
+#endif
+
+/* For an arena whose base needs a larger alignment than its type has. */
+#ifndef MCUD_ALIGNED
+#define MCUD_ALIGNED(bytes) __attribute__((aligned(bytes)))
+#endif
+
 typedef struct {
     uint8_t *memory;            /* the arena the tensor lies in */
     const mcud_offset *offsets; /* of each block, in units of MCUD_ALIGN bytes */

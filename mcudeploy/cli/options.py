@@ -13,7 +13,7 @@ from click import get_current_context
 from click.core import ParameterSource
 
 from mcudeploy.cli.output import Output
-from mcudeploy.config import parse_size
+from mcudeploy.config import parse_limit, parse_size
 from mcudeploy.errors import UsageError
 
 if TYPE_CHECKING:
@@ -36,6 +36,21 @@ class Size(click.ParamType[int]):
         """Bytes from text; a usage error for anything else."""
         try:
             return parse_size(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+class Limit(click.ParamType[tuple[str, int]]):
+    """A memory and the bytes that an arena may take there: sram=64k, psram=0."""
+
+    name = "limit"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, int]:
+        """Name and bytes from text; a usage error for anything else."""
+        try:
+            return value if isinstance(value, tuple) else parse_limit(value)
         except ValueError as error:
             self.fail(str(error), param, ctx)
 
@@ -120,6 +135,14 @@ def planning_options(command: Command) -> Command:
     )
     @click.option("--ram-limit", type=Size(), help="Bytes that the arena may take, such as 96k, 64KiB or 1M.")
     @click.option(
+        "--memory",
+        "memory_limits",
+        metavar="NAME=SIZE",
+        type=Limit(),
+        multiple=True,
+        help="Bytes that the arena in this memory may take, 0 for none. Several times for several memories.",
+    )
+    @click.option(
         "--split/--no-split", default=True, show_default=True, help="Cut operators into rows, or not."
     )
     @click.option(
@@ -150,6 +173,7 @@ def planning_options(command: Command) -> Command:
         max_overhead: float,
         time_limit: float,
         ram_limit: int | None,
+        memory_limits: tuple[tuple[str, int], ...],
         split: bool,
         stream_input: bool,
         assign: tuple[str, ...],
@@ -163,6 +187,7 @@ def planning_options(command: Command) -> Command:
             max_overhead=max_overhead,
             time_limit=time_limit,
             ram_limit=ram_limit,
+            memory_limits=memory_limits,
             split=split,
             stream_input=stream_input,
             assign=assign,

@@ -190,6 +190,10 @@ def _plan_facts(report: Values) -> list[tuple[str, str]]:
     each = ", ".join(f"{plain(name)} {size:,}" for name, size in arenas.items()) if len(arenas) > 1 else ""
     arena = _bytes(report, "arena_bytes")
     facts = [("arena", f"{arena} ({each})" if each else arena)]
+    if len(arenas) > 1:
+        counts = ", ".join(f"{plain(name)} {count:,} B" for name, count in report["traffic"].items())
+        facts.append(("traffic", f"{counts} in an inference"))
+        facts += [(f"in {plain(name)}", plain(", ".join(it))) for name, it in report["elsewhere"].items()]
     for title, key in (("live peak", "peak_bytes"), ("lower bound", "lower_bound_bytes")):
         facts.append((title, _bytes(report, key)))
     if report.get("splits"):

@@ -11,11 +11,13 @@ from types import MappingProxyType
 
 import numpy as np
 
+from mcudeploy.board import Board
 from mcudeploy.borders import is_channels_last
 from mcudeploy.codegen.ctext import c_elements, c_float, c_int, c_type, comment_text
 from mcudeploy.codegen.tape import integer_bits, step_codes, stored_offsets
 from mcudeploy.graph import Border, DType, Operator, Tensor
 from mcudeploy.kernelfiles import ON_UNIT
+from mcudeploy.layout.solve import ARENA_GRAIN_BYTES, base_alignments
 from mcudeploy.ops.opdef import ConstantArray, KernelCall, Symbol
 from mcudeploy.plan import Placement, Plan
 from mcudeploy.simulator.blocks import TiledGraph
@@ -42,6 +44,19 @@ class TensorText:
     first_offset: int
     row_bytes: int
     block_rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class ArenaText:
+    """The array in one memory: its bytes, and the attributes of its declaration, with a blank in front.
+
+    `section` is empty in the board's first memory, where the compiler puts it.
+    """
+
+    memory: str
+    size_bytes: int
+    attributes: str
+    section: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +124,7 @@ class Program:
     block_bits: int
     steps: int
     alignment: int
-    arenas: list[tuple[str, int]]
+    arenas: list[ArenaText]
     map_lines: list[MapLine]
     inputs: list[BorderText]
     outputs: list[BorderText]
@@ -121,10 +136,10 @@ def make_program(
     plan: Plan,
     calls: Mapping[str, KernelCall],
     prefix: str,
-    alignment: int,
+    board: Board,
     handed: Mapping[str, int] = MappingProxyType({}),
 ) -> Program:
-    """The program of a plan whose operators call these kernels.
+    """The program of a plan for a board, whose operators call these kernels.
 
     `handed`: operators that a compute unit other than the first runs, and the unit's number (`handed_over`).
     """
@@ -135,7 +150,7 @@ def make_program(
         for operator in operators
     ]
     kernels = {record.kernel for record in records} | ({ON_UNIT} if handed else set())
-    offsets = _OffsetTable(alignment)
+    offsets = _OffsetTable(board.offset_unit)
     tensors = [
         offsets.tensor(name, tensor.row_bytes, plan.layout.tensors[name])
         for name, tensor in plan.graph.tensors.items()
@@ -155,14 +170,27 @@ def make_program(
         code_lines=c_elements(codes),
         block_bits=block_bits,
         steps=len(plan.schedule.steps),
-        alignment=alignment,
-        arenas=sorted(plan.layout.arenas.items()),
+        alignment=board.offset_unit,
+        arenas=_arenas(plan, board),
         map_lines=_arena_map(plan),
         inputs=_borders(plan, plan.graph.inputs, "input"),
         outputs=_borders(plan, plan.graph.outputs, "output"),
         streamed=len(plan.graph.resident_inputs()) < len(plan.graph.inputs),
         weights_bytes=constants.size_bytes,
     )
+
+
+def _arenas(plan: Plan, board: Board) -> list[ArenaText]:
+    """By name: that is how the host numbers them."""
+    texts = []
+    for memory, alignment in sorted(base_alignments(plan, board).items()):
+        further = memory != board.memories[0].name
+        attributes = f" MCUD_MEMORY({memory})" if further else ""
+        if alignment > ARENA_GRAIN_BYTES:
+            attributes += f" MCUD_ALIGNED({alignment})"
+        section = f".arena.{memory}" if further else ""
+        texts.append(ArenaText(memory, plan.layout.arenas[memory], attributes, section))
+    return texts
 
 
 class _Constants:
@@ -248,6 +276,8 @@ def _arena_map(plan: Plan) -> list[MapLine]:
         offsets = plan.layout.tensors[name].offsets
         blocks = slice(tiled.first_block[name], tiled.first_block[name] + len(offsets))
         where = str(offsets[0]) if len(offsets) == 1 else f"{min(offsets)}.."
+        if len(plan.layout.arenas) > 1:
+            where = f"{plan.layout.tensors[name].memory} {where}"
         span = f"[{min(found.first[blocks])}, {max(found.end[blocks])})"
         lines.append(_map_line(tensor, len(offsets), where, span))
     return lines

@@ -4,11 +4,13 @@ runs the tape on an arena whose bytes remember who wrote them, and looks at ever
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from math import lcm
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mcudeploy.board import Board, Unit
 from mcudeploy.errors import ConfigError
 from mcudeploy.graph import Graph, Operator
 from mcudeploy.interval import Interval
@@ -21,23 +23,25 @@ class PlanFaultError(ConfigError):
     """A plan that would compute garbage; a defect of mcudeploy or of a plan file."""
 
 
-def check(
-    plan: Plan, work: Mapping[str, tuple[int, int]], alignment: int, capacities: Mapping[str, int]
-) -> None:
-    """Judges a plan, given scratch and state of each operator and what every memory holds, in bytes.
+def check(plan: Plan, work: Mapping[str, tuple[int, int]], board: Board) -> None:
+    """Judges a plan for a board, given the bytes of scratch and state of each operator.
 
-    Raises PlanFaultError where a block lies outside its arena or off its alignment, an arena is larger than
-    its memory, a graph input is not in one piece, a step runs before what it reads is made, a block or a
+    Raises PlanFaultError where a block lies outside its arena, off the alignment of its memory and of the
+    units that touch it, or where one of them does not reach it, an arena is larger than its memory has room
+    for, a graph input is not in one piece, a step runs before what it reads is made, a block or a
     state it reads was overwritten, it writes over one of its own inputs without leave, steps that
     accumulate are out of order, or an output is not whole at the end. A step may be repeated, to make a
     block again that was overwritten.
     """
+    rooms = {memory.name: board.room(memory) for memory in board.memories}
     for memory, size in plan.layout.arenas.items():
-        if memory not in capacities:
+        if memory not in rooms:
             raise PlanFaultError(f"the board has no memory {memory}")
-        if size > capacities[memory]:
-            raise PlanFaultError(f"the arena in {memory} has {size} bytes, the memory {capacities[memory]}")
-    owners = _Owners(plan, work, alignment)
+        if size > rooms[memory]:
+            raise PlanFaultError(
+                f"the arena in {memory} has {size} bytes, {board.name} room for {rooms[memory]}"
+            )
+    owners = _Owners(plan, work, _alignments(plan, board))
     for border in plan.graph.resident_inputs():
         owners.fill(border.tensor)
     fed: set[Step] = set()
@@ -86,8 +90,10 @@ def _run_step(plan: Plan, owners: _Owners, operator: Operator, block: int, where
 class _Owners:
     """For every byte of every arena the number of the block that was last written there."""
 
-    def __init__(self, plan: Plan, work: Mapping[str, tuple[int, int]], alignment: int) -> None:
-        self._plan, self._work, self._alignment = plan, work, alignment
+    def __init__(
+        self, plan: Plan, work: Mapping[str, tuple[int, int]], alignments: Mapping[str, int]
+    ) -> None:
+        self._plan, self._work, self._alignments = plan, work, alignments
         self._taken: dict[str, int] = {}
         self._bytes: dict[str, NDArray[np.int32]] = {
             memory: np.full(size, _NOBODY, np.int32) for memory, size in plan.layout.arenas.items()
@@ -119,8 +125,9 @@ class _Owners:
         offset = placement.offsets[block]
         # Of a tensor in one piece the tape has the first offset only.
         tabled = placement.offsets[0] if name in self._in_one_piece else offset
-        if tabled % self._alignment:
-            raise PlanFaultError(f"block {block} of {name} at {offset} is not aligned to {self._alignment}")
+        alignment = self._alignments[name]
+        if tabled % alignment:
+            raise PlanFaultError(f"block {block} of {name} at {offset} is not aligned to {alignment}")
         arena = self._plan.layout.arenas.get(placement.memory)
         if arena is None:
             raise PlanFaultError(f"{name} lies in {placement.memory}, where the plan has no arena")
@@ -198,6 +205,38 @@ class _Owners:
         if state and block > 0 and not bool((cells == number).all()):
             raise PlanFaultError(f"{where} needs its state, which is overwritten")
         cells[:] = number if state else _SCRATCH
+
+
+def _alignments(plan: Plan, board: Board) -> dict[str, int]:
+    """What offsets are multiples of, by tensor and "scratch of" operator: of what its memory and all units
+    that touch it ask. Each of these has to reach the memory.
+    """
+    first, graph, roots = board.units[0], plan.graph, _roots(plan.graph)
+    unit_of = {name: board.unit(each.unit) for each in plan.functions for name in each.operators}
+    users: dict[str, list[Unit]] = {name: [] for name in roots}
+    for border in (*graph.inputs, *graph.outputs):
+        users[roots[border.tensor]].append(first)  # the application's
+    for operator in graph.operators:
+        if not operator.op.is_view:
+            for tensor in (operator.output, *operator.inputs):
+                users[roots[tensor]].append(unit_of.get(operator.name, first))
+    asked = {
+        name: _asked(board, name, plan.layout.tensors[name].memory, users[root])
+        for name, root in roots.items()
+    }
+    return asked | {
+        f"scratch of {name}": _asked(board, f"scratch of {name}", found.memory, [unit_of.get(name, first)])
+        for name, found in plan.layout.scratch.items()
+    }
+
+
+def _asked(board: Board, what: str, memory: str, units: Iterable[Unit]) -> int:
+    alignment = next((it.alignment for it in board.memories if it.name == memory), 1)
+    for unit in units:
+        if unit.memories and memory not in unit.memories:
+            raise PlanFaultError(f"{what} lies in {memory}, which unit {unit.name} does not reach")
+        alignment = lcm(alignment, unit.alignment)
+    return alignment
 
 
 def _roots(graph: Graph) -> dict[str, str]:

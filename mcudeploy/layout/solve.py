@@ -1,12 +1,20 @@
-"""From a schedule to offsets: buffers, their places, and the tables that the tape needs."""
+"""From a schedule to offsets: buffers, their memories and places, and the tables that the tape needs."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from math import lcm
+
+from mcudeploy.analyzer.needs import Need, Needs, needs
+from mcudeploy.board import Board
+from mcudeploy.layout.assign import assign
+from mcudeploy.layout.banks import Bank, Group
 from mcudeploy.layout.place import place
 from mcudeploy.layout.problem import Problem, Rectangle, align_up
-from mcudeploy.plan import Estimate, Layout, Placement, Schedule
+from mcudeploy.plan import Estimate, Function, Layout, Placement, Plan, Schedule, Step
 from mcudeploy.simulator.blocks import BlockId, TiledGraph
-from mcudeploy.simulator.live import Buffer, WorkBytes, buffers, peak
+from mcudeploy.simulator.live import Buffer, WorkBytes, buffers, in_place_chances, peak
+from mcudeploy.simulator.traffic import Traffic, traffic
 
 ARENA_GRAIN_BYTES = 8
 """An arena's size is a multiple of this, as the C array that holds it is."""
@@ -29,23 +37,176 @@ def lay_out(
     offsets. The status is `optimal` where none has a smaller arena.
     """
     items = buffers(tiled, schedule.steps, work)
-    problem = _problem(tiled, items, memory, alignment)
+    problem = _problem(tiled, items, [alignment] * len(items), memory)
     placed = place(problem, seconds, grain=ARENA_GRAIN_BYTES, seed=seed)
-    peak_bytes, peak_step = peak(items)
-    layout = Layout(
-        tensors=_tensor_placements(tiled, items, placed.offsets, memory),
-        scratch=_work_placements(tiled, items, placed.offsets, memory),
-        arenas={memory: placed.used_bytes.get(memory, 0)},
-        status=placed.status,
+    arenas = {memory: placed.used_bytes.get(memory, 0)}
+    layout = _layout(tiled, items, [(memory, at) for at in placed.offsets], arenas, placed.status)
+    return layout, estimate(tiled, schedule, work, layout)
+
+
+def spread(
+    tiled: TiledGraph,
+    schedule: Schedule,
+    work: WorkBytes,
+    board: Board,
+    functions: Sequence[Function] = (),
+    *,
+    seconds: float = 2.0,
+    seed: int = 0,
+) -> tuple[Layout, Estimate]:
+    """Places everything in the memories of a board, so that access to it costs least.
+
+    If the cheapest memory has room for all of it, that is `lay_out` for this memory. All blocks of a tensor,
+    and tensors that share a buffer, lie in one memory; the scratch of an operator does as well. What does not
+    fit has its place too: an arena is then larger than the board's room for it. The status of a layout over
+    several memories is `optimal` where none of this schedule costs less. Raises FitError where units reach
+    no memory in common.
+    """
+    wanted = needs(tiled.graph, board, functions)
+    items = buffers(tiled, schedule.steps, work, _apart(tiled, schedule.steps, wanted, board))
+    each = [[_need(wanted, owner) for owner in _owners(item)] for item in items]
+    alignments = [lcm(*(need.alignment for need in needed)) for needed in each]
+    groups = _groups(items, wanted, board, traffic(tiled, schedule.steps, work))
+    found = assign(
+        _problem(tiled, items, alignments, ""),
+        groups,
+        _banks(board),
+        seconds,
+        grain=ARENA_GRAIN_BYTES,
+        seed=seed,
     )
-    return layout, Estimate(peak_bytes, peak_step, peak_bytes)
+    memories = [""] * len(items)
+    for group, bank in zip(groups, found.banks, strict=True):
+        for index in group.rectangles:
+            memories[index] = board.memories[bank].name
+    used = found.placed.used_bytes
+    arenas = {it.name: used[it.name] for it in board.memories if it.name in used} or {
+        board.memories[0].name: 0
+    }
+    status = found.placed.status
+    if len(arenas) > 1:
+        status = "optimal" if found.fits and found.proven else "feasible"
+    places = list(zip(memories, found.placed.offsets, strict=True))
+    layout = _layout(tiled, items, places, arenas, status)
+    return layout, estimate(tiled, schedule, work, layout)
 
 
-def _problem(tiled: TiledGraph, items: tuple[Buffer, ...], memory: str, alignment: int) -> Problem:
+def base_alignments(plan: Plan, board: Board) -> dict[str, int]:
+    """What the address of each arena has to be a multiple of, so that offsets stand for addresses."""
+    wanted = needs(plan.graph, board, plan.functions)
+    found = dict.fromkeys(plan.layout.arenas, ARENA_GRAIN_BYTES)
+    placed = ((plan.layout.tensors, wanted.tensors), (plan.layout.scratch, wanted.work))
+    for placements, of in placed:
+        for name, need in of.items():
+            if name in placements:
+                memory = placements[name].memory
+                found[memory] = lcm(found[memory], need.alignment, board.memory(memory).alignment)
+    return found
+
+
+def estimate(tiled: TiledGraph, schedule: Schedule, work: WorkBytes, layout: Layout) -> Estimate:
+    """What the simulator says of a schedule whose buffers lie in these memories."""
+    peak_bytes, peak_step = peak(buffers(tiled, schedule.steps, work))
+    accessed = traffic(tiled, schedule.steps, work)
+    by_memory = dict.fromkeys(layout.arenas, 0)
+    for placements, bytes_of in ((layout.tensors, accessed.tensors), (layout.scratch, accessed.work)):
+        for name, count in bytes_of.items():
+            if name in placements:
+                by_memory[placements[name].memory] += count
+    return Estimate(peak_bytes, peak_step, peak_bytes, by_memory)
+
+
+def layout_status(arenas: Mapping[str, int], peak_bytes: int) -> str:
+    """`optimal` where no placement has a smaller arena; of several arenas nothing is known."""
+    least = len(arenas) == 1 and sum(arenas.values()) <= align_up(peak_bytes, ARENA_GRAIN_BYTES)
+    return "optimal" if least else "feasible"
+
+
+Owner = tuple[str, bool]
+"""A tensor that owns memory, or (True) an operator with scratch or state."""
+
+
+def _owners(item: Buffer) -> list[Owner]:
+    if item.scratch_of is not None:
+        return [(item.scratch_of[0], True)]
+    return [(name, False) for name in dict.fromkeys(name for name, _ in item.members)]
+
+
+def _need(wanted: Needs, owner: Owner) -> Need:
+    name, works = owner
+    return wanted.work[name] if works else wanted.tensors[name]
+
+
+def _banks(board: Board) -> list[Bank]:
+    grain = ARENA_GRAIN_BYTES
+    return [Bank(it.name, board.room(it) // grain * grain, it.cost, it.alignment) for it in board.memories]
+
+
+class _Together:
+    """Owners that lie in one memory, and the memories that they all may lie in, by index."""
+
+    def __init__(self, wanted: Needs, board: Board) -> None:
+        self._wanted, self._leader = wanted, dict[Owner, Owner]()
+        self._names = [memory.name for memory in board.memories]
+        self._banks: dict[Owner, tuple[int, ...]] = {}
+
+    def leader(self, owner: Owner) -> Owner:
+        """Who stands for all that lie with this one."""
+        if owner not in self._leader:
+            memories = _need(self._wanted, owner).memories
+            self._leader[owner] = owner
+            self._banks[owner] = tuple(b for b, name in enumerate(self._names) if name in memories)
+        while self._leader[owner] != owner:
+            owner = self._leader[owner]
+        return owner
+
+    def banks(self, owner: Owner) -> tuple[int, ...]:
+        """The memories for it and all that lie with it; never none."""
+        return self._banks[self.leader(owner)]
+
+    def join(self, one: Owner, other: Owner) -> bool:
+        """Puts two together if a memory is left for them; whether they are."""
+        first, second = self.leader(one), self.leader(other)
+        common = tuple(bank for bank in self._banks[first] if bank in self._banks[second])
+        if common:
+            self._leader[second], self._banks[first] = first, common
+        return bool(common)
+
+
+def _apart(
+    tiled: TiledGraph, steps: tuple[Step, ...], wanted: Needs, board: Board
+) -> frozenset[tuple[str, str]]:
+    """Tensors that no operator may join in place: they need different memories, or their kin does."""
+    if all(len(need.memories) == len(board.memories) for need in wanted.tensors.values()):
+        return frozenset()
+    ids, together = tiled.block_ids(), _Together(wanted, board)
+    chances = dict.fromkeys((ids[read][0], ids[made][0]) for _, read, made in in_place_chances(tiled, steps))
+    return frozenset(pair for pair in chances if not together.join((pair[0], False), (pair[1], False)))
+
+
+def _groups(items: Sequence[Buffer], wanted: Needs, board: Board, accessed: Traffic) -> list[Group]:
+    """What lies in one memory: buffers of a tensor, of tensors that share one; scratch of an operator."""
+    together = _Together(wanted, board)
+    indices: dict[Owner, list[int]] = {}
+    for item in items:
+        first, *others = _owners(item)
+        if not all(together.join(first, other) for other in others):
+            raise ValueError(f"no memory for a buffer of {first[0]}, {', '.join(name for name, _ in others)}")
+    counts: dict[Owner, int] = {}
+    for owner in dict.fromkeys(owner for item in items for owner in _owners(item)):
+        name, works = owner
+        leader = together.leader(owner)
+        counts[leader] = counts.get(leader, 0) + (accessed.work if works else accessed.tensors)[name]
+    for index, item in enumerate(items):
+        indices.setdefault(together.leader(_owners(item)[0]), []).append(index)
+    return [Group(tuple(of), together.banks(leader), counts[leader]) for leader, of in indices.items()]
+
+
+def _problem(tiled: TiledGraph, items: tuple[Buffer, ...], alignments: Sequence[int], memory: str) -> Problem:
     """The rectangles of a plan; the rows of a graph input that is cut are a stack and die one by one."""
     rectangles = tuple(
         Rectangle(item.size_bytes, tuple(life for life in item.lives if len(life)), alignment, memory)
-        for item in items
+        for item, alignment in zip(items, alignments, strict=True)
     )
     index_of = {item.members[0]: index for index, item in enumerate(items) if item.members and not item.stack}
     stacks = tuple(
@@ -56,47 +217,37 @@ def _problem(tiled: TiledGraph, items: tuple[Buffer, ...], memory: str, alignmen
     return Problem(rectangles, {}, stacks)
 
 
-def layout_status(arena_bytes: int, peak_bytes: int) -> str:
-    """`optimal` where no placement has a smaller arena."""
-    return "optimal" if arena_bytes <= align_up(peak_bytes, ARENA_GRAIN_BYTES) else "feasible"
-
-
-def estimate(tiled: TiledGraph, schedule: Schedule, work: WorkBytes) -> Estimate:
-    """What the simulator says of a schedule, wherever its buffers are placed."""
-    peak_bytes, peak_step = peak(buffers(tiled, schedule.steps, work))
-    return Estimate(peak_bytes, peak_step, peak_bytes)
-
-
-def _tensor_placements(
-    tiled: TiledGraph, items: tuple[Buffer, ...], offsets: tuple[int, ...], memory: str
-) -> dict[str, Placement]:
+def _layout(
+    tiled: TiledGraph,
+    items: Sequence[Buffer],
+    places: Sequence[tuple[str, int]],
+    arenas: Mapping[str, int],
+    status: str,
+) -> Layout:
+    """The tables of a plan, from memory and offset of each buffer."""
     where: dict[BlockId, int] = {}
-    for item, offset in zip(items, offsets, strict=True):
+    work: dict[str, dict[int, int]] = {}
+    memory_of: dict[Owner, str] = {}
+    for item, (memory, offset) in zip(items, places, strict=True):
+        memory_of |= dict.fromkeys(_owners(item), memory)
         at = offset
         for member in item.members:
             where[member] = at
             at += tiled.block_bytes(*member) if item.stack else 0
-    placements: dict[str, Placement] = {}
+        if item.scratch_of is not None:
+            name, block = item.scratch_of
+            work.setdefault(name, {})[block] = offset
+    tensors: dict[str, Placement] = {}
     for name, tensor in tiled.graph.tensors.items():
         root = tiled.flow.roots[name]
         rows = tiled.tensor_block_rows(root) if root == name else tensor.shape[0]
         blocks = tuple(where[root, block] for block in range(tiled.block_count(root)))
-        placements[name] = Placement(memory, rows, blocks)
-    return placements
-
-
-def _work_placements(
-    tiled: TiledGraph, items: tuple[Buffer, ...], offsets: tuple[int, ...], memory: str
-) -> dict[str, Placement]:
-    found: dict[str, dict[int, int]] = {}
-    for item, offset in zip(items, offsets, strict=True):
-        if item.scratch_of is not None:
-            name, block = item.scratch_of
-            found.setdefault(name, {})[block] = offset
-    return {
-        name: Placement(memory, tiled.block_rows[name], _by_number(by_block))
-        for name, by_block in found.items()
+        tensors[name] = Placement(memory_of[root, False], rows, blocks)
+    scratch = {
+        name: Placement(memory_of[name, True], tiled.block_rows[name], _by_number(by_block))
+        for name, by_block in work.items()
     }
+    return Layout(tensors, scratch, arenas, status)
 
 
 def _by_number(offsets: dict[int, int]) -> tuple[int, ...]:

@@ -10,7 +10,7 @@ last time by the very step that makes it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 
@@ -73,8 +73,11 @@ class Lives:
         return tuple(Interval(lo, hi) for lo, hi in zip(starts, [*ends, self.end[block]], strict=True))
 
 
-def lives(tiled: TiledGraph, steps: tuple[Step, ...]) -> Lives:
-    """The live range of every block of every tensor that owns memory."""
+def lives(tiled: TiledGraph, steps: tuple[Step, ...], apart: Collection[tuple[str, str]] = ()) -> Lives:
+    """The live range of every block of every tensor that owns memory.
+
+    `apart`: tensors that are read and made by one operator, but must not take over from each other.
+    """
     total = max(len(steps), 1)
     first, end = [0] * tiled.blocks, [0] * tiled.blocks
     written = [False] * tiled.blocks
@@ -103,13 +106,22 @@ def lives(tiled: TiledGraph, steps: tuple[Step, ...]) -> Lives:
         first[base : base + count] = [min(first[base : base + count])] * count  # it is in one piece
         for block in range(base, base + count):
             gaps.pop(block, None)
-    return Lives(first, end, _heirs(tiled, steps, first, end), gaps)
+    return Lives(first, end, _heirs(tiled, steps, (first, end), apart), gaps)
 
 
-def _heirs(tiled: TiledGraph, steps: tuple[Step, ...], first: list[int], end: list[int]) -> list[int]:
+def _heirs(
+    tiled: TiledGraph,
+    steps: tuple[Step, ...],
+    spans: tuple[list[int], list[int]],
+    apart: Collection[tuple[str, str]],
+) -> list[int]:
+    first, end = spans
+    ids = tiled.block_ids() if apart else []
     heir = [-1] * tiled.blocks
     taken = [False] * tiled.blocks
     for time, read, made in in_place_chances(tiled, steps):
+        if apart and (ids[read][0], ids[made][0]) in apart:
+            continue
         if heir[read] < 0 and not taken[made] and end[read] == time + 1 and first[made] == time:
             heir[read] = made
             taken[made] = True
@@ -142,9 +154,14 @@ def in_place_chances(tiled: TiledGraph, steps: Sequence[Step]) -> Iterator[tuple
                 yield time, lo, tiled.written(step.operator, step.block)
 
 
-def buffers(tiled: TiledGraph, steps: tuple[Step, ...], work: WorkBytes) -> tuple[Buffer, ...]:
-    """The rectangles to place: blocks, joined where an operator works in place, scratch and state."""
-    found = lives(tiled, steps)
+def buffers(
+    tiled: TiledGraph, steps: tuple[Step, ...], work: WorkBytes, apart: Collection[tuple[str, str]] = ()
+) -> tuple[Buffer, ...]:
+    """The rectangles to place: blocks, joined where an operator works in place, scratch and state.
+
+    `apart`: as in `lives`.
+    """
+    found = lives(tiled, steps, apart)
     ids = tiled.block_ids()
     inherited = set(found.heir)
     stacked = tiled.stacked_outputs()

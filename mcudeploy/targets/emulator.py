@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import math
+import re
 import shutil
 import socket
 import subprocess
 import tempfile
 from collections.abc import Sequence
+from functools import cache as memoize
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
@@ -41,6 +44,28 @@ def qemu_command(board: Board, elf: Path, serial: Sequence[str]) -> list[str]:
         *("-semihosting-config", "enable=on,target=native"),
         *serial,
     ]
+
+
+def emulated_board(board: Board) -> Board:
+    """The board with its memories where the installed QEMU has them.
+
+    Where no QEMU is installed, or its version cannot be told, they are where the chip has them.
+    """
+    facts = board.emulator
+    if facts is None or _qemu_version(facts.qemu) >= facts.own_map_since:
+        return board
+    return board.model_copy(update={"memories": board.memories_as_emulated()})
+
+
+@memoize
+def _qemu_version(program: str) -> float:
+    """QEMU's major version."""
+    try:
+        result = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
+    except OSError:
+        return math.inf
+    found = re.search(r"version (\d+)\.", result.stdout)
+    return int(found[1]) if found else math.inf
 
 
 class Emulator:

@@ -14,6 +14,7 @@ from mcudeploy.board import Board, Timer
 from mcudeploy.errors import BuildError, UsageError
 from mcudeploy.kernelfiles import ON_UNIT, kernel_files, read_source
 from mcudeploy.resources import resource_dir
+from mcudeploy.targets.emulator import emulated_board
 
 _INTERFACES = ("mcud_hal.h", "mcud_measurer.h")  # beside the kernels' own headers
 
@@ -83,7 +84,7 @@ def assemble(
     for path in sorted((firmware / "hal").glob("*.h")):
         collected[f"src/hal/{path.name}"] = read_source(path)
     if not board.is_host:
-        collected |= _platform(board, firmware)
+        collected |= _platform(emulated_board(board) if emulate else board, firmware)
     inputs = json.dumps([board.name, board.cpu_flags, emulate, salt, sorted(collected.items())])
     digest = hashlib.sha256(inputs.encode()).hexdigest()
     if not board.is_host:

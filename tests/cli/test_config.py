@@ -50,6 +50,25 @@ def test_command_line_over_variable_over_file(
     assert deploy.options("plan_model").float_io is False
 
 
+def test_limits_for_memories(
+    folder: Path, mcudeploy_command: Invoke, deploy: Deploy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "mcudeploy.toml").write_text('memory = ["sram=64k", "ccm=0"]\n')
+    assert mcudeploy_command("plan m.onnx --board tiny").exit_code == 0
+    assert deploy.options("plan_model").memory_limits == (("sram", 65536), ("ccm", 0))
+    monkeypatch.setenv("MCUDEPLOY_MEMORY", "sram=96KiB:ccm=1k")
+    assert mcudeploy_command("plan m.onnx --board tiny").exit_code == 0
+    assert deploy.options("plan_model").memory_limits == (("sram", 98304), ("ccm", 1024))
+    assert mcudeploy_command("plan m.onnx --board tiny --memory sram=8k").exit_code == 0
+    assert deploy.options("plan_model").memory_limits == (("sram", 8192),)
+    for wrong in ("sram", "sram=", "=4k", "sram=-1", "sram=2apples"):
+        result = mcudeploy_command(f"plan m.onnx --board tiny --memory {wrong!r}")
+        assert result.exit_code == 2 and "is not a" in result.stderr
+    monkeypatch.setenv("MCUDEPLOY_MEMORY", "64k")
+    result = mcudeploy_command("plan m.onnx --board tiny")
+    assert result.exit_code == 3 and "MCUDEPLOY_MEMORY" in result.stderr
+
+
 def test_rules_for_units(
     folder: Path, mcudeploy_command: Invoke, deploy: Deploy, monkeypatch: pytest.MonkeyPatch
 ) -> None:

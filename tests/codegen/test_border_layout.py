@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from test_golden import SOURCE, planned
 
+from mcudeploy.board import load_board
 from mcudeploy.codegen.program import make_program
 from mcudeploy.codegen.render import render_model
 from mcudeploy.frontend.values import image_index
@@ -22,7 +23,9 @@ def header(border: Border) -> str:
     graph = replace(plan.graph, outputs=(border,))
     plan = replace(plan, graph=graph)
     calls = {o.name: o.op.kernel(o, graph.input_tensors(o), graph.tensors[o.output]) for o in graph.operators}
-    return render_model(make_program(plan, calls, program.prefix, 4), plan, SOURCE)["residual.h"]
+    return render_model(make_program(plan, calls, program.prefix, load_board("mps2-an386")), plan, SOURCE)[
+        "residual.h"
+    ]
 
 
 @pytest.mark.parametrize(

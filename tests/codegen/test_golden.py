@@ -14,6 +14,7 @@ from types import MappingProxyType
 import pytest
 from graphs import residual
 
+from mcudeploy.board import load_board
 from mcudeploy.codegen.library import write_library
 from mcudeploy.codegen.program import Program, make_program
 from mcudeploy.codegen.render import Source, render_firmware, render_package
@@ -40,7 +41,7 @@ def planned(
     schedule = reverse_post_order(tiled)
     layout, estimate = lay_out(tiled, schedule, work_bytes(calls), "sram", 4, seconds=0)
     plan = Plan(graph, "mps2-an386", tiled.block_rows, schedule, layout, estimate)
-    return make_program(plan, calls, prefix, 4, handed), plan
+    return make_program(plan, calls, prefix, load_board("mps2-an386"), handed), plan
 
 
 @pytest.mark.parametrize(

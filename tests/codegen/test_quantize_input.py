@@ -11,6 +11,7 @@ import pytest
 from numpy.typing import NDArray
 from test_golden import SOURCE, STRICT, planned
 
+from mcudeploy.board import load_board
 from mcudeploy.borders import to_device
 from mcudeploy.codegen.program import make_program
 from mcudeploy.codegen.render import render_model
@@ -65,7 +66,9 @@ def _generated(
     tensors = dict(graph.tensors) | {name: replace(graph.tensors[name], quantization=meaning)}
     plan = replace(plan, graph=replace(graph, tensors=tensors))
     calls = {o.name: o.op.kernel(o, graph.input_tensors(o), graph.tensors[o.output]) for o in graph.operators}
-    header = render_model(make_program(plan, calls, program.prefix, 4), plan, SOURCE)["residual.h"]
+    header = render_model(make_program(plan, calls, program.prefix, load_board("mps2-an386")), plan, SOURCE)[
+        "residual.h"
+    ]
     (folder / "residual.h").write_text(header, "utf-8")
     (folder / "main.c").write_text(MAIN, "utf-8")
     binary = folder / "main"

@@ -9,6 +9,7 @@ import pytest
 from graphs import Q, border, tensor
 
 from mcudeploy.analyzer import components
+from mcudeploy.board import load_board
 from mcudeploy.graph import DType, Graph, Operator, Tensor
 from mcudeploy.layout.check import check
 from mcudeploy.layout.solve import lay_out
@@ -24,6 +25,8 @@ from mcudeploy.scheduler.rpo import reverse_post_order
 from mcudeploy.simulator.blocks import TiledGraph
 from mcudeploy.simulator.flow import Flow
 from mcudeploy.simulator.live import work_bytes
+
+BOARD = load_board("mps2-an386")
 
 ACCUMULATING = Form(accumulating=True)
 
@@ -208,7 +211,7 @@ def test_every_cut_passes_the_checker_and_needs_what_the_arithmetic_says(graph: 
     tiled = TiledGraph(flow, height)
     schedule = reverse_post_order(tiled)
     layout, estimate = lay_out(tiled, schedule, work, "sram", 4)
-    check(Plan(after, "host", height, schedule, layout, estimate), work, 4, {"sram": 65536})
+    check(Plan(after, "host", height, schedule, layout, estimate), work, BOARD)
     if rows == 1:
         whole = Flow.of(graph)
         sizes = {o.name: count for o, count in zip(graph.operators, whole.iteration_rows, strict=True)}

@@ -8,6 +8,7 @@ import pytest
 from graphs import border, conv, residual, tensor
 from test_search import calls_of
 
+from mcudeploy.board import load_board
 from mcudeploy.graph import Graph
 from mcudeploy.interval import Interval
 from mcudeploy.layout.check import PlanFaultError, check
@@ -22,6 +23,8 @@ from mcudeploy.simulator.cost import Costs
 from mcudeploy.simulator.estimate import estimated_tile_time
 from mcudeploy.simulator.flow import Flow
 from mcudeploy.simulator.live import buffers, live_peak, lives, peak, work_bytes
+
+BOARD = load_board("mps3-an547")
 
 
 def funnel() -> Graph:
@@ -63,7 +66,7 @@ def test_halos_are_dropped_where_time_allows(graph: Graph) -> None:
     assert base.ticks < found.ticks <= 4 * base.ticks
     assert set(found.schedule.steps) == set(base.schedule.steps)
     assert len(found.schedule.steps) > len(base.schedule.steps)
-    check(plan_of(found, work), work, 8, {"sram": 65536})
+    check(plan_of(found, work), work, BOARD)
 
 
 @pytest.mark.parametrize("graph", [funnel(), residual(), stream_inputs(residual())])
@@ -96,7 +99,7 @@ def test_a_repeated_step_must_find_what_it_reads() -> None:
     plan = plan_of(base, work)
     late = replace(plan, schedule=Schedule((*base.schedule.steps, Step(1, 0)), "feasible"))
     with pytest.raises(PlanFaultError, match=r"overwritten|overlaps"):
-        check(late, work, 8, {"sram": 65536})
+        check(late, work, BOARD)
 
 
 def test_rows_are_fed_once() -> None:
@@ -104,4 +107,4 @@ def test_rows_are_fed_once() -> None:
     steps = base.schedule.steps
     plan = plan_of(replace(base, schedule=Schedule((*steps, steps[0]), "feasible")), work)
     with pytest.raises(PlanFaultError, match="same rows again"):
-        check(plan, work, 8, {"sram": 65536})
+        check(plan, work, BOARD)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from graphs import border, conv, residual, tensor
 
+from mcudeploy.board import load_board
 from mcudeploy.graph import Graph
 from mcudeploy.layout.check import check
 from mcudeploy.layout.solve import lay_out
@@ -26,6 +27,8 @@ from mcudeploy.simulator.estimate import estimated_tile_time
 from mcudeploy.simulator.flow import Flow
 from mcudeploy.simulator.live import work_bytes
 from mcudeploy.simulator.segments import Segments
+
+BOARD = load_board("mps3-an547")
 
 
 def chain(length: int, image: int = 4) -> Graph:
@@ -66,7 +69,7 @@ def test_every_plan_passes_the_checker_and_none_is_worse_than_unsplit(graph: Gra
         layout, estimate = lay_out(candidate.tiled, candidate.schedule, work, "sram", 8)
         assert estimate.peak_bytes == candidate.peak_bytes
         plan = Plan(graph, "host", candidate.tiled.block_rows, candidate.schedule, layout, estimate)
-        check(plan, work, 8, {"sram": 65536})
+        check(plan, work, BOARD)
 
 
 def test_the_limit_is_kept_and_a_higher_one_never_needs_more() -> None:

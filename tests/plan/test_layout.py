@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from graphs import pooled, residual
 
+from mcudeploy.board import load_board
 from mcudeploy.graph import Graph, Operator
 from mcudeploy.layout.check import PlanFaultError, check
 from mcudeploy.layout.solve import lay_out
@@ -18,7 +19,7 @@ from mcudeploy.simulator.blocks import TiledGraph, whole
 from mcudeploy.simulator.flow import Flow
 
 WORK = {"conv_a": (72, 0), "conv_b": (72, 0), "conv_c": (72, 0), "add": (0, 0)}
-ROOM = {"sram": 4096}
+BOARD = load_board("mps2-an386").limited({"sram": 4096})
 
 
 def make_plan(tiled: TiledGraph) -> Plan:
@@ -37,7 +38,7 @@ def moved(plan: Plan, tensor: str, offset: int) -> Plan:
 def test_sound_plans_pass(block_rows: int) -> None:
     tiled = TiledGraph(Flow.of(residual()), dict.fromkeys(WORK, block_rows))
     plan = make_plan(tiled)
-    check(plan, WORK, 4, ROOM)
+    check(plan, WORK, BOARD)
     assert plan.estimate.lower_bound_bytes <= plan.layout.arena_bytes
 
 
@@ -98,7 +99,7 @@ FAULTS = [
     (overlapping, "overwritten|overlaps"),
     (misaligned, "not aligned"),
     (outside, "leaves its arena"),
-    (beyond_memory, "the memory 4096"),
+    (beyond_memory, "room for 4096"),
     (before_it_is_made, "not made yet"),
     (output_missing, "not made yet"),
     (block_that_is_not, "no block"),
@@ -112,7 +113,7 @@ FAULTS = [
 def test_faults_are_found(fault: Callable[[Plan], Plan], message: str) -> None:
     plan = make_plan(whole(residual()))
     with pytest.raises(PlanFaultError, match=message):
-        check(fault(plan), WORK, 4, ROOM)
+        check(fault(plan), WORK, BOARD)
 
 
 def test_a_view_that_lies_elsewhere_is_found() -> None:
@@ -128,9 +129,9 @@ def test_a_view_that_lies_elsewhere_is_found() -> None:
         (replace(graph.outputs[0], tensor="flat"),),
     )
     plan = make_plan(whole(viewed))
-    check(plan, WORK, 4, ROOM)
+    check(plan, WORK, BOARD)
     with pytest.raises(PlanFaultError, match="does not lie where sum does"):
-        check(moved(plan, "flat", plan.layout.tensors["sum"].offsets[0] - 8), WORK, 4, ROOM)
+        check(moved(plan, "flat", plan.layout.tensors["sum"].offsets[0] - 8), WORK, BOARD)
 
 
 def test_the_input_is_in_one_piece() -> None:
@@ -139,7 +140,7 @@ def test_the_input_is_in_one_piece() -> None:
     image = Placement("sram", 1, (second, first, *rest))
     tensors = {**plan.layout.tensors, "image": image}
     with pytest.raises(PlanFaultError, match="apart from the others"):
-        check(replace(plan, layout=replace(plan.layout, tensors=tensors)), WORK, 4, ROOM)
+        check(replace(plan, layout=replace(plan.layout, tensors=tensors)), WORK, BOARD)
 
 
 def _by_rows(output: int, state: int) -> Plan:
@@ -161,10 +162,10 @@ SUMS = {"conv_a": (0, 0), "mean": (0, 16)}
 
 
 def test_an_output_of_sums_takes_room_that_is_free_at_the_end() -> None:
-    check(_by_rows(output=0, state=288), SUMS, 4, ROOM)  # the image is dead by then
+    check(_by_rows(output=0, state=288), SUMS, BOARD)  # the image is dead by then
     for output, state, message in [(256, 288, "overlaps input"), (288, 288, "scratch .* overlaps")]:
         with pytest.raises(PlanFaultError, match=message):
-            check(_by_rows(output, state), SUMS, 4, ROOM)
-    check(_by_rows(output=304, state=0), SUMS, 4, ROOM)  # over the image's first row, which was read
+            check(_by_rows(output, state), SUMS, BOARD)
+    check(_by_rows(output=304, state=0), SUMS, BOARD)  # over the image's first row, which was read
     with pytest.raises(PlanFaultError, match="overwritten"):
-        check(_by_rows(output=304, state=32), SUMS, 4, ROOM)  # over its second
+        check(_by_rows(output=304, state=32), SUMS, BOARD)  # over its second

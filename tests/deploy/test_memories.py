@@ -1,0 +1,152 @@
+"""Arenas in several memories end to end: planned, stored, built, found in the ELF, run and verified."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from elftools.elf.elffile import ELFFile
+from models import quantised_convolutions
+
+from mcudeploy import deploy
+from mcudeploy.board import load_board
+from mcudeploy.device import Target
+from mcudeploy.errors import ConfigError, FitError
+from mcudeploy.planner import Options
+from mcudeploy.targets import Firmware, emulator
+
+UNSPLIT = Options(split=False)
+SPREAD = Options(split=False, memory_limits=(("sram", 1200),))  # of 1,728 bytes in three tensors
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return quantised_convolutions(tmp_path_factory.mktemp("memories") / "small.onnx")
+
+
+def addresses(firmware: Firmware) -> dict[str, tuple[int, int]]:
+    """First address and end of every arena, and of all sections that take memory when the program runs."""
+    found = {}
+    with firmware.elf.open("rb") as file:
+        elf = ELFFile(file)
+        for section in elf.iter_sections():
+            if section["sh_flags"] & 2 and section["sh_size"]:
+                found[section.name] = section["sh_addr"], section["sh_addr"] + section["sh_size"]
+        for symbol in elf.get_section_by_name(".symtab").iter_symbols():
+            if symbol.name.startswith("arena_"):
+                found[symbol.name] = symbol["st_value"], symbol["st_value"] + symbol["st_size"]
+    return found
+
+
+@pytest.mark.parametrize(("version", "ccm"), [(7, 0x20020000), (8, 0x10000000), (None, 0x10000000)])
+def test_arenas_lie_in_their_memories(
+    model: Path, version: int | None, ccm: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For QEMU 7 and 8, and for the chip itself."""
+    board = load_board("stm32f405")
+    monkeypatch.setattr(emulator, "_qemu_version", lambda _: version)
+    made = deploy.plan_model(model, board, SPREAD)
+    assert set(made.plan.layout.arenas) == {"sram", "ccm"}
+    found = addresses(made.build(Target(board, emulate=version is not None)))
+    spans = {"sram": (0x20000000, 0x20020000), "ccm": (ccm, ccm + 0x10000)}
+    for memory, size in made.plan.layout.arenas.items():
+        first, end = found.pop(f"arena_{memory}")
+        assert spans[memory][0] <= first < end <= spans[memory][1]
+        assert (end - first, first % 8) == (size, 0)
+    assert found[".arena.ccm"][0] == ccm
+    for one, other in pairwise(sorted(found.values())):
+        assert one[1] <= other[0]
+
+
+def test_a_units_alignment_is_that_of_the_arenas_too(model: Path) -> None:
+    board = load_board("mps2-an386")
+    board = board.model_copy(update={"units": (board.units[0].model_copy(update={"alignment": 64}),)})
+    made = deploy.plan_model(model, board, SPREAD)
+    assert all(at % 64 == 0 for found in made.plan.layout.tensors.values() for at in found.offsets)
+    found = addresses(made.build(Target(board)))
+    assert found["arena_sram"][0] % 64 == found["arena_psram"][0] % 64 == 0
+
+
+@pytest.mark.parametrize("name", ["stm32f405", "mps2-an386", "mps3-an547"])
+def test_a_spread_plan_runs_and_is_verified(model: Path, name: str) -> None:
+    board = load_board(name)
+    limits = (("dtcm", 1200),) if name == "mps3-an547" else SPREAD.memory_limits
+    options = Options(split=False, memory_limits=limits)
+    report = deploy.run_model(model, Target(board, emulate=True), options, inputs=[], expected=[])
+    assert report["verified"] and report["layout_status"] == "optimal"
+    assert len(report["arenas"]) == 2 and sum(report["arenas"].values()) == report["arena_bytes"]
+    assert report["static_ram_bytes"] >= report["arena_bytes"]
+    # The image is read; between the convolutions 8 channels are written and read; the output is written.
+    scratch = sum(report["traffic"].values()) - 12 * 12 * (3 + 2 * 8 + 4)
+    assert 0 < scratch < 1000
+    cheap, dear = ("dtcm", "sram") if name == "mps3-an547" else tuple(board.reach(board.units[0]))
+    assert report["traffic"][cheap] >= 12 * 12 * 2 * 8 > report["traffic"][dear] > 0
+    outside = [tensor for tensors in report["elsewhere"].values() for tensor in tensors]
+    assert 0 < len(outside) < 3
+
+
+def test_a_plan_that_fits_the_cheapest_memory_is_the_one_without_limits(model: Path) -> None:
+    board = load_board("stm32f405")
+    free = deploy.plan_model(model, board, UNSPLIT).plan
+    limited = deploy.plan_model(model, board, Options(split=False, memory_limits=(("sram", 1800),))).plan
+    assert (free.layout, free.estimate) == (limited.layout, limited.estimate)
+    assert set(free.layout.arenas) == {"sram"}
+
+
+def test_a_plan_file_keeps_the_memories(model: Path, tmp_path: Path) -> None:
+    board, file = load_board("stm32f405"), tmp_path / "plan.json"
+    made = deploy.plan_model(model, board, SPREAD)
+    deploy.save_plan(made, file)
+    again = deploy.plan_model(model, board, Options(plan_file=file))
+    assert again.plan.layout.tensors == made.plan.layout.tensors
+    assert again.plan.layout.arenas == made.plan.layout.arenas
+    assert again.plan.estimate.traffic == made.plan.estimate.traffic
+    with pytest.raises(FitError, match=r"has room for 512: [\d,]+ too many"):
+        deploy.plan_model(model, board, Options(plan_file=file, memory_limits=(("sram", 512),)))
+
+
+@pytest.mark.parametrize(
+    ("limits", "message"),
+    [
+        (
+            {"sram": 1000, "ccm": 600},
+            r"room for (1,000|600): [\d,]+ too many; the peak is at step \d \(conv_\d\)",
+        ),
+        ({"sram": 1000, "ccm": 600}, r"Of the other memories (sram|ccm) has [\d,]+ of"),
+        ({"sram": 0, "ccm": 0}, r"sram of stm32f405 has room for 0: .* too many"),
+    ],
+)
+def test_what_fits_nowhere_is_refused(model: Path, limits: dict[str, int], message: str) -> None:
+    options = Options(split=False, memory_limits=tuple(limits.items()))
+    with pytest.raises(FitError, match=message) as caught:
+        deploy.plan_model(model, load_board("stm32f405"), options)
+    assert caught.value.exit_code == 5
+
+
+def test_an_unknown_memory_is_refused_with_the_names(model: Path) -> None:
+    with pytest.raises(ConfigError, match="no memory 'psram'; it has sram, ccm"):
+        deploy.plan_model(model, load_board("stm32f405"), Options(memory_limits=(("psram", 0),)))
+
+
+def test_a_split_plan_that_fits_the_fast_memory_is_taken(model: Path) -> None:
+    options = Options(time_limit=5, max_overhead=50, memory_limits=(("sram", 1300),))
+    made = deploy.plan_model(model, load_board("mps2-an386"), options)
+    assert set(made.plan.layout.arenas) == {"sram"} and made.plan.splits
+    assert set(made.unsplit.layout.arenas) == {"sram", "psram"}
+
+
+@pytest.mark.parametrize(
+    ("printed", "version"), [("QEMU emulator version 7.2.22 (x)", 7), ("", float("inf"))]
+)
+def test_the_version_of_qemu(
+    printed: str, version: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "qemu-system-arm"
+    program.write_text(f"#!/bin/sh\necho '{printed}'\n")
+    program.chmod(0o755)
+    emulator._qemu_version.cache_clear()
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    assert emulator._qemu_version("qemu-system-arm") == version
+    emulator._qemu_version.cache_clear()
+    assert emulator._qemu_version(str(tmp_path / "none")) == float("inf")

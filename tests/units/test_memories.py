@@ -1,0 +1,163 @@
+"""Plans over several memories: on random boards, against the independent checker; and worked by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from math import lcm
+
+import pytest
+from drawn import SHAPE, assigned, board, border
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mcudeploy.analyzer.functions import Assignment, partition
+from mcudeploy.board import Board, Unit
+from mcudeploy.errors import ConfigError, FitError
+from mcudeploy.graph import DType, Graph, Operator, Tensor
+from mcudeploy.layout.check import PlanFaultError, check
+from mcudeploy.layout.shortage import shortages
+from mcudeploy.layout.solve import base_alignments, lay_out, spread
+from mcudeploy.ops.elementwise import Unary
+from mcudeploy.optimizer.transfers import with_transfers
+from mcudeploy.plan import Function, Placement, Plan
+from mcudeploy.scheduler.rpo import reverse_post_order
+from mcudeploy.simulator.blocks import TiledGraph
+from mcudeploy.simulator.flow import Flow
+
+BYTES = 96  # of each tensor: 4 * 2 * 3 floats
+
+
+def planned(graph: Graph, made: Board, functions: tuple[Function, ...], rows: int, seconds: float) -> Plan:
+    flow = Flow.of(graph)
+    if any(operator.op.is_view for operator in graph.operators):
+        rows = max(flow.iteration_rows)  # what is looked at through a view is whole
+    sizes = {
+        it.name: min(rows, total) for it, total in zip(graph.operators, flow.iteration_rows, strict=True)
+    }
+    tiled = TiledGraph(flow, sizes)
+    schedule = reverse_post_order(tiled)
+    work = dict.fromkeys(sizes, (0, 0))
+    layout, estimate = spread(tiled, schedule, work, made, functions, seconds=seconds)
+    return Plan(graph, made.name, sizes, schedule, layout, estimate, functions=functions)
+
+
+def no_work(plan: Plan) -> dict[str, tuple[int, int]]:
+    return dict.fromkeys(plan.block_rows, (0, 0))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    assigned(),
+    st.lists(st.sampled_from([0, 50, 96, 200, 400, 4096]), min_size=3, max_size=3),
+    st.lists(st.sampled_from([1, 2, 5]), min_size=3, max_size=3),
+    st.sampled_from([1, 2, 4]),
+    st.sampled_from([0.0, 0.2]),
+)
+def test_alignment_reach_and_room_are_kept(
+    drawn: tuple[Graph, Board, Assignment], rooms: list[int], costs: list[float], rows: int, seconds: float
+) -> None:
+    graph, made, assignment = drawn
+    made = made.model_copy(
+        update={
+            "memories": tuple(
+                memory.model_copy(update={"cost": cost, "alignment": alignment})
+                for memory, cost, alignment in zip(made.memories, costs, (8, 4, 16), strict=False)
+            )
+        }
+    ).limited(dict(zip((it.name for it in made.memories), rooms, strict=False)))
+    try:
+        graph, assignment = with_transfers(graph, made, assignment)
+    except FitError:
+        return  # no unit could copy
+    plan = planned(graph, made, partition(graph, assignment), rows, seconds)
+    fits = all(size <= made.room(made.memory(name)) for name, size in plan.layout.arenas.items())
+    told = shortages(plan, no_work(plan), made)
+    assert fits == (not told)
+    if fits:
+        check(plan, no_work(plan), made)
+    else:
+        with pytest.raises(PlanFaultError, match="room for"):
+            check(plan, no_work(plan), made)
+    bases = base_alignments(plan, made)
+    unit_of = {name: made.unit(each.unit) for each in plan.functions for name in each.operators}
+    for operator in graph.operators:
+        unit = unit_of.get(operator.name, made.units[0])
+        for name in (operator.output, *operator.inputs):
+            found = plan.layout.tensors[name]
+            alignment = lcm(unit.alignment, made.memory(found.memory).alignment)
+            assert bases[found.memory] % alignment == 0
+            assert found.memory in made.reach(unit)
+
+
+def line(length: int) -> Graph:
+    """t0 -> t1 -> ..., each of which may take the place of the one before."""
+    names = [f"t{at}" for at in range(length + 1)]
+    return Graph(
+        "line",
+        {name: Tensor(name, SHAPE, DType.FLOAT32) for name in names},
+        tuple(Operator(f"make_{b}", Unary("tanh"), (a,), b) for a, b in pairwise(names)),
+        (border(names[0], SHAPE),),
+        (border(names[-1], SHAPE),),
+    )
+
+
+def test_one_memory_with_room_gives_the_plan_for_that_memory() -> None:
+    two = board(Unit(name="core"), memories=("one", "two"))
+    plan = planned(line(4), two, (), 1, 1.0)
+    tiled = TiledGraph(Flow.of(plan.graph), plan.block_rows)
+    layout, estimate = lay_out(tiled, plan.schedule, no_work(plan), "one", 8, seconds=1.0)
+    assert (plan.layout, plan.estimate) == (layout, estimate)
+
+
+def test_units_that_reach_different_memories_do_not_share_a_buffer() -> None:
+    """tanh may overwrite its input; t1 is in `left` for its maker's sake, t2 in `right` for its reader's."""
+    made = board(
+        Unit(name="core"),
+        Unit(name="a", memories=("left",)),
+        Unit(name="b", memories=("right",)),
+        memories=("left", "right"),
+    )
+    functions = (Function("a", ("make_t1",)), Function("core", ("make_t2",)), Function("b", ("make_t3",)))
+    plan = planned(line(3), made, functions, 4, 1.0)
+    check(plan, no_work(plan), made)
+    memories = {name: found.memory for name, found in plan.layout.tensors.items()}
+    assert memories == {"t0": "left", "t1": "left", "t2": "right", "t3": "right"}
+    assert plan.layout.arenas == {"left": BYTES, "right": BYTES}
+    # t0 is read, t1 written and read, t2 written and read, t3 written.
+    assert plan.estimate.traffic == {"left": 3 * BYTES, "right": 3 * BYTES}
+
+
+def test_the_checker_finds_what_is_out_of_reach_or_off_a_units_alignment() -> None:
+    made = board(
+        Unit(name="core", alignment=16), Unit(name="npu", memories=("own",)), memories=("ram", "own")
+    )
+    functions = (Function("npu", ("make_t2",)),)
+    plan = planned(line(3), made, functions, 4, 1.0)
+    check(plan, no_work(plan), made)
+
+    def moved(name: str, placement: Placement) -> Plan:
+        tensors = {**plan.layout.tensors, name: placement}
+        return replace(plan, layout=replace(plan.layout, tensors=tensors, arenas={"ram": 512, "own": 512}))
+
+    with pytest.raises(PlanFaultError, match="t1 lies in ram, which unit npu does not reach"):
+        check(moved("t1", Placement("ram", 4, (0,))), no_work(plan), made)
+    with pytest.raises(PlanFaultError, match="t3 at 264 is not aligned to 16"):
+        check(moved("t3", Placement("own", 4, (264,))), no_work(plan), made)
+
+
+def test_a_shortage_names_memories_bytes_and_step() -> None:
+    made = board(Unit(name="core"), memories=("fast", "slow")).limited({"fast": 100, "slow": 90})
+    graph = line(3)
+    graph = replace(graph, outputs=(*graph.outputs, border("t1", SHAPE)))  # t1 stays beside t2
+    plan = planned(graph, made, (), 4, 1.0)
+    told = " ".join(shortages(plan, no_work(plan), made))
+    assert told == (
+        "arena needs 96 bytes, slow of host has room for 90: 6 too many; the peak is at step 0 (make_t1). "
+        "Of the other memories fast has 96 of 100."
+    )
+
+
+def test_a_limit_for_a_memory_that_is_not_names_those_that_are() -> None:
+    with pytest.raises(ConfigError, match="no memory 'ccm'; it has one, two"):
+        board(Unit(name="core"), memories=("one", "two")).limited({"ccm": 0})
