@@ -213,6 +213,12 @@ def _alignments(plan: Plan, board: Board) -> dict[str, int]:
     """
     first, graph, roots = board.units[0], plan.graph, _roots(plan.graph)
     unit_of = {name: board.unit(each.unit) for each in plan.functions for name in each.operators}
+    used = {unit.name: unit for unit in (first, *unit_of.values())}.values()
+    lines = {  # where several units work, one behind a cache, no two blocks may share a line
+        memory.name: lcm(*(unit.cache_line for unit in used if memory.name in unit.cached))
+        for memory in board.memories
+        if sum(not unit.memories or memory.name in unit.memories for unit in used) > 1
+    }
     users: dict[str, list[Unit]] = {name: [] for name in roots}
     for border in (*graph.inputs, *graph.outputs):
         users[roots[border.tensor]].append(first)  # the application's
@@ -221,17 +227,20 @@ def _alignments(plan: Plan, board: Board) -> dict[str, int]:
             for tensor in (operator.output, *operator.inputs):
                 users[roots[tensor]].append(unit_of.get(operator.name, first))
     asked = {
-        name: _asked(board, name, plan.layout.tensors[name].memory, users[root])
+        name: _asked(board, lines, name, plan.layout.tensors[name].memory, users[root])
         for name, root in roots.items()
     }
     return asked | {
-        f"scratch of {name}": _asked(board, f"scratch of {name}", found.memory, [unit_of.get(name, first)])
+        f"scratch of {name}": _asked(
+            board, lines, f"scratch of {name}", found.memory, [unit_of.get(name, first)]
+        )
         for name, found in plan.layout.scratch.items()
     }
 
 
-def _asked(board: Board, what: str, memory: str, units: Iterable[Unit]) -> int:
+def _asked(board: Board, lines: Mapping[str, int], what: str, memory: str, units: Iterable[Unit]) -> int:
     alignment = next((it.alignment for it in board.memories if it.name == memory), 1)
+    alignment = lcm(alignment, lines.get(memory, 1))
     for unit in units:
         if unit.memories and memory not in unit.memories:
             raise PlanFaultError(f"{what} lies in {memory}, which unit {unit.name} does not reach")
