@@ -177,17 +177,17 @@ class Board(_Facts):
         names = [memory.name for memory in self.memories]
         if len(set(names)) != len(names) or "flash" in names:
             raise ValueError(f"memory names must differ from each other and from flash: {', '.join(names)}")
+        for memory in (*self.memories, *self.memories_as_emulated()):
+            if memory.origin % memory.alignment:
+                raise ValueError(
+                    f"{memory.name} at {memory.origin:#010x} is not aligned to {memory.alignment}"
+                )
         stacks = [unit.stack for unit in self.units if unit.stack is not None]
         for memories in (self.memories, self.memories_as_emulated()):
             held = sorted((it.addresses for it in (self.flash, *memories, *stacks)), key=lambda it: it.lo)
             for one, other in pairwise(held):
                 if other.lo < one.hi:
                     raise ValueError(f"memories overlap at {other.lo:#010x}")
-        for memory in (*self.memories, *self.memories_as_emulated()):
-            if memory.origin % memory.alignment:
-                raise ValueError(
-                    f"{memory.name} at {memory.origin:#010x} is not aligned to {memory.alignment}"
-                )
         self._check_units(set(names))
         if self.stack_bytes >= self.ram_bytes:
             raise ValueError(f"a stack of {self.stack_bytes} B does not fit {names[0]}")

@@ -126,6 +126,8 @@ def _stored_plan(model: Model, board: Board, path: Path) -> tuple[Model, Model, 
     plan = planfile.load_plan(path, made.graph, model.sha256, board.name, made.work)
     if plan.functions != made.functions:
         raise ConfigError(f"{path} is no plan of this model: its functions are not those of their operators")
+    for name in plan.layout.arenas:
+        board.memory(name)  # or it is none of this board
     report.require_fit(plan, made.calls, board, None)
     _check(plan, made, board)
     return model, made, plan
