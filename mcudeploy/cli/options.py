@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,7 @@ from click import get_current_context
 from click.core import ParameterSource
 
 from mcudeploy.cli.output import Output
-from mcudeploy.config import parse_limit, parse_size
+from mcudeploy.cli.values import Finite, Limit, Size
 from mcudeploy.errors import UsageError
 
 if TYPE_CHECKING:
@@ -25,45 +24,6 @@ _PLAN_HELP = (
 )
 _MOST_MEASURERS = 64
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-
-
-class Size(click.ParamType[int]):
-    """A number of bytes: 49152, 96k, 64KiB, 1M."""
-
-    name = "size"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Bytes from text; a usage error for anything else."""
-        try:
-            return parse_size(value)
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
-
-
-class Limit(click.ParamType[tuple[str, int]]):
-    """A memory and the bytes that an arena may take there: sram=64k, psram=0."""
-
-    name = "limit"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[str, int]:
-        """Name and bytes from text; a usage error for anything else."""
-        try:
-            return value if isinstance(value, tuple) else parse_limit(value)
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
-
-
-class Finite(click.FloatRange):
-    """A number in a range; NaN and infinity are none."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """The number; a usage error for anything else."""
-        number = float(super().convert(value, param, ctx))
-        return (
-            number if math.isfinite(number) else self.fail(f"{value!r} is not a finite number.", param, ctx)
-        )
 
 
 def model_argument(command: Command) -> Command:

@@ -7,8 +7,9 @@ from pathlib import Path
 import rich_click as click
 
 from mcudeploy.cli import tables
-from mcudeploy.cli.options import Finite, output_options
+from mcudeploy.cli.options import output_options
 from mcudeploy.cli.output import Output
+from mcudeploy.cli.values import Finite
 
 _METHODS = ("auto", "rpo", "lifetime_bfs", "chain_dfs", "set_aside", "beam", "refine", "exact", "ilp")
 

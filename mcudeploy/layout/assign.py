@@ -60,7 +60,16 @@ def assign(
     if seconds == 0:
         return start or filler.overflowing()
     best, hopeless = _searched(task, filler.units, start, seconds)
-    return best or replace(filler.overflowing(), proven=hopeless)
+    return _tightened(task, best, seconds) if best else replace(filler.overflowing(), proven=hopeless)
+
+
+def _tightened(task: Task, found: Assigned, seconds: float) -> Assigned:
+    """The same memories, with smaller arenas where there are any."""
+    if found.placed.status == "optimal":
+        return found
+    packed = task.packed(found.banks, seconds)
+    smaller = sum(packed.placed.used_bytes.values()) <= sum(found.placed.used_bytes.values())
+    return replace(packed, proven=found.proven) if packed.fits and smaller else found
 
 
 def _searched(
@@ -92,9 +101,9 @@ def _searched(
     chosen = joint(task, units, best, seconds)
     if chosen.banks is None:
         return best, chosen.proven
-    packed = task.packed(chosen.banks, seconds)
-    found = packed if packed.fits else task.settled(chosen.banks, chosen.offsets)
-    return replace(found, proven=chosen.proven), False
+    if best and task.expense(best.banks) <= task.expense(chosen.banks):
+        return replace(best, proven=chosen.proven), False
+    return replace(task.settled(chosen.banks, chosen.offsets), proven=chosen.proven), False
 
 
 class _Filler:

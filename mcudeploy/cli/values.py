@@ -1,0 +1,49 @@
+"""What the values of options may be: sizes, limits for memories, finite numbers."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import rich_click as click
+
+from mcudeploy.config import parse_limit, parse_size
+
+
+class Size(click.ParamType[int]):
+    """A number of bytes: 49152, 96k, 64KiB, 1M."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Bytes from text; a usage error for anything else."""
+        try:
+            return parse_size(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+class Limit(click.ParamType[tuple[str, int]]):
+    """A memory and the bytes that an arena may take there: sram=64k, psram=0."""
+
+    name = "limit"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, int]:
+        """Name and bytes from text; a usage error for anything else."""
+        try:
+            return value if isinstance(value, tuple) else parse_limit(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+class Finite(click.FloatRange):
+    """A number in a range; NaN and infinity are none."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The number; a usage error for anything else."""
+        number = float(super().convert(value, param, ctx))
+        return (
+            number if math.isfinite(number) else self.fail(f"{value!r} is not a finite number.", param, ctx)
+        )
