@@ -45,7 +45,7 @@ def test_arenas_lie_in_their_memories(
 ) -> None:
     """For QEMU 7 and 8, and for the chip itself."""
     board = load_board("stm32f405")
-    monkeypatch.setattr(emulator, "_qemu_version", lambda _: version)
+    monkeypatch.setattr(emulator, "_qemu_version", lambda _: version or 8)
     made = deploy.plan_model(model, board, SPREAD)
     assert set(made.plan.layout.arenas) == {"sram", "ccm"}
     found = addresses(made.build(Target(board, emulate=version is not None)))
@@ -89,7 +89,7 @@ def test_a_spread_plan_runs_and_is_verified(model: Path, name: str) -> None:
 def test_a_plan_that_fits_the_cheapest_memory_is_the_one_without_limits(model: Path) -> None:
     board = load_board("stm32f405")
     free = deploy.plan_model(model, board, UNSPLIT).plan
-    limited = deploy.plan_model(model, board, Options(split=False, memory_limits=(("sram", 1800),))).plan
+    limited = deploy.plan_model(model, board, Options(split=False, memory_limits=(("sram", 4096),))).plan
     assert (free.layout, free.estimate) == (limited.layout, limited.estimate)
     assert set(free.layout.arenas) == {"sram"}
 
