@@ -161,7 +161,7 @@ class _Model:
         self._pool = _Pool()
         self._places: dict[Place, int] = {}
         self._rows: list[Row] = []
-        self._handovers: dict[Handover, None] = {}
+        self._handovers: list[Handover] = []
         self._copies: dict[tuple[Origin, str], _Tag] = {}
         self._users = self._all_users()
         self._meetings = {
@@ -284,7 +284,7 @@ class _Model:
             self._copies[origin, unit] = tag
             self._places[f"@{unit}", origin] = tag.number
             self._level.tags[origin].count -= 1
-            self._handovers[Handover("copy", origin[0], copier)] = None
+            self._handovers.append(Handover("copy", self._name(origin), copier))
             self._care("clean", origin, copier, memories)
             if unit != copier:
                 self._care("invalidate", origin, unit, memories)
@@ -300,8 +300,14 @@ class _Model:
             self._care("invalidate", origin, unit, meeting.memories)
 
     def _care(self, kind: str, origin: Origin, unit: str, memories: tuple[str, ...]) -> None:
-        if is_cached(self._board, unit, memories):
-            self._handovers[Handover(kind, origin[0], unit)] = None
+        step = Handover(kind, self._name(origin), unit)
+        if is_cached(self._board, unit, memories) and step not in self._handovers:
+            self._handovers.append(step)
+
+    def _name(self, origin: Origin) -> str:
+        """Of a tensor; one of several results of a call is told by its number."""
+        name, number = origin
+        return name if len(self._level.values[name]) == 1 else f"{name}.{number}"
 
     def _hold(self, level: _Level, origin: Origin, tag: _Tag) -> None:
         """A new tensor stays at least until what makes it is over."""
