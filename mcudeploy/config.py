@@ -34,9 +34,9 @@ def parse_size(text: str | int) -> int:
 
 def parse_limit(text: str) -> tuple[str, int]:
     """Name and bytes of a limit for a memory such as `sram=64k`; 0 is a size here. Raises ValueError."""
-    name, equals, size = str(text).partition("=")
+    name, equals, size = text.partition("=")
     if not (name.strip() and equals):
-        raise ValueError(f"{str(text)!r} is not a limit for a memory: NAME=SIZE, such as sram=64k or psram=0")
+        raise ValueError(f"{text!r} is not a limit for a memory: NAME=SIZE, such as sram=64k or psram=0")
     return name.strip(), 0 if size.strip() == "0" else parse_size(size)
 
 

@@ -50,7 +50,7 @@ def assign(graph: Graph, board: Board, rules: Sequence[str]) -> Assignment:
 def require_types(graph: Graph, board: Board, assignment: Assignment) -> None:
     """Raises UsageError for an operator with a tensor of a type that its unit does not take."""
     for operator in graph.operators:
-        unit = board.unit(assignment.unit(operator.name) or board.units[0].name)
+        unit = board.unit(assignment.unit(operator.name))
         lacking = _lacking(graph, operator, unit)
         if lacking and not operator.op.is_view:
             raise UsageError(

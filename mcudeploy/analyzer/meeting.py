@@ -41,6 +41,12 @@ def common(board: Board, units: Iterable[str]) -> tuple[str, ...]:
     return tuple(memory.name for memory in board.memories if all(memory.name in it for it in reached))
 
 
+def reach_text(board: Board, units: Iterable[str]) -> str:
+    """What each of these units reaches, for an error."""
+    reached = ((unit, board.reach(board.unit(unit))) for unit in units)
+    return ", ".join(f"{unit} ({', '.join(memories) or 'nothing'})" for unit, memories in reached)
+
+
 def is_cached(board: Board, unit: str, memories: Iterable[str]) -> bool:
     """Whether a unit sees any of these memories through a cache."""
     return not set(board.unit(unit).cached).isdisjoint(memories)
@@ -50,10 +56,7 @@ def _copier(board: Board, tensor: str, units: list[str], reader: str) -> str:
     for copier in dict.fromkeys((*units, reader, *(unit.name for unit in board.units))):
         if common(board, [*units, copier]) and common(board, [copier, reader]):
             return copier
-    listed = ", ".join(
-        f"{unit} ({', '.join(board.reach(board.unit(unit))) or 'nothing'})" for unit in (*units, reader)
-    )
     raise FitError(
-        f"{tensor} goes between units that reach no memory in common: {listed}; and no unit of {board.name} "
-        "reaches memories of both, to copy it."
+        f"{tensor} goes between units that reach no memory in common: {reach_text(board, [*units, reader])}; "
+        f"and no unit of {board.name} reaches memories of both, to copy it."
     )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import lcm
 
+from mcudeploy.analyzer.meeting import common, reach_text
 from mcudeploy.board import Board, Unit
 from mcudeploy.errors import FitError
 from mcudeploy.graph import Graph
@@ -36,30 +37,35 @@ def unit_names(graph: Graph, board: Board, functions: Sequence[Function]) -> dic
     return units | {name: function.unit for function in functions for name in function.operators}
 
 
+def users(graph: Graph, board: Board, functions: Sequence[Function]) -> dict[str, tuple[str, ...]]:
+    """By tensor that owns memory the units that write or read it, or a view of it.
+
+    Graph inputs and outputs are also touched by the board's first unit, on which the application runs.
+    """
+    names, roots = unit_names(graph, board, functions), Flow.of(graph).roots
+    found: dict[str, dict[str, None]] = {root: {} for root in roots.values()}
+    for operator in graph.operators:
+        if not operator.op.is_view:
+            for tensor in (operator.output, *operator.inputs):
+                found[roots[tensor]][names[operator.name]] = None
+    for border in (*graph.inputs, *graph.outputs):
+        found[roots[border.tensor]][board.units[0].name] = None
+    return {tensor: tuple(units) for tensor, units in found.items()}
+
+
 def needs(graph: Graph, board: Board, functions: Sequence[Function] = ()) -> Needs:
-    """What each tensor needs: all units that write or read it, or a view of it, have their say.
+    """What each tensor needs: all its `users` have their say.
 
     Where several units use a memory and one sees it through a cache, everything there begins at a line of
     that cache: no two blocks have bytes in one line, and cleaning or invalidating one never touches another.
-    Graph inputs and outputs are also touched by the board's first unit, on which the application runs. Raises
-    FitError for a tensor whose units reach no memory in common: a copy step has to come between them.
+    Raises FitError for a tensor whose units reach no memory in common: a copy step has to come between them.
     """
     names = unit_names(graph, board, functions)
-    flow = Flow.of(graph)
-    users: dict[str, dict[str, Unit]] = {root: {} for root in flow.roots.values()}
-    for operator in graph.operators:
-        unit = board.unit(names[operator.name])
-        for tensor in (operator.output, *operator.inputs):
-            users[flow.roots[tensor]][unit.name] = unit
-    for border in (*graph.inputs, *graph.outputs):
-        users[flow.roots[border.tensor]].setdefault(board.units[0].name, board.units[0])
     used = dict.fromkeys((board.units[0].name, *names.values()))
     lines = _lines(board, [board.unit(name) for name in used])
-    tensors = {tensor: _need(board, tensor, list(units.values()), lines) for tensor, units in users.items()}
-    work = {
-        name: _need(board, f"the scratch of {name}", [board.unit(unit)], lines)
-        for name, unit in names.items()
-    }
+    touched = users(graph, board, functions)
+    tensors = {tensor: _need(board, tensor, units, lines) for tensor, units in touched.items()}
+    work = {name: _need(board, f"the scratch of {name}", [unit], lines) for name, unit in names.items()}
     return Needs(tensors, work)
 
 
@@ -73,12 +79,10 @@ def _lines(board: Board, units: Sequence[Unit]) -> dict[str, int]:
     return lines
 
 
-def _need(board: Board, what: str, units: Sequence[Unit], lines: Mapping[str, int]) -> Need:
-    common = tuple(
-        memory.name for memory in board.memories if all(memory.name in board.reach(unit) for unit in units)
-    )
-    if not common:
-        listed = ", ".join(f"{unit.name} ({', '.join(board.reach(unit)) or 'nothing'})" for unit in units)
+def _need(board: Board, what: str, units: Collection[str], lines: Mapping[str, int]) -> Need:
+    memories = common(board, units)
+    if not memories:
+        listed = reach_text(board, units)
         raise FitError(f"{what}: no memory of {board.name} is reached by all of its units: {listed}.")
-    alignments = [unit.alignment for unit in units] + [lines.get(memory, 1) for memory in common]
-    return Need(lcm(*alignments), common)
+    alignments = [board.unit(unit).alignment for unit in units] + [lines.get(it, 1) for it in memories]
+    return Need(lcm(*alignments), memories)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import lcm
 
+from mcudeploy.analyzer.needs import unit_names, users
 from mcudeploy.board import Board, Unit
 from mcudeploy.interval import Interval
 from mcudeploy.layout.place import place
@@ -61,7 +62,7 @@ def sharing(plan: Plan, board: Board, work: WorkBytes) -> Sharing:
 class _Apart:
     """The buffers of a plan, to be packed for each unit by itself in the order of the plan.
 
-    `users`: by tensor that owns memory the units that touch it; the application's is the board's first.
+    `users`: by tensor that owns memory the units that touch it.
     """
 
     def __init__(self, plan: Plan, board: Board, work: WorkBytes) -> None:
@@ -69,15 +70,8 @@ class _Apart:
         self._tiled = TiledGraph(Flow.of(plan.graph), plan.block_rows)
         self._buffers = buffers(self._tiled, plan.schedule.steps, work)
         self._lives = lives(self._tiled, plan.schedule.steps)
-        self._unit_of = {name: function.unit for function in plan.functions for name in function.operators}
-        roots = self._tiled.flow.roots
-        self.users: dict[str, set[str]] = {root: set() for root in roots.values()}
-        for operator in plan.graph.operators:
-            if not operator.op.is_view:
-                for name in (operator.output, *operator.inputs):
-                    self.users[roots[name]].add(self._unit_of[operator.name])
-        for border in (*plan.graph.inputs, *plan.graph.outputs):
-            self.users[roots[border.tensor]].add(board.units[0].name)
+        self._unit_of = unit_names(plan.graph, board, plan.functions)
+        self.users = users(plan.graph, board, plan.functions)
 
     def arena_bytes(self, unit: Unit) -> int:
         """Of an arena for what one unit touches."""
