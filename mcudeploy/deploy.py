@@ -17,7 +17,6 @@ from mcudeploy.codegen.ctext import model_name
 from mcudeploy.codegen.library import write_library
 from mcudeploy.codegen.program import Program, make_program
 from mcudeploy.codegen.render import Source, render_firmware
-from mcudeploy.codegen.tape import handed_over
 from mcudeploy.device import Device, Target, open_device
 from mcudeploy.errors import BuildError, ConfigError, ModelError
 from mcudeploy.measurer.database import Database, RunKey
@@ -58,7 +57,7 @@ class Deployment:
         """One of the plans that were found, and the program that it becomes."""
         model = planned.model_of(plan)
         name = model_name(options.name, model.path.stem)
-        program = make_program(plan, model.calls, name, board, handed_over(plan, board))
+        program = make_program(plan, model.calls, name, board)
         unsplit_model = planned.model_of(planned.unsplit)
         return cls(model, board, plan, program, planned.unsplit, unsplit_model, planned.search)
 
@@ -105,8 +104,7 @@ class Deployment:
     def unsplit_deployment(self) -> Deployment:
         """The same with the unsplit plan."""
         model = self.unsplit_model
-        handed = handed_over(self.unsplit, self.board)
-        program = make_program(self.unsplit, model.calls, self.program.prefix, self.board, handed)
+        program = make_program(self.unsplit, model.calls, self.program.prefix, self.board)
         return replace(self, model=model, plan=self.unsplit, program=program)
 
     def _firmware_hashes(self) -> list[int]:

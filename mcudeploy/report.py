@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mcudeploy.codegen.tape import handed_over, tables_bytes
+from mcudeploy.codegen.tape import tables_bytes
 from mcudeploy.errors import FitError, ModelError
 from mcudeploy.graph import DType
 from mcudeploy.layout.sharing import sharing
@@ -76,12 +76,6 @@ def require_fit(plan: Plan, calls: Mapping[str, KernelCall], board: Board, ram_l
         raise FitError(" ".join(missing))
 
 
-def tape_bytes(plan: Plan, calls: Mapping[str, KernelCall], board: Board) -> int:
-    """Bytes of flash for records, offset tables and schedule of a plan."""
-    pointer_bytes, handed = 8 if board.is_host else 4, len(handed_over(plan, board))
-    return tables_bytes(plan, calls, board.offset_unit, pointer_bytes, handed)
-
-
 def _missing(
     plan: Plan, calls: Mapping[str, KernelCall], board: Board, ram_limit: int | None
 ) -> list[str]:  # fmt: skip
@@ -92,11 +86,11 @@ def _missing(
             f"arena needs {arena:,} bytes, the limit is {ram_limit:,}: {arena - ram_limit:,} too many; "
             f"the peak is at {step_text(plan, plan.estimate.peak_step)}."
         )
-    weights, tape = weights_bytes(calls), tape_bytes(plan, calls, board)
-    if weights + tape > board.flash_bytes:
+    weights, tables = weights_bytes(calls), tables_bytes(plan, calls, board)
+    if weights + tables > board.flash_bytes:
         missing.append(
-            f"weights need {weights:,} bytes and the plan's tables {tape:,}, the flash of {board.name} has "
-            f"{board.flash_bytes:,}: {weights + tape - board.flash_bytes:,} too many."
+            f"weights need {weights:,} bytes and the plan's tables {tables:,}, the flash of {board.name} has "
+            f"{board.flash_bytes:,}: {weights + tables - board.flash_bytes:,} too many."
         )
     return missing
 
@@ -114,7 +108,7 @@ def plan(made: Deployment) -> JsonObject:
         "peak_bytes": found.estimate.peak_bytes,
         "lower_bound_bytes": found.estimate.lower_bound_bytes,
         "unsplit_arena_bytes": made.unsplit.layout.arena_bytes,
-        "tables_bytes": tape_bytes(found, made.model.calls, made.board),
+        "tables_bytes": tables_bytes(found, made.model.calls, made.board),
         "order_status": found.schedule.status,
         "order_lower_bound_bytes": found.schedule.lower_bound_bytes or None,
         "layout_status": found.layout.status,

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 
 import numpy as np
 
 from mcudeploy.board import Board
 from mcudeploy.borders import is_channels_last
 from mcudeploy.codegen.ctext import c_elements, c_float, c_int, c_type, comment_text
-from mcudeploy.codegen.tape import integer_bits, step_codes, stored_offsets
+from mcudeploy.codegen.tape import handed_over, integer_bits, step_codes, stored_offsets
 from mcudeploy.graph import Border, DType, Operator, Tensor
 from mcudeploy.kernelfiles import ON_UNIT
 from mcudeploy.layout.solve import ARENA_GRAIN_BYTES, base_alignments
@@ -132,17 +131,9 @@ class Program:
     weights_bytes: int
 
 
-def make_program(
-    plan: Plan,
-    calls: Mapping[str, KernelCall],
-    prefix: str,
-    board: Board,
-    handed: Mapping[str, int] = MappingProxyType({}),
-) -> Program:
-    """The program of a plan for a board, whose operators call these kernels.
-
-    `handed`: operators that a compute unit other than the first runs, and the unit's number (`handed_over`).
-    """
+def make_program(plan: Plan, calls: Mapping[str, KernelCall], prefix: str, board: Board) -> Program:
+    """The program of a plan for a board, whose operators call these kernels."""
+    handed = handed_over(plan, board)
     operators = [operator for operator in plan.graph.operators if not operator.op.is_view]
     constants = _Constants(prefix)
     records = [

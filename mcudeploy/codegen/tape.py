@@ -51,16 +51,15 @@ def handed_over(plan: Plan, board: Board) -> dict[str, int]:
     return {name: number for name in kernels if (number := numbers[names[name]])}
 
 
-def tables_bytes(
-    plan: Plan, calls: Mapping[str, KernelCall], alignment: int, pointer_bytes: int, handed: int = 0
-) -> int:
-    """Bytes of flash that a plan takes beside code and weights. Offsets count in units of `alignment` bytes;
-    `handed` operators are run by another compute unit, which takes a second record and one that names it.
+def tables_bytes(plan: Plan, calls: Mapping[str, KernelCall], board: Board) -> int:
+    """Bytes of flash that a plan takes beside code and weights: records, offset tables and schedule.
 
     It is what the linker reports for the generated tables, up to a few bytes between them.
     """
     operators = [operator for operator in plan.graph.operators if not operator.op.is_view]
-    pointers, words = 6 * handed, (2 + 1 + 1 % (pointer_bytes // _WORD)) * handed
+    pointer_bytes, handed = 8 if board.is_host else 4, len(handed_over(plan, board))
+    # An operator of another unit has a second record, which shares its inputs, and one that points to it.
+    pointers, words = (5 + 1) * handed, (2 + 1 + 1 % (pointer_bytes // _WORD)) * handed
     named: set[str] = set()
     for operator in operators:
         pointers += 5 + len(operator.inputs)  # kernel, parameters, inputs, output, scratch
@@ -75,7 +74,12 @@ def tables_bytes(
     arenas = len(plan.layout.arenas)
     pointers += 2 * records + 2 * arenas + 3  # an arena's size is padded to a pointer
     words += 2 * records + 3 + 3 % (pointer_bytes // _WORD)
-    return pointers * pointer_bytes + words * _WORD + _offsets_bytes(plan, alignment) + _codes_bytes(plan)
+    return (
+        pointers * pointer_bytes
+        + words * _WORD
+        + _offsets_bytes(plan, board.offset_unit)
+        + _codes_bytes(plan)
+    )
 
 
 def _offsets_bytes(plan: Plan, alignment: int) -> int:

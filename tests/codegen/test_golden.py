@@ -6,21 +6,19 @@ After a change that is meant: pytest tests/codegen --update-golden
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
 
 import pytest
 from graphs import residual
 
-from mcudeploy.board import load_board
+from mcudeploy.board import Unit, load_board
 from mcudeploy.codegen.library import write_library
 from mcudeploy.codegen.program import Program, make_program
 from mcudeploy.codegen.render import Source, render_firmware, render_package
 from mcudeploy.kernelfiles import kernel_files
 from mcudeploy.layout.solve import lay_out
-from mcudeploy.plan import Plan
+from mcudeploy.plan import Function, Plan
 from mcudeploy.scheduler.rpo import reverse_post_order
 from mcudeploy.simulator.blocks import TiledGraph
 from mcudeploy.simulator.flow import Flow
@@ -28,30 +26,31 @@ from mcudeploy.simulator.live import work_bytes
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 SOURCE = Source("residual.onnx", "0123456789abcdef")
-TWO_UNITS = {"conv_b": 1, "conv_c": 1}
+BOARD = load_board("mps2-an386").model_copy(update={"units": (Unit(name="core"), Unit(name="npu"))})
+TWO_UNITS = (Function("npu", ("conv_b", "conv_c")),)
 STRICT = ["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wcast-align=strict", "-Werror"]
 
 
 def planned(
-    block_rows: int, prefix: str = "residual", handed: Mapping[str, int] = MappingProxyType({})
+    block_rows: int, prefix: str = "residual", functions: tuple[Function, ...] = ()
 ) -> tuple[Program, Plan]:
     graph = residual()
     tiled = TiledGraph(Flow.of(graph), {operator.name: block_rows for operator in graph.operators})
     calls = {o.name: o.op.kernel(o, graph.input_tensors(o), graph.tensors[o.output]) for o in graph.operators}
     schedule = reverse_post_order(tiled)
     layout, estimate = lay_out(tiled, schedule, work_bytes(calls), "sram", 4, seconds=0)
-    plan = Plan(graph, "mps2-an386", tiled.block_rows, schedule, layout, estimate)
-    return make_program(plan, calls, prefix, load_board("mps2-an386"), handed), plan
+    plan = Plan(graph, BOARD.name, tiled.block_rows, schedule, layout, estimate, functions=functions)
+    return make_program(plan, calls, prefix, BOARD), plan
 
 
 @pytest.mark.parametrize(
-    ("golden", "block_rows", "handed"),
-    [("residual_8_rows", 8, {}), ("residual_2_rows", 2, {}), ("residual_two_units", 4, TWO_UNITS)],
+    ("golden", "block_rows", "functions"),
+    [("residual_8_rows", 8, ()), ("residual_2_rows", 2, ()), ("residual_two_units", 4, TWO_UNITS)],
 )
 def test_generated_files_are_the_golden_ones(
-    golden: str, block_rows: int, handed: dict[str, int], request: pytest.FixtureRequest
+    golden: str, block_rows: int, functions: tuple[Function, ...], request: pytest.FixtureRequest
 ) -> None:
-    program, plan = planned(block_rows, handed=handed)
+    program, plan = planned(block_rows, functions=functions)
     texts = render_firmware(program, plan, SOURCE) | render_package(program, plan, SOURCE)
     folder = GOLDEN / golden
     for name, text in texts.items():
@@ -64,7 +63,7 @@ def test_generated_files_are_the_golden_ones(
 
 @pytest.mark.parametrize("compiler", ["gcc", "arm-none-eabi-gcc", "riscv64-unknown-elf-gcc"])
 def test_generated_c_compiles_without_a_warning(compiler: str, tmp_path: Path) -> None:
-    program, plan = planned(2, handed=TWO_UNITS)
+    program, plan = planned(2, functions=TWO_UNITS)
     write_library(program, plan, SOURCE, tmp_path, Path(__file__))
     extra = ["--specs=picolibc.specs"] if compiler.startswith("riscv") else []
     sources = sorted((tmp_path / "src").glob("*.c"))
@@ -73,9 +72,9 @@ def test_generated_c_compiles_without_a_warning(compiler: str, tmp_path: Path) -
     )
 
 
-@pytest.mark.parametrize("handed", [{}, TWO_UNITS])
-def test_library_folder_builds_with_cmake_and_runs(handed: dict[str, int], tmp_path: Path) -> None:
-    program, plan = planned(8, handed=handed)
+@pytest.mark.parametrize("functions", [(), TWO_UNITS])
+def test_library_folder_builds_with_cmake_and_runs(functions: tuple[Function, ...], tmp_path: Path) -> None:
+    program, plan = planned(8, functions=functions)
     write_library(program, plan, SOURCE, tmp_path, Path(__file__))
     build = tmp_path / "build"
     subprocess.run(["cmake", "-S", tmp_path, "-B", build], check=True, capture_output=True)
