@@ -12,12 +12,12 @@ Import only where it is needed: numba takes its time.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from time import monotonic
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from mcudeploy.scheduler.clock import Deadline
 from mcudeploy.scheduler.problem import Problem
 
 Ints = NDArray[np.int64]
@@ -36,8 +36,10 @@ _CHUNK = 3_000_000
 """Work between two looks at the clock."""
 
 
-def anneal(problem: Problem, order: Sequence[int], seed: int, floor: int, deadline: float) -> tuple[int, ...]:
-    """A valid order with a peak no higher; stops at `floor` bytes, or at `deadline` (time.monotonic)."""
+def anneal(
+    problem: Problem, order: Sequence[int], seed: int, floor: int, deadline: Deadline
+) -> tuple[int, ...]:
+    """A valid order with a peak no higher; stops at `floor` bytes, or at `deadline`."""
     sizes = [buffer.size_bytes for buffer in problem.buffers if buffer.size_bytes]
     if problem.steps < 2 or not sizes:
         return tuple(order)
@@ -51,7 +53,7 @@ def anneal(problem: Problem, order: Sequence[int], seed: int, floor: int, deadli
         count = min(chunk, moves - begin)
         peak = _anneal(arrays, now, best, count, temperature, cooling, seed * moves + begin, _TARGET)
         temperature *= cooling**count
-        if peak <= floor or monotonic() > deadline:
+        if peak <= floor or deadline.passed():
             break
     return tuple(best.tolist())
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from heapq import nsmallest
-from time import monotonic
 
+from mcudeploy.scheduler.clock import Deadline
 from mcudeploy.scheduler.moves import Moves
 from mcudeploy.scheduler.problem import Problem
 
@@ -54,8 +54,8 @@ class _State:
             self.take(moves, step)
 
 
-def beam(problem: Problem, width: int, floor: int, deadline: float) -> tuple[int, ...] | None:
-    """A valid order, or None at `deadline` (time.monotonic). `floor`: bytes that every order needs.
+def beam(problem: Problem, width: int, floor: int, deadline: Deadline) -> tuple[int, ...] | None:
+    """A valid order, or None at `deadline`. `floor`: bytes that every order needs.
 
     Work: steps * width * (ready steps + steps / 64).
     """
@@ -84,7 +84,7 @@ def beam(problem: Problem, width: int, floor: int, deadline: float) -> tuple[int
             level = levels.setdefault(child.done.bit_count(), {})
             if child.done not in level or level[child.done].peak > child.peak:
                 level[child.done] = child
-        if monotonic() > deadline:
+        if deadline.passed():
             return None
     best = min(levels[problem.steps].values(), key=lambda state: state.peak)
     order: list[int] = []

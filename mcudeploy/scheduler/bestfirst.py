@@ -10,9 +10,9 @@ hurts no other step: until its old place all others run with no more memory.
 from __future__ import annotations
 
 import heapq
-import time
 from dataclasses import dataclass
 
+from mcudeploy.scheduler.clock import Deadline
 from mcudeploy.scheduler.moves import Moves, movable
 from mcudeploy.scheduler.problem import Problem
 from mcudeploy.scheduler.slack import Slack, members
@@ -29,10 +29,10 @@ class Outcome:
     bound_bytes: int
 
 
-def best_first(problem: Problem, floor: int, beat: int, deadline: float, most_sets: int) -> Outcome:
+def best_first(problem: Problem, floor: int, beat: int, deadline: Deadline, most_sets: int) -> Outcome:
     """An order of least peak, below `beat` bytes, or none. `floor`: a lower bound that is known already.
 
-    Ends early at `deadline` (time.monotonic) or with `most_sets` sets in memory, with what is proven by then.
+    Ends early at `deadline` or with `most_sets` sets in memory, with what is proven by then.
     """
     if floor >= beat:
         return Outcome(None, floor)
@@ -46,7 +46,7 @@ def best_first(problem: Problem, floor: int, beat: int, deadline: float, most_se
         if done == moves.everything:
             return Outcome(_way(came, done), bound)
         looked += 1
-        if looked % _CLOCK_EVERY == 0 and (time.monotonic() > deadline or len(came) > most_sets):
+        if looked % _CLOCK_EVERY == 0 and (deadline.passed() or len(came) > most_sets):
             return Outcome(None, bound)
         later = beat
         following: list[tuple[int, int]] = []

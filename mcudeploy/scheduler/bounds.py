@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 from ortools.graph.python.max_flow import SimpleMaxFlow
 
+from mcudeploy.scheduler.clock import Deadline
 from mcudeploy.scheduler.problem import Problem
 from mcudeploy.scheduler.slack import Slack, mask_of, sure_needs
 
 
-def least_needs(problem: Problem, deadline: float, most: int) -> list[int]:
+def least_needs(problem: Problem, deadline: Deadline, most: int) -> list[int]:
     """For each step bytes that every order needs while it runs; where time ran out, `sure_needs`.
 
     What is done before a step is a set that holds with every step also those before it, that has the
     step's predecessors and not the step. The memory in use is a cut function of that set (a buffer
     counts if one of its steps is done and one is not), so the least over all such sets is a minimum cut.
-    Stops as soon as one need reaches `most`, or at `deadline` (time.monotonic).
+    Stops as soon as one need reaches `most`, or at `deadline`.
     """
     network = Network(problem)
     needs = sure_needs(problem, Slack.of(problem))
     for step in sorted(range(problem.steps), key=lambda step: -needs[step]):
-        if max(needs) >= most or time.monotonic() > deadline:
+        if max(needs) >= most or deadline.passed():
             break
         needs[step] = network.cut(step)[0]
     return needs

@@ -8,8 +8,7 @@ never leaves more than it found: it may follow right behind the one it waits for
 
 from __future__ import annotations
 
-import time
-
+from mcudeploy.scheduler.clock import Deadline
 from mcudeploy.scheduler.moves import movable
 from mcudeploy.scheduler.pieces import reverse, turned
 from mcudeploy.scheduler.probing import Pair, with_pairs
@@ -17,11 +16,11 @@ from mcudeploy.scheduler.problem import Problem
 from mcudeploy.scheduler.slack import Slack, mask_of
 
 
-def contracted(problem: Problem, deadline: float) -> tuple[Problem, list[int]]:
+def contracted(problem: Problem, deadline: Deadline) -> tuple[Problem, list[int]]:
     """The problem with such dependences, its steps numbered anew; and for each the number it had.
 
-    Its least peak is that of the problem, and its orders are orders of the problem. At `deadline`
-    (time.monotonic) those that were found so far. Work: the square of the steps.
+    Its least peak is that of the problem, and its orders are orders of the problem. At `deadline` those that
+    were found so far. Work: the square of the steps.
     """
     numbers = list(range(problem.steps))
     if any(buffer.initial and not buffer.kept and not buffer.touched_by for buffer in problem.buffers):
@@ -33,12 +32,12 @@ def contracted(problem: Problem, deadline: float) -> tuple[Problem, list[int]]:
     return problem, numbers
 
 
-def _delayed(problem: Problem, deadline: float) -> tuple[Problem, list[int]]:
+def _delayed(problem: Problem, deadline: Deadline) -> tuple[Problem, list[int]]:
     numbers = list(range(problem.steps))
     slack = Slack.of(problem)
     free = movable(problem, slack)
     for last in reversed(range(problem.steps)):
-        if time.monotonic() > deadline:
+        if deadline.passed():
             break
         step = numbers.index(last)  # what comes late first: what waits for it then has one next step less
         pairs = _delay(problem, slack, step) if free >> step & 1 else []
@@ -50,7 +49,7 @@ def _delayed(problem: Problem, deadline: float) -> tuple[Problem, list[int]]:
     return problem, numbers
 
 
-def _hastened(problem: Problem, deadline: float) -> tuple[Problem, list[int]]:
+def _hastened(problem: Problem, deadline: Deadline) -> tuple[Problem, list[int]]:
     backwards, numbers = _delayed(reverse(problem), deadline)
     return reverse(backwards), turned(numbers)
 

@@ -1,22 +1,23 @@
 """The order with the least peak, proven, or within a time limit the best found and a lower bound.
 
 Method: dependences that cost nothing are added (`contract`), and a best-first search over the sets of done
-steps (`bestfirst`) finds the optimum. Where that takes too long, annealing looks for a better order, and
-bounds between what is proven and what is found are tried, from below and in strides that grow while they
-last: what must come before what within a bound is learned (`probing`), which refutes the bound or leaves a
-smaller problem to a beam search and to the exact one. The nearer a bound is to what is proven, the sooner it
-is decided. Effort is counted in sets, moves and cuts; time is a brake.
+steps (`bestfirst`) finds the optimum. Where that takes too long, annealing looks for a better order (in wide
+problems it comes first), and bounds between what is proven and what is found are tried, from below and in
+strides that grow while they last: what must come before what within a bound is learned (`probing`), which
+refutes the bound or leaves a smaller problem to a beam search and to the exact one, and to the bounds below
+it. The nearer a bound is to what is proven, the sooner it is decided. Effort is counted in sets, moves and
+cuts; time is a brake.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import gcd
 
 from mcudeploy.scheduler.beam import beam
 from mcudeploy.scheduler.bestfirst import best_first
+from mcudeploy.scheduler.clock import Deadline
 from mcudeploy.scheduler.contract import contracted
 from mcudeploy.scheduler.probing import learn, with_pairs
 from mcudeploy.scheduler.problem import Problem, Solution
@@ -24,7 +25,10 @@ from mcudeploy.scheduler.problem import Problem, Solution
 QUICK_SETS = 60_000
 """Sets of the plain search, some 2 s."""
 
-ANNEALINGS = 2
+WIDE_STEPS = 200
+"""From so many on the plain search is likely to fail: annealing comes before it."""
+
+ANNEALINGS = 4
 
 TRIAL_CUTS, TRIAL_SETS = 10_000, 20_000
 """Minimum cuts and sets for one bound at first; they double when not even the next bound is decided."""
@@ -41,35 +45,50 @@ BEAM_WIDTH = 50
 """How many sets of each size the beam searches follow."""
 
 
-def search(problem: Problem, order: Sequence[int], bound: int, deadline: float) -> Solution:
-    """A valid order no worse than `order`, at best proven optimal, by `deadline` (time.monotonic) or a little
-    later. `bound`: bytes that are known to be needed.
+def search(problem: Problem, order: Sequence[int], bound: int, deadline: Deadline) -> Solution:
+    """A valid order no worse than `order`, at best proven optimal, by `deadline` or a little later.
+    `bound`: bytes that are known to be needed.
     """
-    peak = problem.peak(order)
-    if bound >= peak:
-        return Solution(tuple(order), peak)
-    found = _Search(*contracted(problem, share(deadline, CONTRACT_SHARE)), order, peak, bound)
-    found.plainly(deadline)
-    for seed in range(ANNEALINGS):
-        if found.bound < found.peak and time.monotonic() < deadline:
-            found.take(problem, range(problem.steps), _annealed(problem, found, seed, deadline))
-    found.climb(deadline)
+    found = _Search(problem, problem, range(problem.steps), order, problem.peak(order), bound)
+    stages = [found.contract, found.plainly]
+    stages.insert(0 if problem.steps > WIDE_STEPS else 2, found.anneal)
+    for stage in (*stages, found.climb):
+        if found.bound < found.peak:
+            stage(deadline)
     return Solution(tuple(found.order), min(found.bound, found.peak))
 
 
 @dataclass(slots=True)
 class _Search:
-    """A problem with the dependences that cost nothing, the numbers that its steps had before, the best order
-    so far by those numbers, its peak, and what is proven.
+    """The whole problem; the same with more dependences, and the numbers that its steps have in the whole;
+    the best order of the whole so far, its peak, and what is proven.
     """
 
+    whole: Problem
     problem: Problem
     numbers: Sequence[int]
     order: Sequence[int]
     peak: int
     bound: int
+    undecided: tuple[int, Problem, Sequence[int]] | None = None
+    """The last bound that was left open, the problem with what was learned under it, and its steps' numbers:
+    they hold for the bounds below, too.
+    """
 
-    def plainly(self, deadline: float) -> None:
+    def anneal(self, deadline: Deadline) -> None:
+        """Look for better orders."""
+        from mcudeploy.scheduler.anneal import anneal  # noqa: PLC0415  (numba takes its time)
+
+        for seed in range(ANNEALINGS):
+            if self.bound < self.peak and not deadline.passed():
+                order = anneal(self.whole, self.order, seed, self.bound, deadline)
+                self.take(self.whole, range(self.whole.steps), order)
+
+    def contract(self, deadline: Deadline) -> None:
+        """Add the dependences that cost nothing."""
+        self.problem, self.numbers = contracted(self.problem, deadline.share(CONTRACT_SHARE))
+
+    def plainly(self, deadline: Deadline) -> None:
         """Search for the optimum with little effort."""
         found = best_first(self.problem, self.bound, self.peak, deadline, QUICK_SETS)
         self.bound = found.bound_bytes
@@ -80,28 +99,32 @@ class _Search:
         if order is not None and (peak := problem.peak(order)) < self.peak:
             self.order, self.peak = [numbers[step] for step in order], peak
 
-    def climb(self, deadline: float) -> None:
+    def climb(self, deadline: Deadline) -> None:
         """Bounds from what is proven upwards, until what is found is met."""
         grain = gcd(*(buffer.size_bytes for buffer in self.problem.buffers))
-        stride, doublings = 0, 0
-        while self.bound < self.peak and doublings <= MOST_DOUBLINGS and time.monotonic() < deadline:
+        stride = max(1, (self.peak - self.bound) // grain // STRIDES)
+        doublings, left_open = 0, self.peak
+        while self.bound < self.peak and doublings <= MOST_DOUBLINGS and not deadline.passed():
             within = self.bound // grain  # the bound may be another piece's: is there an order within it?
-            stride = min(
-                stride or ((self.peak - 1) // grain - within) // STRIDES, (self.peak - 1) // grain - within
-            )
-            if self._decide((within + stride) * grain, grain, doublings, deadline):
+            most = (min(self.peak, left_open) - 1) // grain
+            bound = min(within + stride - 1, most) * grain
+            if most < within:
+                doublings, left_open = doublings + 1, self.peak
+            elif self._decide(bound, grain, doublings, deadline):
                 stride *= 2
-            elif stride:
-                stride //= 2
             else:
-                doublings += 1
+                stride, left_open = max(1, stride // 2), bound
 
-    def _decide(self, bound: int, grain: int, doublings: int, deadline: float) -> bool:
+    def _decide(self, bound: int, grain: int, doublings: int, deadline: Deadline) -> bool:
         """Whether a bound was refuted, so that `grain` more are needed, or an order within it was found."""
-        thinkable, pairs = learn(self.problem, bound, TRIAL_CUTS << doublings, deadline)
+        problem, numbers = self.problem, self.numbers
+        if self.undecided and bound <= self.undecided[0]:
+            _, problem, numbers = self.undecided
+        thinkable, pairs = learn(problem, bound, TRIAL_CUTS << doublings, deadline)
         if thinkable:
-            smaller, places = with_pairs(self.problem, pairs)
-            numbers = [self.numbers[place] for place in places]
+            smaller, places = with_pairs(problem, pairs)
+            numbers = [numbers[place] for place in places]
+            self.undecided = bound, smaller, numbers
             self.take(smaller, numbers, beam(smaller, BEAM_WIDTH, bound, deadline))
             if self.peak <= bound:
                 return True
@@ -111,15 +134,3 @@ class _Search:
         if not thinkable:
             self.bound = bound + grain
         return not thinkable or self.peak <= bound
-
-
-def _annealed(problem: Problem, found: _Search, seed: int, deadline: float) -> Sequence[int]:
-    from mcudeploy.scheduler.anneal import anneal  # noqa: PLC0415  (numba takes its time)
-
-    return anneal(problem, found.order, seed, found.bound, deadline)
-
-
-def share(deadline: float, part: float) -> float:
-    """The moment when a part of the time that is left has gone by."""
-    now = time.monotonic()
-    return now + part * (deadline - now)

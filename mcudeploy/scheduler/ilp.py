@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from time import monotonic
 
 from ortools.sat.python import cp_model
 
+from mcudeploy.scheduler.clock import Deadline
 from mcudeploy.scheduler.problem import Problem, Solution
 from mcudeploy.scheduler.slack import Slack, mask_of
 
@@ -22,11 +22,11 @@ _WORKERS = 2
 _Expression = cp_model.LinearExpr | int
 
 
-def solve(problem: Problem, warm: Sequence[int], bound: int, deadline: float) -> Solution:
+def solve(problem: Problem, warm: Sequence[int], bound: int, deadline: Deadline) -> Solution:
     """A valid order, no worse than the warm start, and what the solver has proven. `bound`: bytes that are
-    known to be needed; `deadline` (time.monotonic).
+    known to be needed. Until `deadline` or a little later.
     """
-    peak, seconds = problem.peak(warm), deadline - monotonic()
+    peak, seconds = problem.peak(warm), deadline.left(_WORKERS)
     if bound >= peak or seconds <= 0:
         return Solution(tuple(warm), min(bound, peak))
     program = _Program(problem, Slack.of(problem), bound, peak)

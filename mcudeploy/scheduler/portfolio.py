@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from time import monotonic
 
 from mcudeploy.scheduler import exact, ilp
 from mcudeploy.scheduler.beam import beam
 from mcudeploy.scheduler.bounds import least_needs
 from mcudeploy.scheduler.chain_dfs import chain_dfs
-from mcudeploy.scheduler.exact import share
+from mcudeploy.scheduler.clock import Deadline
 from mcudeploy.scheduler.lifetime_bfs import lifetime_bfs
 from mcudeploy.scheduler.pieces import in_pieces, reverse, turned
 from mcudeploy.scheduler.problem import Problem
@@ -31,7 +30,7 @@ MOST_EXACT_STEPS = 1500  # beyond that the sets of the exact search fill the mem
 
 HEURISTICS = ("rpo", "lifetime_bfs", "chain_dfs", "set_aside", "beam", "refine")
 METHODS = (*HEURISTICS, "exact", "ilp")
-_HEURISTICS_SHARE = 0.3  # of the time, where proofs are looked for too
+_HEURISTICS_SHARE = 0.3  # of the CPU time, where proofs are looked for too
 _BOUND_SHARE = 0.5  # of the time left then, for the minimum cuts of a piece
 _EXACT_SHARE = 0.7  # of a piece's time, where the integer program comes too
 # These are brakes: each method has its own measure of effort, and as a rule ends by that.
@@ -71,21 +70,27 @@ class _Piece:
 
 
 def best_order(
-    problem: Problem, seconds: float, set_aside: Collection[int] = (), methods: Collection[str] = METHODS
+    problem: Problem,
+    seconds: float,
+    set_aside: Collection[int] = (),
+    methods: Collection[str] = METHODS,
+    clock_seconds: float | None = None,
 ) -> Ordered:
-    """The best order that `methods` find within some `seconds`, never worse than the order of the numbers.
+    """The best order that `methods` find within some `seconds` of CPU time, never worse than the order of the
+    numbers.
 
-    `set_aside`: steps, such as updates of weights, that may be ordered after all others.
+    `set_aside`: steps, such as updates of weights, that may be ordered after all others. `clock_seconds`:
+    the time by the clock after which it ends anyway, by default as many.
     """
-    start = monotonic()
+    deadline = Deadline.after(seconds, seconds if clock_seconds is None else clock_seconds)
     pieces = _pieces(problem, set_aside)
     floor = max((piece.bound for piece in pieces), default=0)
     proofs = any(method not in HEURISTICS for method in methods)
-    heuristics_end = start + seconds * (_HEURISTICS_SHARE if proofs else 1)
+    heuristics_end = deadline.share(_HEURISTICS_SHARE) if proofs else deadline
     for piece in _highest_first(pieces):
         _improve(piece, floor, heuristics_end, methods)
     if proofs:
-        floor = _close(pieces, floor, start + seconds, methods)
+        floor = _close(pieces, floor, deadline, methods)
     order = tuple(piece.steps[step] for piece in pieces for step in piece.order)
     peak = problem.peak(order)
     method = next((piece.method for piece in _highest_first(pieces)), "file")
@@ -96,47 +101,53 @@ def _highest_first(pieces: list[_Piece]) -> list[_Piece]:
     return sorted(pieces, key=lambda piece: -piece.peak)
 
 
-def _improve(piece: _Piece, floor: int, deadline: float, methods: Collection[str]) -> None:
+def _improve(piece: _Piece, floor: int, deadline: Deadline, methods: Collection[str]) -> None:
     """Run the heuristics on a piece and tune what they find, until it is at `floor` or the time ends.
 
-    The quick ones are tuned, the best first, before the beam searches begin.
+    The quick ones are tuned, the best first, before the beam searches begin. Of a wide piece only the best
+    is: annealing, with which the exact search begins there, gains more in less time.
     """
+    most = 1 if "exact" in methods and _is_wide(piece.problem) else None
     for heuristics in (_quick(piece, methods), _beams(piece, floor, deadline, methods)):
         found: list[tuple[int, str, Sequence[int]]] = []
         for method, order in heuristics:
             found.append((piece.problem.peak(order), method, order))
             piece.offer(order, method)
-            if piece.peak <= floor or monotonic() > deadline:
+            if piece.peak <= floor or deadline.passed():
                 return
-        for _, method, order in sorted(found, key=lambda each: each[0]) if "refine" in methods else ():
-            if piece.peak <= floor or monotonic() > deadline:
+        for _, method, order in sorted(found, key=lambda each: each[0])[:most] if "refine" in methods else ():
+            if piece.peak <= floor or deadline.passed():
                 return
             tuned = refine(piece.problem, order, deadline, floor)
             piece.offer(tuned, f"{method}, refined")
 
 
-def _close(pieces: list[_Piece], floor: int, deadline: float, methods: Collection[str]) -> int:
+def _is_wide(problem: Problem) -> bool:
+    return exact.WIDE_STEPS < problem.steps <= MOST_EXACT_STEPS
+
+
+def _close(pieces: list[_Piece], floor: int, deadline: Deadline, methods: Collection[str]) -> int:
     """Raise the lower bounds of pieces and lower their peaks, until they meet or the time ends; the highest
     bound. Only pieces above it are worked on.
     """
     for piece in _highest_first(pieces) if "exact" in methods else ():
         if piece.peak > floor:
-            until = deadline if piece.problem.steps > MOST_EXACT_STEPS else share(deadline, _BOUND_SHARE)
+            until = deadline if piece.problem.steps > MOST_EXACT_STEPS else deadline.share(_BOUND_SHARE)
             floor = max(floor, *least_needs(piece.problem, until, piece.peak))
     left = [piece for piece in _highest_first(pieces) if piece.problem.steps <= MOST_EXACT_STEPS]
     while left:
         piece = left.pop(0)
         if piece.peak > floor:
             others = sum(other.peak > floor for other in left)
-            floor = max(floor, _prove(piece, floor, share(deadline, 1 / (1 + others)), methods))
+            floor = max(floor, _prove(piece, floor, deadline.share(1 / (1 + others)), methods))
     return floor
 
 
-def _prove(piece: _Piece, bound: int, deadline: float, methods: Collection[str]) -> int:
+def _prove(piece: _Piece, bound: int, deadline: Deadline, methods: Collection[str]) -> int:
     """Search a piece that has more than `bound` bytes; the bound that is proven then."""
     small = "ilp" in methods and piece.problem.steps <= MOST_ILP_STEPS
-    if "exact" in methods and monotonic() < deadline:
-        until = share(deadline, _EXACT_SHARE) if small else deadline
+    if "exact" in methods and not deadline.passed():
+        until = deadline.share(_EXACT_SHARE) if small else deadline
         found = exact.search(piece.problem, piece.order, bound, until)
         piece.offer(found.order, "exact")
         bound = found.lower_bound_bytes
@@ -178,7 +189,7 @@ def _quick(piece: _Piece, methods: Collection[str]) -> Iterator[tuple[str, Seque
 
 
 def _beams(
-    piece: _Piece, floor: int, deadline: float, methods: Collection[str]
+    piece: _Piece, floor: int, deadline: Deadline, methods: Collection[str]
 ) -> Iterator[tuple[str, Sequence[int]]]:
     """Orders by beam searches, the narrow ones first; a search that runs out of time has none."""
     if "beam" not in methods or piece.problem.steps < 2:

@@ -7,12 +7,12 @@ A contradiction proves that no order stays within the bound; else the search has
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from graphlib import TopologicalSorter
 
 from mcudeploy.scheduler.bounds import Network
+from mcudeploy.scheduler.clock import Deadline
 from mcudeploy.scheduler.pieces import restricted
 from mcudeploy.scheduler.problem import Problem
 from mcudeploy.scheduler.slack import Slack, members
@@ -21,16 +21,16 @@ Pair = tuple[int, int]
 """A step, and one that comes after it."""
 
 
-def learn(problem: Problem, bound: int, most_cuts: float, deadline: float) -> tuple[bool, list[Pair]]:
+def learn(problem: Problem, bound: int, most_cuts: float, deadline: Deadline) -> tuple[bool, list[Pair]]:
     """Whether an order within `bound` bytes is still thinkable, and pairs of steps that come in this order in
-    all such orders. After `most_cuts`, or at `deadline` (time.monotonic), what was learned so far.
+    all such orders. After `most_cuts`, or at `deadline`, what was learned so far.
     """
     probe = _Probe(problem, bound, most_cuts, deadline)
     return probe.run(), probe.pairs
 
 
 class _Probe:
-    def __init__(self, problem: Problem, bound: int, most_cuts: float, deadline: float) -> None:
+    def __init__(self, problem: Problem, bound: int, most_cuts: float, deadline: Deadline) -> None:
         self.problem, self.bound = problem, bound
         self.cuts, self.most_cuts, self.deadline = 0, most_cuts, deadline
         self.network = Network(problem)
@@ -91,7 +91,7 @@ class _Probe:
         return True
 
     def _is_over(self) -> bool:
-        return self.cuts > self.most_cuts or time.monotonic() > self.deadline
+        return self.cuts > self.most_cuts or self.deadline.passed()
 
     def _apart(self, step: int) -> int:
         return self.everything & ~(self.before[step] | self.behind[step] | 1 << step)

@@ -9,8 +9,8 @@ the number of places that have it, stays. To a fixpoint.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from time import monotonic
 
+from mcudeploy.scheduler.clock import Deadline
 from mcudeploy.scheduler.problem import Problem
 
 MAX_MOVED = 200  # steps that one move may take along
@@ -77,12 +77,12 @@ class _Line:
             change[min(last + 1, stop) - start] -= size
 
 
-def refine(problem: Problem, order: Sequence[int], deadline: float, floor: int = 0) -> tuple[int, ...]:
-    """A valid order, its peak no higher. Stops at `floor` bytes, when `WORK_PER_STEP` is spent, or at
-    `deadline` (time.monotonic).
+def refine(problem: Problem, order: Sequence[int], deadline: Deadline, floor: int = 0) -> tuple[int, ...]:
+    """A valid order, its peak no higher. Stops at `floor` bytes, when `WORK_PER_STEP` is spent or at
+    `deadline`.
     """
     line = _Line(problem, order)
-    while line.loads and line.work_left > 0 and monotonic() < deadline:
+    while line.loads and line.work_left > 0 and not deadline.passed():
         peak = max(line.loads)
         if peak <= floor:
             break
@@ -92,7 +92,7 @@ def refine(problem: Problem, order: Sequence[int], deadline: float, floor: int =
     return tuple(line.order)
 
 
-def _lower(line: _Line, place: int, deadline: float) -> bool:
+def _lower(line: _Line, place: int, deadline: Deadline) -> bool:
     """Whether some move lowers the load at a place."""
     here = set(line.problem.touches[line.order[place]])
     over = [
@@ -104,7 +104,7 @@ def _lower(line: _Line, place: int, deadline: float) -> bool:
     return any(
         line.try_stretch(start, steps)
         for number in over
-        if line.work_left > 0 and monotonic() < deadline
+        if line.work_left > 0 and not deadline.passed()
         for start, steps in _moves(line, number, place)
     )
 

@@ -41,6 +41,21 @@ def problems(most_steps: int = 6) -> st.SearchStrategy[Problem]:
     return st.builds(random_problem, st.integers(1, most_steps), st.integers(0, 2**32))
 
 
+def any_order(problem: Problem, random: Random) -> list[int]:
+    """A random valid order."""
+    left = [len(needed) for needed in problem.before]
+    ready = [step for step, count in enumerate(left) if count == 0]
+    order = []
+    while ready:
+        step = ready.pop(random.randrange(len(ready)))
+        order.append(step)
+        for other in problem.after[step]:
+            left[other] -= 1
+            if left[other] == 0:
+                ready.append(other)
+    return order
+
+
 def all_orders(problem: Problem) -> Iterator[tuple[int, ...]]:
     """Every valid order."""
 

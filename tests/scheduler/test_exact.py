@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from math import inf
 
@@ -13,6 +12,7 @@ from problems import all_orders, least_peak, problems, without_chances
 
 from mcudeploy.scheduler import bestfirst, exact
 from mcudeploy.scheduler.bounds import least_needs
+from mcudeploy.scheduler.clock import NEVER, Deadline
 from mcudeploy.scheduler.contract import contracted
 from mcudeploy.scheduler.exact import search
 from mcudeploy.scheduler.moves import Moves
@@ -26,7 +26,7 @@ from mcudeploy.scheduler.slack import members
 def test_finds_the_least_peak_of_all_orders(problem: Problem) -> None:
     best = least_peak(problem)
     upper = range(problem.steps)
-    found = search(problem, upper, 0, inf)
+    found = search(problem, upper, 0, NEVER)
     assert problem.is_valid(found.order)
     assert problem.peak(found.order) == found.lower_bound_bytes == best
     if problem.peak(upper) == best:
@@ -36,7 +36,7 @@ def test_finds_the_least_peak_of_all_orders(problem: Problem) -> None:
 @settings(max_examples=200, deadline=None)
 @given(problems())
 def test_no_step_can_run_with_less_than_its_least_need(problem: Problem) -> None:
-    needs = least_needs(problem, inf, 1 << 40)
+    needs = least_needs(problem, NEVER, 1 << 40)
     for order in all_orders(problem):
         assert all(load >= needs[step] for step, load in zip(order, problem.loads(order), strict=True))
 
@@ -45,7 +45,7 @@ def test_no_step_can_run_with_less_than_its_least_need(problem: Problem) -> None
 def test_some_order_runs_a_step_with_its_least_need(problem: Problem) -> None:
     loads = [zip(order, problem.loads(order), strict=True) for order in all_orders(problem)]
     least = dict(sorted((pair for pairs in loads for pair in pairs), reverse=True))
-    assert least == dict(enumerate(least_needs(problem, inf, 1 << 40)))
+    assert least == dict(enumerate(least_needs(problem, NEVER, 1 << 40)))
 
 
 @settings(max_examples=200, deadline=None)
@@ -72,7 +72,7 @@ def test_time_runs_out_with_a_bound_and_the_order_given() -> None:
     steps = 40
     pairs = tuple(Buffer(3 + step % 7, (step, (step * 18 + 5) % steps)) for step in range(steps))
     problem = Problem(((),) * steps, pairs)
-    found = search(problem, range(steps), 0, time.monotonic() + 0.05)
+    found = search(problem, range(steps), 0, Deadline.after(0.05, inf))
     assert problem.is_valid(found.order)
     assert 0 < found.lower_bound_bytes < problem.peak(found.order) <= problem.peak(range(steps))
 
@@ -83,13 +83,13 @@ def test_every_order_within_a_bound_has_what_was_learned(problem: Problem, data:
     peaks = [(problem.peak(order), order) for order in all_orders(problem)]
     bound = data.draw(st.sampled_from(sorted({peak for peak, _ in peaks}))) - data.draw(st.integers(0, 1))
     within = [order for peak, order in peaks if peak <= bound]
-    thinkable, pairs = learn(problem, bound, inf, inf)
+    thinkable, pairs = learn(problem, bound, inf, NEVER)
     assert thinkable or not within
     for order in within:
         assert all(order.index(first) < order.index(second) for first, second in pairs)
     if thinkable:
         smaller, numbers = with_pairs(problem, pairs)
-        assert learn(smaller, bound, inf, inf) == (True, [])
+        assert learn(smaller, bound, inf, NEVER) == (True, [])
         assert all(problem.is_valid([numbers[step] for step in order]) for order in all_orders(smaller))
         assert all(
             smaller.loads([numbers.index(step) for step in order]) == problem.loads(order) for order in within
@@ -99,7 +99,7 @@ def test_every_order_within_a_bound_has_what_was_learned(problem: Problem, data:
 @given(problems())
 def test_with_no_effort_left_a_bound_stays_open(problem: Problem) -> None:
     best = least_peak(problem)
-    thinkable, pairs = learn(problem, best, 0, inf)
+    thinkable, pairs = learn(problem, best, 0, NEVER)
     assert thinkable
     within = [order for order in all_orders(problem) if problem.peak(order) <= best]
     assert all(order.index(first) < order.index(second) for order in within for first, second in pairs)
@@ -114,8 +114,28 @@ def test_trying_bounds_alone_finds_it_too(problem: Problem) -> None:
         patch.setattr(exact, "QUICK_SETS", 0)  # the plain search stops at once
         patch.setattr(bestfirst, "_CLOCK_EVERY", 1)
         patch.setattr(exact, "BEAM_WIDTH", 1)
-        found = search(problem, range(problem.steps), 0, inf)
+        found = search(problem, range(problem.steps), 0, NEVER)
     assert problem.peak(found.order) == found.lower_bound_bytes == best
+
+
+def test_a_bound_that_stays_open_is_tried_again_with_more_effort_only() -> None:
+    problem = Problem(((),) * 3, (Buffer(20, (0, 1)), Buffer(30, (1, 2)), Buffer(50, (2,))))
+    tried: list[tuple[int, float]] = []
+
+    def gives_up(problem: Problem, bound: int, most_cuts: float, deadline: Deadline) -> object:
+        tried.append((bound, most_cuts))
+        return True, []
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(exact, "ANNEALINGS", 0)
+        patch.setattr(exact, "best_first", lambda _, floor, *__: bestfirst.Outcome(None, floor))
+        patch.setattr(exact, "learn", gives_up)
+        patch.setattr(exact, "beam", lambda *_: None)
+        found = search(problem, range(3), 30, NEVER)
+    assert (problem.peak(found.order), found.lower_bound_bytes) == (80, 30)
+    assert len(set(tried)) == len(tried) and max(tried)[0] < 80
+    efforts = [exact.TRIAL_CUTS << doublings for doublings in range(exact.MOST_DOUBLINGS + 1)]
+    assert [cuts for bound, cuts in tried if bound == 30] == efforts
 
 
 def times_ten(problem: Problem) -> Problem:
@@ -134,7 +154,7 @@ def test_a_bound_of_another_piece_is_no_proof_for_this_one(problem: Problem, abo
         patch.setattr(exact, "QUICK_SETS", 0)
         patch.setattr(bestfirst, "_CLOCK_EVERY", 1)
         patch.setattr(exact, "BEAM_WIDTH", 1)
-        found = search(problem, range(problem.steps), bound, inf)
+        found = search(problem, range(problem.steps), bound, NEVER)
     assert problem.peak(found.order) <= max(bound, best)
     assert found.lower_bound_bytes <= max(bound, best)
 
@@ -142,7 +162,7 @@ def test_a_bound_of_another_piece_is_no_proof_for_this_one(problem: Problem, abo
 @settings(max_examples=200, deadline=None)
 @given(problems())
 def test_contraction_leaves_an_order_of_least_peak(problem: Problem) -> None:
-    smaller, numbers = contracted(problem, inf)
+    smaller, numbers = contracted(problem, NEVER)
     left = [(smaller.peak(order), [numbers[step] for step in order]) for order in all_orders(smaller)]
     assert all(problem.is_valid(order) and problem.peak(order) == peak for peak, order in left)
     assert min(peak for peak, _ in left) == least_peak(problem)
@@ -158,7 +178,7 @@ def test_contraction_puts_a_copy_right_before_its_sum() -> None:
         Buffer(1, (4,)),
     )
     problem = Problem(((), (0,), (0,), (1, 2), (0, 3)), tensors)
-    smaller, _ = contracted(problem, inf)
+    smaller, _ = contracted(problem, NEVER)
     assert len(list(all_orders(problem))) == 2 and len(list(all_orders(smaller))) == 1
 
 
@@ -167,7 +187,7 @@ def test_a_step_that_frees_nothing_does_not_spoil_a_choice_in_place() -> None:
     tensors = Buffer(1, (0, 1), initial=True), Buffer(10, (1,), initial=True), Buffer(10, (1,), kept=True)
     problem = Problem(((), ()), tensors, (InPlace(1, 0, 2), InPlace(1, 1, 2)))
     assert problem.peak([1, 0]) == 11 and problem.peak([0, 1]) == 20
-    found = bestfirst.best_first(problem, 11, 20, inf, 1000)
+    found = bestfirst.best_first(problem, 11, 20, NEVER, 1000)
     assert found.order == [1, 0] and found.bound_bytes == 11
 
 
@@ -178,7 +198,7 @@ def test_contraction_does_not_spoil_a_choice_in_place() -> None:
     chances = InPlace(1, 0, 2), InPlace(1, 1, 3)
     problem = Problem(((), (), (0, 1)), (*sources, *made), chances)
     assert problem.peak([0, 1, 2]) == 14 and problem.peak([1, 0, 2]) == 21
-    smaller, numbers = contracted(problem, inf)
+    smaller, numbers = contracted(problem, NEVER)
     assert [0, 1, 2] in [[numbers[step] for step in order] for order in all_orders(smaller)]
 
 
@@ -186,5 +206,5 @@ def test_contraction_minds_what_the_next_step_saves_in_place() -> None:
     # 2 writes its scratch over 0's byte; right before it, 1 would make its byte while two others are there.
     buffers = Buffer(1, (0, 2)), Buffer(1, (1, 2)), Buffer(1, (2,)), Buffer(1, (1, 3), initial=True)
     problem = Problem(((), (), (0, 1), ()), buffers, (InPlace(2, 0, 2),))
-    smaller, _ = contracted(problem, inf)
+    smaller, _ = contracted(problem, NEVER)
     assert least_peak(smaller) == least_peak(problem) == problem.peak((1, 3, 0, 2)) == 2

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from math import inf
 from random import Random
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from problems import all_orders, least_peak, problems, without_chances
+from problems import all_orders, any_order, least_peak, problems, without_chances
 
 from mcudeploy.scheduler import anneal as annealing
+from mcudeploy.scheduler import refine as refining
 from mcudeploy.scheduler.anneal import anneal, loads_of
 from mcudeploy.scheduler.beam import beam
 from mcudeploy.scheduler.chain_dfs import chain_dfs
+from mcudeploy.scheduler.clock import NEVER, Deadline
 from mcudeploy.scheduler.lifetime_bfs import lifetime_bfs
 from mcudeploy.scheduler.memory import Memory
 from mcudeploy.scheduler.problem import Buffer, Problem
@@ -29,10 +30,10 @@ def test_orders_are_valid_and_none_beats_brute_force(problem: Problem) -> None:
     floor = max(sure_needs(problem, slack))
     best = least_peak(problem)
     orders = [reverse_post_order_of(problem), lifetime_bfs(problem, slack), chain_dfs(problem)]
-    orders += [found for width in (1, 4) if (found := beam(problem, width, floor, inf))]
+    orders += [found for width in (1, 4) if (found := beam(problem, width, floor, NEVER))]
     assert len(orders) == 5
     for order in orders:
-        tuned = refine(problem, order, inf, floor)
+        tuned = refine(problem, order, NEVER, floor)
         assert problem.is_valid(order)
         assert problem.is_valid(tuned)
         assert best <= problem.peak(tuned) <= problem.peak(order)
@@ -41,7 +42,7 @@ def test_orders_are_valid_and_none_beats_brute_force(problem: Problem) -> None:
 @given(problem=problems())
 def test_a_wide_beam_without_chances_in_place_is_exact(problem: Problem) -> None:
     plain = without_chances(problem)
-    found = beam(plain, 1000, 0, inf)
+    found = beam(plain, 1000, 0, NEVER)
     assert found is not None
     assert plain.peak(found) == least_peak(plain)
 
@@ -62,9 +63,28 @@ def test_memory_counts_what_the_loads_say(problem: Problem, seed: int) -> None:
 @given(problem=problems(), data=st.data())
 def test_refine_from_any_order(problem: Problem, data: st.DataObject) -> None:
     order = data.draw(st.sampled_from(list(all_orders(problem))))
-    tuned = refine(problem, order, inf)
+    tuned = refine(problem, order, NEVER)
     assert problem.is_valid(tuned)
     assert problem.peak(tuned) <= problem.peak(order)
+
+
+@given(problem=problems(12), seed=st.integers(0, 99))
+def test_a_stretch_in_another_order_is_counted_as_the_whole(problem: Problem, seed: int) -> None:
+    random = Random(seed)
+    line = refining._Line(problem, any_order(problem, random))
+    for _ in range(20):
+        start, stop = sorted(random.choices(range(problem.steps + 1), k=2))
+        inside = set(line.order[start:stop])
+        new = [step for step in any_order(problem, random) if step in inside]
+        order = [*line.order[:start], *new, *line.order[stop:]]
+        before, fewer = problem.loads(line.order), problem.loads(order)
+        if start == stop or not line.try_stretch(start, new):
+            order = line.order
+        assert line.order == order and problem.is_valid(order)
+        assert line.time == problem.places(order)
+        assert line.loads == problem.loads(order)
+        assert max(line.loads) <= max(before)
+        assert line.loads == before or max(fewer[start:stop]) <= max(before[start:stop])
 
 
 @settings(deadline=None)
@@ -80,7 +100,7 @@ def test_annealing_from_any_order(problem: Problem, data: st.DataObject, seed: i
     order = data.draw(st.sampled_from(list(all_orders(problem))))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(annealing, "_MOVES", 50)
-        found, again = (anneal(problem, order, seed, 0, inf) for _ in range(2))
+        found, again = (anneal(problem, order, seed, 0, NEVER) for _ in range(2))
     assert problem.is_valid(found) and found == again
     assert least_peak(problem) <= problem.peak(found) <= problem.peak(order)
 
@@ -88,7 +108,7 @@ def test_annealing_from_any_order(problem: Problem, data: st.DataObject, seed: i
 def test_annealing_takes_chains_apart() -> None:
     problem = two_chains(6)
     interleaved = [0, *(step for at in range(6) for step in (1 + at, 7 + at)), 13]
-    assert problem.peak(anneal(problem, interleaved, 1, 0, inf)) < problem.peak(interleaved)
+    assert problem.peak(anneal(problem, interleaved, 1, 0, NEVER)) < problem.peak(interleaved)
 
 
 @given(problem=problems(), data=st.data())
@@ -126,7 +146,7 @@ def test_chains_are_not_interleaved(length: int) -> None:
     assert problem.is_valid(interleaved)
     best = problem.peak(chain_dfs(problem))
     assert best < problem.peak(interleaved)
-    assert problem.peak(refine(problem, interleaved, inf)) == best
+    assert problem.peak(refine(problem, interleaved, NEVER)) == best
 
 
 def test_the_reader_that_frees_most_comes_first() -> None:
@@ -147,8 +167,8 @@ def test_depth_first_finishes_a_branch_before_it_begins_the_next() -> None:
 def test_refine_stops_at_the_floor_and_without_time() -> None:
     problem = two_chains(6)
     order = [0, *(step for at in range(6) for step in (1 + at, 7 + at)), 13]
-    assert refine(problem, order, inf, floor=problem.peak(order)) == tuple(order)
-    assert refine(problem, order, 0) == tuple(order)
+    assert refine(problem, order, NEVER, floor=problem.peak(order)) == tuple(order)
+    assert refine(problem, order, Deadline.after(0, 1)) == tuple(order)
 
 
 def test_updates_go_where_there_is_room() -> None:

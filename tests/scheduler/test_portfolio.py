@@ -11,15 +11,18 @@ from problems import least_peak, problems
 
 from mcudeploy.cli.schedule import _METHODS
 from mcudeploy.ordering import AUTO
-from mcudeploy.scheduler import bestfirst, exact
+from mcudeploy.scheduler import anneal, bestfirst, exact
 from mcudeploy.scheduler.portfolio import HEURISTICS, METHODS, best_order
 from mcudeploy.scheduler.problem import Buffer, Problem
 
 
 @settings(max_examples=100, deadline=None)
-@given(problem=problems(), proofs=st.booleans(), aside=st.sets(st.integers(0, 6)))
-def test_status_and_bound_are_right(problem: Problem, proofs: bool, aside: set[int]) -> None:
-    found = best_order(problem, 60, aside, METHODS if proofs else HEURISTICS)
+@given(problem=problems(), proofs=st.booleans(), wide=st.booleans(), aside=st.sets(st.integers(0, 6)))
+def test_status_and_bound_are_right(problem: Problem, proofs: bool, wide: bool, aside: set[int]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(exact, "WIDE_STEPS", 0 if wide else 200)
+        patch.setattr(anneal, "_MOVES", 50)
+        found = best_order(problem, 60, aside, METHODS if proofs else HEURISTICS)
     best = least_peak(problem)
     assert problem.is_valid(found.order)
     assert problem.peak(found.order) == found.peak_bytes

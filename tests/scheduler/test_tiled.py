@@ -9,12 +9,15 @@ import pytest
 from graphs import border, conv, residual, tensor
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from problems import any_order
 
 from mcudeploy.graph import Graph, Operator
 from mcudeploy.ops.elementwise import Binary
 from mcudeploy.ops.pool import AveragePoolByRows
 from mcudeploy.optimizer.apply import stream_inputs
-from mcudeploy.scheduler.problem import InPlace, Problem
+from mcudeploy.scheduler.clock import NEVER
+from mcudeploy.scheduler.problem import InPlace
+from mcudeploy.scheduler.refine import refine
 from mcudeploy.scheduler.rpo import reverse_post_order
 from mcudeploy.scheduler.tiled import problem_of, schedule_of, steps_of
 from mcudeploy.simulator.blocks import TiledGraph, whole
@@ -55,21 +58,6 @@ def pooled() -> Graph:
     )
 
 
-def any_order(problem: Problem, random: Random) -> list[int]:
-    """A random valid order."""
-    left = [len(needed) for needed in problem.before]
-    ready = [step for step, count in enumerate(left) if count == 0]
-    order = []
-    while ready:
-        step = ready.pop(random.randrange(len(ready)))
-        order.append(step)
-        for other in problem.after[step]:
-            left[other] -= 1
-            if left[other] == 0:
-                ready.append(other)
-    return order
-
-
 GRAPHS = [residual(), branches()]
 GRAPHS += [replace(branches(), outputs=(border("sum", (8, 8, 4)), border("image", (8, 8, 4))))]
 GRAPHS += [stream_inputs(branches()), pooled()]
@@ -95,6 +83,8 @@ def test_every_order_has_the_peak_of_the_simulator(data: st.DataObject) -> None:
     schedule = schedule_of(steps_of(tiled), order, "feasible")
     peak = live_peak(tiled, schedule.steps, work)[0]
     assert problem.peak(order) == peak
+    tuned = schedule_of(steps_of(tiled), refine(problem, order, NEVER), "feasible")
+    assert live_peak(tiled, tuned.steps, work)[0] <= peak
     renumbered = problem_of(tiled, work, steps=schedule.steps)
     assert renumbered.is_valid(range(len(order))) and renumbered.peak(range(len(order))) == peak
     without = problem_of(tiled, work, in_place=False)
