@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from math import inf
+
 from hypothesis import given, settings
 from problems import least_peak, problems, without_chances
 
-from mcudeploy.scheduler.clock import NEVER
+from mcudeploy.scheduler.clock import NEVER, Deadline
 from mcudeploy.scheduler.ilp import solve
 from mcudeploy.scheduler.problem import Buffer, InPlace, Problem
 
@@ -40,6 +42,6 @@ def test_a_chance_in_place_decides_the_order() -> None:
 def test_without_time_the_warm_start_comes_back() -> None:
     buffers = (Buffer(64, (0, 3)), Buffer(64, (1, 2)), Buffer(8, (2, 3)))
     problem = Problem(((), (), (1,), (0, 2)), buffers)
-    found = solve(problem, (0, 1, 2, 3), 8, 0)
+    found = solve(problem, (0, 1, 2, 3), 8, Deadline.after(0, inf))
     assert found.order == (0, 1, 2, 3)
     assert found.lower_bound_bytes == 8
