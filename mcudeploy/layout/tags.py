@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from math import lcm
 
 from mcudeploy.analyzer.meeting import Meeting, common, is_cached, meet
@@ -58,7 +58,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Handover:
+class Transfer:
     """A step between units: `copy`, `clean` or `invalidate` of a tensor of the model, run by a unit."""
 
     kind: str
@@ -76,7 +76,7 @@ class Tagging:
     tags: tuple[Tag, ...]
     places: Mapping[Place, int]
     rows: tuple[Row, ...]
-    handovers: tuple[Handover, ...]
+    transfers: tuple[Transfer, ...]
 
     @property
     def bytes(self) -> int:
@@ -161,7 +161,7 @@ class _Model:
         self._pool = _Pool()
         self._places: dict[Place, int] = {}
         self._rows: list[Row] = []
-        self._handovers: list[Handover] = []
+        self._transfers: list[Transfer] = []
         self._copies: dict[tuple[Origin, str], _Tag] = {}
         self._users = self._all_users()
         self._meetings = {
@@ -179,10 +179,8 @@ class _Model:
                 self._call(node)
         for origin in dict.fromkeys(self._level.outputs):
             self._for_unit(origin, self._home)
-        tags = tuple(
-            Tag(tag.number, tag.bytes, tag.alignment, tag.memories, tag.count) for tag in self._pool.tags
-        )
-        return Tagging(tags, self._places, tuple(self._rows), tuple(self._handovers))
+        tags = tuple(Tag(**asdict(tag)) for tag in self._pool.tags)
+        return Tagging(tags, self._places, tuple(self._rows), tuple(self._transfers))
 
     def _all_users(self) -> dict[Origin, tuple[str, list[str]]]:
         """Of the model's tensors the unit that makes each, and those that refer to it."""
@@ -284,7 +282,7 @@ class _Model:
             self._copies[origin, unit] = tag
             self._places[f"@{unit}", origin] = tag.number
             self._level.tags[origin].count -= 1
-            self._handovers.append(Handover("copy", self._name(origin), copier))
+            self._transfers.append(Transfer("copy", self._name(origin), copier))
             self._care("clean", origin, copier, memories)
             if unit != copier:
                 self._care("invalidate", origin, unit, memories)
@@ -300,9 +298,9 @@ class _Model:
             self._care("invalidate", origin, unit, meeting.memories)
 
     def _care(self, kind: str, origin: Origin, unit: str, memories: tuple[str, ...]) -> None:
-        step = Handover(kind, self._name(origin), unit)
-        if is_cached(self._board, unit, memories) and step not in self._handovers:
-            self._handovers.append(step)
+        step = Transfer(kind, self._name(origin), unit)
+        if is_cached(self._board, unit, memories) and step not in self._transfers:
+            self._transfers.append(step)
 
     def _name(self, origin: Origin) -> str:
         """Of a tensor; one of several results of a call is told by its number."""

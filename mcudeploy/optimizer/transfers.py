@@ -111,10 +111,10 @@ class _Rewrite:
         """What has to happen between the maker of a tensor and its readers."""
         found = meet(self._board, tensor, maker, [reader.unit for reader in readers])
         way = _Way(maker, found.memories)
-        handed = len(found.units) > 1
+        shared = len(found.units) > 1
         fed = tensor not in self._producers  # its rows share lines, as the application's array has them
         wary = found.units if fed else [maker]
-        if handed and any(is_cached(self._board, unit, way.memories) for unit in wary):
+        if shared and any(is_cached(self._board, unit, way.memories) for unit in wary):
             raw = self._new_tensor(tensor, "raw")
             self._makes[tensor] = raw
             self._add(Clean(), raw, tensor, maker, self._position(tensor))

@@ -15,7 +15,7 @@ from mcudeploy.analyzer.functions import Assignment, partition
 from mcudeploy.board import Board, Unit
 from mcudeploy.graph import Graph
 from mcudeploy.layout.tagform import Body, Call, Get, Op, Program, Subgraph, Tuple, Type, program_of
-from mcudeploy.layout.tags import Handover, Tagging, assign_tags
+from mcudeploy.layout.tags import Tagging, Transfer, assign_tags
 from mcudeploy.layout.tagsizes import MODEL, sizes
 from mcudeploy.ops.transfer import Copy
 from mcudeploy.optimizer.transfers import with_transfers
@@ -127,12 +127,12 @@ def test_tables_worked_out_by_hand(title: str) -> None:
 
 
 def test_steps_between_units() -> None:
-    assert assign_tags(three_functions("npu"), CACHED).handovers == (
-        Handover("clean", "a", "core"),
-        Handover("invalidate", "b", "core"),
+    assert assign_tags(three_functions("npu"), CACHED).transfers == (
+        Transfer("clean", "a", "core"),
+        Transfer("invalidate", "b", "core"),
     )
     found = assign_tags(three_functions("dsp"), APART)
-    assert found.handovers == (Handover("copy", "a", "mover"), Handover("copy", "b", "mover"))
+    assert found.transfers == (Transfer("copy", "a", "mover"), Transfer("copy", "b", "mover"))
     assert [tag.memories for tag in found.tags] == [("sram",), ("sram",), ("tcm",), ("tcm",)]
 
 
@@ -210,7 +210,7 @@ def test_counts_end_at_what_stays_where_the_pass_has_to_copy(drawn: tuple[Graph,
     made, _ = with_transfers(graph, target, assignment)
     copies = sum(isinstance(it.op, Copy) for it in made.operators)
     views = any(it.op.is_view for it in graph.operators)  # each of them would be copied by itself
-    assert views or copies == sum(it.kind == "copy" for it in found.handovers)
+    assert views or copies == sum(it.kind == "copy" for it in found.transfers)
 
 
 def _tag(found: Tagging, program: Program, scope: str, name: str) -> int:
