@@ -10,6 +10,11 @@ from mcudeploy.ops.requantize import quantization_of
 if TYPE_CHECKING:
     from mcudeploy.graph import Shape, Tensor
 
+OFFSET_BYTES = 4
+"""One uint32_t row offset of the kernels' scratch."""
+SUM_BYTES = 4
+"""One int32_t or float sum of an operator that is taken by rows."""
+
 AXIS_NAMES = ("row", "col", "ch")
 """Names of the output's axes in every operator that has no better ones."""
 

@@ -91,6 +91,11 @@ def numbers_of(
     return Constants(weights, bias, multipliers), scalars
 
 
+def without(params: dict[str, ParamValue], *names: str) -> dict[str, ParamValue]:
+    """The parameters but those of these names."""
+    return {name: value for name, value in params.items() if name not in names}
+
+
 def fold_zero_point(
     name: str, weights: NDArray[np.int8], bias: ConstantArray, zero_point: int
 ) -> NDArray[np.int32]:

@@ -9,7 +9,8 @@ import numpy as np
 
 from mcudeploy import graph
 from mcudeploy.ops import conv_mve, requantize
-from mcudeploy.ops.conv_constants import FOUR, Constants, check_constants, numbers_of
+from mcudeploy.ops.common import OFFSET_BYTES, SUM_BYTES
+from mcudeploy.ops.conv_constants import FOUR, Constants, check_constants, numbers_of, without
 from mcudeploy.ops.opdef import ConstantArray, KernelCall, ParamValue
 from mcudeploy.ops.packing import GROUP, padded
 
@@ -18,10 +19,6 @@ if TYPE_CHECKING:
     from mcudeploy.ops.channel_rows import Conv2dToRows
     from mcudeploy.ops.conv import Conv2d, Conv2dByRows
 
-_OFFSET_BYTES = 4
-"""One uint32_t row offset of the kernels' scratch."""
-_SUM_BYTES = 4
-"""One int32_t or float sum of a convolution that is taken by rows."""
 _TAP_BYTES = 8
 """One tap in the lists of the depthwise kernels: two words, or a pointer."""
 _MOST_EXPANDED_BYTES = 1280
@@ -64,7 +61,7 @@ def conv_kernel(conv: Conv2d, operator: Operator, source: Tensor, output: Tensor
         scratch = padded(channels, GROUP) * _PIXELS * _EXPANDED_BYTES
         arrays = constants.packed(runs=1, block=_PAIR)
         vectors = conv_mve.pointwise(constants, numbers, fields)
-        direct = constants.packed(runs=1, block=FOUR) | conv_mve.without(fields, "groups") | numbers
+        direct = constants.packed(runs=1, block=FOUR) | without(fields, "groups") | numbers
         others = KernelCall("conv2d_s8_1x1_direct", direct), vectors
         return KernelCall("conv2d_s8_1x1", arrays | fields | numbers, scratch, others=others)
     return _general_kernel(conv, constants, numbers, source, output)
@@ -76,7 +73,7 @@ def _general_kernel(
     """conv2d_s8 and conv2d_s8_deep, the latter first where the other's expanded windows are large."""
     kernel_rows, kernel_cols = conv.kernel_shape
     group_inputs = source.shape[2] // conv.groups
-    offsets = kernel_rows * _OFFSET_BYTES
+    offsets = kernel_rows * OFFSET_BYTES
     fields = _window_fields(conv, source, output) | {
         "groups": conv.groups,
         "group_inputs": group_inputs,
@@ -86,7 +83,7 @@ def _general_kernel(
         "left": numbers["left"],
         "input_zero_point": requantize.quantization_of(source).zero_point,
     }
-    numbers = {name: value for name, value in numbers.items() if name != "left"}
+    numbers = without(numbers, "left")
     vectors = conv_mve.general(constants, numbers, fields | zero_point, conv.groups)
     in_one_run = _in_one_run(conv)
     row_runs, run_values = (1, kernel_cols * group_inputs) if in_one_run else (kernel_cols, group_inputs)
@@ -118,7 +115,7 @@ def _depthwise_kernel(
     channels = source.shape[2]
     zero_point = requantize.quantization_of(source).zero_point
     taps = conv.kernel_shape[0] * conv.kernel_shape[1]
-    scratch = conv.kernel_shape[0] * _OFFSET_BYTES + taps * _TAP_BYTES
+    scratch = conv.kernel_shape[0] * OFFSET_BYTES + taps * _TAP_BYTES
     fields = _window_fields(conv, source, output)
     if conv.out_channels > channels:
         fields |= {
@@ -132,7 +129,7 @@ def _depthwise_kernel(
     fields = {("channels" if name == "input_channels" else name): value for name, value in fields.items()}
     padding = np.full(channels, zero_point, np.int8)
     arrays = constants.packed_taps() | {"padding": padding}
-    scratch += _OFFSET_BYTES
+    scratch += OFFSET_BYTES
     vectors = conv_mve.depthwise(constants, numbers, fields, padding, scratch)
     return KernelCall("dwconv2d_s8", arrays | fields | numbers, scratch, others=vectors)
 
@@ -145,7 +142,7 @@ def _float_kernel(conv: Conv2d, operator: Operator, source: Tensor, output: Tens
         arrays = constants.arrays() | {"weights": _by_tap(constants.weights)}
         multiplier = conv.out_channels // channels
         fields = _window_fields(conv, source, output) | {"multiplier": multiplier}
-        scratch = conv.kernel_shape[0] * _OFFSET_BYTES
+        scratch = conv.kernel_shape[0] * OFFSET_BYTES
         form = "multiplied" if multiplier > 1 else ""  # it takes another path
         return KernelCall("dwconv2d_f32", arrays | fields | numbers, scratch, form=form)
     if _is_pointwise(conv):
@@ -160,7 +157,7 @@ def _float_kernel(conv: Conv2d, operator: Operator, source: Tensor, output: Tens
         return KernelCall("conv2d_f32_1x1", constants.packed_floats() | fields | numbers)
     if conv.kernel_shape == source.shape[:2] and output.shape[:2] == (1, 1) and is_plain(conv):
         fields = constants.packed_floats() | _full_fields(conv, source)
-        return KernelCall("conv2d_f32_full", fields | numbers, source.shape[0] * _OFFSET_BYTES)
+        return KernelCall("conv2d_f32_full", fields | numbers, source.shape[0] * OFFSET_BYTES)
     group_inputs = channels // conv.groups
     fields = _window_fields(conv, source, output) | {
         "groups": conv.groups,
@@ -168,7 +165,7 @@ def _float_kernel(conv: Conv2d, operator: Operator, source: Tensor, output: Tens
         "group_outputs": conv.out_channels // conv.groups,
     }
     arrays = constants.packed_floats(conv.groups)
-    offsets = conv.kernel_shape[0] * _OFFSET_BYTES
+    offsets = conv.kernel_shape[0] * OFFSET_BYTES
     one_run = _in_one_run(conv)
     run = group_inputs * (conv.kernel_shape[1] if one_run else 1)
     patch = conv.kernel_shape[0] * conv.kernel_shape[1] * group_inputs
@@ -188,11 +185,11 @@ def by_rows_kernel(conv: Conv2dByRows, operator: Operator, source: Tensor, outpu
     fields: dict[str, ParamValue] = {"row_values": cols * channels, "output_channels": conv.out_channels}
     if source.dtype is graph.DType.FLOAT32:
         floats = constants.packed_floats() | fields | numbers
-        return KernelCall("conv2d_f32_by_rows", floats, state_bytes=outputs * _SUM_BYTES)
+        return KernelCall("conv2d_f32_by_rows", floats, state_bytes=outputs * SUM_BYTES)
     arrays = constants.packed(runs=rows, block=FOUR)
     numbers = {"padded_outputs": outputs} | numbers
     vectors = conv_mve.by_rows(constants, numbers, fields, rows)
-    state = outputs * _SUM_BYTES
+    state = outputs * SUM_BYTES
     params = arrays | fields | numbers
     return KernelCall("conv2d_s8_by_rows", params, state_bytes=state, others=(vectors,))
 

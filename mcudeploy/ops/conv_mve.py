@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mcudeploy.ops.common import OFFSET_BYTES, SUM_BYTES
+from mcudeploy.ops.conv_constants import without
 from mcudeploy.ops.opdef import KernelCall, ParamValue
 from mcudeploy.ops.packing import VECTOR, pack_blocks, pack_records, pack_vector_taps, padded
 
@@ -22,10 +24,6 @@ _PIXELS = 3
 """Pixels that are multiplied at a time."""
 _MOST_GATHERED_BYTES = 2048
 """What the windows of these pixels may take of the arena; where they are deeper, fewer are taken."""
-_OFFSET_BYTES = 4
-"""One uint32_t row offset of the kernels' scratch."""
-_SUM_BYTES = 4
-"""One int32_t sum of a convolution that is taken by rows."""
 
 
 def pointwise(constants: Constants, numbers: Params, fields: Params) -> KernelCall:
@@ -50,7 +48,7 @@ def general(constants: Constants, numbers: Params, fields: Params, groups: int) 
 
     def by(pixels: int) -> KernelCall:
         known = without(fields, *zero_point) | {"patch_values": patch, "pixels": pixels} | facts | zero_point
-        scratch = kernel_shape[0] * _OFFSET_BYTES + pixels * patch
+        scratch = kernel_shape[0] * OFFSET_BYTES + pixels * patch
         return KernelCall(
             "conv2d_s8_mve", records | known | numbers, scratch, form=str(pixels), needs_vectors=True
         )
@@ -70,7 +68,7 @@ def by_rows(constants: Constants, numbers: Params, fields: Params, rows: int) ->
     outputs = padded(len(constants.weights), _PAIR)
     known = fields | {"padded_outputs": outputs} | without(numbers, "padded_outputs")
     params = _records(constants, runs=rows) | known
-    state = outputs * _SUM_BYTES
+    state = outputs * SUM_BYTES
     return KernelCall("conv2d_s8_by_rows_mve", params, state_bytes=state, needs_vectors=True)
 
 
@@ -108,8 +106,3 @@ def _records(constants: Constants, *, runs: int = 1, groups: int = 1) -> dict[st
     assert constants.multipliers is not None
     weights = pack_blocks(constants.weights, groups, runs, _PAIR, VECTOR)
     return {"records": pack_records(constants.bias, weights, constants.multipliers, groups, _PAIR)}
-
-
-def without(params: Params, *names: str) -> Params:
-    """The parameters but those of these names."""
-    return {name: value for name, value in params.items() if name not in names}

@@ -10,15 +10,11 @@ from numpy.typing import NDArray
 
 from mcudeploy import graph
 from mcudeploy.ops import requantize
+from mcudeploy.ops.common import OFFSET_BYTES, SUM_BYTES
 from mcudeploy.ops.opdef import Axis, AxisKind, Index, KernelCall, LoopNest, ParamValue
 
 if TYPE_CHECKING:
     from mcudeploy.graph import Operator, Shape, Tensor
-
-_OFFSET_BYTES = 4
-"""One uint32_t row offset of the kernels' scratch."""
-_SUM_BYTES = 4
-"""One int32_t or float sum of a mean that is taken by rows."""
 
 
 def _pool_loops(pool: MaxPool | AveragePool, inputs: tuple[Shape, ...]) -> LoopNest:
@@ -93,7 +89,7 @@ class MaxPool:
         if source.dtype is not output.dtype or source.quantization != output.quantization:
             raise ValueError(f"{operator.name}: a maximum keeps dtype and quantisation")
         suffix = "s8" if source.dtype is graph.DType.INT8 else "f32"
-        scratch = self.kernel_shape[0] * _OFFSET_BYTES
+        scratch = self.kernel_shape[0] * OFFSET_BYTES
         return KernelCall(f"maxpool_{suffix}", _window_fields(self, source), scratch)
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
@@ -173,7 +169,7 @@ class AveragePool:
             "least_cols": least[1],
             "factor_cols": len(spans[1]),
         }
-        scratch = self.kernel_shape[0] * _OFFSET_BYTES
+        scratch = self.kernel_shape[0] * OFFSET_BYTES
         if source.dtype is graph.DType.FLOAT32:
             arrays: dict[str, ParamValue] = {"factors": factors.astype(np.float32)}
             return KernelCall("avgpool_f32", arrays | fields, scratch)
@@ -233,7 +229,7 @@ class AveragePoolByRows:
         taps = rows * cols
         factors = np.array([1.0 / taps], np.float64)
         fields: dict[str, ParamValue] = {"input_cols": cols, "channels": channels}
-        state = channels * _SUM_BYTES
+        state = channels * SUM_BYTES
         if source.dtype is graph.DType.FLOAT32:
             fields["factor"] = float(factors.astype(np.float32)[0])
             return KernelCall("avgpool_f32_by_rows", fields, state_bytes=state)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from mcudeploy.graph import Graph, Operator, Shape
 from mcudeploy.ops.channel_rows import Conv2dToRows
+from mcudeploy.ops.common import SUM_BYTES
 from mcudeploy.ops.conv import Conv2d
 from mcudeploy.ops.elementwise import Binary, Lut, Unary
 from mcudeploy.ops.feed import Feed
@@ -24,7 +25,6 @@ _LEAST_CHANNELS = 8
 _LEAST_ROWS = 4
 _MOST_ROWS = 64
 """Rows that a vector is looked at as, at most; of so many the search proposes parts of up to half."""
-_SUM_BYTES = 4
 
 _Elementwise = Binary | Lut | Unary | Quantize | Dequantize
 
@@ -144,7 +144,7 @@ def _gain(graph: Graph, tensors: frozenset[str], makers: set[int], readers: set[
     made = sum(graph.tensors[graph.operators[at].output].size_bytes for at in makers)
     vector = max(made, *(graph.tensors[name].size_bytes for name in tensors))
     sums = sum(graph.tensors[graph.operators[at].output].elements for at in readers)
-    return vector - vector // rows - sums * _SUM_BYTES
+    return vector - vector // rows - sums * SUM_BYTES
 
 
 def _reshaped(operator: Operator, shapes: dict[str, Shape]) -> Operator:

@@ -14,6 +14,7 @@ import pytest
 
 from mcudeploy import ops
 from mcudeploy.graph import DType, Operator, Quantization, Shape, Tensor
+from mcudeploy.kernelfiles import ON_UNIT
 from mcudeploy.ops import OPERATORS
 from mcudeploy.ops.channel_rows import Conv2dToRows
 from mcudeploy.ops.concat import Concat
@@ -193,7 +194,8 @@ def test_params_are_the_fields_of_the_header(call: KernelCall) -> None:
 
 
 def test_every_kernel_has_a_sample_call() -> None:
-    headers = {path.stem for path in KERNELS.glob("*.h") if header_fields(path.stem)}
+    kernels = {path.stem for path in KERNELS.glob("*.h")} - {ON_UNIT}  # which computes nothing itself
+    headers = {name for name in kernels if header_fields(name)}
     assert headers == {call.kernel for call in sample_calls()}
     assert headers <= {path.stem for path in KERNELS.glob("*.c")}
 
