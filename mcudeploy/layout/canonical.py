@@ -64,27 +64,37 @@ def applies(problem: Problem) -> bool:
 
 
 def pack(
-    problem: Problem, neighbours: list[list[int]], capacity: int, *, work: int, deadline: float, seed: int
+    problem: Problem,
+    neighbours: list[list[int]],
+    capacity: int,
+    *,
+    work: int,
+    deadline: float,
+    seed: int,
+    hung: Mapping[int, int] | None = None,
 ) -> Outcome:
     """Offsets with all ends within `capacity` bytes, a proof that there are none, or neither after `work`:
     rectangles and sections that are looked at, in all nodes together. The result hangs on no clock, unless
-    `deadline` (of `time.monotonic`) comes first. `problem` is one that the search `applies` to.
+    `deadline` (of `time.process_time`) comes first. `problem` is one that the search `applies` to.
+    `hung`: offsets by index of what hangs from the top, stacks among it; without it stacks alone do.
     """
-    hung = stacks_at_the_top(problem, capacity)
+    hung = stacks_at_the_top(problem, capacity) if hung is None else hung
     if any(offset < 0 for offset in hung.values()):
         return Outcome(None, proven=False, work=0)
     free = [index for index in range(len(problem.rectangles)) if index not in hung]
     sections = _Sections.of(problem, neighbours, free, hung, capacity)
     done = 0
     for keys, crowd, nodes in _tries(sections, seed):
-        if done >= work or time.monotonic() > deadline:
+        if done >= work or time.process_time() > deadline:
             break
         found, looked_at, offsets = sections.run(keys, crowd, nodes, work - done)
         done += looked_at
         if found == 0:
             return Outcome(None, proven=not hung, work=done)
         if found == 1:
-            placed = hung | {index: int(at) * sections.grain for index, at in zip(free, offsets, strict=True)}
+            placed = {**hung} | {
+                index: int(at) * sections.grain for index, at in zip(free, offsets, strict=True)
+            }
             fits = all(at + problem.rectangles[index].size_bytes <= capacity for index, at in placed.items())
             offsets_of = tuple(placed[i] for i in range(len(placed)))
             return Outcome(offsets_of if fits else None, proven=False, work=done)

@@ -1,6 +1,7 @@
 """Offsets below a limit, the crowded steps first: the canonical search places what is alive in them as if
 there was nothing else, first fit puts the rest around that, and ejection mends what then ends too high. The
 fewer steps count as crowded the easier is the first part and the harder the last; so it begins with few.
+All this is done with scratch anywhere, and with scratch at the top, which leaves rows of few sizes.
 
 Row blocks that run depth first need this: a few steps of each turn are full to the last byte, most are not.
 Import only where it is needed: numba takes its time.
@@ -9,31 +10,62 @@ Import only where it is needed: numba takes its time.
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from itertools import accumulate
 
 from mcudeploy.layout import canonical
 from mcudeploy.layout.ejection import Ejection
-from mcudeploy.layout.greedy import Units, used_bytes
+from mcudeploy.layout.greedy import Units, brief_at_the_top, used_bytes
 from mcudeploy.layout.problem import Problem, conflicts, stacks_at_the_top
 
 _SHARES = (0.95, 0.92, 0.9, 0.88, 0.86, 0.84, 0.82, 0.8, 0.75, 0.7, 0.0)
 """A step is crowded where its load is at least this part of the limit; the last ones are all steps."""
 
 
-def fit(
-    ejection: Ejection, limit: int, *, work: int, visits: int, deadline: float, seed: int
-) -> tuple[int, ...] | None:
-    """Offsets with all ends within `limit` bytes, or None. `work` is for the canonical search, `visits` for
-    ejection, both in all; the clock ends it at `deadline` (of `time.monotonic`). The problem is one without
-    overlaps and fixed offsets.
+@dataclass(frozen=True, slots=True)
+class Crowded:
+    """Offsets by rectangle, None where they were not found; `proven` where there are none."""
+
+    offsets: tuple[int, ...] | None
+    proven: bool = False
+
+
+def fit(ejection: Ejection, limit: int, *, work: int, visits: int, deadline: float, seed: int) -> Crowded:
+    """Offsets with all ends within `limit` bytes. `work` is for the canonical search, `visits` for ejection,
+    both in all; `deadline` (of `time.process_time`) ends it. The problem is one without overlaps and fixed
+    offsets.
     """
+    problem = ejection.units.problem
+    choices = [stacks_at_the_top(problem, limit), brief_at_the_top(problem, limit)]
+    if choices[0] == choices[1]:
+        choices = choices[:1]
+    for hung in choices:
+        found = _fit(
+            ejection, limit, hung, work=work // len(choices), visits=visits // len(choices),
+            deadline=deadline, seed=seed,
+        )  # fmt: skip
+        if found.offsets is not None or found.proven:
+            return found
+    return Crowded(None)
+
+
+def _fit(
+    ejection: Ejection,
+    limit: int,
+    hung: dict[int, int],
+    *,
+    work: int,
+    visits: int,
+    deadline: float,
+    seed: int,
+) -> Crowded:
+    """The same with these offsets, by index, for what is crowded."""
     units = ejection.units
     problem = units.problem
-    loads = _loads(problem)
-    hung = stacks_at_the_top(problem, limit)
     if any(at < 0 for at in hung.values()):
-        return None
-    stacked = set(hung)
+        return Crowded(None)
+    loads = _loads(problem)
+    stacked = {index for stack in problem.stacks for index in stack}
     before: list[int] = []
     for share in _SHARES:
         crowded = [load >= share * limit for load in loads]
@@ -45,19 +77,22 @@ def fit(
         if indices in (before, []):
             continue
         before, part = indices, _part(problem, indices)
-        if work <= 0 or not canonical.applies(part) or time.monotonic() > deadline:
-            return None
-        found = canonical.pack(part, conflicts(part), limit, work=work, deadline=deadline, seed=seed)
+        if work <= 0 or not canonical.applies(part) or time.process_time() > deadline:
+            break
+        given = {at: hung[index] for at, index in enumerate(indices) if index in hung}
+        found = canonical.pack(
+            part, conflicts(part), limit, work=work, deadline=deadline, seed=seed, hung=given
+        )  # fmt: skip
         work -= found.work
         if found.offsets is None:
-            return None  # with more of them it is harder
+            return Crowded(None, found.proven)  # with more of them it is harder
         best = _around(units, dict(zip(indices, found.offsets, strict=True)))
         if used_bytes(problem, best) <= limit:
-            return best
+            return Crowded(best)
         mended = ejection.fit(best, limit, visits=visits // len(_SHARES), seed=seed).offsets
         if mended is not None:
-            return mended
-    return None
+            return Crowded(mended)
+    return Crowded(None)
 
 
 def _loads(problem: Problem) -> list[int]:

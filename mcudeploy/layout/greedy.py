@@ -136,8 +136,27 @@ def learned_orders(
 
 
 def _bases(problem: Problem, top: int) -> list[dict[int, int] | None]:
-    """Where stacks may be: hung from the top, what they leave then lies in one piece, or anywhere."""
-    if not problem.stacks or problem.fixed:
+    """Where stacks and scratch may be: hung from the top, which leaves one free piece, or anywhere."""
+    if problem.fixed or problem.overlaps:
         return [None]
+    hung, brief = stacks_at_the_top(problem, top), brief_at_the_top(problem, top)
+    choices = [hung, brief] if brief != hung else [hung]
+    return [*(one for one in choices if one and min(one.values()) >= 0), None]
+
+
+def brief_at_the_top(problem: Problem, top: int) -> dict[int, int]:
+    """Offsets by index of stacks, and of all that lives for one step at a time (scratch), which hangs below
+    what of the stacks is alive then, or from `top`. Rows alone are left for the rest, often all of one size.
+    """
     hung = stacks_at_the_top(problem, top)
-    return [hung, None] if min(hung.values()) >= 0 else [None]
+    room: dict[int, int] = {}
+    for index, at in hung.items():
+        for life in problem.rectangles[index].lives:
+            room.update((step, min(at, room.get(step, top))) for step in range(life.lo, life.hi))
+    for index, item in enumerate(problem.rectangles):
+        if index in hung or not item.lives or any(len(life) > 1 for life in item.lives):
+            continue
+        below = min(room.get(life.lo, top) for life in item.lives) - item.size_bytes
+        hung[index] = below // item.alignment * item.alignment
+        room.update((life.lo, hung[index]) for life in item.lives)
+    return hung

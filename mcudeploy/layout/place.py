@@ -11,7 +11,7 @@ from mcudeploy.layout.problem import Placed, Problem, align_up, lower_bound
 
 _PAIRS_PER_SECOND = 6_000_000
 _VISITS_PER_SECOND = 10_000_000
-_WORK_PER_SECOND = 35_000_000
+_WORK_PER_SECOND = 100_000_000
 _SOLVER_PER_SECOND = 0.1
 """What first fit, ejection, the canonical search and CP-SAT do in a second of a desktop computer, each in its
 own measure. Seconds become so much effort, so that offsets hang on no clock.
@@ -96,7 +96,7 @@ def _improve(
     `bound` is what the memory needs at least, also for other steps: less has no use.
     """
     slower = _BRAKE if capacity is None else 1
-    problem, deadline = units.problem, time.monotonic() + slower * seconds
+    problem, deadline = units.problem, time.process_time() + slower * seconds
     target = align_up(bound, grain)
     pairs = sum(map(len, units.neighbours)) + len(problem.rectangles)
     learning = min(_LEARNING_SHARE * seconds, _LEARNING_SECONDS)
@@ -115,11 +115,14 @@ def _improve(
         )
     few = len(problem.rectangles) <= _MOST_FOR_CP
     share = 1 - _SOLVER_SHARE if few else 1
-    best = _fit(units, best, target, seconds=left * share, deadline=deadline, grain=grain, seed=seed)
+    best, bound = _fit(
+        units, best, bound, target, seconds=left * share, deadline=deadline, grain=grain, seed=seed
+    )
+    target = align_up(bound, grain)
     if few and used_bytes(problem, best) > target:
         from mcudeploy.layout import exact  # noqa: PLC0415
 
-        effort, brake = left * _SOLVER_SHARE * _SOLVER_PER_SECOND, max(0.1, deadline - time.monotonic())
+        effort, brake = left * _SOLVER_SHARE * _SOLVER_PER_SECOND, max(0.1, deadline - time.process_time())
         found, bound = exact.least_arena(units, best, bound=bound, effort=effort, brake=brake, seed=seed)
         best = found or best
     return best, bound
@@ -128,15 +131,16 @@ def _improve(
 def _fit(
     units: Units,
     best: tuple[int, ...],
+    bound: int,
     target: int,
     *,
     seconds: float,
     deadline: float,
     grain: int,
     seed: int,
-) -> tuple[int, ...]:
+) -> tuple[tuple[int, ...], int]:
     """Offsets within the target, with the crowded steps first or by ejection from several starts; then within
-    limits between it and what is used by `best`.
+    limits between it and what is used by `best`. And `bound`, higher where that is proven.
     """
     from mcudeploy.layout import crowd  # noqa: PLC0415
     from mcudeploy.layout.ejection import Ejection  # noqa: PLC0415
@@ -147,16 +151,17 @@ def _fit(
     visits = int((1 - _CROWD_SHARE if crowds else 1) * seconds * _VISITS_PER_SECOND)
     left, each = visits, visits // (2 * _STARTS)
     if crowds:
-        found = crowd.fit(ejection, target, work=work, visits=each, deadline=deadline, seed=seed)
-        if found is not None:
-            return found
-    for start in range(_STARTS):
+        crowded = crowd.fit(ejection, target, work=work, visits=each, deadline=deadline, seed=seed)
+        if crowded.offsets is not None:
+            return crowded.offsets, bound
+        bound = target + 1 if crowded.proven else bound
+    for start in range(0 if bound > target else _STARTS):
         fit = ejection.fit(best, target, visits=each, seed=seed + start)
-        if fit.offsets is not None or time.monotonic() > deadline:
-            return fit.offsets or best
+        if fit.offsets is not None or time.process_time() > deadline:
+            return fit.offsets or best, bound
         left -= fit.visits
     low, high = target, align_up(used_bytes(units.problem, best), grain)
-    while high - low > grain and left > visits // 100 and time.monotonic() < deadline:
+    while high - low > grain and left > visits // 100 and time.process_time() < deadline:
         limit = align_up((low + high) // 2, grain)
         if limit >= high:
             break
@@ -166,12 +171,14 @@ def _fit(
         found = fit.offsets
         if found is None and crowds:
             some = work // _SOME_LIMITS
-            found = crowd.fit(ejection, limit, work=some, visits=part, deadline=deadline, seed=seed)
+            crowded = crowd.fit(ejection, limit, work=some, visits=part, deadline=deadline, seed=seed)
+            found = crowded.offsets
+            bound = limit + 1 if crowded.proven else bound
         if found is None:
             low = limit
         else:
             best, high = found, align_up(used_bytes(units.problem, found), grain)
-    return best
+    return best, bound
 
 
 def _search(
@@ -193,7 +200,7 @@ def _search(
     problem, used, size, left = units.problem, used_bytes(units.problem, best), bound, work // _LESS_SHARE
     if bound <= capacity < used:
         size, left = capacity, work
-    while size < used and left > work // 1000 and time.monotonic() < deadline:
+    while size < used and left > work // 1000 and time.process_time() < deadline:
         share = left if size == capacity < used else left // _SOME_LIMITS
         outcome = canonical.pack(problem, units.neighbours, size, work=share, deadline=deadline, seed=seed)
         left = min(left - max(outcome.work, 1), work // _LESS_SHARE)
