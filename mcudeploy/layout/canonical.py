@@ -92,10 +92,9 @@ def pack(
         if found == 0:
             return Outcome(None, proven=not hung, work=done)
         if found == 1:
-            placed = {**hung} | {
-                index: int(at) * sections.grain for index, at in zip(free, offsets, strict=True)
-            }
-            fits = all(at + problem.rectangles[index].size_bytes <= capacity for index, at in placed.items())
+            at = {index: int(low) * sections.grain for index, low in zip(free, offsets, strict=True)}
+            placed = {**hung, **at}
+            fits = all(low + problem.rectangles[i].size_bytes <= capacity for i, low in placed.items())
             offsets_of = tuple(placed[i] for i in range(len(placed)))
             return Outcome(offsets_of if fits else None, proven=False, work=done)
     return Outcome(None, proven=False, work=done)

@@ -151,7 +151,7 @@ def _fit(
     visits = int((1 - _CROWD_SHARE if crowds else 1) * seconds * _VISITS_PER_SECOND)
     left, each = visits, visits // (2 * _STARTS)
     if crowds:
-        crowded = crowd.fit(ejection, target, work=work, visits=each, deadline=deadline, seed=seed)
+        crowded = crowd.fit(ejection, target, work=work, visits=visits // 2, deadline=deadline, seed=seed)
         if crowded.offsets is not None:
             return crowded.offsets, bound
         bound = target + 1 if crowded.proven else bound
