@@ -12,7 +12,7 @@ from typing import Any
 from mcudeploy import chart, planfile, report
 from mcudeploy.bench import build_bench, known_times, measured_tiles
 from mcudeploy.board import Board, load_board
-from mcudeploy.choosing import alternatives
+from mcudeploy.choosing import KnownSource, alternatives
 from mcudeploy.codegen.ctext import model_name
 from mcudeploy.codegen.library import write_library
 from mcudeploy.codegen.program import Program, make_program
@@ -223,12 +223,24 @@ def _time_variants(path: Path, target: Target, options: Options, progress: Progr
     known = known_times(target.board)
     forms = (Form(options.stream_input), Form(options.stream_input, accumulating=True))
     models = [model.in_form(form) for form in forms]
-    missing = [one for one in models if any(known(one.graph)(*tile) is None for tile in alternatives(one))]
-    if missing:
-        progress.stage(f"timing kernels on {target.board.name}")
-        with measured_tiles([target]) as measured:
-            for one in missing:
-                measured.prefetch(one.graph, alternatives(one), options.time_limit, progress.advance)
+    if not any(_unknown(one, known) for one in models):
+        return
+    progress.stage(f"timing kernels on {target.board.name}")
+    with measured_tiles([target]) as measured:
+        for one in models:
+            measured.prefetch(one.graph, alternatives(one), options.time_limit, progress.advance)
+    left = sorted(set().union(*(_unknown(one, known_times(target.board)) for one in models)))
+    if left:
+        _LOG.warning(
+            "warning: the kernels of %s are chosen by estimates: they do not fit the arena for timing, or "
+            "the time limit is too short",
+            ", ".join(left),
+        )
+
+
+def _unknown(model: Model, known: KnownSource) -> set[str]:
+    """The operators with variants that were never timed."""
+    return {tile[0].name for tile in alternatives(model) if known(model.graph)(*tile) is None}
 
 
 def run_model(

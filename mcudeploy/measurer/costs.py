@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from queue import SimpleQueue
 from threading import Event
 from types import TracebackType
@@ -119,8 +120,9 @@ class MeasuredTiles:
         """Time tiles that are not known on all devices at once, for so many seconds at most.
 
         They are dealt out one by one, and every device takes its own in order: which device times a tile
-        depends on the number of devices and on what is known, not on their speed. An error of one device ends
-        it for all; no measurement is lost by that, or by an interrupt.
+        depends on the number of devices and on what is known, not on their speed. A tile of which not even a
+        row can be timed is passed over: nobody may ask for it. An error of one device ends it for all; no
+        measurement is lost by that, or by an interrupt.
         """
         missing: dict[TileKey, _Tile] = {}
         keys = _Keys(*self._device, graph)
@@ -146,7 +148,8 @@ class MeasuredTiles:
                 for key, tile in share:
                     if stop.is_set() or time.monotonic() > deadline:
                         break
-                    found.put((key, _measure(timer, tile)))
+                    with suppress(FitError):
+                        found.put((key, _measure(timer, tile)))
             except BaseException:
                 stop.set()
                 raise

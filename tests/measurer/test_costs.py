@@ -153,5 +153,7 @@ def test_a_tile_without_room_is_timed_in_part_and_one_row_without_room_is_an_err
         first, last = made.operators[0], made.operators[3]
         assert asked(first, call_of(made, first), Interval(8, 16)) == 80
         assert timer.seen == [("pool_0", Interval(8, 10))]
+        measured.prefetch(made, [(last, call_of(made, last), Interval(8, 16)), *tiles(made)[:6]], 60)
+        assert measured.measured == len(ROWS)  # that one is passed over, the others are timed
         with pytest.raises(FitError, match=r"one row of pool_3 cannot be timed .*no room"):
             asked(last, call_of(made, last), Interval(8, 16))
