@@ -198,7 +198,12 @@ def main() -> int:
     try:
         if options.check:
             print_table(
-                CHECKED, check(options.check, options.board or BOARDS.values(), streamed=options.stream_input)
+                CHECKED,
+                check(
+                    options.check,
+                    options.board or dict.fromkeys(BOARDS.values()),
+                    streamed=options.stream_input,
+                ),
             )
             return 0
         for core in options.core or BOARDS:
