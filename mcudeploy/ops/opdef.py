@@ -191,10 +191,6 @@ class KernelCall:
             *(call for call in every if not call.needs_vectors),
         )
 
-    def on(self, *, vectors: bool) -> KernelCall:
-        """The first of `variants`."""
-        return self.variants(vectors=vectors)[0]
-
 
 class OperatorDef(Protocol):
     """An operator family: a frozen dataclass of attributes with these methods."""

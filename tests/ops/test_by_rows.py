@@ -75,7 +75,7 @@ def run_by_rows(
     (operator,) = graph.operators
     source, output = graph.tensors["x"], graph.tensors["y"]
     rows = source.shape[0]
-    call = operator.op.kernel(operator, (source,), output).on(vectors=vectors)
+    call = operator.op.kernel(operator, (source,), output).variants(vectors=vectors)[0]
     assert call.scratch_bytes == 0 and call.state_bytes > 0
     bounds = [Interval(lo, min(lo + height, rows)) for lo in range(0, rows, height)]
     sizes = {("x", block): len(span) * source.row_bytes for block, span in enumerate(bounds)}
