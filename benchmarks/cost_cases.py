@@ -119,7 +119,8 @@ def _linear(dtype: DType) -> Iterator[Graph]:
         add(Conv2d(vector[1]), (1, 1, vector[0]), (vector[1], 1, 1, vector[0]))
     for depth in (4, 8, 16, 30):
         size = (depth // 2 + 1, 4)
-        add(Conv2d(16, size), (*size, depth), (16, *size, depth))
+        for outputs in (8, 16, 60):
+            add(Conv2d(outputs, size), (*size, depth), (outputs, *size, depth))
         add(Conv2dByRows(depth * 2, size), (*size, depth), (depth * 2, *size, depth))
         add(Conv2dByRows(depth, size), (*size, depth * 2), (depth, *size, depth * 2))
         add(Conv2dToRows(8, depth), (1, 1, 64), (8 * depth, 1, 1, 64))
