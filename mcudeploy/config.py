@@ -27,7 +27,7 @@ def parse_size(text: str | int) -> int:
     size = int(match[1]) * _UNITS[(match[2] or "").lower()] if match else 0
     if size == 0:
         raise ValueError(
-            f"{str(text)!r} is not a size: a whole number above 0, alone (bytes) or with k, KiB, M or MiB"
+            f"{str(text)!r} is not a size: a whole number above 0, alone (bytes) or with k, M or G (of 1024)"
         )
     return size
 
@@ -37,7 +37,10 @@ def parse_limit(text: str) -> tuple[str, int]:
     name, equals, size = text.partition("=")
     if not (name.strip() and equals):
         raise ValueError(f"{text!r} is not a limit for a memory: NAME=SIZE, such as sram=64k or psram=0")
-    return name.strip(), 0 if size.strip() == "0" else parse_size(size)
+    try:
+        return name.strip(), 0 if size.strip() == "0" else parse_size(size)
+    except ValueError as error:
+        raise ValueError(f"{error}; 0 keeps {name.strip()} free of arenas") from error
 
 
 def _checked_limit(text: str) -> str:

@@ -24,7 +24,9 @@
  *       }
  *   }
  *
- * Tensors are shared where they lie, none is copied: their arenas too must be in memory that both cores see alike.
+ * Tensors are shared where they lie, none is copied: their arenas too must be in memory that both cores see alike, or
+ * see through caches that the plan's own steps clean and invalidate (mcud_cache.h). Both cores call the same kernels:
+ * compile them for what both can execute (STM32H747: -mcpu=cortex-m4, fpv4-sp-d16).
  */
 #ifndef MCUD_UNIT_H
 #define MCUD_UNIT_H

@@ -187,13 +187,14 @@ def schedule(console: Console, report: Values) -> None:
 
 def _plan_facts(report: Values) -> list[tuple[str, str]]:
     arenas = report.get("arenas") or {}
-    each = ", ".join(f"{plain(name)} {size:,}" for name, size in arenas.items()) if len(arenas) > 1 else ""
+    outside = report.get("elsewhere") or {}
+    each = ", ".join(f"{plain(name)} {size:,}" for name, size in arenas.items()) if outside else ""
     arena = _bytes(report, "arena_bytes")
     facts = [("arena", f"{arena} ({each})" if each else arena)]
-    if len(arenas) > 1:
+    if outside:
         counts = ", ".join(f"{plain(name)} {count:,} B" for name, count in report["traffic"].items())
         facts.append(("traffic", f"{counts} in an inference"))
-        facts += [(f"in {plain(name)}", plain(", ".join(it))) for name, it in report["elsewhere"].items()]
+        facts += [(f"in {plain(name)}", plain(", ".join(it))) for name, it in outside.items()]
     for title, key in (("live peak", "peak_bytes"), ("lower bound", "lower_bound_bytes")):
         facts.append((title, _bytes(report, key)))
     if report.get("splits"):

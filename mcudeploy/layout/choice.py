@@ -135,6 +135,7 @@ def _solve(
         total = _sum(table, inside)
         model.minimize(total)
         solver = cp_model.CpSolver()
+        solver.parameters.catch_sigint_signal = False  # else Ctrl-C would end the process from then on
         solver.parameters.max_deterministic_time = seconds * _EFFORT_PER_SECOND
         solver.parameters.max_time_in_seconds = seconds * _BRAKE
         solver.parameters.num_workers = 1  # one alone is deterministic

@@ -55,6 +55,7 @@ def least_arena(
             model.add(offsets[two] + rectangles[two].size_bytes <= offsets[one]).only_enforce_if(~below)
     model.minimize(end)
     solver = cp_model.CpSolver()
+    solver.parameters.catch_sigint_signal = False  # else Ctrl-C would end the process from then on
     solver.parameters.max_deterministic_time = effort
     solver.parameters.max_time_in_seconds = brake
     solver.parameters.num_workers = 1  # one alone is deterministic

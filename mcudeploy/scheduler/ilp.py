@@ -33,6 +33,7 @@ def solve(problem: Problem, warm: Sequence[int], bound: int, deadline: Deadline)
     for at, step in enumerate(warm):
         program.model.add_hint(program.place[step], at)
     solver = cp_model.CpSolver()
+    solver.parameters.catch_sigint_signal = False  # else Ctrl-C would end the process from then on
     solver.parameters.max_time_in_seconds = seconds
     solver.parameters.num_workers = _WORKERS
     solver.parameters.random_seed = 0
