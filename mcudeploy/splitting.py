@@ -41,6 +41,9 @@ _QUICK, _QUICK_S = ("beam",), 5.0
 _PROOF_SHARE = 0.1
 """Of the time limit, for a proof that no order of the best plan has a lower peak, or for a better order."""
 
+_USUAL_S = 60.0
+"""With a shorter time limit all of these are shorter in proportion."""
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -75,6 +78,7 @@ class Splitting:
         self, model: Model, base: Model, *, board: Board, limits: Limits, tiles: TileSource, told: Report
     ) -> None:  # fmt: skip
         self._deadline = time.monotonic() + limits.seconds
+        self._share = min(1.0, limits.seconds / _USUAL_S)
         self._model, self._board, self._limits, self._told = model, board, limits, told
         self._lean = model.leanest
         flow, base_flow = Flow.of(model.graph), Flow.of(base.graph)
@@ -114,7 +118,7 @@ class Splitting:
         plans.sort(key=self._demand)
         for number in range(min(_FINISHED, len(plans))):
             plans[number] = self._packed(plans[number])
-            plans[number] = self._reordered(plans[number], _QUICK, _QUICK_S)
+            plans[number] = self._reordered(plans[number], _QUICK, self._share * _QUICK_S)
             plans[number] = self._depth_first(plans[number])
         plans.sort(key=self._demand)
         plans[0] = self._reordered(plans[0], METHODS, _PROOF_SHARE * self._limits.seconds)
@@ -155,7 +159,7 @@ class Splitting:
     ) -> Plan:  # fmt: skip
         """The plan of a schedule by the kernels that suit it."""
         model, ticks = settled(self._model, tiled, schedule.steps, self._time, self._most_ticks)
-        plan = placed(model, self._board, tiled, schedule, splits=splits, seconds=seconds)
+        plan = placed(model, self._board, tiled, schedule, splits=splits, seconds=self._share * seconds)
         return replace(plan, estimate=replace(plan.estimate, ticks=ticks))
 
     def _packed(self, plan: Plan, *, seconds: float = PACKING_S) -> Plan:
@@ -165,7 +169,9 @@ class Splitting:
         if at_peak and not beyond and not dearer:
             return plan
         tiled, model = TiledGraph(self._space.flow, plan.block_rows), self._model.with_kernels(plan.kernels)
-        made = placed(model, self._board, tiled, plan.schedule, splits=plan.splits, seconds=seconds)
+        made = placed(
+            model, self._board, tiled, plan.schedule, splits=plan.splits, seconds=self._share * seconds
+        )
         made = replace(made, estimate=replace(made.estimate, ticks=plan.estimate.ticks))
         return made if self._demand(made) <= self._demand(plan) else plan
 

@@ -13,14 +13,14 @@ static union {
 
 /* Where the blocks of each tensor lie, in units of 4 bytes. */
 static const mcud_offset offsets[] = {
-    64u, /* image */
+    168u, /* image */
     0u, /* a */
     64u, /* b */
     128u, /* c */
     128u, /* sum */
-    128u, /* conv_a */
-    128u, /* conv_b */
-    192u, /* conv_c */
+    129u, /* conv_a */
+    193u, /* conv_b */
+    193u, /* conv_c */
 };
 
 static const mcud_tensor t_image = {arena_sram.bytes, &offsets[0], .row_bytes = 32u, .block_rows = 4294967295u};
@@ -203,7 +203,7 @@ const mcud_model residual_model = {
 
 int8_t *residual_input(void)
 {
-    void *at = arena_sram.bytes + 256;
+    void *at = arena_sram.bytes + 672;
     return at;
 }
 

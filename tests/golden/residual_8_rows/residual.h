@@ -7,7 +7,7 @@
  * steps    4
  *
  * tensor                   shape            type     blocks     bytes     offset  live
- * image                    [8][8][4]        int8          1       256        256  [0, 1)
+ * image                    [8][8][4]        int8          1       256        672  [0, 1)
  * a                        [8][8][4]        int8          1       256          0  [0, 4)
  * b                        [8][8][4]        int8          1       256        256  [1, 3)
  * c                        [8][8][4]        int8          1       256        512  [2, 4)
