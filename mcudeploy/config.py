@@ -43,6 +43,11 @@ def parse_limit(text: str) -> tuple[str, int]:
         raise ValueError(f"{error}; 0 keeps {name.strip()} free of arenas") from error
 
 
+def _listed(value: object) -> object:
+    """One string stands for a list of it."""
+    return (value,) if isinstance(value, str) else value
+
+
 def _checked_limit(text: str) -> str:
     parse_limit(text)
     return text
@@ -70,12 +75,14 @@ class Settings(BaseModel):
     expected: tuple[FilePath, ...] | None = None
     port: str | None = None
     emulate: bool | None = None
-    assign: tuple[str, ...] | None = None
+    assign: Annotated[tuple[str, ...], BeforeValidator(_listed)] | None = None
     measurers: Annotated[int, Field(ge=1)] | None = None
     timing: Literal["instructions", "cycles-model"] | None = None
     float_io: bool | None = None
     ram_limit: Annotated[int, BeforeValidator(parse_size)] | None = None
-    memory: tuple[Annotated[str, AfterValidator(_checked_limit)], ...] | None = None
+    memory: (
+        Annotated[tuple[Annotated[str, AfterValidator(_checked_limit)], ...], BeforeValidator(_listed)] | None
+    ) = None
     max_overhead: Annotated[float, Field(ge=0)] | None = None
     time_limit: Annotated[float, Field(gt=0)] | None = None
     split: bool | None = None

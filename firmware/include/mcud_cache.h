@@ -1,6 +1,8 @@
 /* Data caches, where several units share memory. The kernels have weak versions that do nothing, which is right for
- * units without a cache; a HAL or an application may bring its own. Blocks that are handed over begin at a line of the
- * cache and have their lines to themselves. */
+ * units without a cache. A HAL or an application brings its own: for a Cortex-M7, CMSIS has SCB_CleanDCache_by_Addr and
+ * SCB_InvalidateDCache_by_Addr. No step writes back lines of tensors that are dead, so memory that another unit writes,
+ * too, is mapped write-through. Blocks that are handed over begin at a line of the cache and have their lines to
+ * themselves. */
 #ifndef MCUD_CACHE_H
 #define MCUD_CACHE_H
 

@@ -100,7 +100,7 @@ def planning_options(command: Command) -> Command:
         metavar="NAME=SIZE",
         type=Limit(),
         multiple=True,
-        help="Bytes that the arena in this memory may take, 0 for none. Several times for several memories.",
+        help="Bytes that the arena in this memory may take, 0 for none. Once for each memory.",
     )
     @click.option(
         "--split/--no-split", default=True, show_default=True, help="Cut operators into rows, or not."

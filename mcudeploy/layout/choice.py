@@ -12,6 +12,7 @@ from ortools.sat.python import cp_model
 from mcudeploy.layout.banks import Assigned, Table, Task
 from mcudeploy.layout.greedy import Units
 from mcudeploy.layout.problem import Problem
+from mcudeploy.solver import cp_solver
 
 _EFFORT_PER_SECOND = 0.5
 """Deterministic time of the solver for a second of a desktop computer."""
@@ -134,12 +135,8 @@ def _solve(
     for table in (task.costs, task.ranks):
         total = _sum(table, inside)
         model.minimize(total)
-        solver = cp_model.CpSolver()
-        solver.parameters.catch_sigint_signal = False  # else Ctrl-C would end the process from then on
-        solver.parameters.max_deterministic_time = seconds * _EFFORT_PER_SECOND
-        solver.parameters.max_time_in_seconds = seconds * _BRAKE
-        solver.parameters.num_workers = 1  # one alone is deterministic
-        solver.parameters.random_seed = task.seed % (1 << 31)
+        effort = seconds * _EFFORT_PER_SECOND
+        solver = cp_solver(seconds * _BRAKE, effort=effort, seed=task.seed)
         status = solver.solve(model)
         if status == cp_model.INFEASIBLE:
             return None, True

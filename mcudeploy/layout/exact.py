@@ -10,6 +10,7 @@ from ortools.sat.python import cp_model
 
 from mcudeploy.layout.greedy import Units, used_bytes
 from mcudeploy.layout.problem import align_up
+from mcudeploy.solver import cp_solver
 
 
 def least_arena(
@@ -54,12 +55,7 @@ def least_arena(
             model.add(offsets[one] + rectangles[one].size_bytes <= offsets[two]).only_enforce_if(below)
             model.add(offsets[two] + rectangles[two].size_bytes <= offsets[one]).only_enforce_if(~below)
     model.minimize(end)
-    solver = cp_model.CpSolver()
-    solver.parameters.catch_sigint_signal = False  # else Ctrl-C would end the process from then on
-    solver.parameters.max_deterministic_time = effort
-    solver.parameters.max_time_in_seconds = brake
-    solver.parameters.num_workers = 1  # one alone is deterministic
-    solver.parameters.random_seed = seed % (1 << 31)
+    solver = cp_solver(brake, effort=effort, seed=seed)
     status = solver.solve(model)
     if status not in {cp_model.OPTIMAL, cp_model.FEASIBLE}:
         return None, bound

@@ -17,6 +17,7 @@ from ortools.sat.python import cp_model
 from mcudeploy.scheduler.clock import Deadline
 from mcudeploy.scheduler.problem import Problem, Solution
 from mcudeploy.scheduler.slack import Slack, mask_of
+from mcudeploy.solver import cp_solver
 
 _WORKERS = 2
 _Expression = cp_model.LinearExpr | int
@@ -32,11 +33,7 @@ def solve(problem: Problem, warm: Sequence[int], bound: int, deadline: Deadline)
     program = _Program(problem, Slack.of(problem), bound, peak)
     for at, step in enumerate(warm):
         program.model.add_hint(program.place[step], at)
-    solver = cp_model.CpSolver()
-    solver.parameters.catch_sigint_signal = False  # else Ctrl-C would end the process from then on
-    solver.parameters.max_time_in_seconds = seconds
-    solver.parameters.num_workers = _WORKERS
-    solver.parameters.random_seed = 0
+    solver = cp_solver(seconds, workers=_WORKERS)
     status = solver.solve(program.model)
     if status not in {cp_model.OPTIMAL, cp_model.FEASIBLE}:
         return Solution(tuple(warm), bound)

@@ -56,6 +56,9 @@ def test_limits_for_memories(
     (folder / "mcudeploy.toml").write_text('memory = ["sram=64k", "ccm=0"]\n')
     assert mcudeploy_command("plan m.onnx --board tiny").exit_code == 0
     assert deploy.options("plan_model").memory_limits == (("sram", 65536), ("ccm", 0))
+    (folder / "mcudeploy.toml").write_text('memory = "sram=8k"\n')
+    assert mcudeploy_command("plan m.onnx --board tiny").exit_code == 0
+    assert deploy.options("plan_model").memory_limits == (("sram", 8192),)
     monkeypatch.setenv("MCUDEPLOY_MEMORY", "sram=96KiB:ccm=1k")
     assert mcudeploy_command("plan m.onnx --board tiny").exit_code == 0
     assert deploy.options("plan_model").memory_limits == (("sram", 98304), ("ccm", 1024))
