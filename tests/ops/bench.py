@@ -68,7 +68,10 @@ def build_bench(
         return wanted
 
     kernel_files = {path: path.read_text() for path in sorted(sources.glob("*.c"))}
-    fixed_files = [*sorted((firmware / "measurer").glob("*.c")), firmware / "hal" / "host" / "host.c"]
+    fixed_files = [
+        *sorted((firmware / "measurer").glob("*.c")),
+        *(firmware / "hal" / name for name in ("host/host.c", "one_unit.c")),
+    ]
     if kernels is not None:
         fixed_files.append(firmware / "kernels" / "mcud_tape.c")
     with ThreadPoolExecutor(2) as pool:
