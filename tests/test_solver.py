@@ -7,6 +7,7 @@ import sys
 
 PROGRAM = """
 import os, signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
 from ortools.sat.python import cp_model
 from mcudeploy.solver import cp_solver
 model = cp_model.CpModel()
