@@ -145,11 +145,13 @@ class Database:
             raise ConfigError(f"cannot make {self.path.parent}: {error.strerror}. {_ELSEWHERE}") from error
         except sqlite3.Error as error:
             raise ConfigError(self._explain(error)) from error
+        except (TypeError, ValueError) as error:  # of what was read: nothing that was ever written
+            raise ConfigError(f"{self.path} is damaged: {error}. {_DELETE}") from error
 
     def _explain(self, error: sqlite3.Error) -> str:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-            return f"{self.path} is damaged: {error}. Delete it; measurements will be taken anew."
+            return f"{self.path} is damaged: {error}. {_DELETE}"
         if code == sqlite3.SQLITE_FULL:
             return f"no space left for {self.path}. Free some, or: {_ELSEWHERE}"
         if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
@@ -177,7 +179,7 @@ class Database:
                 "SELECT ticks FROM tiles WHERE board=? AND firmware=? AND kernel=? AND shape=? AND rows=?",
                 (key.board, key.firmware, key.kernel, key.shape, key.rows),
             ).fetchone()
-        return None if row is None else int(row[0])
+            return None if row is None else _ticks(row[0])
 
     def tiles(self, board: str, firmware: str) -> dict[TileKey, int]:
         """All tile times of a board and firmware."""
@@ -185,7 +187,7 @@ class Database:
             rows = self._connection.execute(
                 "SELECT kernel, shape, rows, ticks FROM tiles WHERE board=? AND firmware=?", (board, firmware)
             ).fetchall()
-        return {TileKey(board, firmware, *key): int(ticks) for *key, ticks in rows}
+            return {TileKey(board, firmware, *key): _ticks(ticks) for *key, ticks in rows}
 
     def add_tiles(self, times: Mapping[TileKey, int]) -> None:
         """Store tile times, replacing those of the same key."""
@@ -201,11 +203,13 @@ class Database:
                 "WHERE model=? AND board=? AND firmware=? AND plan=?",
                 (key.model, key.board, key.firmware, key.plan),
             ).fetchone()
-        if row is None:
-            return None
-        latency, unit, stack_bytes, text = row
-        times = (OperatorTime(str(name), int(steps), int(ticks)) for name, steps, ticks in json.loads(text))
-        return Measurement(int(latency), str(unit), tuple(times), int(stack_bytes))
+            if row is None:
+                return None
+            latency, unit, stack_bytes, text = row
+            times = tuple(
+                OperatorTime(str(name), int(steps), _ticks(ticks)) for name, steps, ticks in json.loads(text)
+            )
+            return Measurement(_ticks(latency), str(unit), times, int(stack_bytes))
 
     def add_run(self, key: RunKey, measured: Measurement) -> None:
         """Store a whole run, replacing the one of the same key."""
@@ -218,4 +222,12 @@ class Database:
             )  # fmt: skip
 
 
+def _ticks(value: object) -> int:
+    """A time as it was stored. Raises ValueError for anything else."""
+    if not isinstance(value, int) or value < 0:
+        raise ValueError(f"{value!r} is not a time")
+    return value
+
+
+_DELETE = "Delete it; measurements will be taken anew."
 _ELSEWHERE = "MCUDEPLOY_CACHE_DIR chooses another folder."

@@ -86,6 +86,21 @@ def test_damage_inside(tmp_path: Path) -> None:
         database.tiles("b", "f00d")
 
 
+@pytest.mark.parametrize("ticks", ["'abc'", "-100", "NULL"])
+def test_times_that_nobody_measured(tmp_path: Path, ticks: str) -> None:
+    path = tmp_path / "m.sqlite"
+    with Database(path) as database:
+        database.add_tiles({key(1): 10})
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA ignore_check_constraints = ON")
+        try:
+            connection.execute(f"UPDATE tiles SET ticks={ticks}")
+        except sqlite3.IntegrityError:
+            return  # the schema refuses it
+    with pytest.raises(ConfigError, match=r"is damaged: .*Delete it"), Database(path) as database:
+        database.tiles("b", "f00d")
+
+
 def test_a_newer_schema(tmp_path: Path) -> None:
     path = tmp_path / "measurements.sqlite"
     with sqlite3.connect(path) as connection:
