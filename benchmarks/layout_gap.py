@@ -14,8 +14,9 @@ from pathlib import Path
 
 from mcudeploy.board import Board, load_board
 from mcudeploy.errors import DeployError
-from mcudeploy.layout.solve import ARENA_GRAIN_BYTES, lay_out
+from mcudeploy.layout.solve import ARENA_GRAIN_BYTES
 from mcudeploy.model import Model, load_model
+from mcudeploy.placing import placed
 from mcudeploy.plan import Plan
 from mcudeploy.planner import Options, find_plans
 from mcudeploy.simulator.blocks import TiledGraph
@@ -25,12 +26,9 @@ from mcudeploy.simulator.flow import Flow
 def placed_again(plan: Plan, model: Model, board: Board, seconds: float) -> tuple[int, int, float]:
     """Peak, arena and the seconds it took."""
     tiled = TiledGraph(Flow.of(model.graph), plan.block_rows)
-    memory = board.memories[0]
     start = time.process_time()
-    layout, estimate = lay_out(
-        tiled, plan.schedule, model.work, memory.name, memory.alignment, seconds=seconds
-    )
-    return estimate.peak_bytes, layout.arena_bytes, time.process_time() - start
+    made = placed(model, board, tiled, plan.schedule, seconds=seconds)
+    return made.estimate.peak_bytes, made.layout.arena_bytes, time.process_time() - start
 
 
 def main() -> None:

@@ -191,9 +191,9 @@ class Board(_Facts):
         self._check_units(set(names))
         if self.stack_bytes >= self.ram_bytes:
             raise ValueError(f"a stack of {self.stack_bytes} B does not fit {names[0]}")
-        if self.library_only and not self.source:
+        if self.facts_only and not self.source:
             raise ValueError("a board without hal names the source of its facts")
-        if not (self.is_host or self.library_only) and self.uart is None:
+        if not (self.is_host or self.facts_only) and self.uart is None:
             raise ValueError("uart is missing")
         if (self.emulator is None) != (self.timer.emulated is None):
             raise ValueError("emulator and timer.emulated come together")
@@ -216,7 +216,7 @@ class Board(_Facts):
         return self.toolchain == "host"
 
     @property
-    def library_only(self) -> bool:
+    def facts_only(self) -> bool:
         """Whether there is no firmware for it: no start-up code, no serial driver."""
         return not self.hal
 
@@ -227,7 +227,7 @@ class Board(_Facts):
 
     def has_form(self, emulated: bool) -> bool:
         """Whether firmware can be built for its emulator, or for itself."""
-        if self.library_only:
+        if self.facts_only:
             return False
         return self.emulator is not None if emulated else not self.emulated_only
 
@@ -327,7 +327,7 @@ def family(name: str) -> tuple[Board, ...]:
     if chosen.name == name:
         return (chosen,)
     others = (it for it in list_boards() if it.family == name and it.name != chosen.name)
-    return (chosen, *(it for it in others if not it.library_only))
+    return (chosen, *(it for it in others if not it.facts_only))
 
 
 def _select(name: str, boards: Iterable[Board]) -> Board:

@@ -34,7 +34,7 @@ def alternatives(model: Model) -> Iterator[CallTile]:
             yield from ((operator, call, Interval(0, rows)) for call in variants)
 
 
-def fastest(model: Model, time: CallTime, known: KnownTime = lambda *_: None) -> Model:
+def fastest(model: Model, time: CallTime, known: KnownTime) -> Model:
     """The model with the variants that take the least time, operator by operator, all rows at once.
 
     Of equally fast ones the one with less scratch. Times of an operator are those that are `known`, if all of

@@ -184,7 +184,7 @@ def save_chart(made: Deployment, path: Path) -> None:
 def build_model(path: Path, board: Board, options: Options, directory: Path) -> JsonObject:
     """Write the C library of a model into a folder, and the firmware where the board has one."""
     made = plan_model(path, board, options)
-    firmware = None if board.library_only else made.build(Target(board))
+    firmware = None if board.facts_only else made.build(Target(board))
     elf = firmware.elf if firmware is not None else None
     files = write_library(made.program, made.plan, made.source, directory, elf)
     return report.build(made, firmware, files)

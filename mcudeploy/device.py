@@ -31,7 +31,7 @@ class Target:
     emulate: bool = False
 
     def __post_init__(self) -> None:
-        if self.board.library_only:
+        if self.board.facts_only:
             raise UsageError(
                 f"{self.board.name}: there is no firmware for it, no start-up code and no serial driver. "
                 f"`mcudeploy build` writes the C library of a model for a project of your own."

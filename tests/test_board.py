@@ -34,7 +34,7 @@ def test_shipped_board(name: str) -> None:
     ]
     assert all((HAL / source).is_file() for source in sources)
     assert board.stack_bytes * 2 <= board.ram_bytes
-    assert board.is_host or board.library_only or board.emulator is not None
+    assert board.is_host or board.facts_only or board.emulator is not None
     assert all(board.reach(unit) for unit in board.units)
     assert min(memory.cost for memory in board.memories) == 1
     assert [it.name for it in list_boards() if it.family == board.family and it.family_default], (
@@ -80,7 +80,7 @@ def test_the_small_core_of_the_h747_does_not_reach_the_other_ones_tcm() -> None:
 
 def test_a_board_without_firmware_is_no_target() -> None:
     board = load_board("rp2040")
-    assert board.library_only and not board.has_form(emulated=False)
+    assert board.facts_only and not board.has_form(emulated=False)
     with pytest.raises(UsageError, match=r"rp2040: there is no firmware for it.*mcudeploy build"):
         Target(board)
 

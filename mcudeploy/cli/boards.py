@@ -32,7 +32,7 @@ def boards(output: Output) -> None:
                 "memories": {memory.name: memory.bytes for memory in board.memories},
                 "memory_costs": {memory.name: memory.cost for memory in board.memories},
                 "units": {unit.name: board.reach(unit) for unit in board.units},
-                "library_only": board.library_only,
+                "facts_only": board.facts_only,
                 "source": board.source,
                 "hardware": board.openocd is not None,
                 "emulator": board.emulator.machine if board.emulator else None,

@@ -23,7 +23,7 @@ def boards(console: Console, report: Values) -> None:
         memories = ", ".join(f"{name} {_binary(size)}" for name, size in board["memories"].items())
         flash = _binary(board["flash_bytes"])
         ways = ["hardware"] * board["hardware"] + [board["emulator"]] * bool(board["emulator"])
-        runs = ", ".join(ways) or ("library only" if board["library_only"] else "this computer")
+        runs = ", ".join(ways) or ("library only" if board["facts_only"] else "this computer")
         table.add_row(*map(cell, (board["name"], board["core"], flash, memories, runs)))
     console.print(table)
 

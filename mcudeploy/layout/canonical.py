@@ -18,26 +18,14 @@ Import only where it is needed: numba takes its time.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-from mcudeploy.layout.problem import Problem, align_up, stacks_at_the_top
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
-
-_NODES = 1_000
-"""Nodes of the first try of an order; they double from round to round."""
-
-_NOISY_TRIES = 3
-"""Per round so many orders with noise: other orders are often better than more nodes."""
-
-_NOISE = 0.7
-"""Keys of an order are multiplied by up to e to this."""
+from mcudeploy.layout.problem import Problem, stacks_at_the_top
+from mcudeploy.layout.sections import Floats, Ints, Sections, tries
 
 _MOST_RECTANGLES = 2_000
 """The search descends one level of the stack per rectangle."""
@@ -82,12 +70,12 @@ def pack(
     if any(offset < 0 for offset in hung.values()):
         return Outcome(None, proven=False, work=0)
     free = [index for index in range(len(problem.rectangles)) if index not in hung]
-    sections = _Sections.of(problem, neighbours, free, hung, capacity)
+    sections = Sections.of(problem, neighbours, free, hung, capacity)
     done = 0
-    for keys, crowd, nodes in _tries(sections, seed):
+    for keys, crowd, nodes in tries(sections, seed):
         if done >= work or time.process_time() > deadline:
             break
-        found, looked_at, offsets = sections.run(keys, crowd, nodes, work - done)
+        found, looked_at, offsets = _run(sections, keys, crowd, nodes, work - done)
         done += looked_at
         if found == 0:
             return Outcome(None, proven=not hung, work=done)
@@ -100,107 +88,25 @@ def pack(
     return Outcome(None, proven=False, work=done)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Sections:
-    """The problem as arrays. Rectangle u lives in sections [lo[k], hi[k]), k from life_at[u] on."""
-
-    grain: int
-    size: Ints
-    life_at: Ints
-    lo: Ints
-    hi: Ints
-    near_at: Ints
-    near: Ints
-    load: Ints
-    room: Ints
-    steps: Ints
-
-    @classmethod
-    def of(
-        cls,
-        problem: Problem,
-        neighbours: list[list[int]],
-        free: list[int],
-        hung: Mapping[int, int],
-        capacity: int,
-    ) -> _Sections:
-        """All but what is `hung`, which ends the room of its sections; bytes in units of `grain`."""
-        items = [problem.rectangles[index] for index in free]
-        every = [(life.lo, life.hi) for item in problem.rectangles for life in item.lives]
-        times = np.unique(np.array(every, np.int64))
-        lives = np.array([(life.lo, life.hi) for item in items for life in item.lives], np.int64)
-        lo, hi = (np.searchsorted(times, lives.reshape(-1, 2)[:, end]).astype(np.int64) for end in (0, 1))
-        counts = [len(item.lives) for item in items]
-        alignment = problem.rectangles[0].alignment
-        sizes = np.array([align_up(item.size_bytes, alignment) for item in items], np.int64)
-        # Offsets are sums of sizes; there are none where everything hangs.
-        grain = int(np.gcd.reduce(sizes)) or 1
-        size = sizes // grain
-        load = np.zeros(len(times), np.int64)
-        for a, b, height in zip(lo, hi, np.repeat(size, counts), strict=True):
-            load[a:b] += height
-        # The whole capacity is rounded up, so that a proof holds for the capacity itself.
-        room = np.full(len(times), align_up(capacity, alignment) // grain, np.int64)
-        for index, offset in hung.items():
-            for life in problem.rectangles[index].lives:
-                a, b = np.searchsorted(times, (life.lo, life.hi))
-                room[a:b] = np.minimum(room[a:b], offset // grain)
-        number = {index: at for at, index in enumerate(free)}
-        nears = [[number[other] for other in neighbours[index] if other in number] for index in free]
-        near = np.array([other for others in nears for other in others], np.int64)
-        near_at = np.cumsum([0, *map(len, nears)], dtype=np.int64)
-        steps = np.array([sum(map(len, item.lives)) for item in items], np.int64)
-        life_at = np.cumsum([0, *counts], dtype=np.int64)
-        return cls(grain, size, life_at, lo, hi, near_at, near, load, room, steps)
-
-    def run(self, keys: Floats, crowd: int, nodes: int, work: int) -> tuple[int, int, Ints]:
-        """1 found, 0 there are none, -1 out of nodes or work; the work done; the offsets."""
-        count = len(self.size)
-        everyone = np.arange(count)
-        keys, left = keys.copy(), self.load.copy()
-        order = _ranked(everyone, keys, crowd, self.life_at, self.lo, self.hi, left, self.room)
-        rank = np.empty(count, np.int64)
-        rank[order] = everyone
-        lids = [self.room[a:b].min() for a, b in zip(self.lo, self.hi, strict=True)]
-        lid = np.minimum.reduceat(np.array(lids, np.int64), self.life_at[:-1])
-        fixed = (
-            self.size, self.life_at, self.lo, self.hi, self.near_at, self.near, self.room, lid,
-            self._twins(order),
-        )  # fmt: skip
-        offset, used = np.zeros(count, np.int64), np.array([nodes, work], np.int64)
-        floor, least, done = np.zeros_like(left), np.zeros(count, np.int64), np.zeros(count, np.int64)
-        state = (rank, floor, left, least, offset, done, used)
-        found = _search(order, -1, -1, fixed, keys, crowd, state)
-        return found, work - int(used[1]), offset
-
-    def _twins(self, order: Ints) -> Ints:
-        """The rectangle before in order that is the same in all, or -1."""
-        twins, last = np.full(len(order), -1, np.int64), dict[tuple[int, ...], int]()
-        for u in order.tolist():
-            k, end = self.life_at[u], self.life_at[u + 1]
-            key = (int(self.size[u]), *self.lo[k:end].tolist(), *self.hi[k:end].tolist())
-            twins[u] = last.get(key, -1)
-            last[key] = u
-        return twins
-
-
-def _tries(sections: _Sections, seed: int) -> Iterator[tuple[Floats, int, int]]:
-    """Keys of orders, the first one decides; the row that is the crowd (-1 for none); and nodes. Without end.
-
-    Keys are life, area, and crowd, which the search itself fills in.
-    """
-    draw = np.random.default_rng(seed)
-    life, crowd = -sections.steps.astype(np.float64), np.zeros(len(sections.steps))
-    area = life * sections.size
-    nodes = _NODES
-    while True:
-        yield np.array([crowd, life, area]), 0, nodes
-        yield np.array([crowd, area, life]), 0, nodes
-        yield np.array([life, area, crowd]), 2, nodes
-        for number in range(_NOISY_TRIES):
-            noisy = (life, area)[number % 2] * np.exp(draw.uniform(0, _NOISE, len(life)))
-            yield np.array([crowd, noisy]), 0, nodes
-        nodes *= 2
+def _run(sections: Sections, keys: Floats, crowd: int, nodes: int, work: int) -> tuple[int, int, Ints]:
+    """1 found, 0 there are none, -1 out of nodes or work; the work done; the offsets."""
+    count = len(sections.size)
+    everyone = np.arange(count)
+    keys, left = keys.copy(), sections.load.copy()
+    order = _ranked(everyone, keys, crowd, sections.life_at, sections.lo, sections.hi, left, sections.room)
+    rank = np.empty(count, np.int64)
+    rank[order] = everyone
+    lids = [sections.room[a:b].min() for a, b in zip(sections.lo, sections.hi, strict=True)]
+    lid = np.minimum.reduceat(np.array(lids, np.int64), sections.life_at[:-1])
+    fixed = (
+        sections.size, sections.life_at, sections.lo, sections.hi, sections.near_at, sections.near,
+        sections.room, lid, sections.twins(order),
+    )  # fmt: skip
+    offset, used = np.zeros(count, np.int64), np.array([nodes, work], np.int64)
+    floor, least, done = np.zeros_like(left), np.zeros(count, np.int64), np.zeros(count, np.int64)
+    state = (rank, floor, left, least, offset, done, used)
+    found = _search(order, -1, -1, fixed, keys, crowd, state)
+    return found, work - int(used[1]), offset
 
 
 _INTS = "int64[::1]"

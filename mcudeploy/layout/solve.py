@@ -9,7 +9,6 @@ from mcudeploy.analyzer.needs import Need, Needs, needs
 from mcudeploy.board import Board
 from mcudeploy.layout.assign import assign
 from mcudeploy.layout.banks import Bank, Group
-from mcudeploy.layout.place import place
 from mcudeploy.layout.problem import Problem, Rectangle, align_up
 from mcudeploy.plan import Estimate, Function, Layout, Placement, Plan, Schedule, Step
 from mcudeploy.simulator.blocks import BlockId, TiledGraph
@@ -18,30 +17,6 @@ from mcudeploy.simulator.traffic import Traffic, traffic
 
 ARENA_GRAIN_BYTES = 8
 """An arena's size is a multiple of this, as the C array that holds it is."""
-
-
-def lay_out(
-    tiled: TiledGraph,
-    schedule: Schedule,
-    work: WorkBytes,
-    memory: str,
-    alignment: int,
-    *,
-    seconds: float = 2.0,
-    seed: int = 0,
-) -> tuple[Layout, Estimate]:
-    """Places everything in one memory. Offsets are multiples of `alignment` bytes.
-
-    A graph input lies in one piece, because the application fills it as an array. The lower bound is the
-    largest sum of bytes alive at one step; where first fit does not reach it, `seconds` are spent on better
-    offsets. The status is `optimal` where none has a smaller arena.
-    """
-    items = buffers(tiled, schedule.steps, work)
-    problem = _problem(tiled, items, [alignment] * len(items), memory)
-    placed = place(problem, seconds, grain=ARENA_GRAIN_BYTES, seed=seed)
-    arenas = {memory: placed.used_bytes.get(memory, 0)}
-    layout = _layout(tiled, items, [(memory, at) for at in placed.offsets], arenas, placed.status)
-    return layout, estimate(tiled, schedule, work, layout)
 
 
 def spread(
@@ -56,11 +31,12 @@ def spread(
 ) -> tuple[Layout, Estimate]:
     """Places everything in the memories of a board, so that access to it costs least.
 
-    If the cheapest memory has room for all of it, that is `lay_out` for this memory. All blocks of a tensor,
-    and tensors that share a buffer, lie in one memory; the scratch of an operator does as well. What does not
-    fit has its place too: an arena is then larger than the board's room for it. The status of a layout over
-    several memories is `optimal` where none of this schedule costs less. Raises FitError where units reach
-    no memory in common.
+    If the cheapest memory has room for all of it, all lies there, in the smallest arena that is found in
+    `seconds`; the status is `optimal` where none has a smaller one. All blocks of a tensor, and tensors that
+    share a buffer, lie in one memory; the scratch of an operator does as well. A graph input lies in one
+    piece, because the application fills it as an array. What does not fit has its place too: an arena is then
+    larger than the board's room for it. The status of a layout over several memories is `optimal` where none
+    of this schedule costs less. Raises FitError where units reach no memory in common.
     """
     wanted = needs(tiled.graph, board, functions)
     items = buffers(tiled, schedule.steps, work, _apart(tiled, schedule.steps, wanted, board))
@@ -68,7 +44,7 @@ def spread(
     alignments = [lcm(*(need.alignment for need in needed)) for needed in each]
     groups = _groups(items, wanted, board, traffic(tiled, schedule.steps, work))
     found = assign(
-        _problem(tiled, items, alignments, ""),
+        _problem(tiled, items, alignments),
         groups,
         _banks(board),
         seconds,
@@ -106,7 +82,10 @@ def base_alignments(plan: Plan, board: Board) -> dict[str, int]:
 
 def estimate(tiled: TiledGraph, schedule: Schedule, work: WorkBytes, layout: Layout) -> Estimate:
     """What the simulator says of a schedule whose buffers lie in these memories."""
-    peak_bytes, peak_step = peak(buffers(tiled, schedule.steps, work))
+    ids = tiled.block_ids()
+    chances = {(ids[read][0], ids[made][0]) for _, read, made in in_place_chances(tiled, schedule.steps)}
+    apart = {pair for pair in chances if len({layout.tensors[name].memory for name in pair}) > 1}
+    peak_bytes, peak_step = peak(buffers(tiled, schedule.steps, work, apart))
     accessed = traffic(tiled, schedule.steps, work)
     by_memory = dict.fromkeys(layout.arenas, 0)
     for placements, bytes_of in ((layout.tensors, accessed.tensors), (layout.scratch, accessed.work)):
@@ -202,10 +181,10 @@ def _groups(items: Sequence[Buffer], wanted: Needs, board: Board, accessed: Traf
     return [Group(tuple(of), together.banks(leader), counts[leader]) for leader, of in indices.items()]
 
 
-def _problem(tiled: TiledGraph, items: tuple[Buffer, ...], alignments: Sequence[int], memory: str) -> Problem:
+def _problem(tiled: TiledGraph, items: tuple[Buffer, ...], alignments: Sequence[int]) -> Problem:
     """The rectangles of a plan; the rows of a graph input that is cut are a stack and die one by one."""
     rectangles = tuple(
-        Rectangle(item.size_bytes, tuple(life for life in item.lives if len(life)), alignment, memory)
+        Rectangle(item.size_bytes, tuple(life for life in item.lives if len(life)), alignment)
         for item, alignment in zip(items, alignments, strict=True)
     )
     index_of = {item.members[0]: index for index, item in enumerate(items) if item.members and not item.stack}

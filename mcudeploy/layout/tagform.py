@@ -1,4 +1,5 @@
-"""A model in the form that memory tags are worked out on: model > function > operator, with tuples and calls.
+"""A model in the form that memory tags are worked out on: model > function > operator, with tuples and calls;
+and the form of what comes out.
 
 A body binds names to values, in order. A value is a tensor, or a tuple of tensors: an operator or a function
 with several results gives one, `Tuple` makes one, `Get` takes a field out.
@@ -95,6 +96,64 @@ class Program:
 
 Origin = tuple[str, int]
 """A tensor of a body: the node (or input) that brought it about, and the field of its results."""
+
+MODEL = ""
+"""The scope of the model's own body; that of a function is its name."""
+
+Place = tuple[str, Origin]
+"""A tensor: its scope, and what brings it about there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tag:
+    """Bytes in one of `memories` that tensors have in turn; `count`: references left at the end."""
+
+    number: int
+    bytes: int
+    alignment: int
+    memories: tuple[str, ...]
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What happened at a node: for each tensor that it makes how it got which tag; and the counts afterwards.
+
+    The ways: `new`, `free` (a free tag), `grown` (a free one, made larger), `shared` (an input's), `output`
+    (the one that the call has for it).
+    """
+
+    scope: str
+    node: str
+    made: tuple[tuple[str, int], ...]
+    counts: Mapping[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """A step between units: `copy`, `clean` or `invalidate` of a tensor of the model, run by a unit."""
+
+    kind: str
+    tensor: str
+    unit: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tagging:
+    """All tags, the tag of every tensor, what happened in order, and the steps between units.
+
+    A copy for a unit has the place of its tensor in a scope of that unit's name, preceded by `@`.
+    """
+
+    tags: tuple[Tag, ...]
+    places: Mapping[Place, int]
+    rows: tuple[Row, ...]
+    transfers: tuple[Transfer, ...]
+
+    @property
+    def bytes(self) -> int:
+        """Of all tags."""
+        return sum(tag.bytes for tag in self.tags)
 
 
 def origins(body: Body, results: Mapping[str, int]) -> dict[str, tuple[Origin, ...]]:

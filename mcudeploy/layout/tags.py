@@ -25,63 +25,26 @@ from math import lcm
 from mcudeploy.analyzer.meeting import Meeting, common, is_cached, meet
 from mcudeploy.board import Board
 from mcudeploy.layout.problem import align_up
-from mcudeploy.layout.tagform import Body, Call, Op, Origin, Program, Subgraph, origins, result_counts
-from mcudeploy.layout.tagsizes import MODEL, Place, Size, sizes
+from mcudeploy.layout.tagform import (
+    MODEL,
+    Body,
+    Call,
+    Op,
+    Origin,
+    Place,
+    Program,
+    Row,
+    Subgraph,
+    Tag,
+    Tagging,
+    Transfer,
+    origins,
+    result_counts,
+)
+from mcudeploy.layout.tagsizes import Size, sizes
 
 _REACH = 16
 """A free tag is taken where it is at most so many times larger, or smaller, than what is needed."""
-
-
-@dataclass(frozen=True, slots=True)
-class Tag:
-    """Bytes in one of `memories` that tensors have in turn; `count`: references left at the end."""
-
-    number: int
-    bytes: int
-    alignment: int
-    memories: tuple[str, ...]
-    count: int
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """What happened at a node: for each tensor that it makes how it got which tag; and the counts afterwards.
-
-    The ways: `new`, `free` (a free tag), `grown` (a free one, made larger), `shared` (an input's), `output`
-    (the one that the call has for it).
-    """
-
-    scope: str
-    node: str
-    made: tuple[tuple[str, int], ...]
-    counts: Mapping[int, int]
-
-
-@dataclass(frozen=True, slots=True)
-class Transfer:
-    """A step between units: `copy`, `clean` or `invalidate` of a tensor of the model, run by a unit."""
-
-    kind: str
-    tensor: str
-    unit: str
-
-
-@dataclass(frozen=True, slots=True)
-class Tagging:
-    """All tags, the tag of every tensor, what happened in order, and the steps between units.
-
-    A copy for a unit has the place of its tensor in a scope of that unit's name, preceded by `@`.
-    """
-
-    tags: tuple[Tag, ...]
-    places: Mapping[Place, int]
-    rows: tuple[Row, ...]
-    transfers: tuple[Transfer, ...]
-
-    @property
-    def bytes(self) -> int:
-        """Of all tags."""
-        return sum(tag.bytes for tag in self.tags)
 
 
 def assign_tags(program: Program, board: Board, alignment: int = 1) -> Tagging:

@@ -12,15 +12,21 @@ from math import lcm
 
 from mcudeploy.board import Board, Unit
 from mcudeploy.layout.problem import align_up
-from mcudeploy.layout.tagform import Body, Call, Op, Origin, Program, Subgraph, Type, origins, result_counts
+from mcudeploy.layout.tagform import (
+    MODEL,
+    Body,
+    Call,
+    Op,
+    Origin,
+    Place,
+    Program,
+    Subgraph,
+    Type,
+    origins,
+    result_counts,
+)
 
 _BITS = {"int8": 8, "uint8": 8, "int16": 16, "int32": 32, "float16": 16, "float32": 32}
-
-MODEL = ""
-"""The scope of the model's own body; that of a function is its name."""
-
-Place = tuple[str, Origin]
-"""A tensor: its scope, and what brings it about there."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,7 @@ def _checks(boards: tuple[Board, ...]) -> Iterator[Check]:
     if any(not it.is_host for it in boards):
         for package, name in _PLATFORMIO.items():
             yield _package(name, package, requirements.get(package, package))
-    for toolchain in sorted({it.toolchain for it in boards if not it.library_only}):
+    for toolchain in sorted({it.toolchain for it in boards if not it.facts_only}):
         yield from _toolchain(toolchain)
     emulators = [it.emulator for it in boards if it.emulator is not None]
     for qemu in sorted({it.qemu for it in emulators}):

@@ -22,7 +22,7 @@ def test_every_shipped_board_is_listed(mcudeploy_command: Invoke) -> None:
     listed = json.loads(mcudeploy_command("boards --json").stdout)["boards"]
     assert [board["name"] for board in listed] == [board.name for board in list_boards()]
     assert all(board["flash_bytes"] > 0 and board["memories"] and board["units"] for board in listed)
-    assert all(board["source"] for board in listed if board["library_only"])
+    assert all(board["source"] for board in listed if board["facts_only"])
 
 
 def test_a_library_is_built_for_a_board_without_firmware(mcudeploy_command: Invoke, tmp_path: Path) -> None:

@@ -73,7 +73,7 @@ def test_boards(mcudeploy_command: Invoke, deploy: Deploy) -> None:
             "memories": {"sram": 131072},
             "memory_costs": {"sram": 1.0},
             "units": {"core": ["sram"]},
-            "library_only": False,
+            "facts_only": False,
             "source": "",
             "hardware": True,
             "emulator": "netduinoplus2",

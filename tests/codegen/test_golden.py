@@ -17,7 +17,7 @@ from mcudeploy.codegen.library import write_library
 from mcudeploy.codegen.program import Program, make_program
 from mcudeploy.codegen.render import Source, render_firmware, render_package
 from mcudeploy.kernelfiles import kernel_files
-from mcudeploy.layout.solve import lay_out
+from mcudeploy.layout.solve import spread
 from mcudeploy.plan import Function, Plan
 from mcudeploy.scheduler.rpo import reverse_post_order
 from mcudeploy.simulator.blocks import TiledGraph
@@ -26,7 +26,9 @@ from mcudeploy.simulator.live import work_bytes
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 SOURCE = Source("residual.onnx", "0123456789abcdef")
-BOARD = load_board("mps2-an386").model_copy(update={"units": (Unit(name="core"), Unit(name="npu"))})
+BOARD = load_board("mps2-an386").model_copy(
+    update={"units": (Unit(name="core"), Unit(name="npu", alignment=16))}
+)
 TWO_UNITS = (Function("npu", ("conv_b", "conv_c")),)
 STRICT = ["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wcast-align=strict", "-Werror"]
 
@@ -38,7 +40,7 @@ def planned(
     tiled = TiledGraph(Flow.of(graph), {operator.name: block_rows for operator in graph.operators})
     calls = {o.name: o.op.kernel(o, graph.input_tensors(o), graph.tensors[o.output]) for o in graph.operators}
     schedule = reverse_post_order(tiled)
-    layout, estimate = lay_out(tiled, schedule, work_bytes(calls), "sram", 4, seconds=0)
+    layout, estimate = spread(tiled, schedule, work_bytes(calls), BOARD, functions, seconds=0)
     plan = Plan(graph, BOARD.name, tiled.block_rows, schedule, layout, estimate, functions=functions)
     return make_program(plan, calls, prefix, BOARD), plan
 

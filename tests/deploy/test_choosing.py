@@ -10,7 +10,7 @@ from models import quantised_convolutions
 
 from mcudeploy import deploy, planfile
 from mcudeploy.board import load_board
-from mcudeploy.choosing import alternatives, fastest, settled
+from mcudeploy.choosing import alternatives, fastest, nothing_known, settled
 from mcudeploy.graph import Graph, Operator
 from mcudeploy.interval import Interval
 from mcudeploy.measurer.costs import MeasuredTiles, stored
@@ -56,7 +56,7 @@ def measured(model: Model, device: Fake, folder: Path) -> Model:
         MeasuredTiles(("board", 7), database, [device]) as tiles,
     ):
         tiles.prefetch(model.graph, alternatives(model), 60)
-        return fastest(model, tiles.of(model.graph))
+        return fastest(model, tiles.of(model.graph), nothing_known(model.graph))
 
 
 @pytest.mark.parametrize("pointwise", sorted(POINTWISE))
@@ -95,7 +95,7 @@ def test_less_scratch_is_taken_at_the_peak_as_far_as_time_allows(model: Model) -
     def time(operator: Operator, call: KernelCall, rows: Interval) -> float:
         return 1000.0 - call.scratch_bytes / 10  # the more the faster
 
-    quick = fastest(model, time)
+    quick = fastest(model, time, nothing_known(model.graph))
     assert set(quick.kernels.values()) == {"conv2d_s8:3", "conv2d_s8_1x1"}
     unlimited, slowest = settled(quick, tiled, steps, time, 1e9)
     tight, ticks = settled(quick, tiled, steps, time, 0.0)

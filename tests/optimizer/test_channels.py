@@ -12,7 +12,6 @@ from mcudeploy.analyzer import components
 from mcudeploy.board import load_board
 from mcudeploy.graph import DType, Graph, Operator, Tensor
 from mcudeploy.layout.check import check
-from mcudeploy.layout.solve import lay_out
 from mcudeploy.ops.channel_rows import Conv2dToRows
 from mcudeploy.ops.conv import Conv2d, Conv2dByRows
 from mcudeploy.ops.elementwise import Binary, Lut
@@ -25,6 +24,7 @@ from mcudeploy.scheduler.rpo import reverse_post_order
 from mcudeploy.simulator.blocks import TiledGraph
 from mcudeploy.simulator.flow import Flow
 from mcudeploy.simulator.live import work_bytes
+from tests.one_memory import lay_out
 
 BOARD = load_board("mps2-an386")
 

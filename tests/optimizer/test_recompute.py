@@ -12,7 +12,6 @@ from mcudeploy.board import load_board
 from mcudeploy.graph import Graph
 from mcudeploy.interval import Interval
 from mcudeploy.layout.check import PlanFaultError, check
-from mcudeploy.layout.solve import lay_out
 from mcudeploy.optimizer.apply import stream_inputs
 from mcudeploy.optimizer.recompute import recompute
 from mcudeploy.optimizer.search import Candidate
@@ -23,6 +22,7 @@ from mcudeploy.simulator.cost import Costs
 from mcudeploy.simulator.estimate import estimated_tile_time
 from mcudeploy.simulator.flow import Flow
 from mcudeploy.simulator.live import buffers, live_peak, lives, peak, work_bytes
+from tests.one_memory import lay_out
 
 BOARD = load_board("mps3-an547")
 

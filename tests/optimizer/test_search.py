@@ -14,7 +14,6 @@ from graphs import border, conv, residual, tensor
 from mcudeploy.board import load_board
 from mcudeploy.graph import Graph
 from mcudeploy.layout.check import check
-from mcudeploy.layout.solve import lay_out
 from mcudeploy.optimizer.apply import accumulate_rows, in_form, stream_inputs
 from mcudeploy.optimizer.cuts import Cut, Space, State
 from mcudeploy.optimizer.search import Budget, Found, search
@@ -27,6 +26,7 @@ from mcudeploy.simulator.estimate import estimated_tile_time
 from mcudeploy.simulator.flow import Flow
 from mcudeploy.simulator.live import work_bytes
 from mcudeploy.simulator.segments import Segments
+from tests.one_memory import lay_out
 
 BOARD = load_board("mps3-an547")
 

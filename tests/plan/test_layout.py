@@ -11,12 +11,12 @@ from graphs import pooled, residual
 from mcudeploy.board import load_board
 from mcudeploy.graph import Graph, Operator
 from mcudeploy.layout.check import PlanFaultError, check
-from mcudeploy.layout.solve import lay_out
 from mcudeploy.ops.view import Reshape
 from mcudeploy.plan import Placement, Plan, Schedule, Step
 from mcudeploy.scheduler.rpo import reverse_post_order
 from mcudeploy.simulator.blocks import TiledGraph, whole
 from mcudeploy.simulator.flow import Flow
+from tests.one_memory import lay_out
 
 WORK = {"conv_a": (72, 0), "conv_b": (72, 0), "conv_c": (72, 0), "add": (0, 0)}
 BOARD = load_board("mps2-an386").limited({"sram": 4096})

@@ -221,7 +221,7 @@ def test_kernels_bring_what_they_include_and_nothing_else() -> None:
 def test_every_board_has_its_environment_and_a_project_only_its_own() -> None:
     text = (resource_dir("firmware") / "platformio.ini").read_text(encoding="utf-8")
     for board in list_boards():
-        if board.is_host or board.library_only:
+        if board.is_host or board.facts_only:
             continue
         ini = configparser.ConfigParser(interpolation=None)
         ini.read_string(environments(text, board.name))

@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 from mcudeploy.analyzer.functions import Assignment, partition
 from mcudeploy.analyzer.needs import needs
 from mcudeploy.board import Unit
-from mcudeploy.layout.solve import lay_out
 from mcudeploy.ops.transfer import Clean, Copy, Invalidate
 from mcudeploy.optimizer.transfers import with_transfers
 from mcudeploy.scheduler.rpo import reverse_post_order
 from mcudeploy.simulator.blocks import TiledGraph
 from mcudeploy.simulator.flow import Flow
+from tests.one_memory import lay_out
 
 if TYPE_CHECKING:
     from mcudeploy.graph import Graph, Operator

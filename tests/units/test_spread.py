@@ -17,13 +17,14 @@ from mcudeploy.errors import ConfigError, FitError
 from mcudeploy.graph import DType, Graph, Operator, Tensor
 from mcudeploy.layout.check import PlanFaultError, check
 from mcudeploy.layout.shortage import shortages
-from mcudeploy.layout.solve import base_alignments, lay_out, spread
+from mcudeploy.layout.solve import base_alignments, spread
 from mcudeploy.ops.elementwise import Unary
 from mcudeploy.optimizer.transfers import with_transfers
 from mcudeploy.plan import Function, Placement, Plan
 from mcudeploy.scheduler.rpo import reverse_post_order
 from mcudeploy.simulator.blocks import TiledGraph
 from mcudeploy.simulator.flow import Flow
+from tests.one_memory import lay_out
 
 BYTES = 96  # of each tensor: 4 * 2 * 3 floats
 

@@ -14,9 +14,22 @@ from hypothesis import given
 from mcudeploy.analyzer.functions import Assignment, partition
 from mcudeploy.board import Board, Unit
 from mcudeploy.graph import Graph
-from mcudeploy.layout.tagform import Body, Call, Get, Op, Program, Subgraph, Tuple, Type, program_of
-from mcudeploy.layout.tags import Tagging, Transfer, assign_tags
-from mcudeploy.layout.tagsizes import MODEL, sizes
+from mcudeploy.layout.tagform import (
+    MODEL,
+    Body,
+    Call,
+    Get,
+    Op,
+    Program,
+    Subgraph,
+    Tagging,
+    Transfer,
+    Tuple,
+    Type,
+    program_of,
+)
+from mcudeploy.layout.tags import assign_tags
+from mcudeploy.layout.tagsizes import sizes
 from mcudeploy.ops.transfer import Copy
 from mcudeploy.optimizer.transfers import with_transfers
 

@@ -10,14 +10,14 @@
 static union {
     uint8_t bytes[928];
     uint64_t align;
-} arena_sram;
+} arena_sram MCUD_ALIGNED(16);
 
 /* Where the blocks of each tensor lie, in units of 4 bytes. */
 static const mcud_offset offsets[] = {
     168u, /* image */
-    64u, 103u, /* a */
-    135u, /* b */
-    199u, 199u, /* c */
+    64u, 104u, /* a */
+    136u, /* b */
+    200u, 200u, /* c */
     0u, /* sum */
     0u, /* conv_a */
     0u, /* conv_b */

@@ -9,8 +9,8 @@
  * tensor                   shape            type     blocks     bytes     offset  live
  * image                    [8][8][4]        int8          8       256      672..  [0, 2)
  * a                        [8][8][4]        int8          2       256      256..  [0, 8)
- * b                        [8][8][4]        int8          2       256      540..  [2, 7)
- * c                        [8][8][4]        int8          2       256      796..  [4, 8)
+ * b                        [8][8][4]        int8          2       256      544..  [2, 7)
+ * c                        [8][8][4]        int8          2       256      800..  [4, 8)
  * sum                      [8][8][4]        int8          2       256        0..  [5, 8)
  *
  * All memory is static. One inference at a time: fill the input, run, read the output. The input may be

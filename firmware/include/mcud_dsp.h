@@ -1,0 +1,119 @@
+/* What the DSP extension of Arm cores does in an instruction or two, as functions; and loops around blocks of them.
+ *
+ * Blocks take all 13 registers that a compiler can give. What they read from the stack must be variables of
+ * the function they are in, since there is no register for an address: so they are inlined always. */
+#ifndef MCUD_DSP_H
+#define MCUD_DSP_H
+
+#include <string.h>
+
+#include "mcud_quant.h"
+
+#define MCUD_BLOCK __attribute__((always_inline)) static inline
+
+/* A sum to a result; see mcud_finish_s8. */
+static inline int8_t mcud_requantize_s8(int32_t sum, int32_t multiplier, const mcud_finish_s8 *finish)
+{
+    for (int32_t left = finish->left; left > 0; left--) {
+        __asm__("qadd %0, %0, %0" : "+r"(sum));
+    }
+    __asm__("smmlar %0, %0, %1, %2" : "+r"(sum) : "r"(multiplier), "r"(finish->zero_point));
+    __asm__("ssat %0, #8, %0" : "+r"(sum));
+    return (int8_t)sum;
+}
+
+/* clamp(value, -128, 127) */
+static inline int8_t mcud_saturate_s8(int32_t value)
+{
+    __asm__("ssat %0, #8, %0" : "+r"(value));
+    return (int8_t)value;
+}
+
+/* Bytes 0 and 2, sign-extended to 16 bits. */
+static inline int32_t mcud_even_bytes(int32_t word)
+{
+    int32_t pair;
+    __asm__("sxtb16 %0, %1" : "=r"(pair) : "r"(word));
+    return pair;
+}
+
+/* Bytes 1 and 3. */
+static inline int32_t mcud_odd_bytes(int32_t word)
+{
+    int32_t pair;
+    __asm__("sxtb16 %0, %1, ror #8" : "=r"(pair) : "r"(word));
+    return pair;
+}
+
+/* Adds bytes 0 and 2 to the halves of sums. */
+static inline int32_t mcud_add_even_bytes(int32_t sums, int32_t word)
+{
+    int32_t result;
+    __asm__("sxtab16 %0, %1, %2" : "=r"(result) : "r"(sums), "r"(word));
+    return result;
+}
+
+/* Bytes 1 and 3. */
+static inline int32_t mcud_add_odd_bytes(int32_t sums, int32_t word)
+{
+    int32_t result;
+    __asm__("sxtab16 %0, %1, %2, ror #8" : "=r"(result) : "r"(sums), "r"(word));
+    return result;
+}
+
+/* The larger one of each two signed bytes. */
+static inline uint32_t mcud_max_bytes(uint32_t a, uint32_t b)
+{
+    uint32_t result;
+    __asm__("ssub8 %0, %1, %2\n\t" /* sets a flag for each byte of a that is not smaller */
+            "sel %0, %1, %2"
+            : "=&r"(result)
+            : "r"(a), "r"(b));
+    return result;
+}
+
+/* sum + a.low * b.low + a.high * b.high */
+static inline int32_t mcud_add_products(int32_t a, int32_t b, int32_t sum)
+{
+    int32_t result;
+    __asm__("smlad %0, %1, %2, %3" : "=r"(result) : "r"(a), "r"(b), "r"(sum));
+    return result;
+}
+
+/* Four values of one pixel to its place in a group of `pixels` pixels. */
+static inline void mcud_expand_four(int16_t *to, const int8_t *from, int32_t pixels)
+{
+    int32_t word;
+    memcpy(&word, from, sizeof word);
+    int32_t *pairs = (int32_t *)(void *)to;
+    pairs[0] = mcud_even_bytes(word);
+    pairs[pixels] = mcud_odd_bytes(word);
+}
+
+/* The same value four times. */
+static inline void mcud_expand_same(int16_t *to, int32_t value, int32_t pixels)
+{
+    int32_t *pairs = (int32_t *)(void *)to;
+    pairs[0] = pairs[pixels] = (int32_t)((uint32_t)value << 16) | (value & 0xFFFF);
+}
+
+/* Runs `one` until `at` is at ends[0], then `many` until it is at ends[1]. The ends are in memory, and
+ * `free` is a register that every turn may spoil: the products take all the others that a compiler can give.
+ */
+#define MCUD_LOOPS(at, free, one, many)                                                                      \
+    "ldr %[" free "], %[some]\n\t"                                                                           \
+    "cmp %[" at "], %[" free "]\n\t"                                                                         \
+    "beq 2f\n"                                                                                               \
+    "1:\n\t" one "ldr %[" free "], %[some]\n\t"                                                              \
+    "cmp %[" at "], %[" free "]\n\t"                                                                         \
+    "bne 1b\n"                                                                                               \
+    "2:\n\t"                                                                                                 \
+    "ldr %[" free "], %[end]\n\t"                                                                            \
+    "cmp %[" at "], %[" free "]\n\t"                                                                         \
+    "beq 4f\n"                                                                                               \
+    "3:\n\t" many "ldr %[" free "], %[end]\n\t"                                                              \
+    "cmp %[" at "], %[" free "]\n\t"                                                                         \
+    "bne 3b\n"                                                                                               \
+    "4:\n\t"
+
+#endif

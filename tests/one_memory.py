@@ -1,0 +1,22 @@
+"""Plans for one memory, as most tests want them."""
+
+from __future__ import annotations
+
+from mcudeploy.board import Board, Memory, load_board
+from mcudeploy.layout.solve import spread
+from mcudeploy.plan import Estimate, Layout, Schedule
+from mcudeploy.simulator.blocks import TiledGraph
+from mcudeploy.simulator.live import WorkBytes
+
+
+def one_memory(name: str, alignment: int) -> Board:
+    """The host with a memory of this name and alignment (bytes) only."""
+    memory = Memory(name=name, origin=0x20000000, bytes=1 << 26, alignment=alignment)
+    return load_board("host").model_copy(update={"memories": (memory,)})
+
+
+def lay_out(
+    tiled: TiledGraph, schedule: Schedule, work: WorkBytes, name: str, alignment: int, seconds: float = 2.0
+) -> tuple[Layout, Estimate]:
+    """`spread` on a board with one memory."""
+    return spread(tiled, schedule, work, one_memory(name, alignment), seconds=seconds)
