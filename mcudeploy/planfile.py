@@ -97,23 +97,35 @@ def plan_text(plan: Plan, model_sha256: str) -> str:
     return json.dumps(content.model_dump(), indent=1) + "\n"
 
 
-def _read(path: Path) -> _PlanFile:
+def _read(path: Path, model_sha256: str, board: str) -> _PlanFile:
     try:
-        return _PlanFile.model_validate_json(path.read_bytes())
+        content = _PlanFile.model_validate_json(path.read_bytes())
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"]) or "the file"
         raise ConfigError(f"{path} is not a plan: {place}: {first['msg']}") from error
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
+    if content.model_sha256 != model_sha256:
+        raise ConfigError(
+            f"{path} is a plan of another model. Make a new one: mcudeploy plan MODEL -o {path}"
+        )
+    if content.board != board:
+        raise ConfigError(
+            f"{path} is a plan for {content.board}, not for {board}. "
+            f"Make a new one: mcudeploy plan MODEL --board {board} -o {path}"
+        )
+    return content
 
 
-def load_form(path: Path) -> tuple[Form, tuple[Function, ...], Mapping[str, str]]:
+def load_form(
+    path: Path, model_sha256: str, board: str
+) -> tuple[Form, tuple[Function, ...], Mapping[str, str]]:
     """The form that the graph of a plan must have, what units run, and the kernel variant of every operator.
 
-    Raises ConfigError for a file that is no plan.
+    Raises ConfigError for a file that is no plan, or is one of another model or board.
     """
-    content = _read(path)
+    content = _read(path, model_sha256, board)
     return Form(content.streamed, content.accumulating), _functions(content), content.kernels
 
 
@@ -127,13 +139,7 @@ def load_plan(path: Path, graph: Graph, model_sha256: str, board: str, work: Wor
     `work`: scratch and state of every operator. Raises ConfigError for a file that is no plan, is one of
     another model or board, or is not of one piece.
     """
-    content = _read(path)
-    if content.model_sha256 != model_sha256:
-        raise ConfigError(
-            f"{path} is a plan of another model. Make a new one: mcudeploy plan MODEL -o {path}"
-        )
-    if content.board != board:
-        raise ConfigError(f"{path} is a plan for {content.board}, not for {board}")
+    content = _read(path, model_sha256, board)
     flow = Flow.of(graph)
     fault = next(_faults(content, flow, work), None)
     if fault is not None:

@@ -115,7 +115,7 @@ def find_plans(
 
 def _stored_plan(model: Model, board: Board, path: Path) -> tuple[Model, Model, Plan]:
     """The model on the units of a stored plan, the same in its form, and the plan, which has been checked."""
-    form, functions, kernels = planfile.load_form(path)
+    form, functions, kernels = planfile.load_form(path, model.sha256, board.name)
     model = model.on_units(board, Assignment.of(functions, board.units[0].name))
     try:
         made = model.in_form(form).with_kernels(kernels)

@@ -96,6 +96,17 @@ def test_the_same_rules_beside_a_plan_file(model: Path, tmp_path: Path) -> None:
     assert again.plan.functions == made.plan.functions
 
 
+def test_a_plan_for_units_of_another_board_says_so(model: Path, tmp_path: Path) -> None:
+    file = tmp_path / "plan.json"
+    deploy.save_plan(deploy.plan_model(model, TWO, Options(split=False, assign=ASSIGN)), file)
+    other = load_board("stm32f405")
+    with pytest.raises(ConfigError, match=f"is a plan for {TWO.name}, not for stm32f405"):
+        deploy.plan_model(model, other, Options(plan_file=file))
+    poorer = board(Unit(name="core"))  # the same board by its name
+    with pytest.raises(ConfigError, match="has no compute unit 'npu'; it has core"):
+        deploy.plan_model(model, poorer, Options(plan_file=file))
+
+
 def test_rules_for_the_first_unit_alone_change_nothing(model: Path) -> None:
     plain = deploy.plan_model(model, TWO, Options(time_limit=5, split=False)).plan
     same = deploy.plan_model(model, TWO, Options(time_limit=5, split=False, assign=("core=*",))).plan
