@@ -11,7 +11,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from mcudeploy.errors import BoardNotFoundError, ConfigError
+from mcudeploy.errors import BoardNotFoundError, ConfigError, UsageError
 from mcudeploy.interval import Interval
 from mcudeploy.resources import resource_dir
 
@@ -260,7 +260,11 @@ class Board(_Facts):
         return free if memory.arena_limit is None else min(free, memory.arena_limit)
 
     def limited(self, limits: Mapping[str, int]) -> Board:
-        """The board with limits for the arenas in some memories, in bytes; ConfigError for unknown ones."""
+        """The board with limits for the arenas in some memories, in bytes; UsageError for unknown ones."""
+        known = [memory.name for memory in self.memories]
+        for name in limits:
+            if name not in known:
+                raise UsageError(f"{self.name} has no memory {name!r}; it has {', '.join(known)}")
         limited = {
             name: self.memory(name).model_copy(update={"arena_limit": size}) for name, size in limits.items()
         }

@@ -12,7 +12,7 @@ from models import quantised_convolutions
 from mcudeploy import deploy
 from mcudeploy.board import load_board
 from mcudeploy.device import Target
-from mcudeploy.errors import ConfigError, FitError
+from mcudeploy.errors import FitError, UsageError
 from mcudeploy.planner import Options
 from mcudeploy.targets import Firmware, emulator
 
@@ -125,7 +125,7 @@ def test_what_fits_nowhere_is_refused(model: Path, limits: dict[str, int], messa
 
 
 def test_an_unknown_memory_is_refused_with_the_names(model: Path) -> None:
-    with pytest.raises(ConfigError, match="no memory 'psram'; it has sram, ccm"):
+    with pytest.raises(UsageError, match="no memory 'psram'; it has sram, ccm"):
         deploy.plan_model(model, load_board("stm32f405"), Options(memory_limits=(("psram", 0),)))
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from mcudeploy.analyzer.functions import Assignment, partition
 from mcudeploy.board import Board, Unit
-from mcudeploy.errors import ConfigError, FitError
+from mcudeploy.errors import FitError, UsageError
 from mcudeploy.graph import DType, Graph, Operator, Tensor
 from mcudeploy.layout.check import PlanFaultError, check
 from mcudeploy.layout.shortage import shortages
@@ -160,5 +160,5 @@ def test_a_shortage_names_memories_bytes_and_step() -> None:
 
 
 def test_a_limit_for_a_memory_that_is_not_names_those_that_are() -> None:
-    with pytest.raises(ConfigError, match="no memory 'ccm'; it has one, two"):
+    with pytest.raises(UsageError, match="no memory 'ccm'; it has one, two"):
         board(Unit(name="core"), memories=("one", "two")).limited({"ccm": 0})
