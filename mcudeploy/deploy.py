@@ -140,7 +140,7 @@ def telling(progress: Progress, counted: Callable[[Search], Search] = lambda sea
         nonlocal shown
         found = counted(found)
         text = (
-            f"searching: {peak_bytes:,} B at {overhead:+.1f} %, {found.candidates:,} candidates, "
+            f"searching: peak {peak_bytes:,} B at {overhead:+.1f} %, {found.candidates:,} candidates, "
             f"{found.candidates / max(found.seconds, 1e-3):,.0f} a second"
         )
         if found.measured or found.cache_hits:

@@ -59,7 +59,7 @@ def test_a_search_goes_on_from_the_cuts_of_the_stored_plan(tmp_path: Path) -> No
     class Told:
         def stage(self, name: str) -> None:
             if name.startswith("searching"):
-                told.append(int(name.split()[1].replace(",", "")))
+                told.append(int(name.split()[2].replace(",", "")))
 
         def update(self, name: str) -> None: ...
 
@@ -122,7 +122,8 @@ def test_a_gain_is_a_stage_and_newer_figures_an_update() -> None:
     for count, peak, overhead in ((1, 900, 0.7), (9, 900, 0.5), (10, 800, 0.5)):
         told(Search(1.0, count), peak, overhead)
     assert [kind for kind, _ in seen] == ["stage", "update", "stage"]
-    assert seen[1][1] == ("searching: 900 B at +0.5 %, 9 candidates, 9 a second, 3 tiles measured, 4 known")
+    known = "3 tiles measured, 4 known"
+    assert seen[1][1] == f"searching: peak 900 B at +0.5 %, 9 candidates, 9 a second, {known}"
 
 
 @pytest.mark.parametrize("command", ["plan", "tune"])
