@@ -17,7 +17,7 @@ from mcudeploy.codegen.ctext import model_name
 from mcudeploy.codegen.library import write_library
 from mcudeploy.codegen.program import Program, make_program
 from mcudeploy.codegen.render import Source, render_firmware
-from mcudeploy.device import Device, Target, open_device
+from mcudeploy.device import Device, Target, open_device, require_port
 from mcudeploy.errors import BuildError, ConfigError, ModelError
 from mcudeploy.measurer.database import Database, RunKey
 from mcudeploy.model import Model, load_model
@@ -192,6 +192,8 @@ def build_model(path: Path, board: Board, options: Options, directory: Path) -> 
 
 def flash_board(path: Path | None, target: Target, options: Options, dry_run: bool) -> JsonObject:
     """Build and flash a model's firmware, or the measurer alone; `dry_run` only names the command."""
+    if not dry_run:
+        require_port(target)
     firmware = build_bench(target) if path is None else plan_model(path, target.board, options).build(target)
     if dry_run:
         command = flash_command(target.board, firmware.elf, target.port, emulate=target.emulated)
@@ -209,6 +211,7 @@ def measure_model(
     takes the fastest. `cycles`: model them. Raises ConfigError for a target that has no cycle model.
     """
     core = core_of(target) if cycles else None
+    require_port(target)
     if options.plan_file is None and not target.board.is_host:
         _time_variants(path, target, options, progress)
     made = plan_model(path, target.board, options, progress)
@@ -258,6 +261,7 @@ def run_model(
     `cycles`: model them. Raises ConfigError for a target that has no cycle model.
     """
     core = core_of(target) if cycles else None
+    require_port(target)
     progress.stage(f"planning {path.name}")
     made = plan_model(path, target.board, options, progress)
     samples = load_samples(made.model.graph, inputs, expected, options.seed)

@@ -74,6 +74,23 @@ class Device:
         return "us", lambda ticks: round(ticks * 10**6 / rate_hz)
 
 
+def require_port(target: Target) -> str | None:
+    """The port of a real board, which can be opened; None where no hardware is asked for.
+
+    Worth asking before anything that takes long. Raises BoardNotFoundError where no port is given and none
+    is found, PortError for a port that does not exist or cannot be opened.
+    """
+    if target.board.is_host or target.emulated:
+        return None
+    port = target.port or find_port(target.board)
+    open_transport(port, _baud(target.board)).close()
+    return port
+
+
+def _baud(board: Board) -> int:
+    return board.uart.baud if board.uart else 115200
+
+
 @contextmanager
 def open_device(
     target: Target, firmware: Firmware, patience_s: float = 60.0, emulator_arguments: Sequence[str] = ()
@@ -82,12 +99,12 @@ def open_device(
 
     Raises FlashError, BoardNotFoundError, PortError, or ProtocolError where the firmware does not answer.
     """
-    board = target.board
+    board, port = target.board, require_port(target)  # better known before flashing
     if board.is_host:
         name = f"process:{firmware.elf}"
         with connect(name, board=board.name, firmware_hash=firmware.hash, timeout_s=START_S) as session:
             yield Device(session, name, patience_s)
-    elif target.emulated:
+    elif port is None:
         with Emulator(board, firmware.elf, emulator_arguments) as emulator:
             try:
                 with connect(
@@ -98,11 +115,8 @@ def open_device(
                 reason = emulator.why_dead()
                 raise ProtocolError(f"{error}\n{reason}" if reason else str(error)) from error
     else:
-        found = target.port or find_port(board)
-        baud = board.uart.baud if board.uart else 115200
-        open_transport(found, baud).close()  # a port that cannot be opened is better known before flashing
-        flash(board, firmware.elf, found)
+        flash(board, firmware.elf, port)
         with connect(
-            found, baud=baud, board=board.name, firmware_hash=firmware.hash, timeout_s=START_S
+            port, baud=_baud(board), board=board.name, firmware_hash=firmware.hash, timeout_s=START_S
         ) as session:
-            yield Device(session, found, patience_s)
+            yield Device(session, port, patience_s)

@@ -15,7 +15,7 @@ import numpy as np
 from mcudeploy import report
 from mcudeploy.bench import measured_tiles
 from mcudeploy.deploy import Deployment, JsonObject, Observation, keep, observe, telling
-from mcudeploy.device import Target, open_device
+from mcudeploy.device import Target, open_device, require_port
 from mcudeploy.errors import LatencyError, OutputsDifferError
 from mcudeploy.graph import Graph
 from mcudeploy.model import Model, load_model
@@ -55,6 +55,8 @@ def tune_model(
     LatencyError where a stored plan that is not searched on from misses it, and OutputsDifferError where a
     plan's outputs are not those of the unsplit plan, bit for bit. An error of one device ends it all.
     """
+    for target in targets:
+        require_port(target)
     model = load_model(path, options.float_io, vectors=targets[0].board.vectors)
     planned = _search(model, targets, options, progress)
     tuned = _choose(planned, targets, options, progress)

@@ -60,7 +60,7 @@ def test_run_verifies_the_picture_with_a_stored_plan(board: str, call: Call) -> 
     assert sum(operator["macs"] for operator in report["operators"]) == 7489664
     assert abs(sum(operator["share"] for operator in report["operators"]) - 1) < 1e-9
     assert 0 < report["stack_bytes"] < report["total_ram_bytes"]
-    assert call("run", MODEL, "--board", "microbit", "--plan", "plan.json").exit_code == 3
+    assert call("run", MODEL, "--board", "microbit", "--emulate", "--plan", "plan.json").exit_code == 3
 
 
 def test_a_wrong_expectation_exits_11(call: Call, folder: Path) -> None:

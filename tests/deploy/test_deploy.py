@@ -15,7 +15,15 @@ from models import fully_connected, quantised_convolutions
 from mcudeploy import deploy, tuning
 from mcudeploy.board import load_board
 from mcudeploy.device import Target, open_device
-from mcudeploy.errors import ConfigError, FitError, PortError, ProtocolError, UsageError
+from mcudeploy.errors import (
+    BoardNotFoundError,
+    ConfigError,
+    FitError,
+    ModelError,
+    PortError,
+    ProtocolError,
+    UsageError,
+)
 from mcudeploy.graph import Border, DType, Graph, Quantization, Tensor
 from mcudeploy.measurer.session import Request, Session
 from mcudeploy.model import load_model
@@ -314,6 +322,30 @@ def test_a_port_that_is_not_there_is_known_before_flashing(
     firmware = SimpleNamespace(elf=tmp_path / "x.elf", hash=1)
     with pytest.raises(PortError, match="no such port"), open_device(target, firmware):
         pass
+
+
+@pytest.mark.parametrize("command", ["run", "measure", "flash", "tune"])
+def test_a_port_is_looked_for_before_anything_else(
+    command: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def start(target: Target) -> object:
+        model, options = tmp_path / "missing.onnx", Options()  # the first thing that planning would say
+        if command == "run":
+            return deploy.run_model(model, target, options, inputs=[], expected=[])
+        if command == "measure":
+            return deploy.measure_model(model, target, options)
+        if command == "flash":
+            return deploy.flash_board(model, target, options, dry_run=False)
+        return tuning.tune_model(model, [target], options)
+
+    board = load_board("stm32f405")
+    with pytest.raises(PortError, match="no such port"):
+        start(Target(board, port=str(tmp_path / "ttyACM9")))
+    monkeypatch.setattr("mcudeploy.measurer.ports.list_ports.comports", list)
+    with pytest.raises(BoardNotFoundError, match="no stm32f405 is attached"):
+        start(Target(board))
+    with pytest.raises(ModelError):
+        start(Target(board, emulate=True))
 
 
 @pytest.mark.filterwarnings("error")
