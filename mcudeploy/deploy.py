@@ -35,6 +35,7 @@ from mcudeploy.timing.profile import core_of, profile
 from mcudeploy.timing.report import cycles_report
 from mcudeploy.verdict import judge
 from mcudeploy.verify import Storage, fed_runs, run_once
+from mcudeploy.wording import count_text
 
 JsonObject = dict[str, Any]
 _LOG = logging.getLogger(__name__)
@@ -140,11 +141,12 @@ def telling(progress: Progress, counted: Callable[[Search], Search] = lambda sea
         nonlocal shown
         found = counted(found)
         text = (
-            f"searching: peak {peak_bytes:,} B at {overhead:+.1f} %, {found.candidates:,} candidates, "
+            f"searching: peak {peak_bytes:,} B at {overhead:+.1f} %, "
+            f"{count_text(found.candidates, 'candidate')}, "
             f"{found.candidates / max(found.seconds, 1e-3):,.0f} a second"
         )
         if found.measured or found.cache_hits:
-            text += f", {found.measured:,} tiles measured, {found.cache_hits:,} known"
+            text += f", {count_text(found.measured, 'tile')} measured, {found.cache_hits:,} known"
         if shown == peak_bytes:
             progress.update(text)
         else:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mcudeploy.wording import agree, count_text
+
 
 class DeployError(Exception):
     """Base of all errors shown to the user; `exit_code` ends the process."""
@@ -54,8 +56,8 @@ class ModelError(DeployError):
     @classmethod
     def unsupported(cls, problems: tuple[Problem, ...]) -> ModelError:
         """The error for a readable model with nodes that cannot be deployed. A traceback lists them too."""
-        noun = "node is" if len(problems) == 1 else "nodes are"
-        error = cls(f"{len(problems)} {noun} not supported", problems)
+        number = len(problems)
+        error = cls(f"{count_text(number, 'node')} {agree(number, 'is', 'are')} not supported", problems)
         for problem in problems:
             error.add_note(str(problem))
         return error

@@ -10,6 +10,7 @@ from typing import Any
 from mcudeploy.frontend.plaingraph import load_plain_graph
 from mcudeploy.progress import SILENT, Progress
 from mcudeploy.scheduler.portfolio import METHODS, best_order
+from mcudeploy.wording import count_text
 
 AUTO = "auto"
 
@@ -26,7 +27,7 @@ def order_graph(
     """
     progress.stage(f"reading {path.name}")
     graph = load_plain_graph(path)
-    progress.stage(f"ordering {graph.problem.steps} of {len(graph.nodes)} nodes")
+    progress.stage(f"ordering {graph.problem.steps} of {count_text(len(graph.nodes), 'node')}")
     start = monotonic()
     methods = METHODS if method == AUTO else (method,)
     found = best_order(graph.problem, seconds, set_aside=graph.updates, methods=methods)

@@ -20,6 +20,7 @@ from mcudeploy.plan import Form, Function, Layout, Placement, Plan, Schedule, Sp
 from mcudeploy.simulator.blocks import TiledGraph
 from mcudeploy.simulator.flow import Flow
 from mcudeploy.simulator.live import WorkBytes
+from mcudeploy.wording import count_text
 
 _Offset = Annotated[int, Field(ge=0, lt=2**32)]
 _Rows = Annotated[int, Field(ge=1, lt=2**32)]
@@ -180,7 +181,7 @@ def _faults(content: _PlanFile, flow: Flow, work: WorkBytes) -> Iterator[str]:
         return
     for name, rows in zip(names, flow.iteration_rows, strict=True):
         if content.block_rows[name] > rows:
-            yield f"{name} has {rows} rows, not {content.block_rows[name]}"
+            yield f"{name} has {count_text(rows, 'row')}, not {content.block_rows[name]}"
             return
     tiled = TiledGraph(flow, content.block_rows)
     yield from _step_faults(content, tiled)
@@ -253,7 +254,8 @@ def _table_faults(
         found = table.get(name)
         if found is not None and (found.block_rows, len(found.offsets)) != (rows, blocks):
             yield (
-                f"{name} in {what} has {len(found.offsets)} blocks of {found.block_rows} rows, "
+                f"{name} in {what} has {count_text(len(found.offsets), 'block')} of "
+                f"{count_text(found.block_rows, 'row')}, "
                 f"not {blocks} of {rows}"
             )
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from mcudeploy.borders import to_device
 from mcudeploy.errors import UsageError
 from mcudeploy.graph import Border, Graph, Tensor
+from mcudeploy.wording import agree, count_text
 
 Array = NDArray[Any]
 
@@ -42,7 +43,9 @@ def load_samples(graph: Graph, inputs: list[Path], expected: list[Path], seed: i
     given = _groups(graph, graph.inputs, inputs, "input")
     wanted = _groups(graph, graph.outputs, expected, "output") if expected else [{} for _ in given]
     if len(wanted) != len(given):
-        raise UsageError(f"{len(given)} samples of inputs, but {len(wanted)} of expected outputs")
+        raise UsageError(
+            f"{count_text(len(given), 'sample')} of inputs, but {len(wanted)} of expected outputs"
+        )
     return [_sample(graph, values, outputs) for values, outputs in zip(given, wanted, strict=True)]
 
 
@@ -50,7 +53,10 @@ def _groups(
     graph: Graph, borders: tuple[Border, ...], files: list[Path], what: str
 ) -> list[dict[str, Array]]:
     if len(files) % len(borders):
-        raise UsageError(f"the model has {len(borders)} {what}s; {len(files)} files are not a multiple of it")
+        raise UsageError(
+            f"the model has {count_text(len(borders), what)}; {count_text(len(files), 'file')} "
+            f"{agree(len(files), 'is', 'are')} not a multiple of it"
+        )
     values = [_read(path) for path in files]
     step = len(borders)
     return [

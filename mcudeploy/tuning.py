@@ -25,6 +25,7 @@ from mcudeploy.progress import SILENT, Progress
 from mcudeploy.samples import Sample, load_samples
 from mcudeploy.simulator.cost import CallTile, CallTime
 from mcudeploy.targets import Firmware
+from mcudeploy.wording import count_text
 
 _PREFETCH_SHARE = 2
 """Tiles are timed in advance for one part in so many of the time limit: some is for the search."""
@@ -177,5 +178,6 @@ def _require_same(made: Deployment, observed: Observation, unsplit: Observation)
         if not np.array_equal(found, wanted):
             raise OutputsDifferError(
                 f"output {border.tensor} of the split plan differs from the unsplit one's in "
-                f"{int((found != wanted).sum())} of {found.size} elements; this is a defect of mcudeploy"
+                f"{int((found != wanted).sum())} of {count_text(found.size, 'element')}; "
+                f"this is a defect of mcudeploy"
             )

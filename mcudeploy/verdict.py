@@ -31,6 +31,7 @@ from mcudeploy.verify import (
     stored_references,
     stored_ties,
 )
+from mcudeploy.wording import agree, count_text
 
 Array = NDArray[Any]
 Outputs = Mapping[str, Array]
@@ -61,7 +62,7 @@ class Verdict:
                     diff = difference(value, host[name])
                     reasons.append(
                         f"sample {number}: {name} on the device differs from the host build in "
-                        f"{diff.mismatches} of {diff.elements} elements"
+                        f"{diff.mismatches} of {count_text(diff.elements, 'element')}"
                     )
         return replace(self, outputs=_compare(self.plan, device, self.expected), reasons=tuple(reasons))
 
@@ -140,6 +141,7 @@ def _output_reasons(plan: Plan, sample: int, found: Outputs, expected: Outputs) 
             diff = difference(found[name], expected[name])
             reasons.append(
                 f"sample {sample}: output {name} is {diff.found:g} at element {diff.where}, "
-                f"expected {diff.expected:g}; {diff.mismatches} of {diff.elements} elements differ"
+                f"expected {diff.expected:g}; {diff.mismatches} of "
+                f"{count_text(diff.elements, 'element')} {agree(diff.mismatches, 'differs', 'differ')}"
             )
     return reasons

@@ -24,6 +24,7 @@ from mcudeploy.graph import DType, Graph, Tensor
 from mcudeploy.plan import Plan, Step
 from mcudeploy.simulator.blocks import BlockId, TiledGraph
 from mcudeploy.simulator.flow import Flow
+from mcudeploy.wording import agree, count_text
 
 Array = NDArray[Any]
 
@@ -314,7 +315,8 @@ def diverging(graph: Graph, differences: Mapping[str, Difference]) -> Sequence[s
             continue
         lines.append(
             f"{operator.name} ({operator.op.kind}): element {diff.where} is {diff.found:g}, the reference "
-            f"has {diff.expected:g}; {diff.mismatches} of {diff.elements} elements differ, "
+            f"has {diff.expected:g}; {diff.mismatches} of {count_text(diff.elements, 'element')} "
+            f"{agree(diff.mismatches, 'differs', 'differ')}, "
             f"{diff.ties} of them at ties"
         )
     return lines

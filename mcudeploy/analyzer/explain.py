@@ -20,6 +20,7 @@ from mcudeploy.analyzer.components import (
 from mcudeploy.analyzer.regions import halo
 from mcudeploy.analyzer.window import TableWindow
 from mcudeploy.graph import Graph
+from mcudeploy.wording import count_text
 
 _MOST_NAMES = 4
 """Operators named in one reason before the rest is only counted."""
@@ -33,8 +34,8 @@ def explain(graph: Graph, axis: str = "row") -> str:
     facts = _Facts(axis_graph(graph), dimension_of(axis))
     together = [members for members in facts.components if len(members) > 1]
     alone = [operator for members in facts.components if len(members) == 1 for operator in members]
-    count = f"{len(together)} component{'' if len(together) == 1 else 's'}"
-    text = [f"{len(graph.operators)} operators; {count} to be cut along {axis}s", *facts.inputs()]
+    operators, count = count_text(len(graph.operators), "operator"), count_text(len(together), "component")
+    text = [f"{operators}; {count} to be cut along {axis}s", *facts.inputs()]
     for number, members in enumerate(together, 1):
         text += ["", *facts.component(f"component {number}", members)]
     if alone:
@@ -88,7 +89,8 @@ class _Facts:
         outputs = sum(self._made_bytes(member) for member in members)
         inner = [link for link in self._links if link.producer in members and link.reader in members]
         return [
-            f"{title}: {len(members)} operators, {macs:,} MACs, {outputs:,} B of outputs",
+            f"{title}: {count_text(len(members), 'operator')}, {count_text(macs, 'MAC')}, "
+            f"{outputs:,} B of outputs",
             *self.operators(sorted(members)),
             f"  connected along {self._axis}s",
             *_columns((self._pair(link), self._connection(self._connected[link])) for link in inner),
@@ -107,7 +109,7 @@ class _Facts:
                     operator.name,
                     operator.op.kind,
                     self._count(self._size(position)),
-                    f"{macs:,} MACs" if macs else "no MACs",
+                    count_text(macs, "MAC") if macs else "no MACs",
                     memory,
                 )
             )
@@ -186,7 +188,7 @@ class _Facts:
         return self._tensors[self._operators[position].output].shape[self._dimension]
 
     def _count(self, size: int) -> str:
-        return f"{size} {self._axis}{'' if size == 1 else 's'}"
+        return count_text(size, self._axis)
 
     def _made_bytes(self, position: int) -> int:
         operator = self._operators[position]

@@ -11,6 +11,7 @@ from itertools import count
 
 from mcudeploy.chart.drawing import Area, Drawing, Group, Panel, Run
 from mcudeploy.interval import Interval
+from mcudeploy.wording import count_text
 
 _WIDTH, _LEFT, _RIGHT = 1200, 84, 24
 _PANEL, _HEAD, _FOOT = 480, 64, 86
@@ -108,7 +109,7 @@ def _head(drawing: Drawing, panel: Panel, top: float) -> list[str]:
     title = f"{drawing.model} on {drawing.board}"
     line = (
         f"arena {panel.arena_bytes:,} B in {panel.memory}, live peak {max(panel.load):,} B, "
-        f"{drawing.steps:,} steps"
+        f"{count_text(drawing.steps, 'step')}"
     )
     return [
         f'<text class="ink" x="{_LEFT}" y="{_n(top + 24)}" font-size="16" font-weight="600">'

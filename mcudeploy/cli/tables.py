@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mcudeploy.cli.output import cell, lines, plain
+from mcudeploy.wording import agree, count_text
 
 Values = Mapping[str, Any]
 
@@ -72,8 +73,9 @@ def tune(console: Console, report: Values) -> None:
             *_plan_facts(report),
             ("latency", f"{_latency(report['latency'])} ({overhead:+.2f} % of unsplit)"),
             ("predicted", "" if predicted is None else f"{predicted:+.2f} %"),
-            ("search", f"{search['candidates']:,} candidates, {search['duplicates']:,} duplicates, "
-                       f"{search['measured']:,} tiles measured, {search['cache_hits']:,} known, "
+            ("search", f"{count_text(search['candidates'], 'candidate')}, "
+                       f"{count_text(search['duplicates'], 'duplicate')}, "
+                       f"{count_text(search['measured'], 'tile')} measured, {search['cache_hits']:,} known, "
                        f"{search['seconds']:.1f} s"),
         ],
     )  # fmt: skip
@@ -113,10 +115,13 @@ def run(console: Console, report: Values) -> None:
     """The `run` report."""
     measure(console, report)
     unit = f" {report['error_unit']}" if report.get("error_unit") == "LSB" else ""
-    counts = f"{report['elements']:,} output elements, {report['mismatches']:,} differ from the reference"
+    wrong = report["mismatches"]
+    counts = (
+        f"{count_text(report['elements'], 'output element')}, {wrong:,} {agree(wrong, 'differs', 'differ')}"
+    )
     verdict = ("verified", "bold green") if report["verified"] else ("NOT verified", "bold red")
     _operator_checks(console, report.get("operator_checks") or {})
-    text = f": {counts}, largest error {report['max_abs_error']:g}{unit}"
+    text = f": {counts} from the reference, largest error {report['max_abs_error']:g}{unit}"
     console.print(Text.assemble(verdict, text), soft_wrap=True)
     if report.get("reason"):
         console.print(Text(lines(report["reason"])), soft_wrap=True)
@@ -128,9 +133,11 @@ def _operator_checks(console: Console, checked: Values) -> None:
     equal = sum(1 for found in checked.values() if not found["mismatches"])
     differing = sum(found["mismatches"] for found in checked.values())
     ties = sum(found.get("ties", 0) for found in checked.values())
-    text = f"{len(checked)} operators checked one by one, {equal} equal to the reference in every element"
+    text = f"{count_text(len(checked), 'operator')} checked one by one, {equal} equal to the "
+    text += "reference in every element"
     if differing:
-        text += f"; {differing:,} elements of the others differ, {ties:,} of them at rounding ties"
+        elements, differ = count_text(differing, "element"), agree(differing, "differs", "differ")
+        text += f"; {elements} of the others {differ}, {ties:,} of them at rounding ties"
     console.print(Text(text), soft_wrap=True)
 
 
@@ -171,11 +178,12 @@ def schedule(console: Console, report: Values) -> None:
     peak, bound, file_order = (
         report[key] for key in ("peak_bytes", "lower_bound_bytes", "file_order_peak_bytes")
     )
+    steps = report["steps"]
     gap = f" (gap {(peak - bound) / peak:.2%})" if peak > bound else ""
     _facts(
         console,
         [
-            ("nodes", f"{report['nodes']:,} ({report['steps']:,} of them compute)"),
+            ("nodes", f"{report['nodes']:,} ({steps:,} of them {agree(steps, 'computes', 'compute')})"),
             ("peak", f"{peak:,} B"),
             ("file order", f"{file_order:,} B"),
             ("lower bound", f"{bound:,} B{gap}"),
@@ -213,10 +221,12 @@ def _plan_facts(report: Values) -> list[tuple[str, str]]:
 def _sharing(found: Values | None) -> str:
     if found is None:
         return ""
-    units = len({function["unit"] for function in found["functions"]})
+    count = len({function["unit"] for function in found["functions"]})
+    units = count_text(count, "unit") + (" apart" if count > 1 else "")
     return (
-        f"saves {found['saved_bytes']:,} B of {found['separate_bytes']:,} B for {units} units apart; "
-        f"{len(found['functions'])} functions, {found['border_tensors']} tensors between them "
+        f"saves {found['saved_bytes']:,} B of {found['separate_bytes']:,} B for {units}; "
+        f"{count_text(len(found['functions']), 'function')}, "
+        f"{count_text(found['border_tensors'], 'tensor')} between them "
         f"({found['border_bytes']:,} B), copies: {found['copies']}"
     )
 

@@ -25,6 +25,7 @@ from mcudeploy.graph import UNSIGNED_OFFSET, DType, Quantization, Shape
 from mcudeploy.ops.concat import Concat
 from mcudeploy.ops.move import Pad, Slice
 from mcudeploy.ops.requantize import STORED, dequantize, quantize
+from mcudeploy.wording import agree, count_text
 
 Triple = tuple[int, int, int]
 
@@ -187,7 +188,9 @@ def _pad_amounts(builder: Builder, node: Node, rank: int) -> tuple[int, ...]:
     if node.input(3):
         axes = [axis % rank for axis in integers_of(builder.constant(node.input(3), "the axes"))]
     if len(given) != 2 * len(axes):
-        raise Unsupported(f"{len(given)} pads for {len(axes)} axes")
+        raise Unsupported(
+            f"{count_text(len(given), 'pad')} for {len(axes)} {agree(len(axes), 'axis', 'axes')}"
+        )
     amounts = [0] * (2 * rank)
     for position, axis in enumerate(axes):
         amounts[axis], amounts[axis + rank] = given[position], given[position + len(axes)]

@@ -14,6 +14,7 @@ from mcudeploy.frontend.model import Node, Unsupported, require_bounded
 from mcudeploy.frontend.values import Value, image_index, image_positions
 from mcudeploy.graph import DType, Quantization
 from mcudeploy.ops.resize import Resize, Samples, resize_samples
+from mcudeploy.wording import agree
 
 
 def resize(builder: Builder, node: Node) -> None:
@@ -118,4 +119,4 @@ def _target(
 
 def _require_length(given: list[float], axes: list[int]) -> None:
     if len(given) != len(axes):
-        raise Unsupported(f"{len(given)} scales or sizes for {len(axes)} axes")
+        raise Unsupported(f"{len(given)} scales or sizes for {len(axes)} {agree(len(axes), 'axis', 'axes')}")

@@ -12,6 +12,7 @@ from serial.tools import list_ports
 
 from mcudeploy.board import Board
 from mcudeploy.errors import BoardNotFoundError
+from mcudeploy.wording import agree, count_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,4 +69,4 @@ def find_port(board: Board) -> str:
 
 
 def _count(ports: int) -> str:
-    return "1 serial port is" if ports == 1 else f"{ports or 'no'} serial ports are"
+    return f"{count_text(ports, 'serial port') if ports else 'no serial ports'} {agree(ports, 'is', 'are')}"

@@ -14,6 +14,7 @@ from mcudeploy.errors import ProtocolError
 from mcudeploy.measurer.frame import Frame, Receiver, encode
 from mcudeploy.measurer.replies import DeviceInfo, Stack, StepTicks, Ticks, device_info, ticks_of
 from mcudeploy.measurer.transport import Transport, open_transport
+from mcudeploy.wording import agree, count_text
 
 VERSION = 1
 _REPLY, _BUSY, _ERROR = 0x80, 0xFE, 0xFF
@@ -192,7 +193,7 @@ class Session:
         while len(found) < self.info.kernel_count:
             data = self._request(Request.KERNELS, struct.pack("<I", len(found)))
             if not data or len(data) % 8:
-                raise ProtocolError(f"{self._line.name} answers KERNELS with {len(data)} bytes")
+                raise ProtocolError(f"{self._line.name} answers KERNELS with {count_text(len(data), 'byte')}")
             found += struct.unpack(f"<{len(data) // 8}Q", data)
         return tuple(found)
 
@@ -252,8 +253,8 @@ class Session:
     def _checked(self, kind: Request, data: bytes, reply_bytes: int | None) -> bytes:
         if reply_bytes is not None and len(data) != reply_bytes:
             raise ProtocolError(
-                f"{self._line.name} answers {kind.name} with {len(data)} bytes, {reply_bytes} are needed. "
-                f"{self._flash_hint()}"
+                f"{self._line.name} answers {kind.name} with {count_text(len(data), 'byte')}, "
+                f"needed: {reply_bytes}. {self._flash_hint()}"
             )
         return data
 
@@ -273,8 +274,9 @@ class Session:
                 f"the program hangs or needs a longer time limit."
             )
         if garbage:
+            noise = f"{count_text(garbage, 'byte')} that {agree(garbage, 'is no frame', 'are no frames')}"
             return ProtocolError(
-                f"no answer from {self._line.name} for {waited}, only {garbage} bytes that are no frames: "
+                f"no answer from {self._line.name} for {waited}, only {noise}: "
                 f"another firmware or another baud rate. {self._flash_hint()}"
             )
         after = " after connecting" if first_contact else f" to {kind.name}"
@@ -298,9 +300,9 @@ class Session:
         try:
             return device_info(data)
         except (struct.error, IndexError, UnicodeDecodeError):
+            size = f"{count_text(len(data), 'byte')} that {agree(len(data), 'makes', 'make')} no sense"
             raise ProtocolError(
-                f"{self._line.name} answers HELLO with {len(data)} bytes that make no sense. "
-                f"{self._flash_hint()}"
+                f"{self._line.name} answers HELLO with {size}. {self._flash_hint()}"
             ) from None
 
 

@@ -21,6 +21,7 @@ from mcudeploy.timing.cortex_m7 import CORTEX_M7
 from mcudeploy.timing.disassembly import Functions, Instruction, disassemble
 from mcudeploy.timing.plugin import Counts, plugin_arguments, read_windows
 from mcudeploy.verify import Storage, run_once
+from mcudeploy.wording import count_text
 
 UNIT = "cycles (model)"
 CORES = {core.name: core for core in (CORTEX_M4, CORTEX_M7)}
@@ -104,7 +105,8 @@ def profile(
         windows = list(read_windows(out))
     steps = plan.schedule.steps
     if len(windows) != len(steps):
-        raise ProtocolError(f"the emulator counted {len(windows)} steps, the plan has {len(steps)}")
+        counted = count_text(len(windows), "step")
+        raise ProtocolError(f"the emulator counted {counted}, the plan has {len(steps)}")
     operators: dict[str, Counts] = {}
     for step, counts in zip(steps, windows, strict=True):
         operators.setdefault(plan.graph.operators[step.operator].name, Counts()).add(counts)

@@ -101,7 +101,7 @@ def test_run_prints_every_operator_and_the_verdict(mcudeploy_command: Invoke, de
         "4,000 instructions",
     ):
         assert expected in text
-    assert "1 operators checked one by one, 0 equal" in text
+    assert "1 operator checked one by one, 0 equal" in text
     assert "2 elements of the others differ, 1 of them at rounding ties" in text
     assert "\nverified: 2 output elements, 0 differ" in text
 
@@ -116,7 +116,7 @@ def test_run_that_is_not_verified_reports_and_exits_11(mcudeploy_command: Invoke
     assert result.exit_code == 11
     assert json.loads(result.stdout)["mismatches"] == 1
     text = mcudeploy_command("run m.onnx --board tiny").stderr
-    assert "NOT verified: 2 output elements, 1 differ" in text
+    assert "NOT verified: 2 output elements, 1 differs from the reference" in text
     assert "conv_0: 3 is not 4" in text
 
 
@@ -165,6 +165,21 @@ def test_the_tables_are_part_of_the_flash(mcudeploy_command: Invoke, deploy: Dep
     text = mcudeploy_command("run m.onnx --board tiny").stderr
     assert "9,000 B (code 4,000 B, weights 5,000 B, tables 120 B)" in text
     assert "tables in flash" not in text
+
+
+@pytest.mark.parametrize(
+    ("units", "shown"),
+    [
+        (("npu",), "for 1 unit; 1 function, 1 tensor between"),
+        (("npu", "core"), "for 2 units apart; 2 functions"),
+    ],
+)
+def test_what_units_share_is_said_in_the_right_number(units: tuple[str, ...], shown: str) -> None:
+    sizes = {"saved_bytes": 8, "separate_bytes": 20, "border_tensors": 1, "border_bytes": 4, "copies": 0}
+    console = Console(file=StringIO(), width=160)
+    functions = [{"unit": unit, "operators": ["conv_0"]} for unit in units]
+    tables.plan(console, PLAN | {"sharing": {"functions": functions, **sizes}})
+    assert shown in console.file.getvalue()  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(("predicted", "shown"), [(1.25, "+1.25 %"), (None, "")])
