@@ -17,6 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TaskID, 
 from rich.progress import Progress as Bar
 from rich.text import Text
 
+from mcudeploy.cli.compiling import compiling_told
 from mcudeploy.errors import DeployError, ModelError
 from mcudeploy.progress import SILENT, Progress
 
@@ -68,11 +69,13 @@ class Output:
         console = terminal()
         if self.quiet:
             yield SILENT
-        elif console.is_terminal:
-            with DrawnProgress(console) as drawn:
-                yield drawn
-        else:
-            yield LoggedProgress(console)
+            return
+        with compiling_told(console.print):
+            if console.is_terminal:
+                with DrawnProgress(console) as drawn:
+                    yield drawn
+            else:
+                yield LoggedProgress(console)
 
 
 class LoggedProgress:

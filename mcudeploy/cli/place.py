@@ -10,6 +10,7 @@ from mcudeploy.cli import tables
 from mcudeploy.cli.options import output_options
 from mcudeploy.cli.output import Output
 from mcudeploy.cli.values import Finite, Size
+from mcudeploy.wording import count_text
 
 _MEMORY = ""
 """The one memory has no name."""
@@ -60,7 +61,9 @@ def place(
         raise FitError(
             f"{rects} needs {least:,} bytes at least, the capacity is {capacity:,}: {missing:,} missing"
         )
-    placed = place_problem(problem, time_limit, seed=seed)
+    with output.progress() as progress:
+        progress.stage(f"placing {count_text(len(named), 'rectangle')}")
+        placed = place_problem(problem, time_limit, seed=seed)
     used = placed.used_bytes.get(_MEMORY, 0)
     bound = placed.lower_bound_bytes.get(_MEMORY, 0)
     if used > capacity:

@@ -1,0 +1,30 @@
+"""The first use of compiled code is told of, a later one is not."""
+
+from __future__ import annotations
+
+import pytest
+from numba import njit
+from numba.core.event import trigger_event
+
+from mcudeploy.cli.compiling import COMPILING
+from mcudeploy.cli.output import Output
+
+
+def test_compiling_is_told_of_once(capsys: pytest.CaptureFixture[str]) -> None:
+    with Output(as_json=True, quiet=False).progress() as progress:
+        progress.stage("planning m.onnx")
+        njit("int64(int64)")(lambda number: number + 1)
+        njit("int64(int64)")(lambda number: number + 2)
+    assert capsys.readouterr() == ("", f"planning m.onnx\n{COMPILING}\n")
+
+
+def test_what_is_in_the_cache_is_not_told_of(capsys: pytest.CaptureFixture[str]) -> None:
+    with Output(as_json=False, quiet=False).progress() as progress:
+        progress.stage("planning m.onnx")
+    assert capsys.readouterr().err == "planning m.onnx\n"
+
+
+def test_quiet_is_quiet_here_too(capsys: pytest.CaptureFixture[str]) -> None:
+    with Output(as_json=False, quiet=True).progress(), trigger_event("numba:compile"):
+        pass
+    assert capsys.readouterr() == ("", "")
