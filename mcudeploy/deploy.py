@@ -52,6 +52,7 @@ class Deployment:
     unsplit: Plan
     unsplit_model: Model
     search: Search
+    costs_of: str | None
 
     @classmethod
     def of(cls, planned: Planned, plan: Plan, board: Board, options: Options) -> Deployment:
@@ -60,7 +61,8 @@ class Deployment:
         name = model_name(options.name, model.path.stem)
         program = make_program(plan, model.calls, name, board)
         unsplit_model = planned.model_of(planned.unsplit)
-        return cls(model, board, plan, program, planned.unsplit, unsplit_model, planned.search)
+        unsplit, found = planned.unsplit, planned.search
+        return cls(model, board, plan, program, unsplit, unsplit_model, found, planned.costs_of)
 
     @property
     def source(self) -> Source:

@@ -45,13 +45,17 @@ class Options:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Planned:
-    """Plans of a model, the least arena first; the unsplit one is the yardstick and among them."""
+    """Plans of a model, the least arena first; the unsplit one is the yardstick and among them.
+
+    `costs_of`: the core whose costs of kernels the times are estimated from; None where they were measured.
+    """
 
     models: Mapping[Form, Model]
     plans: tuple[Plan, ...]
     unsplit: Plan
     search: Search
     unsplit_ticks: float = 0.0
+    costs_of: str | None = None
 
     def model_of(self, plan: Plan) -> Model:
         """The model in the form of one of the plans, by its kernels."""
@@ -74,7 +78,11 @@ def find_plans(
     the checker. Raises FitError where even the least arena is too large.
     """
     board = board.limited(dict(options.memory_limits))
-    source = tiles or estimated(load_costs(board.core))
+    costs_of = None
+    if tiles is None:
+        costs = load_costs(board.core)
+        tiles, costs_of = estimated(costs), costs.core
+    source = tiles
 
     def chosen(form: Form) -> Model:
         made = model.in_form(form)
@@ -105,7 +113,7 @@ def find_plans(
         split = splitting.plans(stored)
         searched, ticks = split.search, split.unsplit_ticks
         plans = sorted([*split.plans, unsplit], key=lambda plan: demand(plan, board))
-    planned = Planned(models, tuple(plans), unsplit, searched, ticks)
+    planned = Planned(models, tuple(plans), unsplit, searched, ticks, costs_of)
     for plan in plans:
         if demand(plan, board)[0] == 0:  # else it ends in FitError
             _check(plan, planned.model_of(plan), board)

@@ -128,6 +128,7 @@ def plan(made: Deployment) -> JsonObject:
         "recomputed_steps": len(found.schedule.steps) - len(set(found.schedule.steps)),
         "macs": made.model.macs,
         "search": asdict(made.search),
+        "estimates": made.costs_of and {"core": made.board.core, "costs_of": made.costs_of},
     }
 
 

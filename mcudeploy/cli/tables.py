@@ -213,9 +213,18 @@ def _plan_facts(report: Values) -> list[tuple[str, str]]:
         )
         facts.append(("split", "; ".join(cuts)))
     facts += [("sharing", _sharing(report.get("sharing"))), ("steps", _count(report, "steps"))]
+    facts += [("estimates", _stand_in(report.get("estimates")))]
     if "flash_bytes" not in report:  # else it stands with the other parts of the flash
         facts += [("tables in flash", _bytes(report, "tables_bytes"))]
     return facts
+
+
+def _stand_in(estimates: Values | None) -> str:
+    """Said where the costs of kernels are those of another core."""
+    if estimates is None or estimates["core"] == estimates["costs_of"]:
+        return ""
+    core, other = plain(estimates["core"]), plain(estimates["costs_of"])
+    return f"latencies by the costs of kernels on {other}, which stand in for those on {core}"
 
 
 def _sharing(found: Values | None) -> str:

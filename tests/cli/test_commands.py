@@ -167,6 +167,16 @@ def test_the_tables_are_part_of_the_flash(mcudeploy_command: Invoke, deploy: Dep
     assert "tables in flash" not in text
 
 
+def test_costs_of_another_core_are_told_of() -> None:
+    texts = []
+    for core in ("xtensa-lx7", "rv32imafc"):
+        console = Console(file=StringIO(), width=160)
+        tables.plan(console, PLAN | {"estimates": {"core": core, "costs_of": "rv32imafc"}})
+        texts.append(console.file.getvalue())  # type: ignore[attr-defined]
+    assert "latencies by the costs of kernels on rv32imafc, which stand in for those on xtensa-lx7" in texts[0]
+    assert "estimates" not in texts[1]
+
+
 @pytest.mark.parametrize(
     ("units", "shown"),
     [

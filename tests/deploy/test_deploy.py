@@ -324,6 +324,17 @@ def test_a_port_that_is_not_there_is_known_before_flashing(
         pass
 
 
+@pytest.mark.parametrize(
+    ("board", "costs_of"), [("stm32f405", "cortex-m4"), ("rp2040", "cortex-m0"), ("esp32s3", "rv32imafc")]
+)
+def test_reports_say_whose_costs_are_the_estimates(model: Path, board: str, costs_of: str) -> None:
+    target = load_board(board)
+    report = deploy.plan_report(deploy.plan_model(model, target, Options(split=False)))
+    assert report["estimates"] == {"core": target.core, "costs_of": costs_of}
+    timed = find_plans(load_model(model), target, Options(split=False), lambda *_: lambda *_: 1.0)
+    assert timed.costs_of is None
+
+
 @pytest.mark.parametrize("command", ["run", "measure", "flash", "tune"])
 def test_a_port_is_looked_for_before_anything_else(
     command: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
