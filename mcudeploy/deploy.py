@@ -61,8 +61,8 @@ class Deployment:
         name = model_name(options.name, model.path.stem)
         program = make_program(plan, model.calls, name, board)
         unsplit_model = planned.model_of(planned.unsplit)
-        unsplit, found = planned.unsplit, planned.search
-        return cls(model, board, plan, program, unsplit, unsplit_model, found, planned.costs_of)
+        found, costs_of = planned.search, planned.costs_of
+        return cls(model, board, plan, program, planned.unsplit, unsplit_model, found, costs_of)
 
     @property
     def source(self) -> Source:

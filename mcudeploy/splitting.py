@@ -44,6 +44,12 @@ _PROOF_SHARE = 0.1
 _USUAL_S = 60.0
 """With a shorter time limit all of these are shorter in proportion."""
 
+_SEARCHED, _ROUGH, _CAREFUL = 0.5, 0.75, 0.9
+"""Parts of a short time limit, after which end the search, the rough offsets, and the care for all but what
+the best plan must have. The nearer the limit is to the usual one, the more of it has the search, and the
+more comes on top; from there on the search may take all of it, and nothing that comes after is left out.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -77,7 +83,7 @@ class Splitting:
     def __init__(
         self, model: Model, base: Model, *, board: Board, limits: Limits, tiles: TileSource, told: Report
     ) -> None:  # fmt: skip
-        self._deadline = time.monotonic() + limits.seconds
+        self._start = time.monotonic()
         self._share = min(1.0, limits.seconds / _USUAL_S)
         self._model, self._board, self._limits, self._told = model, board, limits, told
         self._lean = model.leanest
@@ -96,7 +102,9 @@ class Splitting:
             stored = None  # it is not cut, or cut in a way that has operators of its own
         found = self._search(stored)
         plans = [] if stored is None else [self._timed(stored)]
-        plans += [self._first_fit(candidate) for candidate in found.best]
+        for number, candidate in enumerate(found.best):
+            if number == 0 or self._goes_on(_ROUGH):
+                plans.append(self._first_fit(candidate))
         if not found.interrupted:
             with suppress(KeyboardInterrupt):  # what there is by then is kept
                 self._finish(plans, found.best)
@@ -112,14 +120,19 @@ class Splitting:
                     plans.append(self._first_fit(again))
         plans.sort(key=lambda plan: plan.estimate.peak_bytes)
         for number, plan in enumerate(plans):
+            if not self._goes_on(_ROUGH):
+                break
             least = min(other.layout.arena_bytes for other in plans)
             if align_up(plan.estimate.peak_bytes, ARENA_GRAIN_BYTES) < least:
                 plans[number] = self._packed(plan, seconds=_ROUGHLY_S)
         plans.sort(key=self._demand)
         for number in range(min(_FINISHED, len(plans))):
-            plans[number] = self._packed(plans[number])
-            plans[number] = self._reordered(plans[number], _QUICK, self._share * _QUICK_S)
-            plans[number] = self._depth_first(plans[number])
+            if number == 0 or self._goes_on(_CAREFUL):
+                plans[number] = self._packed(plans[number])
+            if self._goes_on(_CAREFUL):
+                plans[number] = self._reordered(plans[number], _QUICK, self._share * _QUICK_S)
+            if self._goes_on(_CAREFUL):
+                plans[number] = self._depth_first(plans[number])
         plans.sort(key=self._demand)
         plans[0] = self._reordered(plans[0], METHODS, _PROOF_SHARE * self._limits.seconds)
         plans[0] = self._packed(plans[0], seconds=_BEST_S)
@@ -133,8 +146,7 @@ class Splitting:
             ticks = uncut_ticks * (1 + overhead / 100)
             self._told(found, peak_bytes, 100 * (ticks / self._unsplit_ticks - 1))
 
-        left = max(0.0, self._deadline - time.monotonic())
-        budget = Budget(left, 100 * (self._most_ticks / uncut_ticks - 1), self._fits)
+        budget = Budget(self._left(_SEARCHED), 100 * (self._most_ticks / uncut_ticks - 1), self._fits)
         start = () if stored is None else (self._space.state(stored.splits),)
         return search(self._space, self._costs, self._lean.work, budget, told, start=start)
 
@@ -148,7 +160,16 @@ class Splitting:
         return demand(plan, self._board)
 
     def _is_late(self) -> bool:
-        return time.monotonic() > self._deadline
+        return self._left(_SEARCHED) <= 0
+
+    def _goes_on(self, part: float) -> bool:
+        """Whether there is time for more of what ends after this part."""
+        return self._share == 1 or self._left(part) > 0
+
+    def _left(self, part: float) -> float:
+        """Seconds until this part has passed."""
+        seconds = part * (1 + self._share) * self._limits.seconds
+        return max(0.0, self._start + seconds - time.monotonic())
 
     def _first_fit(self, candidate: Candidate) -> Plan:
         """The plan of a candidate, packed in no time."""

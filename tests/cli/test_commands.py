@@ -173,7 +173,9 @@ def test_costs_of_another_core_are_told_of() -> None:
         console = Console(file=StringIO(), width=160)
         tables.plan(console, PLAN | {"estimates": {"core": core, "costs_of": "rv32imafc"}})
         texts.append(console.file.getvalue())  # type: ignore[attr-defined]
-    assert "latencies by the costs of kernels on rv32imafc, which stand in for those on xtensa-lx7" in texts[0]
+    assert (
+        "latencies by the costs of kernels on rv32imafc, which stand in for those on xtensa-lx7" in texts[0]
+    )
     assert "estimates" not in texts[1]
 
 
