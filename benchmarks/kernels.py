@@ -115,8 +115,7 @@ def sweep(board: str, cases: Iterable[Case], dtype: DType) -> Iterator[tuple[obj
     bench = build_bench(target)
     with open_device(target, bench) as device:
         kernels = KernelTable.of(device.session, all_kernels())
-        flash, vectors = Region.of(target.board), target.board.vectors
-        timer = TileTimer(device.session, kernels, flash=flash, vectors=vectors)
+        timer = TileTimer(device.session, kernels, flash=Region.of(target.board))
         for case in cases:
             graph = graph_of(case, dtype)
             (operator,) = graph.operators
