@@ -35,6 +35,10 @@ NEAREST_MODES = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
 COL_BITS = 22
 """Fraction bits of a column's weight in the int8 kernel: 255 * 2^22 is the most an int32_t can take."""
 
+_VECTOR_SHIFTS = range(44, 55)
+"""Where a sum without its lower 32 bits tells what is near a tie, and has room for zero points: ratios of
+scales from 2^-16 to 2^9."""
+
 
 @dataclass(frozen=True, slots=True)
 class Samples:
@@ -149,7 +153,7 @@ class Resize:
         return LoopNest(spatial_axes((*self.out_size, shape[2])), (read,), ELEMENTWISE)
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
-        """resize_nearest, resize_linear_s8 or resize_linear_f32."""
+        """resize_nearest, resize_linear_s8, also by vectors, or resize_linear_f32."""
         (source,) = inputs
         require_same_dtype(source, output)
         if max(source.shape[:2]) > 2**16:
@@ -172,7 +176,10 @@ class Resize:
             return KernelCall("resize_linear_f32", {**places, **size})
         weights, scalars = self._int8_arithmetic(quantization_of(source), quantization_of(output))
         last = {"last_row": source.shape[0] - 1, "last_col": source.shape[1] - 1}
-        return KernelCall("resize_linear_s8", {**places, **weights, **size, **last, **scalars})
+        params = {**places, **weights, **size, **last, **scalars}
+        vectors = KernelCall("resize_linear_s8_mve", params, needs_vectors=True)
+        others = (vectors,) if scalars["shift"] in _VECTOR_SHIFTS else ()
+        return KernelCall("resize_linear_s8", params, others=others)
 
     def _int8_arithmetic(
         self, source: Quantization, target: Quantization

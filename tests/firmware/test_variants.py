@@ -25,6 +25,7 @@ from mcudeploy.ops.conv import Conv2d
 from mcudeploy.ops.elementwise import Binary, Lut
 from mcudeploy.ops.opdef import KernelCall
 from mcudeploy.ops.pool import AveragePool, MaxPool
+from mcudeploy.ops.resize import COORDINATE_MODES, Resize, resize_samples
 from mcudeploy.ops.softmax import Softmax
 from mcudeploy.targets import Emulator, build_firmware
 
@@ -35,6 +36,7 @@ KERNELS = (
     *("dwconv2d_s8_mve", "dwconv2d_f32"),
     *("conv2d_f32", "conv2d_f32_1x1", "conv2d_f32_full", "conv2d_f32_gathered"),
     *("avgpool_s8", "lut_s8", "maxpool_s8", "mul_s8", "softmax_s8"),
+    *("resize_linear_f32", "resize_linear_s8", "resize_linear_s8_mve"),
 )
 ARENA_BYTES = 120_000
 IMAGE_AT = 49_152
@@ -255,6 +257,31 @@ def binaries(draw: st.DrawFn) -> Work:
     )
 
 
+@st.composite
+def resizes(draw: st.DrawFn) -> Work:
+    """A linear resize to any size, twice the size with its many ties among them."""
+    shape = (draw(sizes), draw(sizes), draw(st.integers(1, 20)))
+    made = (2 * shape[0], 2 * shape[1]) if draw(st.booleans()) else (draw(sizes), draw(sizes))
+    coordinates = draw(st.sampled_from(COORDINATE_MODES))
+    rows, cols = (
+        resize_samples(size, out, out / size, mode="linear", coordinates=coordinates)
+        for size, out in zip(shape[:2], made, strict=True)
+    )
+    op = Resize("linear", rows, cols)
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    height = draw(st.integers(1, made[0]))
+    if draw(st.booleans()):
+        x, y = (Tensor(name, size, DType.FLOAT32) for name, size in (("x", shape), ("y", (*made, shape[2]))))
+        values = rng.normal(0, 1, shape).astype(np.float32).tobytes()
+        return Work(Operator("resize", op, ("x",), "y", {}), (x,), y, (values,), height)
+    x = _tensor("x", shape, draw(st.sampled_from([0.01, 1.0, 300.0])), draw(st.integers(-128, 127)))
+    scale = draw(st.sampled_from([0.4, 1.0, 100.0]))
+    y = _tensor("y", (*made, shape[2]), scale, draw(st.integers(-128, 127)))
+    y = replace(y, quantization=x.quantization) if draw(st.booleans()) else y
+    values = rng.integers(-128, 128, shape).astype(np.int8).tobytes()
+    return Work(Operator("resize", op, ("x",), "y", {}), (x,), y, (values,), height)
+
+
 def check(host: Device, board: Device, work: Work) -> None:
     """Every variant, on the host and on the board."""
     usual, *others = work.calls(vectors=False)
@@ -279,7 +306,7 @@ def test_convolutions_of_a_core_are_those_of_portable_c(host: Device, board: Dev
     check(host, board, work)
 
 
-@given(work=st.one_of(binaries(), pools(), pools(), softmaxes(), tables()))
+@given(work=st.one_of(binaries(), pools(), pools(), softmaxes(), tables(), resizes(), resizes()))
 @unhurried
 def test_a_core_computes_what_portable_c_does(host: Device, board: Device, work: Work) -> None:
     check(host, board, work)

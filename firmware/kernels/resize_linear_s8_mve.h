@@ -1,0 +1,11 @@
+/* resize_linear_s8 by vectors of channels; 44 <= shift <= 54, so that 32 bits hold what matters. */
+#ifndef MCUD_RESIZE_LINEAR_S8_MVE_H
+#define MCUD_RESIZE_LINEAR_S8_MVE_H
+
+#include "resize_linear_s8.h"
+
+typedef mcud_resize_linear_s8_params mcud_resize_linear_s8_mve_params;
+
+mcud_kernel mcud_resize_linear_s8_mve;
+
+#endif
