@@ -42,7 +42,15 @@ static inline void mcud_finish_f32(const mcud_channels_f32 *to, const float sums
 static inline void mcud_pixel_f32(const mcud_channels_f32 *to, const float *x, float *y)
 {
     const float *w = to->weights;
-    for (int32_t k = 0; k < to->channels; k += 4, w += 4 * to->depth) {
+    int32_t k = 0;
+    for (; k + 8 <= to->channels; k += 8, w += 8 * to->depth) {
+        float sums[8];
+        memcpy(sums, to->bias + k, sizeof sums);
+        mcud_add_1x8_f32(x, w, to->depth, sums);
+        mcud_clamp_4_f32(sums, to->low, to->high, y + k);
+        mcud_clamp_4_f32(sums + 4, to->low, to->high, y + k + 4);
+    }
+    for (; k < to->channels; k += 4, w += 4 * to->depth) {
         float sums[4];
         mcud_begin_f32(to->bias + k, 1, sums);
         mcud_add_1x4_f32(x, w, to->depth, sums);

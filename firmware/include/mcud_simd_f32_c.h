@@ -21,6 +21,14 @@ static inline void mcud_add_1x4_f32(const float *x, const float *w, int32_t valu
     sums[3] = d;
 }
 
+/* x[values], w[2][values][4] */
+static inline void mcud_add_1x8_f32(const float *x, const float *w, int32_t values, float sums[8])
+{
+    for (int32_t block = 0; block < 2; block++) {
+        mcud_add_1x4_f32(x, w + 4 * block * values, values, sums + 4 * block);
+    }
+}
+
 /* The first two of the four pixels. */
 static inline void mcud_add_2x4_f32(const float *x, int32_t step, const float *w, int32_t values,
                                     float sums[8])

@@ -100,6 +100,48 @@ static inline void mcud_add_1x4_f32(const float *x, const float *w, int32_t valu
     vst1q_f32(sums, a);
 }
 
+/* x[values], w[2][values][4]: 18 instructions for 32 products */
+static inline void mcud_add_1x8_f32(const float *x, const float *w, int32_t values, float sums[8])
+{
+    float32x4_t a = vld1q_f32(sums);
+    float32x4_t b = vld1q_f32(sums + 4);
+    const float *next = w + 4 * values;
+    float32x4_t w0;
+    float32x4_t w1;
+    float32x4_t w2;
+    float32x4_t w3;
+    __asm__ volatile(
+        "wls lr, %[fours], 2f\n"
+        "1:\n\t"
+        MCUD_FOUR_WEIGHTS_F32
+        MCUD_FOUR_VALUES_F32("x", "a")
+        "vldrw.32 %q[w0], [%[next]], #16\n\t"
+        "vldrw.32 %q[w1], [%[next]], #16\n\t"
+        "vldrw.32 %q[w2], [%[next]], #16\n\t"
+        "vldrw.32 %q[w3], [%[next]], #16\n\t"
+        "vfma.f32 %q[b], %q[w0], r8\n\t"
+        "vfma.f32 %q[b], %q[w1], r9\n\t"
+        "vfma.f32 %q[b], %q[w2], r10\n\t"
+        "vfma.f32 %q[b], %q[w3], r11\n\t"
+        "le lr, 1b\n"
+        "2:\n\t"
+        "and r9, %[values], #3\n\t"
+        "wls lr, r9, 4f\n"
+        "3:\n\t"
+        "vldrw.32 %q[w0], [%[w]], #16\n\t"
+        MCUD_VALUE_F32("x", "a")
+        "vldrw.32 %q[w1], [%[next]], #16\n\t"
+        "vfma.f32 %q[b], %q[w1], r8\n\t"
+        "le lr, 3b\n"
+        "4:"
+        : [x] "+r"(x), [w] "+r"(w), [next] "+r"(next), [a] "+w"(a), [b] "+w"(b), [w0] "=&w"(w0), [w1] "=&w"(w1),
+          [w2] "=&w"(w2), [w3] "=&w"(w3)
+        : [fours] "r"(values / 4), [values] "r"(values)
+        : "r8", "r9", "r10", "r11", "lr", "memory");
+    vst1q_f32(sums, a);
+    vst1q_f32(sums + 4, b);
+}
+
 /* Channels [channel, channel + 8) of a window; w are the weights of its first tap and of these channels. */
 static inline void mcud_add_window_8_f32(const mcud_window_taps_f32 *taps, int32_t channel, const float *w,
                                          float sums[8])

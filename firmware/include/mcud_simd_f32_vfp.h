@@ -118,6 +118,54 @@ static inline void mcud_add_1x4_f32(const float *x, const float *w, int32_t valu
         : MCUD_ALL_FLOATS, "cc", "memory");
 }
 
+/* Four values of one pixel, which are in s8 to s11, and four channels. */
+#define MCUD_FOUR_OF_PAIR_F32(w, a, b, c, d)                                                                 \
+    "vldmia %[" w "]!, {s16-s31}\n\t"                                                                        \
+    "vfma.f32 " a ", s8, s16\n\t" "vfma.f32 " b ", s8, s17\n\t"                                              \
+    "vfma.f32 " c ", s8, s18\n\t" "vfma.f32 " d ", s8, s19\n\t"                                              \
+    "vfma.f32 " a ", s9, s20\n\t" "vfma.f32 " b ", s9, s21\n\t"                                              \
+    "vfma.f32 " c ", s9, s22\n\t" "vfma.f32 " d ", s9, s23\n\t"                                              \
+    "vfma.f32 " a ", s10, s24\n\t" "vfma.f32 " b ", s10, s25\n\t"                                            \
+    "vfma.f32 " c ", s10, s26\n\t" "vfma.f32 " d ", s10, s27\n\t"                                            \
+    "vfma.f32 " a ", s11, s28\n\t" "vfma.f32 " b ", s11, s29\n\t"                                            \
+    "vfma.f32 " c ", s11, s30\n\t" "vfma.f32 " d ", s11, s31\n\t"
+
+/* One value of one pixel. */
+#define MCUD_ONE_OF_PAIR_F32(w, a, b, c, d)                                                                  \
+    "vldmia %[" w "]!, {s16-s19}\n\t"                                                                        \
+    "vfma.f32 " a ", s8, s16\n\t" "vfma.f32 " b ", s8, s17\n\t"                                              \
+    "vfma.f32 " c ", s8, s18\n\t" "vfma.f32 " d ", s8, s19\n\t"
+
+/* x[values], w[2][values][4]: 37 instructions for 32 products */
+static inline void mcud_add_1x8_f32(const float *x, const float *w, int32_t values, float sums[8])
+{
+    const float *next = w + 4 * values;
+    __asm__ volatile(
+        "vldmia %[sums], {s0-s7}\n\t"
+        "subs %[left], %[left], #4\n\t"
+        "blt 2f\n"
+        "1:\n\t"
+        "vldmia %[x]!, {s8-s11}\n\t"
+        MCUD_FOUR_OF_PAIR_F32("w", "s0", "s1", "s2", "s3")
+        MCUD_FOUR_OF_PAIR_F32("next", "s4", "s5", "s6", "s7")
+        "subs %[left], %[left], #4\n\t"
+        "bge 1b\n"
+        "2:\n\t"
+        "adds %[left], %[left], #4\n\t"
+        "beq 4f\n"
+        "3:\n\t"
+        "vldmia %[x]!, {s8}\n\t"
+        MCUD_ONE_OF_PAIR_F32("w", "s0", "s1", "s2", "s3")
+        MCUD_ONE_OF_PAIR_F32("next", "s4", "s5", "s6", "s7")
+        "subs %[left], %[left], #1\n\t"
+        "bne 3b\n"
+        "4:\n\t"
+        "vstmia %[sums], {s0-s7}\n\t"
+        : [x] "+r"(x), [w] "+r"(w), [next] "+r"(next), [left] "+r"(values)
+        : [sums] "r"(sums)
+        : MCUD_ALL_FLOATS, "cc", "memory");
+}
+
 /* x[count][8], w[count][8]: one row of the taps */
 static inline void mcud_add_taps_8_f32(const float *x, const float *w, const mcud_window_taps_f32 *taps, float sums[8])
 {
