@@ -1,19 +1,27 @@
 #include "mcud.h"
 
-void mcud_step(const mcud_model *model, uint32_t step)
+static inline void run_step(const mcud_op *ops, uint32_t code, uint32_t block_bits)
 {
-    const uint32_t code = model->schedule[step];
-    const mcud_op *op = &model->ops[code >> model->block_bits];
-    const uint32_t block = code & ((1u << model->block_bits) - 1u);
+    const mcud_op *op = &ops[code >> block_bits];
+    const uint32_t block = code & ((1u << block_bits) - 1u);
     const uint32_t first = block * op->block_rows;
     const uint32_t left = op->rows - first;
     const uint32_t count = left < op->block_rows ? left : op->block_rows;
     op->kernel(op, (int32_t)first, (int32_t)(first + count));
 }
 
+void mcud_step(const mcud_model *model, uint32_t step)
+{
+    run_step(model->ops, model->schedule[step], model->block_bits);
+}
+
 void mcud_run(const mcud_model *model)
 {
-    for (uint32_t step = 0; step < model->steps; step++) {
-        mcud_step(model, step);
+    /* Copies, since the compiler must expect a kernel to change *model. */
+    const mcud_op *const ops = model->ops;
+    const uint32_t block_bits = model->block_bits;
+    const mcud_code *const end = model->schedule + model->steps;
+    for (const mcud_code *code = model->schedule; code < end; code++) {
+        run_step(ops, *code, block_bits);
     }
 }
