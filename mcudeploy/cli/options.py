@@ -91,8 +91,8 @@ def planning_options(command: Command) -> Command:
         type=Finite(min=0, min_open=True),
         default=60.0,
         show_default=True,
-        help="How long the search may take; ordering and packing of its best plans come on top, half a "
-        "minute as a rule. A limit of a few seconds is for all of them, which take little more.",
+        help="How long the search may take; ordering and packing of its best plans come on top, a "
+        "minute or two for long ones. A limit of a few seconds is for all of this, which takes little more.",
     )
     @click.option("--ram-limit", type=Size(), help="Bytes that the arena may take, such as 96k, 64KiB or 1M.")
     @click.option(
