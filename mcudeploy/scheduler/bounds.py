@@ -7,7 +7,7 @@ from ortools.graph.python.max_flow import SimpleMaxFlow
 
 from mcudeploy.scheduler.clock import Deadline
 from mcudeploy.scheduler.problem import Problem
-from mcudeploy.scheduler.slack import Slack, mask_of, sure_needs
+from mcudeploy.scheduler.slack import Slack, sure_needs
 
 
 def least_needs(problem: Problem, deadline: Deadline, most: int) -> list[int]:
@@ -23,7 +23,7 @@ def least_needs(problem: Problem, deadline: Deadline, most: int) -> list[int]:
     for step in sorted(range(problem.steps), key=lambda step: -needs[step]):
         if max(needs) >= most or deadline.passed():
             break
-        needs[step] = network.cut(step)[0]
+        needs[step] = network.cut(step)
     return needs
 
 
@@ -34,7 +34,6 @@ class Network:
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
-        self.before = [list(needed) for needed in problem.before]
         self.source = problem.steps + 2 * len(problem.buffers)
         self.sink = self.source + 1
         self.endless = sum(buffer.size_bytes for buffer in problem.buffers) + 1
@@ -63,22 +62,16 @@ class Network:
         begun = self.problem.steps + 2 * buffer
         return begun, begun + 1
 
-    def cut(self, step: int, done: int | None = None, left: int | None = None) -> tuple[int, int, int]:
-        """The least bytes in memory while a step runs, and the smallest and the largest set of steps done
-        before it that need no more; with another step that is then `done`, or is still `left`, given.
-        """
+    def cut(self, step: int) -> int:
+        """The least bytes in memory while a step runs."""
         fixed = self.base - self.problem.most_saved(step)
         arcs = [(step, self.sink)]
-        arcs += ((self.source, other) for other in self.before[step])
+        arcs += ((self.source, other) for other in self.problem.before[step])
         for buffer in self.problem.touches[step]:
             if self.inner[buffer]:
                 arcs.append((self.source, self._nodes(buffer)[0]))
             else:
                 fixed += self.problem.buffers[buffer].size_bytes
-        if done is not None:
-            arcs.append((self.source, done))
-        if left is not None:
-            arcs.append((left, self.sink))
         ends = np.array(arcs, np.int64)
         flow = SimpleMaxFlow()
         flow.add_arcs_with_capacity(
@@ -88,18 +81,4 @@ class Network:
         )
         if flow.solve(self.source, self.sink) != SimpleMaxFlow.OPTIMAL:
             raise ArithmeticError("sizes add up to more bytes than a maximum flow can have")
-        steps = self.problem.steps
-        low = [node for node in flow.get_source_side_min_cut() if node < steps]
-        high = (1 << steps) - 1
-        for node in flow.get_sink_side_min_cut():
-            if node < steps:
-                high &= ~(1 << node)
-        return fixed + int(flow.optimal_flow()), mask_of(low), high
-
-    def add(self, pairs: list[tuple[int, int]]) -> None:
-        """From now on the first step of each pair must come before the second."""
-        for first, second in pairs:
-            self.before[second].append(first)
-        if pairs:
-            arcs = [(second, first, self.endless) for first, second in pairs]
-            self.arcs = np.concatenate([self.arcs, np.array(arcs, np.int64)])
+        return fixed + int(flow.optimal_flow())

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from mcudeploy.scheduler.clock import Deadline
 from mcudeploy.scheduler.moves import movable
-from mcudeploy.scheduler.pieces import reverse, turned
-from mcudeploy.scheduler.probing import Pair, with_pairs
+from mcudeploy.scheduler.pieces import Pair, reverse, turned, with_pairs
 from mcudeploy.scheduler.problem import Problem
 from mcudeploy.scheduler.slack import Slack, mask_of
 

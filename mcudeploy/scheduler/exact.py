@@ -13,13 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
 from math import gcd
 
 from mcudeploy.scheduler.beam import beam
 from mcudeploy.scheduler.bestfirst import best_first
 from mcudeploy.scheduler.clock import Deadline
 from mcudeploy.scheduler.contract import contracted
-from mcudeploy.scheduler.probing import learn, with_pairs
+from mcudeploy.scheduler.pieces import with_pairs
 from mcudeploy.scheduler.problem import Problem, Solution
 
 QUICK_SETS = 60_000
@@ -51,11 +52,26 @@ def search(problem: Problem, order: Sequence[int], bound: int, deadline: Deadlin
     """
     found = _Search(problem, problem, range(problem.steps), order, problem.peak(order), bound)
     stages = [found.contract, found.plainly]
-    stages.insert(0 if problem.steps > WIDE_STEPS else 2, found.anneal)
+    stages.insert(1 if problem.steps > WIDE_STEPS else 2, found.anneal)
     for stage in (*stages, found.climb):
         if found.bound < found.peak:
             stage(deadline)
     return Solution(tuple(found.order), min(found.bound, found.peak))
+
+
+def nearest(problem: Problem, places: Sequence[int]) -> list[int]:
+    """The valid order that takes of all steps that are ready the one that has the first place."""
+    waiting = [len(needed) for needed in problem.before]
+    ready = [(places[step], step) for step, count in enumerate(waiting) if not count]
+    heapify(ready)
+    order = []
+    while ready:
+        order.append(heappop(ready)[1])
+        for other in problem.after[order[-1]]:
+            waiting[other] -= 1
+            if not waiting[other]:
+                heappush(ready, (places[other], other))
+    return order
 
 
 @dataclass(slots=True)
@@ -76,13 +92,15 @@ class _Search:
     """
 
     def anneal(self, deadline: Deadline) -> None:
-        """Look for better orders."""
+        """Look for better orders; with the dependences that cost nothing there are fewer bad ones."""
         from mcudeploy.scheduler.anneal import anneal  # noqa: PLC0415  (numba takes its time)
 
         for seed in range(ANNEALINGS):
             if self.bound < self.peak and not deadline.passed():
-                order = anneal(self.whole, self.order, seed, self.bound, deadline)
-                self.take(self.whole, range(self.whole.steps), order)
+                places = self.whole.places(self.order)
+                start = nearest(self.problem, [places[step] for step in self.numbers])
+                order = anneal(self.problem, start, seed, self.bound, deadline)
+                self.take(self.problem, self.numbers, order)
 
     def contract(self, deadline: Deadline) -> None:
         """Add the dependences that cost nothing."""
@@ -117,6 +135,8 @@ class _Search:
 
     def _decide(self, bound: int, grain: int, doublings: int, deadline: Deadline) -> bool:
         """Whether a bound was refuted, so that `grain` more are needed, or an order within it was found."""
+        from mcudeploy.scheduler.probing import learn  # noqa: PLC0415  (numba takes its time)
+
         problem, numbers = self.problem, self.numbers
         if self.undecided and bound <= self.undecided[0]:
             _, problem, numbers = self.undecided

@@ -1,15 +1,21 @@
-"""Problems made of others: the pieces that every order falls into, some steps alone, time run backwards."""
+"""Problems made of others: the pieces that every order falls into, some steps alone, time run backwards, and
+with more dependences.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from graphlib import TopologicalSorter
 from itertools import accumulate
 
 import numpy as np
 
 from mcudeploy.scheduler.problem import Buffer, InPlace, Problem
 from mcudeploy.scheduler.slack import Slack
+
+Pair = tuple[int, int]
+"""A step, and one that comes after it."""
 
 
 def in_pieces(problem: Problem) -> list[tuple[list[int], Problem]]:
@@ -121,3 +127,13 @@ def restricted(problem: Problem, steps: Sequence[int]) -> Problem:
             if chance.step in number
         ),
     )
+
+
+def with_pairs(problem: Problem, pairs: Sequence[Pair]) -> tuple[Problem, list[int]]:
+    """The problem with pairs, which contradict nothing, as dependences; and its steps' numbers before."""
+    needed = [set(before) for before in problem.before]
+    for first, second in pairs:
+        needed[second].add(first)
+    extended = replace(problem, before=tuple(tuple(sorted(before)) for before in needed))
+    order = list(TopologicalSorter(dict(enumerate(extended.before))).static_order())
+    return restricted(extended, order), order

@@ -10,13 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from problems import all_orders, least_peak, problems, without_chances
 
-from mcudeploy.scheduler import bestfirst, exact
+from mcudeploy.scheduler import bestfirst, exact, probing
 from mcudeploy.scheduler.bounds import least_needs
 from mcudeploy.scheduler.clock import NEVER, Deadline
 from mcudeploy.scheduler.contract import contracted
 from mcudeploy.scheduler.exact import search
 from mcudeploy.scheduler.moves import Moves
-from mcudeploy.scheduler.probing import learn, with_pairs
+from mcudeploy.scheduler.pieces import with_pairs
+from mcudeploy.scheduler.probing import learn
 from mcudeploy.scheduler.problem import Buffer, InPlace, Problem
 from mcudeploy.scheduler.slack import members
 
@@ -129,7 +130,7 @@ def test_a_bound_that_stays_open_is_tried_again_with_more_effort_only() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(exact, "ANNEALINGS", 0)
         patch.setattr(exact, "best_first", lambda _, floor, *__: bestfirst.Outcome(None, floor))
-        patch.setattr(exact, "learn", gives_up)
+        patch.setattr(probing, "learn", gives_up)
         patch.setattr(exact, "beam", lambda *_: None)
         found = search(problem, range(3), 30, NEVER)
     assert (problem.peak(found.order), found.lower_bound_bytes) == (80, 30)
