@@ -269,12 +269,13 @@ def _cut(  # noqa: PLR0917
 
 
 @njit(cache=True)
-def needs(given: Given, known: Known, arcs: Arcs) -> Ints:
-    """For each step the least bytes in memory while it runs, with what is known."""
-    found = np.empty(len(known.before), np.int64)
-    for step in range(len(found)):
+def needs(given: Given, known: Known, arcs: Arcs, steps: Ints) -> Ints:
+    """For each of some steps the least bytes in memory while it runs, with what is known."""
+    found = np.empty(len(steps), np.int64)
+    for place in range(len(steps)):
         ends, closed = np.zeros((2, len(arcs.at) - 1), np.bool_), np.zeros((2, len(arcs.at) - 1), np.bool_)
-        found[step] = _cut(given, known, arcs, step, arcs.room.copy(), ends, closed, _ENDLESS)
+        room = arcs.room.copy()
+        found[place] = _cut(given, known, arcs, steps[place], room, ends, closed, _ENDLESS)
     return found
 
 

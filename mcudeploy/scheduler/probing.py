@@ -19,19 +19,27 @@ from mcudeploy.scheduler.pieces import Pair
 from mcudeploy.scheduler.problem import Problem
 from mcudeploy.scheduler.slack import Slack
 
-_SETS, _SETS_BYTES = 96, 32_000_000
+_SETS, _SETS_BYTES = 200, 64_000_000
 """How many sets of done steps are kept for each step, and the memory for all of them."""
+
+
+_REFRESHED = 30
+"""Of so many steps that need the most it is worked out anew what they need, after each success."""
 
 
 def learn(problem: Problem, bound: int, most_cuts: float, deadline: Deadline) -> tuple[bool, list[Pair]]:
     """Whether an order within `bound` bytes is still thinkable, and pairs of steps that come in this order in
     all such orders. After `most_cuts`, or at `deadline`, what was learned so far.
     """
-    probe = _Probe(problem, bound, most_cuts, deadline)
+    probe = Probe(problem, bound, most_cuts, deadline)
     return probe.run(), [(first, second) for first, second in probe.pairs.tolist()]
 
 
-class _Probe:
+class Probe:
+    """What is known of the orders within a bound. `pairs`: what was learned; `needs`: for each step the least
+    bytes while it runs, as far as they were worked out.
+    """
+
     def __init__(self, problem: Problem, bound: int, most_cuts: float, deadline: Deadline) -> None:
         self.bound, self.cuts, self.most_cuts, self.deadline = bound, 0, most_cuts, deadline
         steps, slack = problem.steps, Slack.of(problem)
@@ -46,6 +54,8 @@ class _Probe:
         self.checked = [-1] * steps
         """For each step how many pairs were known when it was probed last."""
         self._connect(self.direct)
+        self.needs = np.zeros(steps, np.int64)
+        self._work_out(np.arange(steps))
 
     def run(self) -> bool:
         """False if there is no order within the bound.
@@ -54,12 +64,11 @@ class _Probe:
         a few steps decide.
         """
         while not self._is_over():
-            needs = flow.needs(self.given, self.known, self.arcs)
-            self.cuts += len(needs)
-            if max(needs) > self.bound:
+            if max(self.needs, default=0) > self.bound:
                 return False
+            order = np.argsort(-self.needs, kind="stable")
             known = len(self.pairs)
-            for step in np.argsort(-needs, kind="stable").tolist():
+            for step in order.tolist():
                 if self.checked[step] == known:
                     continue
                 if self._is_over():
@@ -70,7 +79,12 @@ class _Probe:
                     break
             else:
                 return True
+            self._work_out(order[:_REFRESHED])
         return True
+
+    def _work_out(self, steps: flow.Ints) -> None:
+        self.needs[steps] = flow.needs(self.given, self.known, self.arcs, steps)
+        self.cuts += len(steps)
 
     def _is_over(self) -> bool:
         return self.cuts > self.most_cuts or self.deadline.passed()

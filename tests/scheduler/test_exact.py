@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import inf
+from random import Random
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from problems import all_orders, least_peak, problems, without_chances
+from problems import all_orders, any_order, least_peak, problems, without_chances
 
 from mcudeploy.scheduler import bestfirst, exact, probing
 from mcudeploy.scheduler.bounds import least_needs
@@ -167,6 +168,14 @@ def test_contraction_leaves_an_order_of_least_peak(problem: Problem) -> None:
     left = [(smaller.peak(order), [numbers[step] for step in order]) for order in all_orders(smaller)]
     assert all(problem.is_valid(order) and problem.peak(order) == peak for peak, order in left)
     assert min(peak for peak, _ in left) == least_peak(problem)
+
+
+@given(problems(), st.randoms(use_true_random=False))
+def test_the_nearest_order_is_valid_and_a_valid_one_is_its_own(problem: Problem, random: Random) -> None:
+    places = random.sample(range(problem.steps), problem.steps)
+    assert problem.is_valid(exact.nearest(problem, places))
+    order = any_order(problem, random)
+    assert exact.nearest(problem, problem.places(order)) == order
 
 
 def test_contraction_puts_a_copy_right_before_its_sum() -> None:
