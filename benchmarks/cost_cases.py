@@ -5,7 +5,7 @@ Shapes are drawn at random, always the same; none is taken from a model.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -128,10 +128,24 @@ def _linear(dtype: DType) -> Iterator[Graph]:
         for side, shape in ((3, (6, 6, depth)), (3, (4, 12, depth)), (5, (7, 8, depth))):
             more = Conv2d(2 * depth, (side, side), pads=(side // 2,) * 4, groups=depth)
             add(more, shape, (2 * depth, side, side, 1))
+    if dtype is DType.FLOAT32:
+        _few_channels(add)
     yield from made
     for rows, depth, cols in ((16, 16, 16), (8, 32, 20), (12, 24, 30), (5, 40, 8)):
         yield one_operator(MatMul(False, False), ((rows, 1, depth), (depth, 1, cols)), dtype)
         yield one_operator(MatMul(False, True), ((rows, 1, depth), (cols, 1, depth)), dtype)
+
+
+def _few_channels(add: Callable[[Any, Shape, tuple[int, ...]], None]) -> None:
+    """More windows of one channel or two, which have a kernel of their own where values are floats."""
+    rng = np.random.default_rng(2)
+    for _ in range(10):
+        rows, cols = int(rng.integers(4, 9)), int(rng.integers(4, 21))
+        outputs, stride = int(rng.choice((16, 32, 48, 64))), int(rng.choice((1, 2)))
+        for kernel, depth in (((int(rng.integers(3, 12)), int(rng.integers(2, 6))), 1), ((3, 3), 2)):
+            pads = ((kernel[0] - 1) // 2, (kernel[1] - 1) // 2, kernel[0] // 2, kernel[1] // 2)
+            op = Conv2d(outputs, kernel, (stride, stride), pads=pads)
+            add(op, (rows + kernel[0], cols, depth), (outputs, *kernel, depth))
 
 
 def _elementwise(dtype: DType) -> Iterator[Graph]:
