@@ -1,18 +1,13 @@
 """Offsets by first fit: each rectangle or stack, in some order, at the lowest offset that is free while it
-lives. After fixed orders come orders that learn: what ended above the target is placed earlier next time
-(squeaky wheel optimisation, Joslin and Clements, 1999).
+lives.
 """
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from mcudeploy.layout.problem import Problem, align_up, conflicts, stacks_at_the_top
-
-_PUSH = 0.5
-"""How far, in ranks relative to the number of units, one that ended too high moves forward at most."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,11 +74,6 @@ class Units:
                 offsets[index] = base + distance
         return tuple(offsets)
 
-    def top(self, unit: int, offsets: Sequence[int]) -> int:
-        """Where a unit ends, in bytes."""
-        index, _ = self.parts[unit][-1]
-        return offsets[index] + self.problem.rectangles[index].size_bytes
-
 
 def used_bytes(problem: Problem, offsets: Sequence[int]) -> int:
     """The end of the highest rectangle."""
@@ -104,35 +94,6 @@ def fixed_orders(units: Units, target: int) -> tuple[int, ...]:
             if least <= target:
                 return best
     return best or ()
-
-
-def learned_orders(
-    units: Units, best: tuple[int, ...], *, target: int, rounds: int, seed: int
-) -> tuple[int, ...]:
-    """The best of `best` and of first fit in orders that learn, `rounds` in all, the same number from each
-    fixed order. Stops at `target` bytes.
-    """
-    draw = random.Random(seed)
-    least = used_bytes(units.problem, best)
-    count = len(units.parts)
-    starts = list(units.orders())
-    for number, start in enumerate(starts):
-        order = start
-        for turn in range((rounds + number) // len(starts)):
-            limit = max(target, least - 1)
-            bases = _bases(units.problem, limit)
-            offsets = units.first_fit(order, bases[turn % len(bases)])
-            used = used_bytes(units.problem, offsets)
-            if used < least:
-                best, least = offsets, used
-            if least <= target:
-                return best
-            rank = [0.0] * count
-            for place, unit in enumerate(order):
-                late = units.top(unit, offsets) > limit
-                rank[unit] = place - (draw.uniform(0, _PUSH * count) if late else 0)
-            order = sorted(range(count), key=rank.__getitem__)
-    return best
 
 
 def _bases(problem: Problem, top: int) -> list[dict[int, int] | None]:

@@ -1,20 +1,22 @@
-"""Offsets for a problem within a time limit: greedy, orders that learn, then exact; and how good they are."""
+"""Offsets for a problem within a time limit: greedy, then searched for; and how good they are."""
 
 from __future__ import annotations
 
 import time
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from mcudeploy.interval import Interval
-from mcudeploy.layout.greedy import Units, fixed_orders, learned_orders, used_bytes
+from mcudeploy.layout.greedy import Units, fixed_orders, used_bytes
 from mcudeploy.layout.problem import Placed, Problem, align_up, lower_bound
 
-_PAIRS_PER_SECOND = 6_000_000
-_VISITS_PER_SECOND = 10_000_000
+if TYPE_CHECKING:
+    from mcudeploy.layout.within import Within
+
 _WORK_PER_SECOND = 100_000_000
 _SOLVER_PER_SECOND = 0.1
-"""What first fit, ejection, the canonical search and CP-SAT do in a second of a desktop computer, each in its
-own measure. Seconds become so much effort, so that offsets hang on no clock.
+"""What the canonical search and CP-SAT do in a second of a desktop computer, each in its own measure. Seconds
+become so much effort, so that offsets hang on no clock.
 """
 
 _BRAKE = 10
@@ -22,19 +24,8 @@ _BRAKE = 10
 it does so at the limit itself, which is about twice what the whole effort takes.
 """
 
-_ROUNDS = 400
-_LEARNING_SHARE = 0.2
-_LEARNING_SECONDS = 3.0
-"""The most rounds, the most of the time limit, and the most seconds, for the orders that learn."""
-
-_STARTS = 4
-"""Ejection tries the bound from so many random starts, with half of its effort."""
-
 _SOME_LIMITS = 6
-"""Then the limit is bisected, each time with this part of what is left."""
-
-_CROWD_SHARE = 0.5
-"""The part of the canonical search, crowded steps first, in what is left for it and ejection."""
+"""Where the bound is not reached limits are bisected, each with this part of what is left."""
 
 _LESS_SHARE = 3
 """The canonical search for less than the capacity has this part of the effort."""
@@ -97,87 +88,42 @@ def _improve(
     """
     slower = _BRAKE if capacity is None else 1
     problem, deadline = units.problem, time.process_time() + slower * seconds
-    target = align_up(bound, grain)
-    pairs = sum(map(len, units.neighbours)) + len(problem.rectangles)
-    learning = min(_LEARNING_SHARE * seconds, _LEARNING_SECONDS)
-    rounds = min(_ROUNDS, int(learning * _PAIRS_PER_SECOND / pairs))
-    best = learned_orders(units, best, target=target, rounds=rounds, seed=seed)
-    if used_bytes(problem, best) <= target:
-        return best, bound
     # Libraries that few plans need; their import takes long, the first one after an installation above all.
     from mcudeploy.layout import canonical  # noqa: PLC0415
+    from mcudeploy.layout.within import Within  # noqa: PLC0415
 
-    left = seconds - learning
     if capacity is not None and canonical.applies(problem):
-        work = int(left * _WORK_PER_SECOND)
+        work = int(seconds * _WORK_PER_SECOND)
         return _search(
             units, best, bound, capacity=capacity, work=work, deadline=deadline, grain=grain, seed=seed
         )
     few = len(problem.rectangles) <= _MOST_FOR_CP
-    share = 1 - _SOLVER_SHARE if few else 1
-    best, bound = _fit(
-        units, best, bound, target, seconds=left * share, deadline=deadline, grain=grain, seed=seed
-    )
-    target = align_up(bound, grain)
-    if few and used_bytes(problem, best) > target:
+    search = Within.of(units, seconds * (1 - _SOLVER_SHARE if few else 1), deadline, seed)
+    best, bound = _fit(search, best, bound, grain)
+    if few and used_bytes(problem, best) > align_up(bound, grain):
         from mcudeploy.layout import exact  # noqa: PLC0415
 
-        effort, brake = left * _SOLVER_SHARE * _SOLVER_PER_SECOND, max(0.1, deadline - time.process_time())
+        effort, brake = seconds * _SOLVER_SHARE * _SOLVER_PER_SECOND, max(0.1, deadline - time.process_time())
         found, bound = exact.least_arena(units, best, bound=bound, effort=effort, brake=brake, seed=seed)
         best = found or best
     return best, bound
 
 
-def _fit(
-    units: Units,
-    best: tuple[int, ...],
-    bound: int,
-    target: int,
-    *,
-    seconds: float,
-    deadline: float,
-    grain: int,
-    seed: int,
-) -> tuple[tuple[int, ...], int]:
-    """Offsets within the target, with the crowded steps first or by ejection from several starts; then within
-    limits between it and what is used by `best`. And `bound`, higher where that is proven.
+def _fit(search: Within, best: tuple[int, ...], bound: int, grain: int) -> tuple[tuple[int, ...], int]:
+    """Offsets within the bound, with a half of the effort; then within limits between it and what is used by
+    `best`. And the bound, higher where that is proven.
     """
-    from mcudeploy.layout import crowd  # noqa: PLC0415
-    from mcudeploy.layout.ejection import Ejection  # noqa: PLC0415
-
-    ejection = Ejection.of(units)
-    crowds = not units.problem.overlaps and not units.problem.fixed
-    work = int(_CROWD_SHARE * seconds * _WORK_PER_SECOND) if crowds else 0
-    visits = int((1 - _CROWD_SHARE if crowds else 1) * seconds * _VISITS_PER_SECOND)
-    left, each = visits, visits // (2 * _STARTS)
-    if crowds:
-        crowded = crowd.fit(ejection, target, work=work, visits=visits // 2, deadline=deadline, seed=seed)
-        if crowded.offsets is not None:
-            return crowded.offsets, bound
-        bound = target + 1 if crowded.proven else bound
-    for start in range(0 if bound > target else _STARTS):
-        fit = ejection.fit(best, target, visits=each, seed=seed + start)
-        if fit.offsets is not None or time.process_time() > deadline:
-            return fit.offsets or best, bound
-        left -= fit.visits
-    low, high = target, align_up(used_bytes(units.problem, best), grain)
-    while high - low > grain and left > visits // 100 and time.process_time() < deadline:
-        limit = align_up((low + high) // 2, grain)
-        if limit >= high:
-            break
-        part = left // _SOME_LIMITS
-        fit = ejection.fit(best, limit, visits=part, seed=seed)
-        left -= max(fit.visits, 1)
-        found = fit.offsets
-        if found is None and crowds:
-            some = work // _SOME_LIMITS
-            crowded = crowd.fit(ejection, limit, work=some, visits=part, deadline=deadline, seed=seed)
-            found = crowded.offsets
-            bound = limit + 1 if crowded.proven else bound
-        if found is None:
+    problem = search.units.problem
+    limit, high = align_up(bound, grain), align_up(used_bytes(problem, best), grain)
+    low, seconds = limit - grain, search.left / 2
+    while search.goes_on and low < limit < high:
+        found = search.fit(best, limit, seconds)
+        bound = limit + 1 if found.proven else bound
+        if found.offsets is None:
             low = limit
         else:
-            best, high = found, align_up(used_bytes(units.problem, found), grain)
+            best, high = found.offsets, align_up(used_bytes(problem, found.offsets), grain)
+        limit, seconds = align_up((low + high) // 2, grain), search.left / _SOME_LIMITS
     return best, bound
 
 

@@ -18,6 +18,7 @@ from mcudeploy.layout.greedy import Units, brief_at_the_top, fixed_orders, used_
 from mcudeploy.layout.judge import PlacementFaultError, judge
 from mcudeploy.layout.place import place
 from mcudeploy.layout.problem import Overlap, Problem, Rectangle, lower_bound
+from mcudeploy.layout.sweep import Sweep
 
 QUICK = settings(max_examples=60, deadline=None)
 
@@ -160,6 +161,36 @@ def test_crowded_steps_first_ends_with_all_steps(items: list[Rectangle], stacked
         judge(replace(problem, capacities={"": least}), offsets)
     less = crowd.fit(ejection, least - 1, **limits)
     assert less.offsets is None and less.proven != bool(problem.stacks)
+
+
+@QUICK
+@given(st.lists(rectangles(), min_size=2, max_size=8), st.booleans(), st.integers(0, 40), st.integers(0, 3))
+def test_sweeps_keep_the_limit_and_what_is_given(
+    items: list[Rectangle], is_given: bool, over: int, seed: int
+) -> None:
+    problem = Problem(tuple(items), fixed={0: 0} if is_given else {})
+    limit = lower_bound(problem) + over
+    sweep = Sweep.of(Units.of(problem))
+    assert sweep is not None
+    swept = sweep.fit(limit, given=problem.fixed, work=10**6, seed=seed)
+    if swept.offsets is not None:
+        judge(replace(problem, capacities={"": limit}), swept.offsets)
+    if sum(item.size_bytes for item in items) <= limit:  # then the lowest gap always has room
+        assert swept.offsets is not None
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_sweeps_put_together_what_was_cut_up(seed: int) -> None:
+    draw = random.Random(seed)
+    pieces = cut_up(Interval(0, 60), 400, 24, draw)
+    draw.shuffle(pieces)
+    problem = Problem(tuple(pieces), {"": 400})
+    sweep = Sweep.of(Units.of(problem))
+    assert sweep is not None
+    swept = sweep.fit(400, given={}, work=10**7, seed=0)
+    assert swept.offsets is not None
+    judge(problem, swept.offsets)
+    assert sweep.fit(399, given={}, work=10**5, seed=0).offsets is None
 
 
 def test_scratch_hangs_from_the_top_below_what_lives_of_a_stack() -> None:
