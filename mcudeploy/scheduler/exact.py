@@ -5,8 +5,8 @@ steps (`bestfirst`) finds the optimum. Where that takes too long, annealing look
 problems it comes first), and bounds between what is proven and what is found are tried, from below and in
 strides that grow while they last: what must come before what within a bound is learned (`probing`), which
 refutes the bound or leaves a smaller problem to a beam search and to the exact one, and to the bounds below
-it. The nearer a bound is to what is proven, the sooner it is decided. Effort is counted in sets, moves and
-cuts; time is a brake.
+it. The nearer a bound is to what is proven, the sooner it is decided; where not even the next one is,
+dependences are supposed as well (`shaving`). Effort is counted in sets, moves and cuts; time is a brake.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ class _Search:
             most = (min(self.peak, left_open) - 1) // grain
             bound = min(within + stride - 1, most) * grain
             if most < within:
-                doublings, left_open = doublings + 1, self.peak
+                doublings, left_open, stride = doublings + 1, self.peak, 1
             elif self._decide(bound, grain, doublings, deadline):
                 stride *= 2
             else:
@@ -136,11 +136,13 @@ class _Search:
     def _decide(self, bound: int, grain: int, doublings: int, deadline: Deadline) -> bool:
         """Whether a bound was refuted, so that `grain` more are needed, or an order within it was found."""
         from mcudeploy.scheduler.probing import learn  # noqa: PLC0415  (numba takes its time)
+        from mcudeploy.scheduler.shaving import shave  # noqa: PLC0415
 
         problem, numbers = self.problem, self.numbers
         if self.undecided and bound <= self.undecided[0]:
             _, problem, numbers = self.undecided
-        thinkable, pairs = learn(problem, bound, TRIAL_CUTS << doublings, deadline)
+        learned = shave if doublings else learn  # suppositions pay where nothing else does
+        thinkable, pairs = learned(problem, bound, TRIAL_CUTS << doublings, deadline)
         if thinkable:
             smaller, places = with_pairs(problem, pairs)
             numbers = [numbers[place] for place in places]

@@ -100,6 +100,12 @@ def _has(bits: Bits, row: int, column: int) -> bool:
 
 
 @njit(cache=True)
+def is_before(known: Known, first: int, second: int) -> bool:
+    """Whether it is known that one step comes before another."""
+    return _has(known.before, second, first)
+
+
+@njit(cache=True)
 def add_pair(known: Known, first: int, second: int) -> None:
     """`first` comes before `second`, and so does all before the one before all behind the other."""
     ahead, after = known.before[first].copy(), known.behind[second].copy()
@@ -345,6 +351,27 @@ def probe(  # noqa: PLR0917
             count = kept
             break
     return True, count, cuts, pairs[:learned]
+
+
+@njit(cache=True)
+def needs_with(given: Given, known: Known, arcs: Arcs, step: int, bound: int) -> Ints:
+    """The least bytes while a step runs with each other step done (row 0), and left (row 1), or some above
+    the bound; 0 where that is known already, and everywhere if the step cannot run within the bound.
+    """
+    steps, nodes = len(known.before), len(arcs.at) - 1
+    found = np.zeros((2, steps), np.int64)
+    room, ends, closed = arcs.room.copy(), np.zeros((2, nodes), np.bool_), np.zeros((2, nodes), np.bool_)
+    need = _cut(given, known, arcs, step, room, ends, closed, bound)
+    tried, then = room.copy(), closed.copy()
+    for other in range(steps) if need <= bound else range(0):
+        if other == step or _has(known.before, step, other) or _has(known.behind, step, other):
+            continue
+        for side in range(2):
+            tried[:], then[:] = room, closed
+            found[side, other] = need + _press(
+                arcs, tried, other, side, then[side], ends[1 - side], bound - need
+            )
+    return found
 
 
 @njit(cache=True)

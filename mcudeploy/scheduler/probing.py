@@ -10,6 +10,7 @@ Import only where it is needed: numba takes its time.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 
 import numpy as np
 
@@ -48,7 +49,7 @@ class Probe:
         direct = [(other, step) for step, needed in enumerate(problem.before) for other in needed]
         self.direct = np.array(direct, np.int64).reshape(-1, 2)
         self.pairs = np.empty((0, 2), np.int64)
-        self.sets = np.zeros((steps, min(_SETS, _SETS_BYTES // steps**2), steps), np.bool_)
+        self.sets = list(np.zeros((steps, min(_SETS, _SETS_BYTES // steps**2), steps), np.bool_))
         self.counts = [0] * steps
         """For each step how many sets of done steps with which it can run within the bound are kept."""
         self.checked = [-1] * steps
@@ -63,9 +64,9 @@ class Probe:
         The step that needs the most is probed first, and after every success all begins anew: nearly always
         a few steps decide.
         """
-        while not self._is_over():
-            if max(self.needs, default=0) > self.bound:
-                return False
+        while max(self.needs, default=0) <= self.bound:
+            if self._is_over():
+                return True
             order = np.argsort(-self.needs, kind="stable")
             known = len(self.pairs)
             for step in order.tolist():
@@ -80,7 +81,32 @@ class Probe:
             else:
                 return True
             self._work_out(order[:_REFRESHED])
-        return True
+        return False
+
+    def supposing(self, first: int, second: int) -> Probe:
+        """A copy that knows one pair more, whose order was open."""
+        more = copy(self)
+        more.known = flow.Known(self.known.before.copy(), self.known.behind.copy())
+        more.needs, more.sets = self.needs.copy(), self.sets.copy()
+        more.counts, more.checked = self.counts.copy(), self.checked.copy()
+        more.add(first, second)
+        return more
+
+    def decided(self, first: int, second: int) -> bool:
+        """Whether it is known which of two steps comes before the other."""
+        return flow.is_before(self.known, first, second) or flow.is_before(self.known, second, first)
+
+    def leaves_open(self, step: int) -> bool:
+        """Whether there is a step of which it is not known if it comes before this one."""
+        decided = np.bitwise_count(self.known.before[step]) + np.bitwise_count(self.known.behind[step])
+        return int(decided.sum()) < len(self.counts) - 1
+
+    def add(self, first: int, second: int) -> None:
+        """Know from elsewhere that one step comes before another; their order was open."""
+        flow.add_pair(self.known, first, second)
+        self._take(np.array([[first, second]], np.int64))
+        tightest = np.argsort(-self.needs, kind="stable")[:_REFRESHED]
+        self._work_out(np.unique([*tightest.tolist(), first, second]))
 
     def _work_out(self, steps: flow.Ints) -> None:
         self.needs[steps] = flow.needs(self.given, self.known, self.arcs, steps)
@@ -93,16 +119,19 @@ class Probe:
         """Every other step, before and after this one. False if a contradiction shows."""
         since = self.pairs[max(0, self.checked[step]) :]
         self.checked[step] = len(self.pairs)
-        sets = self.sets[step]
+        sets = self.sets[step] = self.sets[step].copy()  # a supposition shares those that it did not probe
         count = flow.still_good(self.known, step, sets, self.counts[step], since)
         fits, self.counts[step], cuts, learned = flow.probe(
             self.given, self.known, self.arcs, step, self.bound, sets, count
         )
         self.cuts += cuts
         if len(learned):
-            self.pairs = np.concatenate([self.pairs, learned])
-            self._connect(np.concatenate([self.direct, learned]))
+            self._take(learned)
         return fits
+
+    def _take(self, learned: flow.Ints) -> None:
+        self.pairs = np.concatenate([self.pairs, learned])
+        self._connect(np.concatenate([self.direct, learned]))
 
     def _connect(self, pairs: flow.Ints) -> None:
         """The network with these pairs, which are all that are known or follow from them."""
