@@ -98,8 +98,8 @@ class Probe:
 
     def leaves_open(self, step: int) -> bool:
         """Whether there is a step of which it is not known if it comes before this one."""
-        decided = np.bitwise_count(self.known.before[step]) + np.bitwise_count(self.known.behind[step])
-        return int(decided.sum()) < len(self.counts) - 1
+        decided = self.known.before[step] | self.known.behind[step]
+        return int(np.unpackbits(decided.view(np.uint8)).sum()) < len(self.counts) - 1
 
     def add(self, first: int, second: int) -> None:
         """Know from elsewhere that one step comes before another; their order was open."""
