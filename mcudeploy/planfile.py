@@ -134,6 +134,14 @@ def _functions(content: _PlanFile) -> tuple[Function, ...]:
     return tuple(Function(each.unit, tuple(each.operators)) for each in content.functions)
 
 
+def no_plan(path: Path, fault: object) -> ConfigError:
+    """What is wrong with a plan file, and what to do about it."""
+    return ConfigError(
+        f"{path} is no plan of this model: {fault}. It was changed, or made by another version of "
+        f"mcudeploy. Make a new one: mcudeploy plan MODEL -o {path}"
+    )
+
+
 def load_plan(path: Path, graph: Graph, model_sha256: str, board: str, work: WorkBytes) -> Plan:
     """Reads a plan and joins it with the graph of the same model and form. It still has to pass the checker.
 
@@ -144,10 +152,7 @@ def load_plan(path: Path, graph: Graph, model_sha256: str, board: str, work: Wor
     flow = Flow.of(graph)
     fault = next(_faults(content, flow, work), None)
     if fault is not None:
-        raise ConfigError(
-            f"{path} is no plan of this model: {fault}. It was changed, or made by another version of "
-            f"mcudeploy. Make a new one: mcudeploy plan MODEL -o {path}"
-        )
+        raise no_plan(path, fault)
 
     def placements(table: dict[str, _Placement]) -> dict[str, Placement]:
         return {name: Placement(p.memory, p.block_rows, tuple(p.offsets)) for name, p in table.items()}

@@ -11,6 +11,7 @@ from mcudeploy.analyzer.functions import Assignment, assign
 from mcudeploy.board import Board
 from mcudeploy.choosing import KnownSource, alternatives, fastest, nothing_known
 from mcudeploy.errors import ConfigError, ModelError
+from mcudeploy.layout.check import PlanFaultError
 from mcudeploy.layout.check import check as check_plan
 from mcudeploy.model import Model
 from mcudeploy.optimizer.search import Report
@@ -137,7 +138,10 @@ def _stored_plan(model: Model, board: Board, path: Path) -> tuple[Model, Model, 
     for name in plan.layout.arenas:
         board.memory(name)  # or it is none of this board
     report.require_fit(plan, made.calls, board, None)
-    _check(plan, made, board)
+    try:
+        _check(plan, made, board)
+    except PlanFaultError as error:
+        raise planfile.no_plan(path, error) from error
     return model, made, plan
 
 

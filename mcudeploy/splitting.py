@@ -32,7 +32,7 @@ _FINISHED = 3
 _ROUGHLY_S = 0.3
 """For the offsets of every candidate, which say which ones to go on with."""
 
-_BEST_S = 8.0
+_BEST_S = 12.0
 """For the offsets of the best plan."""
 
 _QUICK, _QUICK_S = ("beam",), 5.0

@@ -158,6 +158,8 @@ class Database:
             return f"cannot write {self.path}: {error}. {_ELSEWHERE}"
         if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             return f"{self.path} has been locked for {_BUSY_MS // 1000} s by another process."
+        if code == sqlite3.SQLITE_ERROR:  # tables that are missing, or others
+            return f"{self.path} is damaged: {error}. {_DELETE}"
         return f"cannot use {self.path}: {error}. {_ELSEWHERE}"
 
     def __enter__(self) -> Database:

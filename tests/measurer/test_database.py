@@ -140,3 +140,12 @@ def test_shape_keys_see_what_matters() -> None:
     assert made() == made()
     values = [KernelCall("k", {"weights": np.full(3, value, np.int8)}) for value in (1, 2)]
     assert shape_key(values[0], []) == shape_key(values[1], [])
+
+
+def test_a_table_that_is_gone(tmp_path: Path) -> None:
+    path = tmp_path / "m.sqlite"
+    Database(path).close()
+    with sqlite3.connect(path) as connection:
+        connection.execute("DROP TABLE tiles")
+    with pytest.raises(ConfigError, match=r"is damaged: .*Delete it"), Database(path) as database:
+        database.tiles("b", "f00d")
