@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,11 +20,10 @@ from mcudeploy.device import Device, Target, open_device, require_port
 from mcudeploy.errors import BuildError, ConfigError, ModelError
 from mcudeploy.measurer.database import Database, RunKey
 from mcudeploy.model import Model, load_model
-from mcudeploy.optimizer.search import Report
 from mcudeploy.placing import unsplit_plan
 from mcudeploy.plan import Form, Measurement, OperatorTime, Plan, Search
 from mcudeploy.planner import Options, Planned, find_plans
-from mcudeploy.progress import SILENT, Progress
+from mcudeploy.progress import SILENT, Progress, telling
 from mcudeploy.samples import Sample, load_samples
 from mcudeploy.targets import Firmware, build_firmware
 from mcudeploy.targets.build import firmware_hash
@@ -35,7 +33,6 @@ from mcudeploy.timing.profile import core_of, profile
 from mcudeploy.timing.report import cycles_report
 from mcudeploy.verdict import judge
 from mcudeploy.verify import Storage, fed_runs, run_once
-from mcudeploy.wording import count_text
 
 JsonObject = dict[str, Any]
 _LOG = logging.getLogger(__name__)
@@ -130,32 +127,6 @@ def plan_model(
     model = load_model(path, options.float_io, vectors=board.vectors)
     planned = find_plans(model, board, options, told=telling(progress), known=known_times(board))
     return Deployment.of(planned, planned.plans[0], board, options)
-
-
-def telling(progress: Progress, counted: Callable[[Search], Search] = lambda search: search) -> Report:
-    """What shows a search on a progress display: a line for each gain, kept up to date until the next one.
-
-    `counted` adds what only the source of tile times knows.
-    """
-    shown: int | None = None
-
-    def told(found: Search, peak_bytes: int, overhead: float) -> None:
-        nonlocal shown
-        found = counted(found)
-        text = (
-            f"searching: peak {peak_bytes:,} B at {overhead:+.1f} %, "
-            f"{count_text(found.candidates, 'candidate')}, "
-            f"{found.candidates / max(found.seconds, 1e-3):,.0f} a second"
-        )
-        if found.measured or found.cache_hits:
-            text += f", {count_text(found.measured, 'tile')} measured, {found.cache_hits:,} known"
-        if shown == peak_bytes:
-            progress.update(text)
-        else:
-            progress.stage(text)
-        shown = peak_bytes
-
-    return told
 
 
 def check_model(path: Path, board: Board | None, options: Options) -> JsonObject:

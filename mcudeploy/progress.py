@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
+
+from mcudeploy.wording import count_text
+
+if TYPE_CHECKING:
+    from mcudeploy.optimizer.search import Report
+    from mcudeploy.plan import Search
 
 
 class Progress(Protocol):
@@ -32,3 +39,29 @@ class SilentProgress:
 
 
 SILENT: Progress = SilentProgress()
+
+
+def telling(progress: Progress, counted: Callable[[Search], Search] = lambda search: search) -> Report:
+    """What shows a search on a progress display: a line for each gain, kept up to date until the next one.
+
+    `counted` adds what only the source of tile times knows.
+    """
+    shown: int | None = None
+
+    def told(found: Search, peak_bytes: int, overhead: float) -> None:
+        nonlocal shown
+        found = counted(found)
+        text = (
+            f"searching: peak {peak_bytes:,} B at {overhead:+.1f} %, "
+            f"{count_text(found.candidates, 'candidate')}, "
+            f"{found.candidates / max(found.seconds, 1e-3):,.0f} a second"
+        )
+        if found.measured or found.cache_hits:
+            text += f", {count_text(found.measured, 'tile')} measured, {found.cache_hits:,} known"
+        if shown == peak_bytes:
+            progress.update(text)
+        else:
+            progress.stage(text)
+        shown = peak_bytes
+
+    return told

@@ -14,14 +14,14 @@ import numpy as np
 
 from mcudeploy import report
 from mcudeploy.bench import measured_tiles
-from mcudeploy.deploy import Deployment, JsonObject, Observation, keep, observe, telling
+from mcudeploy.deploy import Deployment, JsonObject, Observation, keep, observe
 from mcudeploy.device import Target, open_device, require_port
 from mcudeploy.errors import LatencyError, OutputsDifferError
 from mcudeploy.graph import Graph
 from mcudeploy.model import Model, load_model
 from mcudeploy.plan import Plan, Search
 from mcudeploy.planner import Options, Planned, find_plans
-from mcudeploy.progress import SILENT, Progress
+from mcudeploy.progress import SILENT, Progress, telling
 from mcudeploy.samples import Sample, load_samples
 from mcudeploy.simulator.cost import CallTile, CallTime
 from mcudeploy.targets import Firmware

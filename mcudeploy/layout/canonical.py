@@ -19,12 +19,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 from numba import njit
 
-from mcudeploy.layout.problem import Problem, stacks_at_the_top
+from mcudeploy.layout.problem import Outcome, Problem, stacks_at_the_top
 from mcudeploy.layout.sections import Floats, Ints, Sections, tries
 
 _MOST_RECTANGLES = 2_000
@@ -34,15 +33,6 @@ _CELLS = 4
 """So many sections in the life of a rectangle take as long as anything else that is looked at."""
 
 _FAR = 1 << 60
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """Offsets within the capacity; none with `proven` says that there are none. `work` is what it took."""
-
-    offsets: tuple[int, ...] | None
-    proven: bool
-    work: int
 
 
 def applies(problem: Problem) -> bool:
@@ -68,7 +58,7 @@ def pack(
     """
     hung = stacks_at_the_top(problem, capacity) if hung is None else hung
     if any(offset < 0 for offset in hung.values()):
-        return Outcome(None, proven=False, work=0)
+        return Outcome(None)
     free = [index for index in range(len(problem.rectangles)) if index not in hung]
     sections = Sections.of(problem, neighbours, free, hung, capacity)
     done = 0
@@ -78,14 +68,14 @@ def pack(
         found, looked_at, offsets = _run(sections, keys, crowd, nodes, work - done)
         done += looked_at
         if found == 0:
-            return Outcome(None, proven=not hung, work=done)
+            return Outcome(None, not hung, done)
         if found == 1:
             at = {index: int(low) * sections.grain for index, low in zip(free, offsets, strict=True)}
             placed = {**hung, **at}
             fits = all(low + problem.rectangles[i].size_bytes <= capacity for i, low in placed.items())
             offsets_of = tuple(placed[i] for i in range(len(placed)))
-            return Outcome(offsets_of if fits else None, proven=False, work=done)
-    return Outcome(None, proven=False, work=done)
+            return Outcome(offsets_of if fits else None, work=done)
+    return Outcome(None, work=done)
 
 
 def _run(sections: Sections, keys: Floats, crowd: int, nodes: int, work: int) -> tuple[int, int, Ints]:

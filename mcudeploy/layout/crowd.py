@@ -10,27 +10,18 @@ Import only where it is needed: numba takes its time.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from itertools import accumulate
 
 from mcudeploy.layout import canonical
 from mcudeploy.layout.ejection import Ejection
 from mcudeploy.layout.greedy import Units, brief_at_the_top, used_bytes
-from mcudeploy.layout.problem import Problem, conflicts, stacks_at_the_top
+from mcudeploy.layout.problem import Outcome, Problem, conflicts, stacks_at_the_top
 
 _SHARES = (0.95, 0.92, 0.9, 0.88, 0.86, 0.84, 0.82, 0.8, 0.75, 0.7, 0.0)
 """A step is crowded where its load is at least this part of the limit; the last ones are all steps."""
 
 
-@dataclass(frozen=True, slots=True)
-class Crowded:
-    """Offsets by rectangle, None where they were not found; `proven` where there are none."""
-
-    offsets: tuple[int, ...] | None
-    proven: bool = False
-
-
-def fit(ejection: Ejection, limit: int, *, work: int, visits: int, deadline: float, seed: int) -> Crowded:
+def fit(ejection: Ejection, limit: int, *, work: int, visits: int, deadline: float, seed: int) -> Outcome:
     """Offsets with all ends within `limit` bytes. `work` is for the canonical search, `visits` for ejection,
     both in all; `deadline` (of `time.process_time`) ends it. The problem is one without overlaps and fixed
     offsets.
@@ -46,7 +37,7 @@ def fit(ejection: Ejection, limit: int, *, work: int, visits: int, deadline: flo
         )  # fmt: skip
         if found.offsets is not None or found.proven:
             return found
-    return Crowded(None)
+    return Outcome(None)
 
 
 def _fit(
@@ -58,12 +49,12 @@ def _fit(
     visits: int,
     deadline: float,
     seed: int,
-) -> Crowded:
+) -> Outcome:
     """The same with these offsets, by index, for what is crowded."""
     units = ejection.units
     problem = units.problem
     if any(at < 0 for at in hung.values()):
-        return Crowded(None)
+        return Outcome(None)
     loads = _loads(problem)
     stacked = {index for stack in problem.stacks for index in stack}
     before: list[int] = []
@@ -85,14 +76,14 @@ def _fit(
         )  # fmt: skip
         work -= found.work
         if found.offsets is None:
-            return Crowded(None, found.proven)  # with more of them it is harder
+            return Outcome(None, found.proven)  # with more of them it is harder
         best = _around(units, dict(zip(indices, found.offsets, strict=True)))
         if used_bytes(problem, best) <= limit:
-            return Crowded(best)
+            return Outcome(best)
         mended = ejection.fit(best, limit, visits=visits // len(_SHARES), seed=seed).offsets
         if mended is not None:
-            return Crowded(mended)
-    return Crowded(None)
+            return Outcome(mended)
+    return Outcome(None)
 
 
 def _loads(problem: Problem) -> list[int]:

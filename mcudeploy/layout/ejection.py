@@ -18,6 +18,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from mcudeploy.layout.greedy import Units
+from mcudeploy.layout.problem import Outcome
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -27,14 +28,6 @@ _FIXED = 1e12
 
 _NOTHING = 1e-6
 """Sums of weights below are sums that would be 0 without rounding."""
-
-
-@dataclass(frozen=True, slots=True)
-class Fit:
-    """Offsets by rectangle, None where they were not found, and the pairs of units that were looked at."""
-
-    offsets: tuple[int, ...] | None
-    visits: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,13 +64,15 @@ class Ejection:
         grain = np.array([rectangles[part[0][0]].alignment for part in units.parts], np.int64)
         return cls(units, height, grain, np.array(near_at, np.int64), *table)
 
-    def fit(self, start: Sequence[int], limit: int, *, visits: int, seed: int) -> Fit:
-        """Offsets with all ends within `limit` bytes, beginning with `start`; gives up after `visits`."""
+    def fit(self, start: Sequence[int], limit: int, *, visits: int, seed: int) -> Outcome:
+        """Offsets with all ends within `limit` bytes, beginning with `start`; gives up after
+        `visits`, which are its work: pairs of units that are looked at.
+        """
         parts, fixed = self.units.parts, self.units.problem.fixed
         base = np.array([start[part[0][0]] for part in parts], np.int64)
         given = np.array([part[0][0] in fixed for part in parts], np.bool_)
         if bool((self.height > limit).any()) or bool((given & (base + self.height > limit)).any()):
-            return Fit(None, 0)
+            return Outcome(None)
         # Large ones find a place less often: the square root of the size proved best.
         weight = np.sqrt(self.height)
         weight = np.where(given, _FIXED, weight / weight.mean())
@@ -86,12 +81,12 @@ class Ejection:
             limit, visits, seed,
         )  # fmt: skip
         if not found:
-            return Fit(None, int(done))
+            return Outcome(None, work=int(done))
         offsets = [0] * len(self.units.problem.rectangles)
         for part, at in zip(parts, base.tolist(), strict=True):
             for index, distance in part:
                 offsets[index] = at + distance
-        return Fit(tuple(offsets), int(done))
+        return Outcome(tuple(offsets), work=int(done))
 
 
 _ARRAYS = ",".join(["int64[::1]"] * 7)

@@ -96,6 +96,17 @@ class Placed:
         return "optimal" if self.used_bytes == self.lower_bound_bytes else "feasible"
 
 
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a search for offsets within a limit ends with: offsets by rectangle, or None; then `proven` says
+    that there are none. `work`: the effort that it took, in the measure of the search.
+    """
+
+    offsets: tuple[int, ...] | None
+    proven: bool = False
+    work: int = 0
+
+
 def lower_bound(problem: Problem) -> int:
     """The largest sum of live bytes of a problem in one memory, with what alignment adds.
 

@@ -9,10 +9,9 @@ import time
 from dataclasses import dataclass
 
 from mcudeploy.layout import crowd
-from mcudeploy.layout.crowd import Crowded
 from mcudeploy.layout.ejection import Ejection
 from mcudeploy.layout.greedy import Units
-from mcudeploy.layout.problem import stacks_at_the_top
+from mcudeploy.layout.problem import Outcome, stacks_at_the_top
 from mcudeploy.layout.sweep import Sweep
 
 _SWEPT_PER_SECOND = 40_000_000
@@ -30,6 +29,9 @@ for it and ejection.
 
 _STARTS = 4
 """Ejection begins from so many random places at most."""
+
+_LEAST_S = 1e-3
+"""What a limit costs at least, so that there is an end."""
 
 
 @dataclass(slots=True, eq=False)
@@ -55,7 +57,7 @@ class Within:
         """False where effort or time is used up."""
         return self.left > 0 and time.process_time() < self.deadline
 
-    def fit(self, start: tuple[int, ...], limit: int, seconds: float) -> Crowded:
+    def fit(self, start: tuple[int, ...], limit: int, seconds: float) -> Outcome:
         """Offsets with all ends within `limit` bytes, for so many seconds of effort; `start` are some that
         are higher.
         """
@@ -68,7 +70,7 @@ class Within:
             self.left -= found.work / _SWEPT_PER_SECOND
             seconds -= found.work / _SWEPT_PER_SECOND
             if found.offsets is not None:
-                return Crowded(found.offsets)
+                return Outcome(found.offsets)
         if not problem.overlaps and not problem.fixed:
             part = seconds * _CROWD_SHARE
             crowded = crowd.fit(
@@ -84,11 +86,7 @@ class Within:
                 break
             visits = int(seconds / _STARTS * _VISITS_PER_SECOND)
             ejected = self.ejection.fit(start, limit, visits=visits, seed=self.seed + number)
-            self.left -= ejected.visits / _VISITS_PER_SECOND
+            self.left -= ejected.work / _VISITS_PER_SECOND
             if ejected.offsets is not None:
-                return Crowded(ejected.offsets)
-        return Crowded(None)
-
-
-_LEAST_S = 1e-3
-"""What a limit costs at least, so that there is an end."""
+                return Outcome(ejected.offsets)
+        return Outcome(None)
