@@ -7,7 +7,9 @@ vain leads nowhere later either, so no node of it is looked at again (augmenting
 Fulkerson, shortest first after Edmonds and Karp).
 
 Sides: 0 for what is done, 1 for what is left. All that calls each other is in one file: numba keeps compiled
-code as long as its own file is the same, and sees no change in another. Import only where it is needed: numba takes its time.
+code as long as its own file is the same, and sees no change in another.
+
+Import only where it is needed: numba takes its time.
 """
 
 from __future__ import annotations
