@@ -29,8 +29,11 @@ _TARGET = 0.95
 _HOT, _COLD = 10.0, 0.2
 """Temperature at the first and the last move, in mean buffers."""
 
-_MOVES, _WORK = 400_000, 700_000_000
+_MOVES, _WORK = 600_000, 1_100_000_000
 """The most moves, and the most work (moves times what one of them looks at): some 4 s."""
+
+_FARTHEST = 0.2
+"""Of all steps: so many places a step moves at most. Longer moves are hardly ever taken and take longest."""
 
 _CHUNK = 3_000_000
 """Work between two looks at the clock."""
@@ -71,7 +74,8 @@ def loads_of(problem: Problem, order: Sequence[int]) -> list[int]:
 
 def _arrays(problem: Problem) -> Arrays:
     """before, after, chances and touched_by as pairs (where each begins, all in a row), then by buffer its
-    size, whether it is there before and stays, and by chance its input, its output and what it saves.
+    size, whether it is there before and stays, by chance its input, its output and what it saves, and touches
+    as a pair.
     """
     chances = [(step, chance) for step, some in sorted(problem.chances_of.items()) for chance in some]
     begin = np.searchsorted([step for step, _ in chances], np.arange(problem.steps + 1))
@@ -87,6 +91,7 @@ def _arrays(problem: Problem) -> Arrays:
         np.array([buffer.kept for buffer in buffers]),
         np.array([chance.input for _, chance in chances]),
         np.array([chance.output for _, chance in chances]),
+        *_rows(problem.touches),
     )
     return tuple(row.astype(np.int64) for row in rows)
 
@@ -97,25 +102,28 @@ def _rows(lists: Sequence[Sequence[int]]) -> tuple[Ints, Ints]:
 
 
 @njit(cache=True)
+def _life(arrays: Arrays, b: int, place: Ints) -> tuple[int, int]:
+    """The first and the last place of a buffer."""
+    _, _, _, _, _, _, touch_at, touched, _, initial, kept, _, _, _, _ = arrays
+    begin, end = len(place), -1
+    for k in range(touch_at[b], touch_at[b + 1]):
+        p = place[touched[k]]
+        begin, end = min(begin, p), max(end, p)
+    if end < 0:  # nobody touches it: there during the first step, or all the time, or never
+        begin, end = 0, 0 if initial[b] else -1
+    return 0 if initial[b] else begin, len(place) - 1 if kept[b] else end
+
+
+@njit(cache=True)
 def _loads(arrays: Arrays, order: Ints, place: Ints, load: Ints, first: Ints, last: Ints) -> None:  # noqa: PLR0917
     """Bytes during each step of an order into `load`, which has one entry more; the rest is work space."""
-    _, _, _, _, chance_at, saving, touch_at, touched, size, initial, kept, source, target = arrays
+    _, _, _, _, chance_at, saving, _, _, size, _, _, source, target, _, _ = arrays
     steps = len(order)
     for p in range(steps):
         place[order[p]] = p
     load[:] = 0
     for b in range(len(size)):
-        begin, end = steps, -1
-        for k in range(touch_at[b], touch_at[b + 1]):
-            p = place[touched[k]]
-            begin, end = min(begin, p), max(end, p)
-        if end < 0:  # nobody touches it: there during the first step, or all the time, or never
-            begin, end = 0, 0 if initial[b] else -1
-        if initial[b]:
-            begin = 0
-        if kept[b]:
-            end = steps - 1
-        first[b], last[b] = begin, end
+        begin, end = first[b], last[b] = _life(arrays, b, place)
         if begin <= end:
             load[begin] += size[b]
             load[end + 1] -= size[b]
@@ -131,39 +139,47 @@ def _loads(arrays: Arrays, order: Ints, place: Ints, load: Ints, first: Ints, la
 
 
 @njit(cache=True)
-def _moved(arrays: Arrays, order: Ints, at: int, distance: int, new: Ints, along: NDArray[np.bool_]) -> bool:  # noqa: PLR0917
-    """Into `new` the order with the step at a place moved by up to a distance, earlier where negative. False
-    if nothing changes.
+def _moved(arrays: Arrays, order: Ints, at: int, distance: int, new: Ints, along: Ints, move: int) -> int:  # noqa: PLR0917
+    """Into `new`, between two places, the order with the step at one of them moved by up to a distance,
+    earlier where negative. Returns the other place, or -1 if nothing changes. `along` says of the steps when
+    they were moved last.
     """
     steps = len(order)
     back = distance < 0
     near_at, near = (arrays[0], arrays[1]) if back else (arrays[2], arrays[3])
     end = max(0, at + distance) if back else min(steps - 1, at + distance)
     way = -1 if back else 1
-    along[:] = False
-    along[order[at]] = True
+    along[order[at]] = move
     count = 0
     for p in range(at, end + way, way):
         step = order[p]
-        if along[step]:
+        if along[step] == move:
             count += 1
             for k in range(near_at[step], near_at[step + 1]):
-                along[near[k]] = True
+                along[near[k]] = move
     length = abs(end - at) + 1
     if count == length:
-        return False
-    new[:] = order
+        return -1
     low, high = min(at, end), max(at, end)
     left, right = low, low + (count if back else length - count)
     for p in range(low, high + 1):
         step = order[p]
-        if along[step] == back:
+        if (along[step] == move) == back:
             new[left] = step
             left += 1
         else:
             new[right] = step
             right += 1
-    return True
+    return end
+
+
+@njit(cache=True)
+def _saved(arrays: Arrays, step: int, p: int, first: Ints, last: Ints) -> int:
+    """Bytes that a step at a place takes over."""
+    for k in range(arrays[4][step], arrays[4][step + 1]):
+        if last[arrays[11][k]] == p and first[arrays[12][k]] == p:
+            return int(arrays[5][k])
+    return 0
 
 
 @njit(cache=True)
@@ -171,42 +187,68 @@ def _anneal(  # noqa: PLR0917
     arrays: Arrays, now: Ints, best: Ints, moves: int, temperature: float, cooling: float, seed: int,
     target: float,
 ) -> int:  # fmt: skip
-    """So many moves from the order `now`, which is the last one then; the best is kept. Returns its peak."""
+    """So many moves from the order `now`, which is the last one then; the best is kept. Returns its peak.
+
+    Outside the places that a move passes nothing changes; inside, only lives of buffers touched there.
+    """
     np.random.seed(seed)
-    steps, buffers = len(now), len(arrays[8])
-    order, new, along = now.copy(), now.copy(), np.empty(steps, np.bool_)
-    place, load = np.empty(steps, np.int64), np.empty(steps + 1, np.int64)
+    steps, buffers, size, touches_at, touches = len(now), len(arrays[8]), arrays[8], arrays[13], arrays[14]
+    new, along = now.copy(), np.full(steps, -1)
+    place, load, change = (
+        np.empty(steps, np.int64),
+        np.empty(steps + 1, np.int64),
+        np.zeros(steps + 1, np.int64),
+    )
     first, last = np.empty(buffers, np.int64), np.empty(buffers, np.int64)
+    changed, was, since = np.empty(buffers, np.int64), np.empty((2, buffers), np.int64), np.full(buffers, -1)
     _loads(arrays, best, place, load, first, last)
     peak = load[:steps].max()
-    _loads(arrays, order, place, load, first, last)
-    energy = _above(load, target * peak)
-    for _ in range(moves):
+    _loads(arrays, now, place, load, first, last)
+    then = load.copy()
+    for move in range(moves):
         temperature *= cooling
         # Most moves are short; the logarithm of the distance is even.
-        distance = 1 + int(np.exp(np.random.random() * np.log(steps)))
+        distance = 1 + int(np.exp(np.random.random() * np.log(_FARTHEST * steps + 1)))
         if np.random.random() < 0.5:
             distance = -distance
-        if not _moved(arrays, order, np.random.randint(steps), distance, new, along):
+        at = np.random.randint(steps)
+        end = _moved(arrays, now, at, distance, new, along, move)
+        if end < 0:
             continue
-        _loads(arrays, new, place, load, first, last)
-        changed = _above(load, target * peak)
-        if changed <= energy or np.random.random() < np.exp((energy - changed) / temperature):
-            order, new, energy = new, order, changed
-            highest = load[:steps].max()
-            if highest < peak:
-                peak = highest
-                best[:] = order
-                energy = _above(load, target * peak)
-    now[:] = order
+        low, high, count = min(at, end), max(at, end), 0
+        for p in range(low, high + 1):
+            change[p] = _saved(arrays, now[p], p, first, last)
+            place[new[p]] = p
+        for p in range(high, low, -1):
+            change[p] -= change[p - 1]
+        for p in range(low, high + 1):
+            for k in range(touches_at[new[p]], touches_at[new[p] + 1]):
+                b = touches[k]
+                if since[b] < move:
+                    since[b], changed[count], was[0, count], was[1, count] = move, b, first[b], last[b]
+                    count += 1
+                    first[b], last[b] = _life(arrays, b, place)
+        for k in range(count):
+            b = changed[k]
+            change[max(low, was[0, k])] -= size[b]
+            change[max(low, first[b])] += size[b]
+            if was[1, k] < high:
+                change[was[1, k] + 1] += size[b]
+            if last[b] < high:
+                change[last[b] + 1] -= size[b]
+        difference, running, limit = 0.0, 0, target * peak
+        for p in range(low, high + 1):
+            running += change[p]
+            then[p] = load[p] + running - _saved(arrays, new[p], p, first, last)
+            difference += max(0.0, then[p] - limit) - max(0.0, load[p] - limit)
+        if difference <= 0 or np.random.random() < np.exp(-difference / temperature):
+            now[low : high + 1], load[low : high + 1] = new[low : high + 1], then[low : high + 1]
+            if load[low : high + 1].max() < peak and load[:steps].max() < peak:
+                peak = load[:steps].max()
+                best[:] = now
+        else:
+            for p in range(low, high + 1):
+                place[now[p]] = p
+            for k in range(count):
+                first[changed[k]], last[changed[k]] = was[0, k], was[1, k]
     return int(peak)
-
-
-@njit(cache=True)
-def _above(load: Ints, limit: float) -> float:
-    """The sum of what lies above a limit."""
-    total = 0.0
-    for each in load[:-1]:
-        if each > limit:
-            total += each - limit
-    return total

@@ -31,7 +31,7 @@ WIDE_STEPS = 200
 
 ANNEALINGS = 4
 
-TRIAL_CUTS, TRIAL_SETS = 10_000, 20_000
+TRIAL_CUTS, TRIAL_SETS = 20_000, 20_000
 """Minimum cuts and sets for one bound at first; they double when not even the next bound is decided."""
 
 MOST_DOUBLINGS = 4
@@ -125,6 +125,7 @@ class _Search:
         while self.bound < self.peak and doublings <= MOST_DOUBLINGS and not deadline.passed():
             within = self.bound // grain  # the bound may be another piece's: is there an order within it?
             most = (min(self.peak, left_open) - 1) // grain
+            stride = min(stride, max(1, (most - within) // 2))  # near the peak nothing is decided
             bound = min(within + stride - 1, most) * grain
             if most < within:
                 doublings, left_open, stride = doublings + 1, self.peak, 1
@@ -135,18 +136,18 @@ class _Search:
 
     def _decide(self, bound: int, grain: int, doublings: int, deadline: Deadline) -> bool:
         """Whether a bound was refuted, so that `grain` more are needed, or an order within it was found."""
-        from mcudeploy.scheduler.probing import learn  # noqa: PLC0415  (numba takes its time)
-        from mcudeploy.scheduler.shaving import shave  # noqa: PLC0415
+        from mcudeploy.scheduler.shaving import shave  # noqa: PLC0415  (numba takes its time)
 
         problem, numbers = self.problem, self.numbers
         if self.undecided and bound <= self.undecided[0]:
             _, problem, numbers = self.undecided
-        learned = shave if doublings else learn  # suppositions pay where nothing else does
-        thinkable, pairs = learned(problem, bound, TRIAL_CUTS << doublings, deadline)
+        thinkable, pairs = shave(problem, bound, TRIAL_CUTS << doublings, deadline)
         if thinkable:
             smaller, places = with_pairs(problem, pairs)
             numbers = [numbers[place] for place in places]
             self.undecided = bound, smaller, numbers
+            if self.problem.steps > WIDE_STEPS and not doublings:
+                return False  # nearer bounds first: they take less than the searches below
             self.take(smaller, numbers, beam(smaller, BEAM_WIDTH, bound, deadline))
             if self.peak <= bound:
                 return True

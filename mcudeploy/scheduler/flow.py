@@ -1,10 +1,12 @@
 """Minimum cuts that force steps to one side, compiled: what else is sure while a step runs within a bound.
 
-The network is that of `bounds.Network`, but what is known of the order makes it smaller: a buffer that one
-step is sure to begin has no node of its own, nor has one that one step is sure to end. A cut with one step
-more forced begins with the flow that was there without it. What a search from the forced nodes reached in
-vain leads nowhere later either, so no node of it is looked at again (augmenting paths after Ford and
-Fulkerson, shortest first after Edmonds and Karp).
+The network is that of `bounds.Network` for one step, without what is known to be done or left while it runs,
+and without a node for a buffer that one step is sure to begin, or to end. Flows are maximum by blocking flows
+(Dinic). A cut with one step more forced begins with the flow that was there without it.
+
+Most questions need no cut: a set of done steps with which a step fits within the bound shows that nothing
+can be learned of the steps in it, nor of those not in it. Sets are kept, made from those of other steps, and
+from one another by adding a step with all before it, or taking one out with all behind it.
 
 Sides: 0 for what is done, 1 for what is left. All that calls each other is in one file: numba keeps compiled
 code as long as its own file is the same, and sees no change in another.
@@ -14,98 +16,59 @@ Import only where it is needed: numba takes its time.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-from mcudeploy.scheduler.problem import Problem
+from mcudeploy.scheduler.arrays import DIRECT, LEARNED, WORK, Bits, Flags, Given, Ints, Known
 
-Ints = NDArray[np.int64]
-Flags = NDArray[np.bool_]
-Bits = NDArray[np.uint64]
+WORTH = 30
+"""Sets that are weighed in the time of one cut."""
+
+REFRESHED = 30
+"""Of so many steps that need the most it is worked out anew what they need, after each success."""
+
+_EXTENDED = 8
+"""So many sets of a step are tried with one step more, or less, before a cut is."""
 
 _ENDLESS = 1 << 60
 _ONE = np.uint64(1)
 
 
-class Given(NamedTuple):
-    """A problem: which steps touch a buffer and which buffers a step touches, as rows one behind the other;
-    by buffer its size, whether it is there before, stays, counts by a cut, or is there for one step alone;
-    by step bytes that are there besides.
-    """
-
-    touched_at: Ints
-    touched: Ints
-    touches_at: Ints
-    touches: Ints
-    size: Ints
-    initial: Flags
-    kept: Flags
-    inner: Flags
-    alone: Flags
-    fixed: Ints
-
-    @classmethod
-    def of(cls, problem: Problem) -> Given:
-        """The arrays of a problem."""
-        buffers = problem.buffers
-        always = [b.kept and (b.initial or not b.touched_by) for b in buffers]
-        alone = [len(b.touched_by) == 1 and not (b.initial or b.kept) for b in buffers]
-        inner = [
-            bool(b.touched_by) and not one and not each
-            for b, one, each in zip(buffers, alone, always, strict=True)
-        ]
-        base = sum(b.size_bytes for b, each in zip(buffers, always, strict=True) if each)
-        return cls(
-            *rows([buffer.touched_by for buffer in buffers]),
-            *rows(problem.touches),
-            np.array([buffer.size_bytes for buffer in buffers], np.int64),
-            np.array([buffer.initial for buffer in buffers], np.bool_),
-            np.array([buffer.kept for buffer in buffers], np.bool_),
-            np.array(inner, np.bool_),
-            np.array(alone, np.bool_),
-            np.array([base - problem.most_saved(step) for step in range(problem.steps)], np.int64),
-        )
-
-
-class Known(NamedTuple):
-    """For each step, as a row of bits, the steps that come before it and those that come behind it."""
-
-    before: Bits
-    behind: Bits
-
-
-class Arcs(NamedTuple):
-    """Arcs by the node they leave, each with its opposite `back`. Nodes: the steps, then one for the begin of
-    each buffer and one for its end; `begun` and `left` are the nodes that stand for these, -1 if none does.
+class Net(NamedTuple):
+    """Arcs by the node they leave, each with its opposite `back`. Nodes: what is done, what is left,
+    undecided steps, then begins and ends of buffers. `node`: by step, -1 if decided. `forced`: by side and
+    node the arc that has room once a step is known to be on that side.
     """
 
     at: Ints
     head: Ints
     room: Ints
     back: Ints
-    begun: Ints
-    left: Ints
-
-
-def rows(lists: Sequence[Sequence[int]]) -> tuple[Ints, Ints]:
-    """Where each list begins, and all of them in a row."""
-    begin = np.cumsum([0, *map(len, lists)])
-    return begin.astype(np.int64), np.array([one for row in lists for one in row], np.int64)
+    node: Ints
+    forced: Ints
 
 
 @njit(cache=True)
-def _has(bits: Bits, row: int, column: int) -> bool:
-    return bool(bits[row, column >> 6] >> np.uint64(column & 63) & _ONE)
+def has(words: Bits, member: int) -> bool:
+    """Whether a set has a member."""
+    return bool(words[member >> 6] >> np.uint64(member & 63) & _ONE)
 
 
 @njit(cache=True)
-def is_before(known: Known, first: int, second: int) -> bool:
-    """Whether it is known that one step comes before another."""
-    return _has(known.before, second, first)
+def tidy(known: Known) -> None:
+    """Forget direct pairs that follow from others by a step in between."""
+    kept = 0
+    for pair in range(known.counts[DIRECT]):
+        first, second = known.direct[pair, 0], known.direct[pair, 1]
+        between = False
+        for w in range(known.before.shape[1]):
+            between |= known.behind[first, w] & known.before[second, w] != 0
+        if not between:
+            known.direct[kept, 0], known.direct[kept, 1] = first, second
+            kept += 1
+    known.counts[DIRECT] = kept
 
 
 @njit(cache=True)
@@ -115,284 +78,447 @@ def add_pair(known: Known, first: int, second: int) -> None:
     ahead[first >> 6] |= _ONE << np.uint64(first & 63)
     after[second >> 6] |= _ONE << np.uint64(second & 63)
     for step in range(len(known.before)):
-        bit = np.uint64(step & 63)
-        if after[step >> 6] >> bit & _ONE:
-            known.before[step] |= ahead
-        if ahead[step >> 6] >> bit & _ONE:
-            known.behind[step] |= after
+        for w in range(len(after)) if has(after, step) else range(0):
+            known.before[step, w] |= ahead[w]
+        for w in range(len(after)) if has(ahead, step) else range(0):
+            known.behind[step, w] |= after[w]
+    direct, learned = known.counts[DIRECT], known.counts[LEARNED] % len(known.pairs)
+    known.direct[direct, 0], known.direct[direct, 1] = first, second
+    known.pairs[learned, 0], known.pairs[learned, 1] = first, second
+    known.counts[DIRECT] += 1
+    known.counts[LEARNED] += 1
 
 
 @njit(cache=True)
-def needed_pairs(known: Known, first: Ints, second: Ints) -> Flags:
-    """Which pairs do not follow from others by a step in between."""
-    needed = np.ones(len(first), np.bool_)
-    for pair in range(len(first)):
-        needed[pair] = not np.any(known.behind[first[pair]] & known.before[second[pair]])
-    return needed
+def _open(known: Known, step: int) -> Bits:
+    """The steps of which it is not known on which side they are."""
+    found = np.empty(known.before.shape[1], np.uint64)
+    for w in range(len(found)):
+        found[w] = ~(known.before[step, w] | known.behind[step, w])
+    found[step >> 6] &= ~(_ONE << np.uint64(step & 63))
+    if len(known.before) & 63:
+        found[-1] &= (_ONE << np.uint64(len(known.before) & 63)) - _ONE
+    return found
 
 
 @njit(cache=True)
-def arcs_of(given: Given, known: Known, first: Ints, second: Ints) -> Arcs:
-    """The network; `first` and `second`: the pairs of steps in this order that all others follow from."""
-    steps, buffers = len(known.before), len(given.size)
-    most = len(first) + buffers + 2 * len(given.touched)
-    tails, heads, rooms = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most, np.int64)
-    count = len(first)
-    tails[:count], heads[:count], rooms[:count] = second, first, _ENDLESS
-    begun, left = np.full(buffers, -1), np.full(buffers, -1)
-    for b in range(buffers):
-        if not given.inner[b]:
+def _own(given: Given, step: int) -> int:
+    """Bytes that are there while a step runs, whatever is done."""
+    need = given.fixed[step]
+    for buffer in given.touches[given.touches_at[step] : given.touches_at[step + 1]]:
+        if given.alone[buffer] or given.inner[buffer]:
+            need += given.size[buffer]
+    return int(need)
+
+
+@njit(cache=True)
+def _network(given: Given, known: Known, step: int) -> tuple[int, Net]:  # noqa: PLR0915
+    """Bytes that are there whatever is decided, and the network for the rest."""
+    steps, words = known.before.shape
+    open_ = _open(known, step)
+    node, nodes = np.full(steps, -1), 2
+    for other in range(steps):
+        if has(open_, other):
+            node[other] = nodes
+            nodes += 1
+    forced = np.empty((2, nodes), np.int64)
+    most = known.counts[DIRECT] + len(given.size) + 2 * len(given.touched) + 2 * nodes
+    arcs, room, count = np.empty((most, 2), np.int64), np.full(most, _ENDLESS), 0
+    for x in range(2, nodes):
+        arcs[count, 0], arcs[count, 1], arcs[count + 1, 0], arcs[count + 1, 1] = 0, x, x, 1
+        room[count] = room[count + 1] = 0
+        count += 2
+    for pair in range(known.counts[DIRECT]):
+        first, second = node[known.direct[pair, 0]], node[known.direct[pair, 1]]
+        if first >= 0 and second >= 0:
+            arcs[count, 0], arcs[count, 1] = second, first
+            count += 1
+    need = _own(given, step)
+    for b in range(len(given.size)):
+        touching = given.touching[b]
+        if not given.inner[b] or has(touching, step):
             continue
-        touched = given.touched[given.touched_at[b] : given.touched_at[b + 1]]
-        earliest, latest = np.ones(len(touched), np.bool_), np.ones(len(touched), np.bool_)
-        for k in range(len(touched)):
-            for other in touched:
-                earliest[k] &= not _has(known.before, touched[k], other)
-                latest[k] &= not _has(known.behind, touched[k], other)
-        one_begins = not given.initial[b] and earliest.sum() == 1
-        one_ends = not given.kept[b] and latest.sum() == 1
-        begun[b] = touched[np.argmax(earliest)] if one_begins else steps + b
-        left[b] = touched[np.argmax(latest)] if one_ends else steps + buffers + b
-        tails[count], heads[count], rooms[count] = begun[b], left[b], given.size[b]
+        begun, left, some = given.initial[b], given.kept[b], False
+        for w in range(words):
+            begun |= touching[w] & known.before[step, w] != 0
+            left |= touching[w] & known.behind[step, w] != 0
+            some |= touching[w] & open_[w] != 0
+        if begun and left:
+            need += given.size[b]
+        if not some or (begun and left):
+            continue
+        ends = np.arange(2)  # the nodes that stand for its begin and its end
+        for side in range(2):
+            if left if side else begun:
+                continue
+            nearest, since = known.behind if side else known.before, count
+            for other in given.touched[given.touched_at[b] : given.touched_at[b + 1]]:
+                among = node[other] >= 0
+                for w in range(words):
+                    among &= not nearest[other, w] & touching[w] & open_[w]
+                if among:
+                    ends[side] = node[other]
+                    arcs[count, side], arcs[count, 1 - side] = node[other], nodes
+                    count += 1
+            if count == since + 1:
+                count = since  # one step is sure to be it
+            else:
+                ends[side] = nodes
+                nodes += 1
+        arcs[count, 0], arcs[count, 1] = ends[0], ends[1]
+        room[count] = given.size[b]
         count += 1
-        for k in range(len(touched)):
-            if earliest[k] and not one_begins:
-                tails[count], heads[count], rooms[count] = touched[k], begun[b], _ENDLESS
-                count += 1
-            if latest[k] and not one_ends:
-                tails[count], heads[count], rooms[count] = left[b], touched[k], _ENDLESS
-                count += 1
-    at = np.zeros(steps + 2 * buffers + 1, np.int64)
+    at = np.zeros(nodes + 1, np.int64)
     for arc in range(count):
-        at[tails[arc] + 1] += 1
-        at[heads[arc] + 1] += 1
-    at = np.cumsum(at)
-    free = at.copy()
-    head, room, back = (
-        np.empty(2 * count, np.int64),
-        np.zeros(2 * count, np.int64),
-        np.empty(2 * count, np.int64),
-    )
+        at[arcs[arc, 0] + 1] += 1
+        at[arcs[arc, 1] + 1] += 1
+    for x in range(nodes):
+        at[x + 1] += at[x]
+    free, head, back = at.copy(), np.empty(2 * count, np.int64), np.empty(2 * count, np.int64)
+    rooms = np.zeros(2 * count, np.int64)
     for arc in range(count):
-        one, other = free[tails[arc]], free[heads[arc]]
-        free[tails[arc]] += 1
-        free[heads[arc]] += 1
-        head[one], head[other], room[one] = heads[arc], tails[arc], rooms[arc]
-        back[one], back[other] = other, one
-    return Arcs(at, head, room, back, begun, left)
+        tail, to = arcs[arc, 0], arcs[arc, 1]
+        one = free[tail]
+        free[tail] += 1
+        other = free[to]
+        free[to] += 1
+        head[one], head[other], rooms[one], back[one], back[other] = to, tail, room[arc], other, one
+        if arc < 2 * (len(forced[0]) - 2):
+            forced[arc & 1, 2 + (arc >> 1)] = one
+    return need, Net(at, head, rooms, back, node, forced)
 
 
 @njit(cache=True)
-def _press(arcs: Arcs, room: Ints, node: int, side: int, closed: Flags, goals: Flags, most: int) -> int:  # noqa: PLR0917
-    """Flow from a node to `goals`, for side 1 from them to it: all there is, or more than `most`.
-
-    `closed`: nodes from which no goal is reached; those found join them.
+def _far(net: Net, room: Ints, source: int, target: int, far: Ints, queue: Ints) -> bool:  # noqa: PLR0917
+    """Into `far` how many arcs lie between a node and the target, or what is left; -1 if no more can flow
+    there from it. Ends once the source is reached, and tells if it was.
     """
-    parent, queue = np.empty(len(closed), np.int64), np.empty(len(closed), np.int64)
-    flow = 0
-    while not closed[node]:
-        queue[0], found, begin, end = node, -1, 0, 1
-        closed[node] = True
-        while begin < end and found < 0:
-            here = queue[begin]
-            begin += 1
-            for arc in range(arcs.at[here], arcs.at[here + 1]):
-                there = arcs.head[arc]
-                if closed[there] or room[arcs.back[arc] if side else arc] == 0:
-                    continue
-                parent[there] = arc
-                if goals[there]:
-                    found = there
-                    break
-                closed[there] = True
+    far[:] = -1
+    far[target] = far[1] = 0
+    queue[0], queue[1] = target, 1
+    begin, end = 0, 1 if target == 1 else 2
+    while begin < end:
+        here = queue[begin]
+        begin += 1
+        for arc in range(net.at[here], net.at[here + 1]):
+            there = net.head[arc]
+            if far[there] < 0 and room[net.back[arc]] > 0:
+                far[there] = far[here] + 1
+                if there == source:
+                    return True
                 queue[end] = there
                 end += 1
-        if found < 0:
-            break
-        closed[queue[:end]] = False
-        amount, here = _ENDLESS, found
-        while here != node:
-            arc = parent[here]
-            amount = min(amount, room[arcs.back[arc] if side else arc])
-            here = arcs.head[arcs.back[arc]]
-        here = found
-        while here != node:
-            arc = parent[here]
-            here = arcs.head[arcs.back[arc]]
-            room[arc] += amount if side else -amount
-            room[arcs.back[arc]] += -amount if side else amount
-        flow += amount
-        if flow > most:
-            break
+    return False
+
+
+@njit(cache=True)
+def _push(net: Net, room: Ints, source: int, target: int, most: int, far: Ints) -> int:  # noqa: PLR0917
+    """Flow from one node to another: all there is, or more than `most`; `far` is that of the last search."""
+    nodes, flow = len(net.at) - 1, 0
+    turn, work, way = np.empty(nodes, np.int64), np.empty(nodes, np.int64), np.empty(nodes, np.int64)
+    while flow <= most and _far(net, room, source, target, far, work):
+        turn[:] = net.at[:-1]
+        here, length = source, 0
+        while True:
+            if here == target:
+                amount = _ENDLESS
+                for place in range(length):
+                    amount = min(amount, room[way[place]])
+                for place in range(length - 1, -1, -1):
+                    arc = way[place]
+                    room[arc] -= amount
+                    room[net.back[arc]] += amount
+                    if room[arc] == 0:
+                        length, here = place, net.head[net.back[arc]]
+                flow += amount
+                if flow > most:
+                    break
+            while turn[here] < net.at[here + 1]:
+                arc = turn[here]
+                if room[arc] > 0 and far[net.head[arc]] == far[here] - 1 and far[here] > 0:
+                    break
+                turn[here] += 1
+            if turn[here] < net.at[here + 1]:
+                way[length] = turn[here]
+                here = net.head[turn[here]]
+                length += 1
+            elif here == source:
+                break
+            else:
+                length -= 1
+                here = net.head[net.back[way[length]]]
+                turn[here] += 1
     return flow
 
 
 @njit(cache=True)
-def _reach(arcs: Arcs, room: Ints, side: int, ends: Flags, reached: Flags) -> None:
-    """Into `reached` the nodes where more could flow to from `ends`, for side 1 from where it could."""
-    queue = np.empty(len(ends), np.int64)
-    reached[:] = ends
-    begin, end = 0, 0
-    for node in range(len(ends)):
-        if ends[node]:
-            queue[end] = node
-            end += 1
+def _reached(net: Net, room: Ints, source: int) -> Flags:
+    """The nodes where more could flow to from what is done, or from the source."""
+    reached, queue = np.zeros(len(net.at) - 1, np.bool_), np.empty(len(net.at) - 1, np.int64)
+    reached[0] = reached[source] = True
+    queue[0], queue[1] = source, 0
+    begin, end = 0, 1 if source == 0 else 2
     while begin < end:
         here = queue[begin]
         begin += 1
-        for arc in range(arcs.at[here], arcs.at[here + 1]):
-            there = arcs.head[arc]
-            if not reached[there] and room[arcs.back[arc] if side else arc] > 0:
+        for arc in range(net.at[here], net.at[here + 1]):
+            there = net.head[arc]
+            if not reached[there] and room[arc] > 0:
                 reached[there] = True
                 queue[end] = there
                 end += 1
+    return reached
 
 
 @njit(cache=True)
-def _cut(  # noqa: PLR0917
-    given: Given, known: Known, arcs: Arcs, step: int, room: Ints, ends: Flags, closed: Flags, bound: int
-) -> int:
-    """The least bytes while a step runs, or some above the bound; `room` is what the flow leaves then, `ends`
-    for either side what is sure to be on it, and `closed` what is on it in the smallest set.
+def _keep(known: Known, step: int, done: Bits, value: int, seen: Bits) -> None:
+    """Keep a set; where there is no room left, in place of the last one."""
+    count = min(known.held[step], known.sets.shape[1] - 1)
+    known.values[step, count] = value
+    known.held[step] = count + 1
+    for w in range(len(done)):
+        known.sets[step, count, w] = done[w]
+        seen[0, w] |= done[w]
+        seen[1, w] |= ~done[w]
+
+
+@njit(cache=True)
+def _keep_cut(  # noqa: PLR0917
+    known: Known, step: int, net: Net, room: Ints, source: int, far: Ints, value: int, seen: Bits
+) -> None:
+    """Keep the smallest and the largest set of least value."""
+    reached = _reached(net, room, source)
+    for largest in range(2):
+        done = known.before[step].copy()
+        for other in range(len(net.node)):
+            x = net.node[other]
+            if x >= 0 and (far[x] < 0 if largest else reached[x]):
+                done[other >> 6] |= _ONE << np.uint64(other & 63)
+        _keep(known, step, done, value, seen)
+
+
+@njit(cache=True)
+def _respects(known: Known, done: Bits, since: int) -> bool:
+    """Whether a set that held all before its steps still does, with the pairs learned since."""
+    learned, log = known.counts[LEARNED], len(known.pairs)
+    if learned - since <= log:
+        for pair in range(since, learned):
+            if has(done, known.pairs[pair % log, 1]) and not has(done, known.pairs[pair % log, 0]):
+                return False
+        return True
+    for step in range(len(known.before)):
+        for w in range(len(done)) if has(done, step) else range(0):
+            if known.before[step, w] & ~done[w]:
+                return False
+    return True
+
+
+@njit(cache=True)
+def _look_through(known: Known, step: int, seen: Bits) -> bool:
+    """Drop sets that contradict what was learned since, or show nothing new, and put into `seen` what the
+    others have on either side. Whether one of them has the least need.
     """
-    need = int(given.fixed[step])
-    for b in range(len(given.size)):
-        if given.inner[b]:
-            ends[0, arcs.begun[b]] |= given.initial[b]
-            ends[1, arcs.left[b]] |= given.kept[b]
-    for k in range(given.touches_at[step], given.touches_at[step + 1]):
-        b = given.touches[k]
-        if given.alone[b] or arcs.begun[b] == step:
-            need += given.size[b]
-        elif given.inner[b]:
-            ends[0, arcs.begun[b]] = True
-    for other in range(len(known.before)):
-        ends[0, other] |= _has(known.before, step, other)
-        ends[1, other] |= other == step or _has(known.behind, step, other)
-    for node in range(len(ends[0])):
-        if ends[0, node] and need <= bound:
-            need += _press(arcs, room, node, 0, closed[0], ends[1], bound - need)
-    if need <= bound:
-        _reach(arcs, room, 1, ends[1], closed[1])
-    return need
-
-
-@njit(cache=True)
-def needs(given: Given, known: Known, arcs: Arcs, steps: Ints) -> Ints:
-    """For each of some steps the least bytes in memory while it runs, with what is known."""
-    found = np.empty(len(steps), np.int64)
-    for place in range(len(steps)):
-        ends, closed = np.zeros((2, len(arcs.at) - 1), np.bool_), np.zeros((2, len(arcs.at) - 1), np.bool_)
-        room = arcs.room.copy()
-        found[place] = _cut(given, known, arcs, steps[place], room, ends, closed, _ENDLESS)
-    return found
-
-
-@njit(cache=True)
-def _note(seen: Flags, done: Flags, left: Flags) -> None:
-    """Steps that are on a side in the smallest set of done steps, or in the largest, are seen there."""
-    for step in range(len(seen[0])):
-        seen[0, step] |= done[step] or not left[step]
-        seen[1, step] |= left[step] or not done[step]
-
-
-@njit(cache=True)
-def probe(  # noqa: PLR0917
-    given: Given, known: Known, arcs: Arcs, step: int, bound: int, sets: Flags, count: int
-) -> tuple[bool, int, int, Ints]:
-    """Try every other step before and behind this one.
-
-    `sets`: `count` sets of done steps with which it can run within the bound; found ones are added while
-    there is room. Returns whether it can run at all, how many sets there are then, how many cuts were made,
-    and the pairs learned, which are also added to what is known.
-    """
-    steps, nodes = len(known.before), len(arcs.at) - 1
-    pairs, learned, cuts = np.empty((steps, 2), np.int64), 0, 1
-    room, ends, closed = arcs.room.copy(), np.zeros((2, nodes), np.bool_), np.zeros((2, nodes), np.bool_)
-    need = _cut(given, known, arcs, step, room, ends, closed, bound)
-    if need > bound:
-        return False, count, cuts, pairs[:0]
-    seen = np.zeros((2, steps), np.bool_)
-    _note(seen, closed[0], closed[1])
+    seen[:] = 0
+    kept, least, since = 0, False, known.looked_through[step]
+    count = known.held[step]
     for number in range(count):
-        _note(seen, sets[number], ~sets[number])
-    tried, then = room.copy(), closed.copy()
-    for other in range(steps):
-        for side in range(2):
-            if other == step or _has(known.before, step, other) or _has(known.behind, step, other):
-                break
-            if seen[side, other]:
-                continue
-            cuts += 1
-            tried[:], then[:] = room, closed
-            more = _press(arcs, tried, other, side, then[side], ends[1 - side], bound - need)
-            if need + more <= bound:
-                _reach(arcs, tried, 1 - side, ends[1 - side], then[1 - side])
-                _note(seen, then[0], then[1])
-                if count + 2 <= len(sets):
-                    sets[count], sets[count + 1] = then[0, :steps], ~then[1, :steps]
-                    count += 2
-                continue
-            first, second = (other, step) if side else (step, other)
-            add_pair(known, first, second)
-            pairs[learned] = first, second
-            learned += 1
-            # From now on the other step is sure to be on the other side.
-            ends[1 - side, other] = True
-            need += _press(arcs, room, other, 1 - side, closed[1 - side], ends[side], bound - need)
-            if need > bound:
-                return False, count, cuts, pairs[:learned]
-            _reach(arcs, room, side, ends[side], closed[side])
-            kept = 0
-            seen[:] = False
-            _note(seen, closed[0], closed[1])
-            for number in range(count):
-                if sets[number, other] == (side == 1):
-                    sets[kept] = sets[number]
-                    kept += 1
-                    _note(seen, sets[number], ~sets[number])
-            count = kept
-            break
-    return True, count, cuts, pairs[:learned]
+        done, out, new = known.sets[step, number], False, False
+        for w in range(len(done)):
+            out |= (known.before[step, w] & ~done[w] | known.behind[step, w] & done[w]) != 0
+            new |= (done[w] & ~seen[0, w] | ~done[w] & ~seen[1, w]) != 0
+        of_least = known.values[step, number] == known.needs[step]
+        if not out and (new or of_least) and _respects(known, done, since):
+            least |= of_least
+            known.held[step] = kept
+            _keep(known, step, done, known.values[step, number], seen)
+            kept += 1
+    known.held[step], known.looked_through[step] = kept, known.counts[LEARNED]
+    return least
 
 
 @njit(cache=True)
-def needs_with(given: Given, known: Known, arcs: Arcs, step: int, bound: int) -> Ints:
+def _least_need(given: Given, known: Known, step: int, bound: int, seen: Bits) -> int:
+    """What a step needs with all that is known now, or some above the bound; `seen` as in `_look_through`."""
+    if not _look_through(known, step, seen):
+        sure, net = _network(given, known, step)
+        far = np.empty(len(net.at) - 1, np.int64)
+        need = sure + _push(net, net.room, 0, 1, bound - sure, far)
+        known.needs[step] = need
+        known.counts[WORK] += WORTH
+        if need <= bound:
+            _keep_cut(known, step, net, net.room, 0, far, need, seen)
+    return int(known.needs[step])
+
+
+@njit(cache=True)
+def _offer(given: Given, known: Known, step: int, done: Bits, bound: int, seen: Bits) -> bool:  # noqa: PLR0917
+    """Keep a set that holds all before its steps if the step fits with it."""
+    known.counts[WORK] += 1
+    need = _own(given, step)
+    for b in range(len(given.size)):
+        touching = given.touching[b]
+        if given.inner[b] and not has(touching, step):
+            begun, left = given.initial[b], given.kept[b]
+            for w in range(len(done)):
+                begun |= touching[w] & done[w] != 0
+                left |= touching[w] & ~done[w] != 0
+            if begun and left:
+                need += given.size[b]
+                if need > bound:
+                    return False
+    _keep(known, step, done, need, seen)
+    return True
+
+
+@njit(cache=True)
+def _borrow(given: Given, known: Known, step: int, bound: int, seen: Bits) -> None:
+    """Try sets of other steps, made to fit, that show anything new."""
+    open_, done = _open(known, step), np.empty(known.before.shape[1], np.uint64)
+    for other in range(len(known.before)):
+        if known.looked_through[other] < known.counts[LEARNED]:
+            continue
+        for number in range(min(2, known.held[other])):
+            new = False
+            for w in range(len(done)):
+                done[w] = known.sets[other, number, w] & ~known.behind[step, w] | known.before[step, w]
+                new |= (done[w] & ~seen[0, w] | ~done[w] & ~seen[1, w]) & open_[w] != 0
+            done[step >> 6] &= ~(_ONE << np.uint64(step & 63))
+            if new:
+                _offer(given, known, step, done, bound, seen)
+
+
+@njit(cache=True)
+def _extend(given: Given, known: Known, step: int, other: int, side: int, bound: int, seen: Bits) -> bool:  # noqa: PLR0917
+    """Whether a kept set fits, too, with one step more and all before it, or without it and all behind it."""
+    done, bit = np.empty(known.before.shape[1], np.uint64), _ONE << np.uint64(other & 63)
+    for number in range(min(_EXTENDED, known.held[step])):
+        for w in range(len(done)):
+            one = known.sets[step, number, w]
+            done[w] = one & ~known.behind[other, w] if side else one | known.before[other, w]
+        done[other >> 6] = done[other >> 6] & ~bit if side else done[other >> 6] | bit
+        if _offer(given, known, step, done, bound, seen):
+            return True
+    return False
+
+
+@njit(cache=True)
+def _try_all(given: Given, known: Known, step: int, bound: int, seen: Bits) -> bool:
+    """Try what is not seen on a side there, and learn the contrary where that fails. False if the step cannot
+    run within the bound.
+    """
+    need, net = _network(given, known, step)
+    room, far = net.room, np.empty(len(net.at) - 1, np.int64)
+    need += _push(net, room, 0, 1, bound - need, far)
+    known.counts[WORK] += WORTH
+    tried = room.copy()
+    for turn in range(2 * len(known.before)):
+        other, side = turn >> 1, turn & 1
+        if has(known.before[step], other) or has(known.behind[step], other) or other == step:
+            continue
+        if has(seen[side], other) or _extend(given, known, step, other, side, bound, seen):
+            continue
+        source, target = (0, net.node[other]) if side else (net.node[other], 1)
+        tried[:] = room
+        more = _push(net, tried, source, target, bound - need, far)
+        known.counts[WORK] += WORTH
+        if need + more <= bound:
+            _keep_cut(known, step, net, tried, source, far, need + more, seen)
+            continue
+        if side:
+            add_pair(known, other, step)
+        else:
+            add_pair(known, step, other)
+        room[net.forced[1 - side, net.node[other]]] = _ENDLESS
+        need += _push(net, room, 0, 1, bound - need, far)
+        known.counts[WORK] += WORTH
+        known.needs[step] = need
+        if need > bound:
+            return False
+        _look_through(known, step, seen)
+        _keep_cut(known, step, net, room, 0, far, need, seen)
+    return True
+
+
+@njit(cache=True)
+def _unseen(known: Known, step: int, seen: Bits) -> bool:
+    """Whether there is an undecided step that is not seen on both sides."""
+    open_ = _open(known, step)
+    for w in range(len(open_)):  # noqa: SIM110
+        if open_[w] & ~(seen[0, w] & seen[1, w]):
+            return True
+    return False
+
+
+@njit(cache=True)
+def _probe(given: Given, known: Known, step: int, bound: int, seen: Bits) -> bool:
+    """Learn all that cuts can tell of a step. False if it cannot run within the bound."""
+    if _least_need(given, known, step, bound, seen) > bound:
+        return False
+    if _unseen(known, step, seen):
+        _borrow(given, known, step, bound, seen)
+    if _unseen(known, step, seen) and not _try_all(given, known, step, bound, seen):
+        return False
+    known.checked[step] = known.counts[LEARNED]
+    return True
+
+
+@njit(cache=True)
+def work_out(given: Given, known: Known, steps: Ints, bound: int) -> bool:
+    """What some steps need, or some above the bound; False, and no more of them, once that is above it."""
+    seen = np.zeros((2, known.before.shape[1]), np.uint64)
+    for step in steps:  # noqa: SIM110
+        if _least_need(given, known, step, bound, seen) > bound:
+            return False
+    return True
+
+
+@njit(cache=True)
+def learn(given: Given, known: Known, bound: int, most_work: int) -> tuple[bool, bool]:
+    """Whether an order within the bound is still thinkable, and whether all is learned that cuts can tell.
+
+    The step that needs the most is probed first, and after every success all begins anew: nearly always a few
+    steps decide. Ends early with `most_work`, or where `known.direct` may be too short for the next step.
+    """
+    steps, seen = len(known.before), np.zeros((2, known.before.shape[1]), np.uint64)
+    while True:
+        order = np.argsort(-known.needs, kind="mergesort")
+        if not work_out(given, known, order[:REFRESHED], bound):
+            return False, False
+        order = np.argsort(-known.needs, kind="mergesort")
+        learned = known.counts[LEARNED]
+        for step in order:
+            if known.checked[step] == learned:
+                continue
+            if known.counts[DIRECT] + steps > len(known.direct):
+                tidy(known)
+            if known.counts[WORK] > most_work or known.counts[DIRECT] + steps > len(known.direct):
+                return True, False
+            if not _probe(given, known, step, bound, seen):
+                return False, False
+            if known.counts[LEARNED] > learned:
+                break
+        else:
+            return True, True
+
+
+@njit(cache=True)
+def needs_with(given: Given, known: Known, step: int, bound: int) -> Ints:
     """The least bytes while a step runs with each other step done (row 0), and left (row 1), or some above
     the bound; 0 where that is known already, and everywhere if the step cannot run within the bound.
     """
-    steps, nodes = len(known.before), len(arcs.at) - 1
-    found = np.zeros((2, steps), np.int64)
-    room, ends, closed = arcs.room.copy(), np.zeros((2, nodes), np.bool_), np.zeros((2, nodes), np.bool_)
-    need = _cut(given, known, arcs, step, room, ends, closed, bound)
-    tried, then = room.copy(), closed.copy()
-    for other in range(steps) if need <= bound else range(0):
-        if other == step or _has(known.before, step, other) or _has(known.behind, step, other):
-            continue
-        for side in range(2):
-            tried[:], then[:] = room, closed
-            found[side, other] = need + _press(
-                arcs, tried, other, side, then[side], ends[1 - side], bound - need
-            )
+    found = np.zeros((2, len(known.before)), np.int64)
+    need, net = _network(given, known, step)
+    far, largest = np.empty(len(net.at) - 1, np.int64), np.empty(len(net.at) - 1, np.int64)
+    need += _push(net, net.room, 0, 1, bound - need, largest)
+    known.counts[WORK] += WORTH
+    reached, tried = _reached(net, net.room, 0), net.room.copy()
+    for other in range(len(found[0])) if need <= bound else range(0):
+        x = net.node[other]
+        for side in range(2) if x >= 0 else range(0):
+            found[side, other] = need
+            if not reached[x] if side else largest[x] >= 0:
+                source, target = (0, x) if side else (x, 1)
+                tried[:] = net.room
+                found[side, other] += _push(net, tried, source, target, bound - need, far)
+                known.counts[WORK] += WORTH
     return found
-
-
-@njit(cache=True)
-def still_good(known: Known, step: int, sets: Flags, count: int, since: Ints) -> int:
-    """How many sets respect the pairs learned `since` and what must come before and behind; they go first."""
-    kept = 0
-    for number in range(count):
-        one = sets[number]
-        good = True
-        for pair in range(len(since)):
-            if one[since[pair, 1]] and not one[since[pair, 0]]:
-                good = False
-                break
-        for other in range(len(one)) if good else range(0):
-            if _has(known.behind if one[other] else known.before, step, other):
-                good = False
-                break
-        if good:
-            sets[kept] = one
-            kept += 1
-    return kept

@@ -18,13 +18,13 @@ from mcudeploy.scheduler.pieces import Pair
 from mcudeploy.scheduler.probing import Probe
 from mcudeploy.scheduler.problem import Problem
 
-SUPPOSED_CUTS = 800
+SUPPOSED_CUTS = 4000
 """For what follows from one supposition."""
 
-FOLLOWED_CUTS = 100
+FOLLOWED_CUTS = 300
 """For what follows from its contrary, before the next supposition."""
 
-_TIGHTEST = 20
+_TIGHTEST = 8
 """Of so many steps that need the most, and leave anything open, suppositions are made."""
 
 _EACH = 30
@@ -33,7 +33,7 @@ _EACH = 30
 _ROUND = 8
 """So many are refuted before new ones are chosen."""
 
-_TRIES = 20
+_TRIES = 8
 """So many in a row without a contradiction end it: the next ones are less likely still."""
 
 
@@ -42,11 +42,14 @@ def shave(problem: Problem, bound: int, most_cuts: float, deadline: Deadline) ->
     probe = Probe(problem, bound, most_cuts / 2, deadline)
     thinkable = probe.run()
     while thinkable and probe.cuts < most_cuts and not deadline.passed():
-        known = len(probe.pairs)
+        learned = probe.learned
         thinkable = _round(probe, most_cuts, deadline)
-        if len(probe.pairs) == known:
-            break
-    return thinkable, [(first, second) for first, second in probe.pairs.tolist()]
+        if thinkable and probe.learned == learned:
+            probe.most_cuts = most_cuts
+            thinkable = probe.run()
+            if probe.learned == learned:
+                break
+    return thinkable, probe.pairs()
 
 
 def _round(probe: Probe, most_cuts: float, deadline: Deadline) -> bool:
@@ -57,10 +60,9 @@ def _round(probe: Probe, most_cuts: float, deadline: Deadline) -> bool:
             continue
         if refuted == _ROUND or in_vain == _TRIES or probe.cuts > most_cuts or deadline.passed():
             break
-        supposed = probe.supposing(first, second)
-        supposed.most_cuts = probe.cuts + SUPPOSED_CUTS
+        supposed = probe.supposing(first, second, SUPPOSED_CUTS)
         thinkable = supposed.run()
-        probe.cuts = supposed.cuts
+        probe.add_work(supposed)
         if thinkable:
             in_vain += 1
             continue
@@ -75,13 +77,13 @@ def _round(probe: Probe, most_cuts: float, deadline: Deadline) -> bool:
 def _suppositions(probe: Probe) -> list[Pair]:
     """Pairs of steps in an order that leaves one of them little room, the least room first."""
     found = []
-    tightest = [step for step in np.argsort(-probe.needs, kind="stable").tolist() if probe.leaves_open(step)]
+    order = np.argsort(-probe.known.needs, kind="stable").tolist()
+    tightest = [step for step in order if probe.leaves_open(step)]
     for step in tightest[:_TIGHTEST]:
-        needs = flow.needs_with(probe.given, probe.known, probe.arcs, step, probe.bound)
-        probe.cuts += int(np.count_nonzero(needs))
+        needs = flow.needs_with(probe.given, probe.known, step, probe.bound)
         harder = needs.max(0)
         for other in np.argsort(-harder, kind="stable")[:_EACH].tolist():
-            if harder[other] > probe.needs[step]:
+            if harder[other] > probe.known.needs[step]:
                 pair = (other, step) if needs[0, other] == harder[other] else (step, other)
                 found.append((-int(harder[other]), pair))
     return [pair for _, pair in sorted(found)]

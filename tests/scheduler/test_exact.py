@@ -18,7 +18,7 @@ from mcudeploy.scheduler.contract import contracted
 from mcudeploy.scheduler.exact import search
 from mcudeploy.scheduler.moves import Moves
 from mcudeploy.scheduler.pieces import with_pairs
-from mcudeploy.scheduler.probing import learn
+from mcudeploy.scheduler.probing import Probe, learn
 from mcudeploy.scheduler.problem import Buffer, InPlace, Problem
 from mcudeploy.scheduler.slack import members
 
@@ -91,7 +91,8 @@ def test_every_order_within_a_bound_has_what_was_learned(problem: Problem, data:
         assert all(order.index(first) < order.index(second) for first, second in pairs)
     if thinkable:
         smaller, numbers = with_pairs(problem, pairs)
-        assert learn(smaller, bound, inf, NEVER) == (True, [])
+        again = Probe(smaller, bound, inf, NEVER)
+        assert again.run() and not again.learned
         assert all(problem.is_valid([numbers[step] for step in order]) for order in all_orders(smaller))
         assert all(
             smaller.loads([numbers.index(step) for step in order]) == problem.loads(order) for order in within

@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from math import inf
 from random import Random
 
+import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from problems import problems, without_chances
 
+from mcudeploy.scheduler import flow
 from mcudeploy.scheduler.beam import beam
 from mcudeploy.scheduler.bounds import least_needs
 from mcudeploy.scheduler.clock import NEVER
@@ -23,7 +25,7 @@ from mcudeploy.scheduler.slack import Slack
 @settings(max_examples=200, deadline=None)
 @given(problems(most_steps=10))
 def test_needs_are_those_of_another_solver(problem: Problem) -> None:
-    assert Probe(problem, 0, inf, NEVER).needs.tolist() == least_needs(problem, NEVER, 1 << 40)
+    assert _needs(problem) == least_needs(problem, NEVER, 1 << 40)
 
 
 @settings(max_examples=200, deadline=None)
@@ -51,13 +53,18 @@ def test_a_second_word_of_bits_is_read_too() -> None:
     )
     after = Problem(before, ()).after
     problem = Problem(before, tuple(Buffer(random.randint(1, 9), (step, *after[step])) for step in range(90)))
-    needs = least_needs(problem, NEVER, 1 << 40)
-    assert Probe(problem, 0, inf, NEVER).needs.tolist() == needs
+    assert _needs(problem) == least_needs(problem, NEVER, 1 << 40)
     order = beam(problem, 20, 0, NEVER)
     assert order is not None
     thinkable, pairs = learn(problem, problem.peak(order), inf, NEVER)
     assert thinkable and pairs
     assert all(order.index(first) < order.index(second) for first, second in pairs)
+
+
+def _needs(problem: Problem) -> list[int]:
+    probe = Probe(problem, 1 << 40, inf, NEVER)
+    assert flow.work_out(probe.given, probe.known, np.arange(problem.steps), probe.bound)
+    return probe.known.needs.tolist()
 
 
 def _sets_before(problem: Problem, step: int) -> Iterator[int]:
