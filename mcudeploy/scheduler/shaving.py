@@ -18,13 +18,13 @@ from mcudeploy.scheduler.pieces import Pair
 from mcudeploy.scheduler.probing import Probe
 from mcudeploy.scheduler.problem import Problem
 
-SUPPOSED_CUTS = 4000
-"""For what follows from one supposition."""
+SUPPOSED_SHARE = 1 / 12
+"""Of all cuts: for what follows from one supposition."""
 
 FOLLOWED_CUTS = 300
 """For what follows from its contrary, before the next supposition."""
 
-_TIGHTEST = 8
+_TIGHTEST = 20
 """Of so many steps that need the most, and leave anything open, suppositions are made."""
 
 _EACH = 30
@@ -33,7 +33,7 @@ _EACH = 30
 _ROUND = 8
 """So many are refuted before new ones are chosen."""
 
-_TRIES = 8
+_TRIES = 12
 """So many in a row without a contradiction end it: the next ones are less likely still."""
 
 
@@ -60,7 +60,7 @@ def _round(probe: Probe, most_cuts: float, deadline: Deadline) -> bool:
             continue
         if refuted == _ROUND or in_vain == _TRIES or probe.cuts > most_cuts or deadline.passed():
             break
-        supposed = probe.supposing(first, second, SUPPOSED_CUTS)
+        supposed = probe.supposing(first, second, SUPPOSED_SHARE * most_cuts)
         thinkable = supposed.run()
         probe.add_work(supposed)
         if thinkable:

@@ -24,7 +24,7 @@ def test_every_order_within_a_bound_has_what_was_learned(problem: Problem, data:
     bound = data.draw(st.sampled_from(sorted({peak for peak, _ in peaks}))) - data.draw(st.integers(0, 1))
     most_cuts = data.draw(st.sampled_from((0, 10, 100, inf)))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shaving, "SUPPOSED_CUTS", data.draw(st.sampled_from((0, 5, 800))))
+        patch.setattr(shaving, "SUPPOSED_SHARE", data.draw(st.sampled_from((0.01, 0.1, 1.0))))
         patch.setattr(shaving, "_ROUND", data.draw(st.sampled_from((1, 8))))
         thinkable, pairs = shave(problem, bound, most_cuts, NEVER)
     within = [order for peak, order in peaks if peak <= bound]
