@@ -6,7 +6,8 @@ problems it comes first), and bounds between what is proven and what is found ar
 strides that grow while they last: what must come before what within a bound is learned (`probing`), which
 refutes the bound or leaves a smaller problem to a beam search and to the exact one, and to the bounds below
 it, with suppositions where that ends (`shaving`). The nearer a bound is to what is proven, the sooner it is
-decided; where not even the next one is, there is more effort for each. Effort is counted in sets, moves and cuts; time is a brake.
+decided; where not even the next one is, there is more effort for each. Effort is counted in sets, moves and
+cuts; time is a brake.
 """
 
 from __future__ import annotations

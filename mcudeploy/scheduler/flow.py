@@ -89,7 +89,7 @@ def add_pair(known: Known, first: int, second: int) -> None:
     known.counts[LEARNED] += 1
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@njit(cache=True)
 def _open(known: Known, step: int) -> Bits:
     """The steps of which it is not known on which side they are."""
     found = np.empty(known.before.shape[1], np.uint64)
@@ -101,7 +101,7 @@ def _open(known: Known, step: int) -> Bits:
     return found
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@njit(cache=True)
 def _own(given: Given, step: int) -> int:
     """Bytes that are there while a step runs, whatever is done."""
     need = given.fixed[step]
@@ -111,7 +111,7 @@ def _own(given: Given, step: int) -> int:
     return int(need)
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@njit(cache=True)
 def _network(given: Given, known: Known, step: int) -> tuple[int, Net]:  # noqa: PLR0915
     """Bytes that are there whatever is decided, and the network for the rest."""
     steps, words = known.before.shape
@@ -188,7 +188,7 @@ def _network(given: Given, known: Known, step: int) -> tuple[int, Net]:  # noqa:
     return need, Net(at, head, rooms, back, node, forced)
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@njit(cache=True)
 def _far(net: Net, room: Ints, source: int, target: int, far: Ints, queue: Ints) -> bool:  # noqa: PLR0917
     """Into `far` how many arcs lie between a node and the target, or what is left; -1 if no more can flow
     there from it. Ends once the source is reached, and tells if it was.
@@ -211,7 +211,7 @@ def _far(net: Net, room: Ints, source: int, target: int, far: Ints, queue: Ints)
     return False
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@njit(cache=True)
 def _push(net: Net, room: Ints, source: int, target: int, most: int, far: Ints) -> int:  # noqa: PLR0917
     """Flow from one node to another: all there is, or more than `most`; `far` is that of the last search."""
     nodes, flow = len(net.at) - 1, 0
@@ -251,7 +251,7 @@ def _push(net: Net, room: Ints, source: int, target: int, most: int, far: Ints) 
     return flow
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@njit(cache=True)
 def _reached(net: Net, room: Ints, source: int) -> Flags:
     """The nodes where more could flow to from what is done, or from the source."""
     reached, queue = np.zeros(len(net.at) - 1, np.bool_), np.empty(len(net.at) - 1, np.int64)
@@ -270,7 +270,7 @@ def _reached(net: Net, room: Ints, source: int) -> Flags:
     return reached
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@njit(cache=True)
 def _keep(known: Known, step: int, done: Bits, value: int, seen: Bits) -> None:
     """Keep a set; where there is no room left, in place of the last one."""
     count = min(known.held[step], known.sets.shape[1] - 1)
@@ -282,7 +282,7 @@ def _keep(known: Known, step: int, done: Bits, value: int, seen: Bits) -> None:
         seen[1, w] |= ~done[w]
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@njit(cache=True)
 def _keep_cut(  # noqa: PLR0917
     known: Known, step: int, net: Net, room: Ints, source: int, far: Ints, value: int, seen: Bits
 ) -> None:
@@ -297,7 +297,7 @@ def _keep_cut(  # noqa: PLR0917
         _keep(known, step, done, value, seen)
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@njit(cache=True)
 def _respects(known: Known, done: Bits, since: int) -> bool:
     """Whether a set that held all before its steps still does, with the pairs learned since."""
     learned, log = known.counts[LEARNED], len(known.pairs)
@@ -313,7 +313,7 @@ def _respects(known: Known, done: Bits, since: int) -> bool:
     return True
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@njit(cache=True)
 def _look_through(known: Known, step: int, seen: Bits) -> bool:
     """Drop sets that contradict what was learned since, or show nothing new, and put into `seen` what the
     others have on either side. Whether one of them has the least need.
@@ -336,7 +336,7 @@ def _look_through(known: Known, step: int, seen: Bits) -> bool:
     return least
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@njit(cache=True)
 def _least_need(given: Given, known: Known, step: int, bound: int, seen: Bits) -> int:
     """What a step needs with all that is known now, or some above the bound; `seen` as in `_look_through`."""
     if not _look_through(known, step, seen):
@@ -350,7 +350,7 @@ def _least_need(given: Given, known: Known, step: int, bound: int, seen: Bits) -
     return int(known.needs[step])
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@njit(cache=True)
 def _offer(given: Given, known: Known, step: int, done: Bits, bound: int, seen: Bits) -> bool:  # noqa: PLR0917
     """Keep a set that holds all before its steps if the step fits with it."""
     known.counts[WORK] += 1
@@ -370,7 +370,7 @@ def _offer(given: Given, known: Known, step: int, done: Bits, bound: int, seen: 
     return True
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@njit(cache=True)
 def _borrow(given: Given, known: Known, step: int, bound: int, seen: Bits) -> None:
     """Try sets of other steps, made to fit, that show anything new."""
     open_, done = _open(known, step), np.empty(known.before.shape[1], np.uint64)
@@ -387,7 +387,7 @@ def _borrow(given: Given, known: Known, step: int, bound: int, seen: Bits) -> No
                 _offer(given, known, step, done, bound, seen)
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@njit(cache=True)
 def _extend(given: Given, known: Known, step: int, other: int, side: int, bound: int, seen: Bits) -> bool:  # noqa: PLR0917
     """Whether a kept set fits, too, with one step more and all before it, or without it and all behind it."""
     done, bit = np.empty(known.before.shape[1], np.uint64), _ONE << np.uint64(other & 63)
@@ -401,7 +401,7 @@ def _extend(given: Given, known: Known, step: int, other: int, side: int, bound:
     return False
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@njit(cache=True)
 def _try_all(given: Given, known: Known, step: int, bound: int, seen: Bits) -> bool:
     """Try what is not seen on a side there, and learn the contrary where that fails. False if the step cannot
     run within the bound.
@@ -439,7 +439,7 @@ def _try_all(given: Given, known: Known, step: int, bound: int, seen: Bits) -> b
     return True
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@njit(cache=True)
 def _unseen(known: Known, step: int, seen: Bits) -> bool:
     """Whether there is an undecided step that is not seen on both sides."""
     open_ = _open(known, step)
@@ -449,7 +449,7 @@ def _unseen(known: Known, step: int, seen: Bits) -> bool:
     return False
 
 
-@njit(cache=True, no_cpython_wrapper=True)
+@njit(cache=True)
 def _probe(given: Given, known: Known, step: int, bound: int, seen: Bits) -> bool:
     """Learn all that cuts can tell of a step. False if it cannot run within the bound."""
     if _least_need(given, known, step, bound, seen) > bound:
