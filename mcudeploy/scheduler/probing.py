@@ -22,6 +22,8 @@ from mcudeploy.scheduler.problem import Problem
 _WORK = 500 * flow.WORTH
 """Between two looks at the clock."""
 
+_ENDLESS = 1 << 60
+
 
 def learn(problem: Problem, bound: int, most_cuts: float, deadline: Deadline) -> tuple[bool, list[Pair]]:
     """Whether an order within `bound` bytes is still thinkable, and pairs of steps that come in this order in
@@ -62,10 +64,14 @@ class Probe:
         ):
             return False
         thinkable, all_learned = True, False
-        while thinkable and not all_learned and self.cuts <= self.most_cuts and not self.deadline.passed():
+        limit = int(min(self.most_cuts * flow.WORTH, _ENDLESS))
+        # Whole numbers on both sides: what compiled code takes for the end is the end here, too.
+        while thinkable and not all_learned and self.known.counts[WORK] <= limit:
+            if self.deadline.passed():
+                break
             self._make_room()
-            most = min(self.known.counts[WORK] + _WORK, self.most_cuts * flow.WORTH)
-            thinkable, all_learned = flow.learn(self.given, self.known, self.bound, int(most))
+            most = min(int(self.known.counts[WORK]) + _WORK, limit)
+            thinkable, all_learned = flow.learn(self.given, self.known, self.bound, most)
         return thinkable
 
     def supposing(self, first: int, second: int, most_cuts: float) -> Probe:

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from problems import all_orders, least_peak, problems
 
-from mcudeploy.scheduler import shaving
+from mcudeploy.scheduler import flow, shaving
+from mcudeploy.scheduler.arrays import WORK
 from mcudeploy.scheduler.clock import NEVER, Deadline
 from mcudeploy.scheduler.pieces import with_pairs
 from mcudeploy.scheduler.probing import Probe, learn
@@ -81,6 +82,14 @@ def test_a_supposition_refutes_what_one_step_at_a_time_does_not() -> None:
     assert learn(problem, bound, inf, NEVER)[0]
     assert not shave(problem, bound, inf, NEVER)[0]
     assert bound < least_peak(problem)
+
+
+def test_a_limit_that_is_no_whole_number_of_cuts_ends_it() -> None:
+    problem, bound = _REFUTED
+    probe = Probe(problem, bound, 0, NEVER)
+    work = next(work for work in range(1, 1000) if int(work / flow.WORTH * flow.WORTH) < work)
+    probe.known.counts[WORK], probe.most_cuts = work, work / flow.WORTH
+    assert probe.run()
 
 
 def test_at_the_deadline_it_ends_with_what_was_learned() -> None:
