@@ -1,92 +1,161 @@
-"""Offsets below a limit, the crowded steps first: the canonical search places what is alive in them as if
-there was nothing else, first fit puts the rest around that, and ejection mends what then ends too high. The
-fewer steps count as crowded the easier is the first part and the harder the last; so it begins with few.
-All this is done with scratch anywhere, and with scratch at the top, which leaves rows of few sizes.
+"""Offsets below a limit, the crowded steps first: what is alive in them is placed as if there was nothing
+else, first fit puts the rest around that, and ejection mends what then ends too high. The fewer steps count
+as crowded the easier is the first part and the harder the last; so it begins with few.
+
+Two searches take turns in placing the crowd, because now this one and now that one is quick: the canonical
+one, also with all scratch at the top, which leaves rows of few sizes; and CP-SAT.
 
 Row blocks that run depth first need this: a few steps of each turn are full to the last byte, most are not.
-Import only where it is needed: numba takes its time.
+Import only where it is needed: numba and the solver take their time.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate
 
-from mcudeploy.layout import canonical
+from mcudeploy.layout import canonical, effort, window
 from mcudeploy.layout.ejection import Ejection
 from mcudeploy.layout.greedy import Units, brief_at_the_top, used_bytes
 from mcudeploy.layout.problem import Outcome, Problem, conflicts, stacks_at_the_top
 
-_SHARES = (0.95, 0.92, 0.9, 0.88, 0.86, 0.84, 0.82, 0.8, 0.75, 0.7, 0.0)
+_SHARES = (0.98, 0.95, 0.92, 0.9, 0.88, 0.86, 0.84, 0.82, 0.8, 0.75, 0.7, 0.0)
 """A step is crowded where its load is at least this part of the limit; the last ones are all steps."""
 
+_CANONICAL_S, _SOLVER_S, _EJECTION_S = 0.1, 1.2, 0.15
+"""Effort for one crowd at most, in the first round; in each round twice as much."""
 
-def fit(ejection: Ejection, limit: int, *, work: int, visits: int, deadline: float, seed: int) -> Outcome:
-    """Offsets with all ends within `limit` bytes. `work` is for the canonical search, `visits` for ejection,
-    both in all; `deadline` (of `time.process_time`) ends it. The problem is one without overlaps and fixed
-    offsets.
+_ROUNDS = 8
+"""Each from few crowded steps to all, with another seed."""
+
+_MOST_FOR_SOLVER = 400
+"""Rectangles; CP-SAT takes too long for more."""
+
+_PATIENCE = 2
+"""A search that fails so often in a row is given up: with more rectangles it is harder as a rule."""
+
+_Way = Callable[[list[int]], Outcome]
+"""Offsets of a crowd, by index of its rectangles."""
+
+
+def fit(
+    ejection: Ejection, limit: int, *, seconds: float, deadline: float, seed: int
+) -> tuple[Outcome, float]:
+    """Offsets with all ends within `limit` bytes, and the seconds of effort that it took, of `seconds`;
+    `deadline` (of `time.process_time`) ends it. The problem is one without overlaps and fixed offsets.
     """
-    problem = ejection.units.problem
-    choices = [stacks_at_the_top(problem, limit), brief_at_the_top(problem, limit)]
-    if choices[0] == choices[1]:
-        choices = choices[:1]
-    for hung in choices:
-        found = _fit(
-            ejection, limit, hung, work=work // len(choices), visits=visits // len(choices),
-            deadline=deadline, seed=seed,
-        )  # fmt: skip
-        if found.offsets is not None or found.proven:
-            return found
-    return Outcome(None)
+    search = _Search(ejection, limit, seconds, deadline, seed)
+    return search.run(), seconds - search.left
 
 
-def _fit(
-    ejection: Ejection,
-    limit: int,
-    hung: dict[int, int],
-    *,
-    work: int,
-    visits: int,
-    deadline: float,
-    seed: int,
-) -> Outcome:
-    """The same with these offsets, by index, for what is crowded."""
-    units = ejection.units
-    problem = units.problem
-    if any(at < 0 for at in hung.values()):
+@dataclass(slots=True, eq=False)
+class _Search:
+    """`left`: seconds of effort. `most`: how much more is spent on one crowd than in the first round."""
+
+    ejection: Ejection
+    limit: int
+    left: float
+    deadline: float
+    seed: int
+    most: int = 1
+
+    def run(self) -> Outcome:
+        problem = self.ejection.units.problem
+        hung, brief = stacks_at_the_top(problem, self.limit), brief_at_the_top(problem, self.limit)
+        if any(at < 0 for at in hung.values()):
+            return Outcome(None)
+        ways: list[_Way] = [partial(self._canonical, hung)]
+        if brief != hung and min(brief.values()) >= 0:
+            ways.append(partial(self._canonical, brief))
+        ways.append(partial(self._solver, hung))
+        crowds = list(self._crowds())
+        for _ in range(_ROUNDS):
+            found = self._round(ways, crowds)
+            if found.decided or self.left <= 0:
+                return found
+            self.seed, self.most = self.seed + 1, self.most * 2
         return Outcome(None)
-    loads = _loads(problem)
-    stacked = {index for stack in problem.stacks for index in stack}
-    before: list[int] = []
-    for share in _SHARES:
-        crowded = [load >= share * limit for load in loads]
-        indices = [
-            index
-            for index, item in enumerate(problem.rectangles)
-            if index in stacked or any(any(crowded[life.lo : life.hi]) for life in item.lives)
-        ]
-        if indices in (before, []):
-            continue
-        before, part = indices, _part(problem, indices)
-        if work <= 0 or not canonical.applies(part) or time.process_time() > deadline:
-            break
+
+    def _round(self, ways: list[_Way], crowds: list[list[int]]) -> Outcome:
+        failed = dict.fromkeys(range(len(ways)), 0)
+        for indices in crowds:
+            for number, way in enumerate(ways):
+                if self.left <= 0 or time.process_time() > self.deadline:
+                    return Outcome(None)
+                if failed[number] >= _PATIENCE:
+                    continue
+                found = way(indices)
+                failed[number] = 0 if found.offsets is not None else failed[number] + 1
+                if found.proven:
+                    return found
+                if found.offsets is not None:
+                    mended = self._mended(dict(zip(indices, found.offsets, strict=True)))
+                    if mended is not None:
+                        return Outcome(mended)
+            if all(count >= _PATIENCE for count in failed.values()):
+                break
+        return Outcome(None)
+
+    def _crowds(self) -> Iterator[list[int]]:
+        """What lives in crowded steps, and all stacks, by index; ever more."""
+        problem, before = self.ejection.units.problem, list[int]()
+        bytes_by_step = loads(problem)
+        stacked = {index for stack in problem.stacks for index in stack}
+        for share in _SHARES:
+            crowded = [load >= share * self.limit for load in bytes_by_step]
+            indices = [
+                index
+                for index, item in enumerate(problem.rectangles)
+                if index in stacked or any(any(crowded[life.lo : life.hi]) for life in item.lives)
+            ]
+            if len(indices) > len(before):
+                yield indices
+            before = indices
+
+    def _canonical(self, hung: dict[int, int], indices: list[int]) -> Outcome:
+        """Offsets of the crowd."""
+        part = _part(self.ejection.units.problem, indices)
+        if not canonical.applies(part):
+            return Outcome(None)
         given = {at: hung[index] for at, index in enumerate(indices) if index in hung}
+        work = int(min(_CANONICAL_S * self.most, self.left) * effort.LOOKED_AT)
         found = canonical.pack(
-            part, conflicts(part), limit, work=work, deadline=deadline, seed=seed, hung=given
+            part, conflicts(part), self.limit, work=work, deadline=self.deadline, seed=self.seed, hung=given
+        )
+        self.left -= found.work / effort.LOOKED_AT
+        return found
+
+    def _solver(self, hung: dict[int, int], indices: list[int]) -> Outcome:
+        """Offsets of the crowd."""
+        free, given = [i for i in indices if i not in hung], {i: hung[i] for i in indices if i in hung}
+        if len(free) > _MOST_FOR_SOLVER:
+            return Outcome(None)
+        packed = window.pack(
+            self.ejection.units.problem, free, given, self.limit,
+            effort=min(_SOLVER_S * self.most, self.left) * effort.SOLVED,
+            brake=max(0.1, self.deadline - time.process_time()), seed=self.seed,
         )  # fmt: skip
-        work -= found.work
-        if found.offsets is None:
-            return Outcome(None, found.proven)  # with more of them it is harder
-        best = _around(units, dict(zip(indices, found.offsets, strict=True)))
-        if used_bytes(problem, best) <= limit:
-            return Outcome(best)
-        mended = ejection.fit(best, limit, visits=visits // len(_SHARES), seed=seed).offsets
-        if mended is not None:
-            return Outcome(mended)
-    return Outcome(None)
+        self.left -= packed.effort / effort.SOLVED
+        if packed.offsets is None:
+            return Outcome(None, proven=packed.proven and not hung)
+        placed = given | packed.offsets
+        return Outcome(tuple(placed[index] for index in indices))
+
+    def _mended(self, placed: dict[int, int]) -> tuple[int, ...] | None:
+        """All offsets, around those of the crowd, if that is possible or ejection makes it so."""
+        best = _around(self.ejection.units, placed)
+        if used_bytes(self.ejection.units.problem, best) <= self.limit:
+            return best
+        visits = int(min(_EJECTION_S * self.most, self.left) * effort.VISITED)
+        mended = self.ejection.fit(best, self.limit, visits=visits, seed=self.seed)
+        self.left -= mended.work / effort.VISITED
+        return mended.offsets
 
 
-def _loads(problem: Problem) -> list[int]:
+def loads(problem: Problem) -> list[int]:
     """Bytes alive by step."""
     change = [0] * (max(item.lives[-1].hi for item in problem.rectangles) + 1)
     for item in problem.rectangles:

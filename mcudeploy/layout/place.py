@@ -7,17 +7,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mcudeploy.interval import Interval
+from mcudeploy.layout.effort import LOOKED_AT, SOLVED
 from mcudeploy.layout.greedy import Units, fixed_orders, used_bytes
 from mcudeploy.layout.problem import Placed, Problem, align_up, lower_bound
 
 if TYPE_CHECKING:
     from mcudeploy.layout.within import Within
-
-_WORK_PER_SECOND = 100_000_000
-_SOLVER_PER_SECOND = 0.1
-"""What the canonical search and CP-SAT do in a second of a desktop computer, each in its own measure. Seconds
-become so much effort, so that offsets hang on no clock.
-"""
 
 _BRAKE = 10
 """Where the computer is so many times slower, the clock ends the search after all. Where there is a capacity
@@ -93,7 +88,7 @@ def _improve(
     from mcudeploy.layout.within import Within  # noqa: PLC0415
 
     if capacity is not None and canonical.applies(problem):
-        work = int(seconds * _WORK_PER_SECOND)
+        work = int(seconds * LOOKED_AT)
         return _search(
             units, best, bound, capacity=capacity, work=work, deadline=deadline, grain=grain, seed=seed
         )
@@ -103,7 +98,7 @@ def _improve(
     if few and used_bytes(problem, best) > align_up(bound, grain):
         from mcudeploy.layout import exact  # noqa: PLC0415
 
-        effort, brake = seconds * _SOLVER_SHARE * _SOLVER_PER_SECOND, max(0.1, deadline - time.process_time())
+        effort, brake = seconds * _SOLVER_SHARE * SOLVED, max(0.1, deadline - time.process_time())
         found, bound = exact.least_arena(units, best, bound=bound, effort=effort, brake=brake, seed=seed)
         best = found or best
     return best, bound
@@ -114,6 +109,7 @@ def _fit(search: Within, best: tuple[int, ...], bound: int, grain: int) -> tuple
     `best`. And the bound, higher where that is proven.
     """
     problem = search.units.problem
+    bound = search.bound(bound, used_bytes(problem, best), grain)
     limit, high = align_up(bound, grain), align_up(used_bytes(problem, best), grain)
     low, seconds = limit - grain, search.left / 2
     while search.goes_on and low < limit < high:

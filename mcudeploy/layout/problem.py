@@ -106,6 +106,11 @@ class Outcome:
     proven: bool = False
     work: int = 0
 
+    @property
+    def decided(self) -> bool:
+        """Whether nothing is left to search for."""
+        return self.offsets is not None or self.proven
+
 
 def lower_bound(problem: Problem) -> int:
     """The largest sum of live bytes of a problem in one memory, with what alignment adds.

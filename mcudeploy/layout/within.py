@@ -8,24 +8,22 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from mcudeploy.layout import crowd
+from mcudeploy.interval import Interval
+from mcudeploy.layout import crowd, effort, window
 from mcudeploy.layout.ejection import Ejection
 from mcudeploy.layout.greedy import Units
 from mcudeploy.layout.problem import Outcome, stacks_at_the_top
 from mcudeploy.layout.sweep import Sweep
 
-_SWEPT_PER_SECOND = 40_000_000
-_VISITS_PER_SECOND = 10_000_000
-_WORK_PER_SECOND = 100_000_000
-"""What sweeps, ejection and the canonical search do in a second of a desktop computer, each in its measure.
+_SWEEP_SHARE, _CROWD_SHARE, _EJECTION_SHARE = 0.2, 0.7, 0.3
+"""Parts of the effort that is left then: of sweeps; of the crowded steps first; and of ejection alone. What
+is between the last two is for sweeps with another seed.
 """
 
-_SWEEP_SHARE = 0.6
-_CROWD_SHARE = 0.5
-"""The part of sweeps in the effort, and of the canonical search, crowded steps first, in what is then left
-for it and ejection.
+_REACHES, _REFUTED_S, _MOST_FOR_PROOF = (5, 8), 1.5, 150
+"""A proof that nothing fits is tried for so many steps on either side of the most crowded one, with so much
+effort at most, if so many rectangles live there at most.
 """
-
 
 _STARTS = 4
 """Ejection begins from so many random places at most."""
@@ -57,36 +55,71 @@ class Within:
         """False where effort or time is used up."""
         return self.left > 0 and time.process_time() < self.deadline
 
+    def bound(self, bound: int, used: int, grain: int) -> int:
+        """The lower bound in bytes, in multiples of `grain`, or a higher one: what lives around the most
+        crowded step does not fit within less. `used`: some offsets use so much.
+        """
+        if self.units.problem.overlaps or self.units.problem.fixed:
+            return bound
+        least, fits = -(-bound // grain), -(-used // grain)
+        tried = least
+        while least < fits and self.goes_on:
+            if self._refuted(tried * grain):
+                least = tried + 1
+            else:
+                fits = tried
+            tried = (least + fits) // 2
+        return max(bound, least * grain)
+
     def fit(self, start: tuple[int, ...], limit: int, seconds: float) -> Outcome:
         """Offsets with all ends within `limit` bytes, for so many seconds of effort; `start` are some that
         are higher.
         """
-        problem, seconds = self.units.problem, min(seconds, self.left)
+        end = self.left - min(seconds, self.left)
         self.left -= _LEAST_S
-        swept = seconds * _SWEEP_SHARE
-        if self.sweep is not None:
-            given = {**problem.fixed, **stacks_at_the_top(problem, limit)}
-            found = self.sweep.fit(limit, given=given, work=int(swept * _SWEPT_PER_SECOND), seed=self.seed)
-            self.left -= found.work / _SWEPT_PER_SECOND
-            seconds -= found.work / _SWEPT_PER_SECOND
-            if found.offsets is not None:
-                return Outcome(found.offsets)
-        if not problem.overlaps and not problem.fixed:
-            part = seconds * _CROWD_SHARE
-            crowded = crowd.fit(
-                self.ejection, limit, work=int(part * _WORK_PER_SECOND),
-                visits=int(part * _VISITS_PER_SECOND / 2), deadline=self.deadline, seed=self.seed,
+        found = self._swept(limit, _SWEEP_SHARE * (self.left - end), self.seed)
+        if not found.decided and not self.units.problem.overlaps and not self.units.problem.fixed:
+            found, took = crowd.fit(
+                self.ejection, limit, seconds=_CROWD_SHARE * (self.left - end), deadline=self.deadline,
+                seed=self.seed,
             )  # fmt: skip
-            self.left -= part
-            seconds -= part
-            if crowded.offsets is not None or crowded.proven:
-                return crowded
+            self.left -= took
+        if not found.decided:
+            found = self._swept(limit, (1 - _EJECTION_SHARE) * (self.left - end), self.seed + 1)
         for number in range(_STARTS):
-            if not self.goes_on:
+            if found.decided or not self.goes_on:
                 break
-            visits = int(seconds / _STARTS * _VISITS_PER_SECOND)
-            ejected = self.ejection.fit(start, limit, visits=visits, seed=self.seed + number)
-            self.left -= ejected.work / _VISITS_PER_SECOND
-            if ejected.offsets is not None:
-                return Outcome(ejected.offsets)
-        return Outcome(None)
+            visits = int((self.left - end) / (_STARTS - number) * effort.VISITED)
+            found = self.ejection.fit(start, limit, visits=visits, seed=self.seed + number)
+            self.left -= found.work / effort.VISITED
+        return found
+
+    def _swept(self, limit: int, seconds: float, seed: int) -> Outcome:
+        if self.sweep is None:
+            return Outcome(None)
+        given = {**self.units.problem.fixed, **stacks_at_the_top(self.units.problem, limit)}
+        found = self.sweep.fit(limit, given=given, work=int(seconds * effort.SWEPT), seed=seed)
+        self.left -= found.work / effort.SWEPT
+        return found
+
+    def _refuted(self, limit: int) -> bool:
+        """Whether it is proven that nothing fits: around the most crowded step not even what lives there."""
+        problem = self.units.problem
+        loads = crowd.loads(problem)
+        most = max(loads)
+        full = [step for step, load in enumerate(loads) if load == most]
+        middle = full[len(full) // 2]
+        for reach in _REACHES:
+            steps = Interval(max(0, middle - reach), middle + reach)
+            alone = (part[0][0] for part in self.units.parts if len(part) == 1)
+            inside = sum(any(life.overlaps(steps) for life in problem.rectangles[i].lives) for i in alone)
+            if inside > _MOST_FOR_PROOF:
+                break
+            proof = window.refute(
+                problem, steps, limit, effort=min(_REFUTED_S, self.left / 8) * effort.SOLVED,
+                brake=max(0.1, self.deadline - time.process_time()), seed=self.seed,
+            )  # fmt: skip
+            self.left -= proof.effort / effort.SOLVED
+            if proof.proven:
+                return True
+        return False

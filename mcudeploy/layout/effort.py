@@ -1,0 +1,15 @@
+"""What searches for offsets do in a second of a desktop computer, each in its own measure. Seconds become so
+much effort, so that offsets hang on no clock.
+"""
+
+SWEPT = 40_000_000
+"""Rectangles that sweeps look at."""
+
+VISITED = 3_000_000
+"""Pairs of units that ejection looks at."""
+
+LOOKED_AT = 100_000_000
+"""Rectangles and sections that the canonical search looks at."""
+
+SOLVED = 0.035
+"""Deterministic time of CP-SAT."""
