@@ -32,7 +32,7 @@ _FINISHED = 3
 _ROUGHLY_S = 0.3
 """For the offsets of every candidate, which say which ones to go on with."""
 
-_BEST_S = 12.0
+_BEST_S = 20.0
 """For the offsets of the best plan."""
 
 _QUICK, _QUICK_S = ("beam",), 5.0
@@ -122,11 +122,11 @@ class Splitting:
         for number, plan in enumerate(plans):
             if not self._goes_on(_ROUGH):
                 break
-            least = min(other.layout.arena_bytes for other in plans)
-            if align_up(plan.estimate.peak_bytes, ARENA_GRAIN_BYTES) < least:
+            if _could_win(plan, plans):
                 plans[number] = self._packed(plan, seconds=_ROUGHLY_S)
         plans.sort(key=self._demand)
-        for number in range(min(_FINISHED, len(plans))):
+        hopeful = [number for number, plan in enumerate(plans) if number == 0 or _could_win(plan, plans)]
+        for number in hopeful[:_FINISHED]:
             if number == 0 or self._goes_on(_CAREFUL):
                 plans[number] = self._packed(plans[number])
             if self._goes_on(_CAREFUL):
@@ -248,6 +248,12 @@ def tiles_tried(flow: Flow, calls: Mapping[str, KernelCall]) -> Iterator[CallTil
         parts = [rows for rows in ROWS_TRIED if rows < total] if position in inside else []
         for rows in (total, *parts):
             yield operator, calls[operator.name], timed_block(total, rows)
+
+
+def _could_win(plan: Plan, others: Collection[Plan]) -> bool:
+    """Whether a plan's arena would be the smallest if it were its peak."""
+    least = min(other.layout.arena_bytes for other in others)
+    return align_up(plan.estimate.peak_bytes, ARENA_GRAIN_BYTES) < least
 
 
 def _ordered(plan: Plan, schedule: Schedule) -> Plan:

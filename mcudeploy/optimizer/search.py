@@ -28,6 +28,9 @@ FOLLOWED_WITHIN = 1.10
 KEPT = 8
 """How many candidates are handed on: the packing, and the device, may prefer another than the first."""
 
+ALIKE = 3
+"""So many of them have one peak at one operator: there they are packed alike."""
+
 RUNGS = (0.5, 5.0)
 """Limits in percent under which the search runs first, as far as they are below the one that is asked for:
 with more time allowed it begins where it ended with less, and finds nothing worse.
@@ -247,13 +250,19 @@ class _Run:
         key = (max(scored.ticks, self._limit), scored.peak_bytes, len(self._seen), scored)
         heapq.heappush(self._queue, key)
         better = not self.best or scored.peak_bytes < self.best[0].peak_bytes
-        self.best.append(scored)
-        self.best.sort(key=lambda one: (one.peak_bytes, one.ticks))
-        del self.best[KEPT:]
+        self._keep(scored)
         if better and scored is not self.unsplit:
             self._last_gain = len(self._seen)
             self.enough = self.budget.enough(self._candidate(scored))
             self._tell()
+
+    def _keep(self, scored: _Scored) -> None:
+        self.best.append(scored)
+        self.best.sort(key=lambda one: (one.peak_bytes, one.ticks))
+        alike = [one for one in self.best if (one.peak_bytes, one.hot) == (scored.peak_bytes, scored.hot)]
+        if len(alike) > ALIKE:
+            self.best.remove(alike[-1])
+        del self.best[KEPT:]
 
     def _candidate(self, scored: _Scored) -> Candidate:
         operators = self.space.flow.graph.operators
