@@ -1,10 +1,11 @@
 """How far arenas are from the liveness peak, as a Markdown table of the plans of a short search.
 
-    python benchmarks/layout_gap.py MODEL.onnx ... [--board mps2-an386] [--time-limit 5] [--seconds 20] [--all]
+    python benchmarks/layout_gap.py MODEL.onnx ... [--board mps2-an386] [--time-limit 5] [--seconds 20]
+                                   [--all]
 
 For each model the best split plan and the best unsplit one, or all that the search keeps, with the input
-whole and streamed. The seconds are those of the placement alone. `least`: it is proven that no offsets of this
-order use less.
+whole and streamed. The seconds are those of the placement alone. `least`: it is proven that no offsets use
+less in this order.
 """
 
 from __future__ import annotations
