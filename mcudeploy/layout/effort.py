@@ -5,7 +5,7 @@ much effort, so that offsets hang on no clock.
 SWEPT = 40_000_000
 """Rectangles that sweeps look at."""
 
-VISITED = 3_000_000
+VISITED = 10_000_000
 """Pairs of units that ejection looks at."""
 
 LOOKED_AT = 100_000_000

@@ -15,7 +15,7 @@ from mcudeploy.layout.greedy import Units
 from mcudeploy.layout.problem import Outcome, stacks_at_the_top
 from mcudeploy.layout.sweep import Sweep
 
-_SWEEP_SHARE, _CROWD_SHARE, _EJECTION_SHARE = 0.2, 0.7, 0.3
+_SWEEP_SHARE, _CROWD_SHARE, _EJECTION_SHARE = 0.2, 0.6, 0.3
 """Parts of the effort that is left then: of sweeps; of the crowded steps first; and of ejection alone. What
 is between the last two is for sweeps with another seed.
 """
@@ -24,6 +24,9 @@ _REACHES, _REFUTED_S, _MOST_FOR_PROOF = (5, 8), 1.5, 150
 """A proof that nothing fits is tried for so many steps on either side of the most crowded one, with so much
 effort at most, if so many rectangles live there at most.
 """
+
+_PROOF_SHARE = 0.2
+"""Of the effort, for all such proofs."""
 
 _STARTS = 4
 """Ejection begins from so many random places at most."""
@@ -62,9 +65,9 @@ class Within:
         if self.units.problem.overlaps or self.units.problem.fixed:
             return bound
         least, fits = -(-bound // grain), -(-used // grain)
-        tried = least
-        while least < fits and self.goes_on:
-            if self._refuted(tried * grain):
+        tried, end = least, (1 - _PROOF_SHARE) * self.left
+        while least < fits and self.goes_on and self.left > end:
+            if self._refuted(tried * grain, min(_REFUTED_S, self.left - end)):
                 least = tried + 1
             else:
                 fits = tried
@@ -102,7 +105,7 @@ class Within:
         self.left -= found.work / effort.SWEPT
         return found
 
-    def _refuted(self, limit: int) -> bool:
+    def _refuted(self, limit: int, seconds: float) -> bool:
         """Whether it is proven that nothing fits: around the most crowded step not even what lives there."""
         problem = self.units.problem
         loads = crowd.loads(problem)
@@ -116,7 +119,7 @@ class Within:
             if inside > _MOST_FOR_PROOF:
                 break
             proof = window.refute(
-                problem, steps, limit, effort=min(_REFUTED_S, self.left / 8) * effort.SOLVED,
+                problem, steps, limit, effort=seconds * effort.SOLVED,
                 brake=max(0.1, self.deadline - time.process_time()), seed=self.seed,
             )  # fmt: skip
             self.left -= proof.effort / effort.SOLVED
