@@ -196,12 +196,12 @@ def schedule(console: Console, report: Values) -> None:
 def _plan_facts(report: Values) -> list[tuple[str, str]]:
     arenas = report.get("arenas") or {}
     outside = report.get("elsewhere") or {}
-    each = ", ".join(f"{plain(name)} {size:,}" for name, size in arenas.items()) if outside else ""
+    more = ", ".join(f"{plain(name)} {size:,}" for name, size in arenas.items()) if outside else ""
     arena = _bytes(report, "arena_bytes")
     above = report.get("arena_bytes", 0) > report.get("peak_bytes", 0)
     if not outside and above and report.get("layout_status") == "optimal":
-        each = "no offsets take less in this order"
-    facts = [("arena", f"{arena} ({each})" if each else arena)]
+        more = "no offsets take less in this order"
+    facts = [("arena", f"{arena} ({more})" if more else arena)]
     if outside:
         counts = ", ".join(f"{plain(name)} {count:,} B" for name, count in report["traffic"].items())
         facts.append(("traffic", f"{counts} in an inference"))

@@ -116,14 +116,14 @@ def lower_bound(problem: Problem) -> int:
     """The largest sum of live bytes of a problem in one memory, with what alignment adds.
 
     Bytes that two rectangles may share count once: a union is at least its sum minus all pairs' overlaps.
-    Between two rectangles at one step lies the padding of one of them at least, the topmost has none.
+    Between two rectangles at one step lies the padding of one of them at least, the topmost has none; those
+    of stacks and fixed ones do not count there, because they may lie in the padding of others.
     """
     rectangles = problem.rectangles
     tied = {index for stack in problem.stacks for index in stack} | set(problem.fixed)
     grain = min((item.alignment for item in rectangles), default=1)
     rounded = [
-        item.size_bytes if index in tied else align_up(item.size_bytes, grain)
-        for index, item in enumerate(rectangles)
+        0 if index in tied else align_up(item.size_bytes, grain) for index, item in enumerate(rectangles)
     ]
     plain = _largest_load(problem, [item.size_bytes for item in rectangles])
     most = max((size - item.size_bytes for size, item in zip(rounded, rectangles, strict=True)), default=0)

@@ -6,6 +6,7 @@ Import only where it is needed: they use numba, which takes its time.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mcudeploy.interval import Interval
@@ -66,8 +67,9 @@ class Within:
             return bound
         least, fits = -(-bound // grain), -(-used // grain)
         tried, end = least, (1 - _PROOF_SHARE) * self.left
+        windows = self._windows()
         while least < fits and self.goes_on and self.left > end:
-            if self._refuted(tried * grain, min(_REFUTED_S, self.left - end)):
+            if self._refuted(windows, tried * grain, min(_REFUTED_S, self.left - end)):
                 least = tried + 1
             else:
                 fits = tried
@@ -105,21 +107,26 @@ class Within:
         self.left -= found.work / effort.SWEPT
         return found
 
-    def _refuted(self, limit: int, seconds: float) -> bool:
-        """Whether it is proven that nothing fits: around the most crowded step not even what lives there."""
-        problem = self.units.problem
-        loads = crowd.loads(problem)
+    def _windows(self) -> list[Interval]:
+        """Steps around the most crowded one in which not too much lives, ever more."""
+        rectangles = self.units.problem.rectangles
+        loads = crowd.loads(self.units.problem)
         most = max(loads)
         full = [step for step, load in enumerate(loads) if load == most]
         middle = full[len(full) // 2]
-        for reach in _REACHES:
-            steps = Interval(max(0, middle - reach), middle + reach)
-            alone = (part[0][0] for part in self.units.parts if len(part) == 1)
-            inside = sum(any(life.overlaps(steps) for life in problem.rectangles[i].lives) for i in alone)
-            if inside > _MOST_FOR_PROOF:
-                break
+        alone = [part[0][0] for part in self.units.parts if len(part) == 1]
+        windows = [Interval(max(0, middle - reach), middle + reach) for reach in _REACHES]
+        return [
+            steps
+            for steps in windows
+            if sum(any(map(steps.overlaps, rectangles[i].lives)) for i in alone) <= _MOST_FOR_PROOF
+        ]
+
+    def _refuted(self, windows: Sequence[Interval], limit: int, seconds: float) -> bool:
+        """Whether it is proven that nothing fits: in one of the windows not even what lives there."""
+        for steps in windows:
             proof = window.refute(
-                problem, steps, limit, effort=seconds * effort.SOLVED,
+                self.units.problem, steps, limit, effort=seconds * effort.SOLVED,
                 brake=max(0.1, self.deadline - time.process_time()), seed=self.seed,
             )  # fmt: skip
             self.left -= proof.effort / effort.SOLVED

@@ -135,12 +135,17 @@ def cut_up(steps: Interval, size: int, pieces: int, draw: random.Random) -> list
     ]
 
 
+def puzzle(count: int, seed: int) -> Problem:
+    """So many pieces that fill 400 bytes in 60 steps, shuffled."""
+    draw = random.Random(seed)
+    pieces = cut_up(Interval(0, 60), 400, count, draw)
+    draw.shuffle(pieces)
+    return Problem(tuple(pieces), {"": 400})
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_canonical_search_puts_together_what_was_cut_up(seed: int) -> None:
-    draw = random.Random(seed)
-    pieces = cut_up(Interval(0, 60), 400, 60, draw)
-    draw.shuffle(pieces)
-    problem = Problem(tuple(pieces), {"": 400})
+    problem = puzzle(60, seed)
     neighbours = Units.of(problem).neighbours
     outcome = canonical.pack(problem, neighbours, 400, work=10**8, deadline=time.process_time() + 60, seed=0)
     assert not outcome.proven
@@ -233,10 +238,7 @@ def test_sweeps_keep_the_limit_and_what_is_given(
 
 @pytest.mark.parametrize("seed", range(8))
 def test_sweeps_put_together_what_was_cut_up(seed: int) -> None:
-    draw = random.Random(seed)
-    pieces = cut_up(Interval(0, 60), 400, 24, draw)
-    draw.shuffle(pieces)
-    problem = Problem(tuple(pieces), {"": 400})
+    problem = puzzle(24, seed)
     sweep = Sweep.of(Units.of(problem))
     assert sweep is not None
     swept = sweep.fit(400, given={}, work=10**7, seed=0)
@@ -259,6 +261,14 @@ def test_aligned_rectangles_are_placed_as_low_as_by_all_orders(problem: Problem)
     judge(problem, placed.offsets)
     assert placed.used_bytes[""] == -(-by_permutations(problem) // 4) * 4
     assert placed.lower_bound_bytes[""] == placed.used_bytes[""]
+
+
+def test_what_lies_in_the_padding_of_others_does_not_raise_the_bound() -> None:
+    small = [rectangle(1, (0, 1), alignment=2) for _ in range(3)]
+    items = (rectangle(1, (1, 2), alignment=2), *small, rectangle(2, (0, 1), alignment=2))
+    problem = Problem(items, stacks=((0, 1),), fixed={4: 0})
+    judge(problem, (2, 3, 2, 4, 0))
+    assert lower_bound(problem) == 5
 
 
 @settings(max_examples=200, deadline=None)
