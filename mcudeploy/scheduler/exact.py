@@ -3,11 +3,11 @@
 Method: dependences that cost nothing are added (`contract`), and a best-first search over the sets of done
 steps (`bestfirst`) finds the optimum. Where that takes too long, annealing looks for a better order (in wide
 problems it comes first), and bounds between what is proven and what is found are tried, from below and in
-strides that grow while they last: what must come before what within a bound is learned (`probing`), which
-refutes the bound or leaves a smaller problem to a beam search and to the exact one, and to the bounds below
-it, with suppositions where that ends (`shaving`). The nearer a bound is to what is proven, the sooner it is
-decided; where not even the next one is, there is more effort for each. Effort is counted in sets, moves and
-cuts; time is a brake.
+strides that grow while they last: the turns of a few chosen steps refute a bound (`turns`), or what must
+come before what within it is learned (`probing`), which refutes it or leaves a smaller problem to a beam
+search and to the exact one, and to the bounds below it. The nearer a bound is to what is proven, the sooner
+it is decided; where not even the next one is, there is more effort for each. Effort is counted in sets,
+moves and cuts; time is a brake.
 """
 
 from __future__ import annotations
@@ -137,12 +137,12 @@ class _Search:
 
     def _decide(self, bound: int, grain: int, doublings: int, deadline: Deadline) -> bool:
         """Whether a bound was refuted, so that `grain` more are needed, or an order within it was found."""
-        from mcudeploy.scheduler.shaving import shave  # noqa: PLC0415  (numba takes its time)
+        from mcudeploy.scheduler.turns import explore  # noqa: PLC0415  (numba takes its time)
 
         problem, numbers = self.problem, self.numbers
         if self.undecided and bound <= self.undecided[0]:
             _, problem, numbers = self.undecided
-        thinkable, pairs = shave(problem, bound, TRIAL_CUTS << doublings, deadline)
+        thinkable, pairs = explore(problem, bound, TRIAL_CUTS << doublings, deadline)
         if thinkable:
             smaller, places = with_pairs(problem, pairs)
             numbers = [numbers[place] for place in places]

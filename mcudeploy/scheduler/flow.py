@@ -35,6 +35,9 @@ _EXTENDED = 8
 _ENDLESS = 1 << 60
 _ONE = np.uint64(1)
 
+CONTRADICTED = -1
+"""For bytes, where what is known excludes a turn."""
+
 
 class Net(NamedTuple):
     """Arcs by the node they leave, each with its opposite `back`. Nodes: what is done, what is left,
@@ -283,18 +286,22 @@ def _keep(known: Known, step: int, done: Bits, value: int, seen: Bits) -> None:
 
 
 @njit(cache=True)
+def _cut_set(known: Known, step: int, net: Net, inside: Flags) -> Bits:
+    """What is done before a step, with undecided steps by their nodes."""
+    done: Bits = known.before[step].copy()
+    for other in range(len(net.node)):
+        if net.node[other] >= 0 and inside[net.node[other]]:
+            done[other >> 6] |= _ONE << np.uint64(other & 63)
+    return done
+
+
+@njit(cache=True)
 def _keep_cut(  # noqa: PLR0917
     known: Known, step: int, net: Net, room: Ints, source: int, far: Ints, value: int, seen: Bits
 ) -> None:
     """Keep the smallest and the largest set of least value."""
-    reached = _reached(net, room, source)
-    for largest in range(2):
-        done = known.before[step].copy()
-        for other in range(len(net.node)):
-            x = net.node[other]
-            if x >= 0 and (far[x] < 0 if largest else reached[x]):
-                done[other >> 6] |= _ONE << np.uint64(other & 63)
-        _keep(known, step, done, value, seen)
+    _keep(known, step, _cut_set(known, step, net, _reached(net, room, source)), value, seen)
+    _keep(known, step, _cut_set(known, step, net, far < 0), value, seen)
 
 
 @njit(cache=True)
@@ -502,23 +509,56 @@ def learn(given: Given, known: Known, bound: int, most_work: int) -> tuple[bool,
 
 
 @njit(cache=True)
-def needs_with(given: Given, known: Known, step: int, bound: int) -> Ints:
-    """The least bytes while a step runs with each other step done (row 0), and left (row 1), or some above
-    the bound; 0 where that is known already, and everywhere if the step cannot run within the bound.
+def _side(known: Known, step: int, chosen: Ints, done: np.uint64) -> bool:
+    """Know for now that of the chosen steps those are done before a step, and no others. False if what is
+    known contradicts that.
     """
-    found = np.zeros((2, len(known.before)), np.int64)
-    need, net = _network(given, known, step)
-    far, largest = np.empty(len(net.at) - 1, np.int64), np.empty(len(net.at) - 1, np.int64)
-    need += _push(net, net.room, 0, 1, bound - need, largest)
-    known.counts[WORK] += WORTH
-    reached, tried = _reached(net, net.room, 0), net.room.copy()
-    for other in range(len(found[0])) if need <= bound else range(0):
-        x = net.node[other]
-        for side in range(2) if x >= 0 else range(0):
-            found[side, other] = need
-            if not reached[x] if side else largest[x] >= 0:
-                source, target = (0, x) if side else (x, 1)
-                tried[:] = net.room
-                found[side, other] += _push(net, tried, source, target, bound - need, far)
-                known.counts[WORK] += WORTH
-    return found
+    for place in range(len(chosen)):
+        other = chosen[place]
+        if other != step:
+            side = known.before if done >> np.uint64(place) & _ONE else known.behind
+            side[step, other >> 6] |= _ONE << np.uint64(other & 63)
+            for w in range(side.shape[1]):
+                side[step, w] |= side[other, w]
+    for w in range(known.before.shape[1]):
+        if known.before[step, w] & known.behind[step, w]:
+            return False
+    return not has(known.before[step], step) and not has(known.behind[step], step)
+
+
+@njit(cache=True)
+def weigh_turns(  # noqa: PLR0917
+    given: Given, known: Known, chosen: Ints, done: Bits, place: Ints, bound: int, more: Ints
+) -> tuple[Ints, Bits, Ints]:
+    """For each turn, in which the chosen step at a place runs with those at the bits of `done` done and the
+    others left: the least bytes, or some above the bound; the smallest and the largest set of done steps with
+    which it takes no more; and for each of some `more` steps the bytes with it left, and done, too.
+    `CONTRADICTED`, for bytes, by what is known; what it decides of more steps counts as such.
+    """
+    needs, sets = np.empty(len(done), np.int64), np.zeros((2, len(done), known.before.shape[1]), np.uint64)
+    with_more = np.full((2, len(more), len(done)), CONTRADICTED)
+    for turn in range(len(done)):
+        step = chosen[place[turn]]
+        before, behind = known.before[step].copy(), known.behind[step].copy()
+        need = CONTRADICTED
+        if _side(known, step, chosen, done[turn]):
+            sure, net = _network(given, known, step)
+            far, tried = np.empty(len(net.at) - 1, np.int64), net.room.copy()
+            need = sure + _push(net, net.room, 0, 1, bound - sure, far)
+            known.counts[WORK] += WORTH
+        if 0 <= need <= bound:
+            reached, largest, way = _reached(net, net.room, 0), far < 0, far.copy()
+            sets[0, turn] = _cut_set(known, step, net, reached)
+            sets[1, turn] = _cut_set(known, step, net, largest)
+            for which in range(len(more)):
+                x = net.node[more[which]]
+                for side in range(2) if x >= 0 else range(0):
+                    with_more[side, which, turn] = need
+                    if not largest[x] if side else reached[x]:
+                        source, target = (x, 1) if side else (0, x)
+                        tried[:] = net.room
+                        with_more[side, which, turn] += _push(net, tried, source, target, bound - need, way)
+                        known.counts[WORK] += WORTH
+        needs[turn] = need
+        known.before[step], known.behind[step] = before, behind
+    return needs, sets, with_more

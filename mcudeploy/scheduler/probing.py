@@ -9,8 +9,6 @@ Import only where it is needed: numba takes its time.
 
 from __future__ import annotations
 
-from copy import copy
-
 import numpy as np
 
 from mcudeploy.scheduler import flow
@@ -73,17 +71,6 @@ class Probe:
             most = min(int(self.known.counts[WORK]) + _WORK, limit)
             thinkable, all_learned = flow.learn(self.given, self.known, self.bound, most)
         return thinkable
-
-    def supposing(self, first: int, second: int, most_cuts: float) -> Probe:
-        """A copy that knows one pair more, whose order was open, and may make so many cuts."""
-        more = copy(self)
-        more.known, more.most_cuts = self.known.copy(), self.cuts + most_cuts
-        more.add(first, second)
-        return more
-
-    def add_work(self, other: Probe) -> None:
-        """Count what a supposition took as one's own."""
-        self.known.counts[WORK] = other.known.counts[WORK]
 
     def decided(self, first: int, second: int) -> bool:
         """Whether it is known which of two steps comes before the other."""

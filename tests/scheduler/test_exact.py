@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from problems import all_orders, any_order, least_peak, problems, without_chances
 
-from mcudeploy.scheduler import bestfirst, exact, shaving
+from mcudeploy.scheduler import bestfirst, exact, turns
 from mcudeploy.scheduler.bounds import least_needs
 from mcudeploy.scheduler.clock import NEVER, Deadline
 from mcudeploy.scheduler.contract import contracted
@@ -132,7 +132,7 @@ def test_a_bound_that_stays_open_is_tried_again_with_more_effort_only() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(exact, "ANNEALINGS", 0)
         patch.setattr(exact, "best_first", lambda _, floor, *__: bestfirst.Outcome(None, floor))
-        patch.setattr(shaving, "shave", gives_up)
+        patch.setattr(turns, "explore", gives_up)
         patch.setattr(exact, "beam", lambda *_: None)
         found = search(problem, range(3), 30, NEVER)
     assert (problem.peak(found.order), found.lower_bound_bytes) == (80, 30)
