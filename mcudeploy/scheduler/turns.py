@@ -31,7 +31,7 @@ from mcudeploy.scheduler.problem import Problem
 MOST_CHOSEN = 64
 """Sets of chosen steps are words of so many bits."""
 
-_CANDIDATES = 30
+_CANDIDATES = 60
 """So many of the steps that need the most are thought of as the next to choose."""
 
 _SAMPLE = 30
