@@ -16,6 +16,7 @@ Import only where it is needed: numba takes its time.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
@@ -36,6 +37,9 @@ _CANDIDATES = 60
 
 _SAMPLE = 30
 """So many turns tell which is the best."""
+
+_CHUNK = 100
+"""So many turns are weighed between two looks at the clock."""
 
 _LITTLE = 0.1
 """What a side counts that is as far from the bound as before."""
@@ -71,7 +75,7 @@ def explore(problem: Problem, bound: int, most_cuts: float, deadline: Deadline) 
     if not probe.run():
         return False, []
     search = Search(probe)
-    thinkable = search.run(most_cuts / 2, deadline)
+    thinkable = search.run(most_cuts / 2)
     if thinkable:
         for first, second in search.pairs():
             if not probe.decided(first, second):
@@ -92,19 +96,19 @@ class Search:
         self.turns = Turns(_NOTHING.astype(np.uint64), _NOTHING, _NOTHING, sets, sets)
         self.random = np.random.default_rng(0)
 
-    def run(self, most_cuts: float, deadline: Deadline) -> bool:
-        """False if there is no order within the bound; True if nobody can say so by the end of the effort."""
+    def run(self, most_cuts: float) -> bool:
+        """False if there is no order within the bound; True if nobody can say so with about so many cuts, or
+        at the deadline of the probe.
+        """
         order = np.argsort(-self.probe.known.needs, kind="stable").tolist()
         candidates = [step for step in order if self.probe.leaves_open(step)]
-        while candidates and len(self.chosen) < MOST_CHOSEN:
-            if self.probe.cuts > most_cuts or deadline.passed():
-                break
-            step = self._best(candidates)
-            candidates.remove(step)
-            self._choose(step)
-            self.turns = self.turns.of(self._on_the_way())
-            if not len(self.turns.done):
-                return False
+        with suppress(TimeoutError):
+            while candidates and len(self.chosen) < MOST_CHOSEN and self.probe.cuts <= most_cuts:
+                step = self._best(candidates)
+                candidates.remove(step)
+                self._choose(step)
+                if not len(self.turns.done):
+                    return False
         return True
 
     def pairs(self) -> list[Pair]:
@@ -134,22 +138,19 @@ class Search:
         return candidates[0]
 
     def _choose(self, step: int) -> None:
-        """Every turn with that step done and with it left, if it fits, and that step's own turns."""
-        turns, bit = self.turns, _bit(np.array(len(self.chosen)))
-        sets = np.unique(np.concatenate([turns.done, turns.after()])) if len(turns.done) else turns.done
-        found = []
-        for side in (False, True):
-            needs, smallest, largest = self._with(turns, step, side)
-            with_side = Turns(turns.done | bit if side else turns.done, turns.place, needs, smallest, largest)
-            found.append(with_side.of((needs >= 0) & (needs <= self.probe.bound)))
-        own = sets if len(sets) else np.zeros(1, np.uint64)
-        self.chosen = np.append(self.chosen, step)
-        place = np.full(len(own), len(self.chosen) - 1)
-        needs, smallest, largest, _ = self._weigh(self.chosen, own, place)
-        found.append(
-            Turns(own, place, needs, smallest, largest).of((needs >= 0) & (needs <= self.probe.bound))
-        )
-        self.turns = Turns(*(np.concatenate(columns) for columns in zip(*found, strict=True)))
+        """Every turn with that step done, and with it left, and its own turns, where they lie on a way."""
+        turns, chosen, place = self.turns, np.append(self.chosen, step), len(self.chosen)
+        found = [
+            Turns(done, turns.place, *self._with(turns, step, side))
+            for side, done in ((False, turns.done), (True, turns.done | _bit(place)))
+        ]
+        own = np.unique(np.concatenate([np.zeros(1, np.uint64), turns.done, turns.after()]))
+        places = np.full(len(own), place)
+        found.append(Turns(own, places, *self._weigh(chosen, own, places)[:3]))
+        fitting = [some.of((some.need >= 0) & (some.need <= self.probe.bound)) for some in found]
+        self.turns = Turns(*(np.concatenate(columns) for columns in zip(*fitting, strict=True)))
+        self.chosen = chosen
+        self.turns = self.turns.of(self._on_the_way())
 
     def _with(self, turns: Turns, step: int, side: bool) -> tuple[Ints, Bits, Bits]:
         """What turns need with one more step done, or left, and the sets for that. Where a set that is there
@@ -163,7 +164,7 @@ class Search:
         else:
             largest[in_largest] = smallest[in_largest]
         ask = np.flatnonzero(~in_largest if side else in_smallest)
-        done = turns.done[ask] | _bit(np.array(len(self.chosen))) if side else turns.done[ask]
+        done = turns.done[ask] | _bit(len(self.chosen)) if side else turns.done[ask]
         chosen = np.append(self.chosen, step)
         needs[ask], smallest[ask], largest[ask], _ = self._weigh(chosen, done, turns.place[ask])
         return needs, smallest, largest
@@ -171,9 +172,18 @@ class Search:
     def _weigh(
         self, chosen: Ints, done: Bits, place: Ints, more: Ints = _NOTHING
     ) -> tuple[Ints, Bits, Bits, Ints]:
-        probe = self.probe
-        found = flow.weigh_turns(probe.given, probe.known, chosen, done, place, probe.bound, more)
-        return found[0], *found[1], found[2]
+        """As `flow.weigh_turns`. TimeoutError at the deadline."""
+        probe, found = self.probe, []
+        for begin in range(0, max(1, len(done)), _CHUNK):
+            if probe.deadline.passed():
+                raise TimeoutError
+            some = slice(begin, begin + _CHUNK)
+            found.append(
+                flow.weigh_turns(probe.given, probe.known, chosen, done[some], place[some], probe.bound, more)
+            )
+        needs, sets, with_more = zip(*found, strict=True)
+        smallest, largest = np.concatenate(sets, axis=1)
+        return np.concatenate(needs), smallest, largest, np.concatenate(with_more, axis=2)
 
     def _on_the_way(self) -> Flags:
         """The turns on some way from none of the chosen steps done to all of them."""
@@ -193,5 +203,5 @@ class Search:
         return on
 
 
-def _bit(place: Ints) -> NDArray[np.uint64]:
-    return np.uint64(1) << place.astype(np.uint64)
+def _bit(place: int | Ints) -> NDArray[np.uint64]:
+    return np.uint64(1) << np.asarray(place, np.uint64)

@@ -39,11 +39,14 @@ def test_every_order_within_a_bound_has_what_was_learned(problem: Problem, data:
 def test_the_turns_of_every_order_within_a_bound_stay(problem: Problem, data: st.DataObject) -> None:
     bound, within = _within_a_bound(problem, data)
     probe = Probe(problem, bound, data.draw(st.sampled_from(_EFFORTS)), NEVER)
+    thinkable = probe.run()
+    probe.deadline = _Looks(data.draw(st.sampled_from((1, 3, 10, 1000))))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(turns, "_CANDIDATES", data.draw(st.sampled_from((1, 30))))
+        patch.setattr(turns, "_CHUNK", data.draw(st.sampled_from((1, 2, 100))))
         patch.setattr(turns, "_SAMPLE", data.draw(st.sampled_from((1, 30))))
         search = Search(probe)
-        thinkable = probe.run() and search.run(data.draw(st.sampled_from(_EFFORTS)), NEVER)
+        thinkable = thinkable and search.run(data.draw(st.sampled_from(_EFFORTS)))
     assert thinkable or not within
     chosen = search.chosen.tolist()
     kept = set(zip(search.turns.done.tolist(), search.turns.place.tolist(), strict=True))
@@ -61,7 +64,7 @@ def test_sets_of_a_turn_are_done_before_it_and_fit(any_problem: Problem, data: s
     bound, _ = _within_a_bound(problem, data)
     probe = Probe(problem, bound, 0, NEVER)
     search = Search(probe)
-    if not probe.run() or not search.run(inf, NEVER):
+    if not probe.run() or not search.run(inf):
         return
     moves, chosen = Moves(problem), search.chosen.tolist()
     for done, place, need, *sets in zip(*search.turns, strict=True):
@@ -73,6 +76,17 @@ def test_sets_of_a_turn_are_done_before_it_and_fit(any_problem: Problem, data: s
                 needs & ~made for other, needs in enumerate(moves.needs) if made >> other & 1 or other == step
             )
             assert moves.memory(made) + moves.effect(step, made)[0] == need <= bound
+
+
+class _Looks(Deadline):
+    """Passes after so many looks at the clock."""
+
+    def __init__(self, looks: int) -> None:
+        super().__init__(inf, inf)
+        object.__setattr__(self, "looks", iter(range(looks)))
+
+    def passed(self) -> bool:
+        return next(self.looks, None) is None
 
 
 def _within_a_bound(problem: Problem, data: st.DataObject) -> tuple[int, list[tuple[int, ...]]]:
