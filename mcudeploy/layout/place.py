@@ -169,7 +169,7 @@ def _parts(problem: Problem) -> list[tuple[str, Problem, list[int]]]:
         number = {index: at for at, index in enumerate(indices)}
         part = Problem(
             tuple(problem.rectangles[index] for index in indices),
-            stacks=tuple(tuple(number[i] for i in s) for s in problem.stacks if s and s[0] in number),
+            stacks=tuple(tuple(number[i] for i in s) for s in problem.stacks if s[0] in number),
             overlaps=tuple(
                 replace(overlap, first=number[overlap.first], second=number[overlap.second])
                 for overlap in problem.overlaps

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from math import gcd
 
 from mcudeploy.interval import Interval
 
@@ -72,6 +73,10 @@ class Problem:
 
     def __post_init__(self) -> None:
         stacked = [index for stack in self.stacks for index in stack]
+        if not all(self.stacks):
+            raise ValueError("a stack is empty")
+        if any(offset < 0 for offset in self.fixed.values()):
+            raise ValueError("a rectangle is fixed below 0")
         if not all(self.rectangles[index].lives for index in stacked):
             raise ValueError("a rectangle of a stack never lives")
         if len(set(stacked)) < len(stacked) or any(index in self.fixed for index in stacked):
@@ -116,12 +121,13 @@ def lower_bound(problem: Problem) -> int:
     """The largest sum of live bytes of a problem in one memory, with what alignment adds.
 
     Bytes that two rectangles may share count once: a union is at least its sum minus all pairs' overlaps.
-    Between two rectangles at one step lies the padding of one of them at least, the topmost has none; those
-    of stacks and fixed ones do not count there, because they may lie in the padding of others.
+    Between two rectangles at one step lies the padding of one of them at least, the topmost has none: what
+    all alignments have in common is all that is sure of it. Those of stacks and fixed ones do not count
+    there, because they may lie in the padding of others.
     """
     rectangles = problem.rectangles
     tied = {index for stack in problem.stacks for index in stack} | set(problem.fixed)
-    grain = min((item.alignment for item in rectangles), default=1)
+    grain = gcd(*(item.alignment for item in rectangles)) or 1
     rounded = [
         0 if index in tied else align_up(item.size_bytes, grain) for index, item in enumerate(rectangles)
     ]

@@ -271,6 +271,18 @@ def test_what_lies_in_the_padding_of_others_does_not_raise_the_bound() -> None:
     assert lower_bound(problem) == 5
 
 
+def test_alignments_that_do_not_divide_one_another_need_no_padding() -> None:
+    problem = Problem(
+        (
+            rectangle(1, (0, 1), alignment=2),
+            rectangle(1, (0, 1), alignment=3),
+            rectangle(1, (0, 1), alignment=2),
+        )
+    )
+    judge(problem, (0, 3, 2))
+    assert lower_bound(problem) == 3
+
+
 @settings(max_examples=200, deadline=None)
 @given(problems(most=9), st.sampled_from([1, 8]))
 def test_greedy_is_sound_and_never_below_the_bound(problem: Problem, grain: int) -> None:
@@ -345,6 +357,10 @@ def test_an_allowed_overlap_is_used() -> None:
 def test_impossible_problems_are_refused() -> None:
     with pytest.raises(ValueError, match="two stacks"):
         replace(TWO, stacks=((0, 1), (1, 2)))
+    with pytest.raises(ValueError, match="a stack is empty"):
+        replace(TWO, stacks=((0, 1), ()))
+    with pytest.raises(ValueError, match="below 0"):
+        replace(TWO, fixed={0: -8})
     with pytest.raises(ValueError, match="empty"):
         rectangle(4, (2, 2))
     with pytest.raises(ValueError, match="ascending"):
