@@ -23,8 +23,10 @@ from mcudeploy.layout.problem import Outcome
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-_FIXED = 1e12
-"""What it would cost to push away a unit whose offset is given: more than all others together."""
+_FIXED = 1e9
+"""What it would cost to push away a unit whose offset is given: more than twice as much as all others
+together. Sums with it are still exact to less than _NOTHING.
+"""
 
 _NOTHING = 1e-6
 """Sums of weights below are sums that would be 0 without rounding."""
@@ -151,7 +153,7 @@ def _fit(  # noqa: PLR0915, PLR0917  (one function of arrays, as numba wants it)
                 same += 1
                 if np.random.randint(same) == 0:
                     best = at
-        if least >= _FIXED:
+        if least > _FIXED / 2:  # it may be a little less by rounding
             return False, done
         at = best * grain[u]
         base[u] = at

@@ -93,9 +93,15 @@ class Sweep:
 
     def fit(self, limit: int, *, given: Mapping[int, int], work: int, seed: int) -> Outcome:
         """Offsets with all ends within `limit` bytes, around those that are given, by index; gives up when
-        the work is done: rectangles that are looked at.
+        the work is done (rectangles that are looked at), or what is given does not go together.
         """
         if any(at < 0 or at + self.size[index] > limit for index, at in given.items()):
+            return Outcome(None)
+        if any(
+            self.meets[one, two] and low < given[two] + self.size[two] and given[two] < low + self.size[one]
+            for one, low in given.items()
+            for two in given
+        ):
             return Outcome(None)
         left = work
         for turn in range(_TURNS):
