@@ -88,7 +88,7 @@ def _searched(
             bound = task.expense(chosen.banks)
         if chosen.banks is None or (best and task.expense(best.banks) <= task.expense(chosen.banks)):
             break  # with less room nothing costs less
-        found = task.packed(chosen.banks, seconds / _TURNS)
+        found = task.packed(chosen.banks, seconds / _TURNS, fitting=True)
         if found.fits:
             best = found
             break

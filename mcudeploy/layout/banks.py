@@ -87,8 +87,12 @@ class Task:
         """What the offset of a rectangle is a multiple of in a bank."""
         return lcm(self.problem.rectangles[index].alignment, self.banks[bank].alignment)
 
-    def packed(self, banks: Sequence[int], seconds: float, *, limited: bool = True) -> Assigned:
-        """The groups in these banks, with offsets; `limited`: the capacities are aimed at."""
+    def packed(
+        self, banks: Sequence[int], seconds: float, *, limited: bool = True, fitting: bool = False
+    ) -> Assigned:
+        """The groups in these banks, with offsets; `limited`: the capacities are aimed at; `fitting`: to keep
+        them is enough.
+        """
         bank_of = {i: bank for group, bank in zip(self.groups, banks, strict=True) for i in group.rectangles}
         rectangles = tuple(
             replace(item, alignment=self.alignment(i, bank_of[i]), memory=self.banks[bank_of[i]].name)
@@ -96,7 +100,7 @@ class Task:
         )
         capacities = {bank.name: bank.capacity_bytes for bank in self.banks} if limited else {}
         problem = replace(self.problem, rectangles=rectangles, capacities=capacities)
-        placed = place(problem, seconds, grain=self.grain, seed=self.seed)
+        placed = place(problem, seconds, grain=self.grain, seed=self.seed, fitting=fitting)
         return Assigned(tuple(banks), placed, not self.excess(placed.used_bytes), proven=False)
 
     def settled(self, banks: Sequence[int], offsets: Sequence[int]) -> Assigned:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -15,12 +16,15 @@ if TYPE_CHECKING:
     from mcudeploy.layout.within import Within
 
 _BRAKE = 10
-"""Where the computer is so many times slower, the clock ends the search after all. Where there is a capacity
-it does so at the limit itself, which is about twice what the whole effort takes.
+"""Where the computer is so many times slower, the clock ends the search after all. The canonical search alone
+it ends at the limit itself, which is about twice what the whole effort takes.
 """
 
 _SOME_LIMITS = 6
 """Where the bound is not reached limits are bisected, each with this part of what is left."""
+
+_FEW_STEPS = 10_000
+"""So many steps are walked through one by one."""
 
 _LESS_SHARE = 3
 """The canonical search for less than the capacity has this part of the effort."""
@@ -30,36 +34,58 @@ _SOLVER_SHARE = 0.5
 """CP-SAT proves something, or finds more, only for so few rectangles; its part of the time."""
 
 
-def place(problem: Problem, seconds: float, *, grain: int = 1, seed: int = 0) -> Placed:
+def place(
+    problem: Problem, seconds: float, *, grain: int = 1, seed: int = 0, fitting: bool = False
+) -> Placed:  # fmt: skip
     """Offsets of all rectangles, with as few bytes used in each memory as are found in `seconds`.
 
     `seconds` stand for an effort, so that the same problem and seed have the same offsets on any computer.
-    It stops at the lower bound, rounded up to `grain` bytes: a finer arena has no use. A capacity that is
-    exceeded is not an error: compare `used_bytes`. With `seconds` 0 the fixed greedy orders alone are tried.
+    It stops at the lower bound, rounded up to `grain` bytes: a finer arena has no use; `fitting`: or at the
+    capacity, which is aimed at first in any case. A capacity that is exceeded is not an error: compare
+    `used_bytes`. With `seconds` 0 the fixed greedy orders alone are tried.
     """
-    offsets = [0] * len(problem.rectangles)
+    seed %= 1 << 31  # compiled loops have numbers of 64 bits
     units = [(memory, Units.of(part), indices) for memory, part, indices in _parts(problem)]
     bounds = [lower_bound(one.problem) for _, one, _ in units]
     targets: dict[str, int] = {}
     for (memory, _, _), bound in zip(units, bounds, strict=True):
-        targets[memory] = max(targets.get(memory, 0), align_up(bound, grain))
+        enough = problem.capacities.get(memory, 0) // grain * grain if fitting else 0
+        targets[memory] = max(targets.get(memory, enough), align_up(bound, grain))
     found = [fixed_orders(one, targets[memory]) for memory, one, _ in units]
     ends = [used_bytes(one.problem, best) for (_, one, _), best in zip(units, found, strict=True)]
     high = [number for number, (memory, _, _) in enumerate(units) if ends[number] > targets[memory]]
+    high.sort(key=lambda number: -bounds[number])  # who needs most comes first
     for number in high if seconds > 0 else ():
         memory, one, _ = units[number]
-        capacity = problem.capacities.get(memory)
-        found[number], bounds[number] = _improve(
-            one, found[number], max(bounds[number], targets[memory]),
-            capacity=capacity, seconds=seconds / len(high), grain=grain, seed=seed,
+        if ends[number] <= targets[memory]:
+            continue
+        found[number], bound = _improve(
+            one, found[number], targets[memory],
+            capacity=problem.capacities.get(memory), seconds=seconds / len(high), grain=grain, seed=seed,
         )  # fmt: skip
-    used = dict.fromkeys(targets, 0)
-    least = dict.fromkeys(targets, 0)
+        if bound > targets[memory]:  # only then something is proven of this part
+            bounds[number] = bound
+        # Less than what one part has is of no use for the others.
+        targets[memory] = max(targets[memory], align_up(used_bytes(one.problem, found[number]), grain))
+    return _together(problem, units, found, bounds, grain)
+
+
+def _together(
+    problem: Problem,
+    units: Sequence[tuple[str, Units, list[int]]],
+    found: Sequence[tuple[int, ...]],
+    bounds: Sequence[int],
+    grain: int,
+) -> Placed:
+    """What the parts of a problem add up to."""
+    offsets = [0] * len(problem.rectangles)
+    used: dict[str, int] = {}
+    least: dict[str, int] = {}
     for number, (memory, one, indices) in enumerate(units):
         for index, offset in zip(indices, found[number], strict=True):
             offsets[index] = offset
-        used[memory] = max(used[memory], align_up(used_bytes(one.problem, found[number]), grain))
-        least[memory] = max(least[memory], align_up(bounds[number], grain))
+        used[memory] = max(used.get(memory, 0), align_up(used_bytes(one.problem, found[number]), grain))
+        least[memory] = max(least.get(memory, 0), align_up(bounds[number], grain))
     for item in problem.rectangles:
         if not item.lives:  # at the start of its memory, but inside
             used[item.memory] = max(used.get(item.memory, 0), align_up(item.size_bytes, grain))
@@ -77,24 +103,23 @@ def _improve(
     grain: int,
     seed: int,
 ) -> tuple[tuple[int, ...], int]:
-    """Better offsets than `best` for a problem in one memory, and a proven lower bound.
-
-    `bound` is what the memory needs at least, also for other steps: less has no use.
+    """Better offsets than `best` for a problem in one memory, and a lower bound, proven where it is above
+    `bound`: with less than that the search ends, because less has no use.
     """
-    slower = _BRAKE if capacity is None else 1
-    problem, deadline = units.problem, time.process_time() + slower * seconds
+    problem, start = units.problem, time.process_time()
     # Libraries that few plans need; their import takes long, the first one after an installation above all.
     from mcudeploy.layout import canonical  # noqa: PLC0415
     from mcudeploy.layout.within import Within  # noqa: PLC0415
 
-    if capacity is not None and canonical.applies(problem):
+    if capacity is not None and canonical.applies(problem) and not problem.stacks:
         work = int(seconds * LOOKED_AT)
         return _search(
-            units, best, bound, capacity=capacity, work=work, deadline=deadline, grain=grain, seed=seed
+            units, best, bound, capacity=capacity, work=work, deadline=start + seconds, grain=grain, seed=seed
         )
+    units, deadline = replace(units, problem=_with_few_steps(problem)), start + _BRAKE * seconds
     few = len(problem.rectangles) <= _MOST_FOR_CP
     search = Within.of(units, seconds * (1 - _SOLVER_SHARE if few else 1), deadline, seed)
-    best, bound = _fit(search, best, bound, grain)
+    best, bound = _fit(search, best, bound, capacity, grain)
     if few and used_bytes(problem, best) > align_up(bound, grain):
         from mcudeploy.layout import exact  # noqa: PLC0415
 
@@ -104,23 +129,46 @@ def _improve(
     return best, bound
 
 
-def _fit(search: Within, best: tuple[int, ...], bound: int, grain: int) -> tuple[tuple[int, ...], int]:
-    """Offsets within the bound, with a half of the effort; then within limits between it and what is used by
-    `best`. And the bound, higher where that is proven.
+def _fit(
+    search: Within, best: tuple[int, ...], bound: int, capacity: int | None, grain: int
+) -> tuple[tuple[int, ...], int]:
+    """Offsets within the capacity, then within the bound, each with a half of the effort that is left; then
+    within limits between it and what is used by `best`. And the bound, higher where that is proven.
     """
     problem = search.units.problem
     bound = search.bound(bound, used_bytes(problem, best), grain)
-    limit, high = align_up(bound, grain), align_up(used_bytes(problem, best), grain)
-    low, seconds = limit - grain, search.left / 2
-    while search.goes_on and low < limit < high:
+    low, high = align_up(bound, grain) - grain, align_up(used_bytes(problem, best), grain)
+    room = high if capacity is None else capacity // grain * grain
+    aims = [limit for limit in (low + grain, room) if low < limit < high]
+    while search.goes_on and low + grain < high:
+        seconds = search.left / (2 if aims else _SOME_LIMITS)
+        limit = aims.pop() if aims else align_up((low + high) // 2, grain)
         found = search.fit(best, limit, seconds)
         bound = limit + 1 if found.proven else bound
         if found.offsets is None:
-            low = limit
+            low, aims = limit, []
         else:
             best, high = found.offsets, align_up(used_bytes(problem, found.offsets), grain)
-        limit, seconds = align_up((low + high) // 2, grain), search.left / _SOME_LIMITS
     return best, bound
+
+
+def _with_few_steps(problem: Problem) -> Problem:
+    """The problem with steps in which nothing is born or dies left out, if there are many steps."""
+    spans = [life for item in problem.rectangles for life in item.lives]
+    if max(span.hi for span in spans) <= _FEW_STEPS:
+        return problem
+    spans += [overlap.steps for overlap in problem.overlaps]
+    times = sorted({time for span in spans for time in (span.lo, span.hi)})
+    number = {time: at for at, time in enumerate(times)}
+
+    def ranked(span: Interval) -> Interval:
+        return Interval(number[span.lo], number[span.hi])
+
+    return replace(
+        problem,
+        rectangles=tuple(replace(item, lives=tuple(map(ranked, item.lives))) for item in problem.rectangles),
+        overlaps=tuple(replace(overlap, steps=ranked(overlap.steps)) for overlap in problem.overlaps),
+    )
 
 
 def _search(

@@ -17,8 +17,9 @@ from mcudeploy.layout.ejection import Ejection
 from mcudeploy.layout.greedy import Units, brief_at_the_top, fixed_orders, used_bytes
 from mcudeploy.layout.judge import PlacementFaultError, judge
 from mcudeploy.layout.place import place
-from mcudeploy.layout.problem import Overlap, Problem, Rectangle, lower_bound
+from mcudeploy.layout.problem import Outcome, Overlap, Problem, Rectangle, lower_bound
 from mcudeploy.layout.sweep import Sweep
+from mcudeploy.layout.within import Within
 
 QUICK = settings(max_examples=60, deadline=None)
 
@@ -220,6 +221,17 @@ def test_a_bound_that_no_offsets_reach_is_proven_and_raised() -> None:
     judge(problem, placed.offsets)
 
 
+def test_what_is_given_may_be_in_the_way_of_a_stack_at_the_top() -> None:
+    items = tuple(rectangle(size, (0, 1)) for size in (1, 3, 1, 1, 1))
+    problem = Problem(items, stacks=((0, 1),), fixed={4: 3})
+    sweep = Sweep.of(Units.of(problem))
+    assert sweep is not None
+    assert sweep.fit(7, given={0: 3, 1: 4, 4: 3}, work=10**6, seed=0).offsets is None
+    placed = place(problem, 0.5)  # nothing pushes away what is fixed
+    judge(problem, placed.offsets)
+    assert (placed.used_bytes[""], placed.status) == (8, "optimal")
+
+
 @QUICK
 @given(st.lists(rectangles(), min_size=2, max_size=8), st.booleans(), st.integers(0, 40), st.integers(0, 3))
 def test_sweeps_keep_the_limit_and_what_is_given(
@@ -323,6 +335,106 @@ def test_a_stack_that_dies_from_its_top_has_a_free_base() -> None:
     placed = place(problem, 2.0)
     judge(problem, placed.offsets)
     assert (placed.used_bytes[""], placed.status) == (20, "optimal")
+
+
+def test_a_stack_need_not_hang_from_the_top_of_a_capacity() -> None:
+    spans = ((2, 0, 3), (4, 5, 6), (1, 2, 5), (4, 4, 5), (1, 4, 6))
+    items = tuple(rectangle(size, (lo, hi)) for size, lo, hi in spans)
+    problem = Problem(items, {"": 6}, stacks=((0, 1),))
+    placed = place(problem, 2.0)
+    judge(problem, placed.offsets)
+    assert (placed.used_bytes[""], placed.status) == (6, "optimal")
+
+
+def at_other_times(problem: Problem, factor: int, shift: int = 0) -> Problem:
+    """The problem with all steps multiplied and shifted."""
+
+    def moved(steps: Interval) -> Interval:
+        return Interval(steps.lo * factor + shift, steps.hi * factor + shift)
+
+    return replace(
+        problem,
+        rectangles=tuple(replace(item, lives=tuple(map(moved, item.lives))) for item in problem.rectangles),
+        overlaps=tuple(replace(one, steps=moved(one.steps)) for one in problem.overlaps),
+    )
+
+
+@settings(max_examples=30, deadline=None)
+@given(problems(most=5))
+def test_long_steps_change_nothing(problem: Problem) -> None:
+    rare = at_other_times(problem, 20_000)
+    placed = place(rare, 0.3)
+    judge(rare, placed.offsets)
+    assert placed.status == "optimal"
+    assert placed.used_bytes == place(problem, 0.3).used_bytes
+
+
+@pytest.mark.parametrize(("factor", "seed"), [(1 << 34, 0), (1, 1 << 64)])
+def test_large_times_and_seeds_are_only_numbers(factor: int, seed: int) -> None:
+    problem = at_other_times(replace(puzzle(24, 5), capacities={}), factor)
+    placed = place(problem, 4.0, seed=seed)
+    assert (placed.used_bytes[""], placed.status) == (400, "optimal")
+
+
+@settings(max_examples=30, deadline=None)
+@given(problems(most=3), problems(most=3), st.integers(4, 12))
+def test_to_keep_the_capacity_may_be_enough(one: Problem, two: Problem, capacity: int) -> None:
+    one, two = (
+        Problem(tuple(replace(item, alignment=1) for item in problem.rectangles), stacks=problem.stacks)
+        for problem in (one, two)
+    )
+    both = (*one.rectangles, *at_other_times(two, 1, 20).rectangles)
+    shift = len(one.rectangles)
+    stacks = (*one.stacks, *(tuple(index + shift for index in stack) for stack in two.stacks))
+    problem, least = Problem(both, {"": capacity}, stacks), max(brute_force(one), brute_force(two))
+    placed = place(problem, 5.0, fitting=True)
+    judge(replace(problem, capacities={}), placed.offsets)
+    assert placed.lower_bound_bytes[""] <= least <= placed.used_bytes[""]
+    assert (placed.used_bytes[""] <= capacity) == (least <= capacity)
+    assert place(problem, 5.0).used_bytes[""] == least
+
+
+@pytest.fixture
+def limits(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """What searches other than the canonical one are for, in bytes; each must have time enough."""
+    found = []
+
+    def fit(search: Within, start: tuple[int, ...], limit: int, seconds: float) -> Outcome:
+        assert search.deadline > time.process_time() + 2 * search.left
+        found.append(limit)
+        return original(search, start, limit, seconds)
+
+    original = Within.fit
+    monkeypatch.setattr(Within, "fit", fit)
+    return found
+
+
+def test_the_capacity_is_aimed_at_first(limits: list[int]) -> None:
+    items = [replace(item, alignment=1 + number % 2) for number, item in enumerate(puzzle(60, 3).rectangles)]
+    capacity = 420
+    problem = Problem(tuple(items), {"": capacity})
+    assert lower_bound(problem) < capacity < place(problem, 0.0).used_bytes[""]
+    place(problem, 1.0)
+    assert limits[0] == capacity
+    assert min(limits) < capacity
+    limits.clear()
+    assert place(problem, 1.0, fitting=True).used_bytes[""] <= capacity
+    assert limits == [capacity]
+
+
+def test_a_part_is_not_searched_for_less_than_another_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    parts: list[Problem] = []
+    of = Within.of
+    monkeypatch.setattr(Within, "of", lambda units, *of_it: parts.append(units.problem) or of(units, *of_it))
+    three = (
+        rectangle(4, (0, 1), alignment=3),
+        rectangle(4, (0, 2), alignment=3),
+        rectangle(3, (1, 2), alignment=2),
+    )
+    again = at_other_times(Problem(three), 1, 5).rectangles
+    placed = place(Problem((*three, *again)), 1.0)
+    assert (placed.used_bytes[""], placed.status) == (10, "optimal")
+    assert len(parts) == 1
 
 
 TWO = Problem((rectangle(8, (0, 4)), rectangle(8, (3, 6)), rectangle(4, (0, 6), alignment=4)), {"": 32})
