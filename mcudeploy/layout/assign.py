@@ -31,7 +31,6 @@ def assign(
     seconds: float,
     *,
     grain: int = 1,
-    seed: int = 0,
 ) -> Assigned:
     """Memory and offset of every rectangle, at the least cost that is found in `seconds`.
 
@@ -42,7 +41,7 @@ def assign(
     """
     if problem.fixed or problem.overlaps or not all(group.banks for group in groups):
         raise ValueError("a rectangle is fixed, may overlap another or may lie in no bank")
-    task = Task.of(problem, groups, banks, grain, seed)
+    task = Task.of(problem, groups, banks, grain)
     cheapest = tuple(
         min(group.banks, key=lambda b: (costs[b], b)) for group, costs in zip(groups, task.costs, strict=True)
     )

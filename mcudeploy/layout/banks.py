@@ -61,19 +61,16 @@ class Task:
     groups: Sequence[Group]
     banks: Sequence[Bank]
     grain: int
-    seed: int
     costs: Table
     ranks: Table
 
     @classmethod
-    def of(
-        cls, problem: Problem, groups: Sequence[Group], banks: Sequence[Bank], grain: int, seed: int
-    ) -> Task:
+    def of(cls, problem: Problem, groups: Sequence[Group], banks: Sequence[Bank], grain: int) -> Task:
         """The task with its tables."""
         costs = [Fraction(bank.cost).limit_denominator(1000) for bank in banks]
         unit = lcm(*(cost.denominator for cost in costs))
         return cls(
-            problem, groups, banks, grain, seed,
+            problem, groups, banks, grain,
             tuple(tuple(group.accessed_bytes * int(cost * unit) for cost in costs) for group in groups),
             tuple(tuple(max(1, group.accessed_bytes) * b for b in range(len(banks))) for group in groups),
         )  # fmt: skip
@@ -100,7 +97,7 @@ class Task:
         )
         capacities = {bank.name: bank.capacity_bytes for bank in self.banks} if limited else {}
         problem = replace(self.problem, rectangles=rectangles, capacities=capacities)
-        placed = place(problem, seconds, grain=self.grain, seed=self.seed, fitting=fitting)
+        placed = place(problem, seconds, grain=self.grain, fitting=fitting)
         return Assigned(tuple(banks), placed, not self.excess(placed.used_bytes), proven=False)
 
     def settled(self, banks: Sequence[int], offsets: Sequence[int]) -> Assigned:

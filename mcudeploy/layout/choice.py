@@ -136,7 +136,7 @@ def _solve(
         total = _sum(table, inside)
         model.minimize(total)
         effort = seconds * _EFFORT_PER_SECOND
-        solver = cp_solver(seconds * _BRAKE, effort=effort, seed=task.seed)
+        solver = cp_solver(seconds * _BRAKE, effort=effort)
         status = solver.solve(model)
         if status == cp_model.INFEASIBLE:
             return None, True

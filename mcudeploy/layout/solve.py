@@ -27,7 +27,6 @@ def spread(
     functions: Sequence[Function] = (),
     *,
     seconds: float = 2.0,
-    seed: int = 0,
 ) -> tuple[Layout, Estimate]:
     """Places everything in the memories of a board, so that access to it costs least.
 
@@ -44,12 +43,7 @@ def spread(
     alignments = [lcm(*(need.alignment for need in needed)) for needed in each]
     groups = _groups(items, wanted, board, traffic(tiled, schedule.steps, work))
     found = assign(
-        _problem(tiled, items, alignments),
-        groups,
-        _banks(board),
-        seconds,
-        grain=ARENA_GRAIN_BYTES,
-        seed=seed,
+        _problem(tiled, items, alignments), groups, _banks(board), seconds, grain=ARENA_GRAIN_BYTES
     )
     memories = [""] * len(items)
     for group, bank in zip(groups, found.banks, strict=True):
@@ -96,7 +90,9 @@ def estimate(tiled: TiledGraph, schedule: Schedule, work: WorkBytes, layout: Lay
 
 
 def layout_status(arenas: Mapping[str, int], peak_bytes: int) -> str:
-    """`optimal` where no placement has a smaller arena; of several arenas nothing is known."""
+    """`optimal` where the one arena is at its peak, below which there are no offsets. Of a larger one nothing
+    is known without a search, nor of several.
+    """
     least = len(arenas) == 1 and sum(arenas.values()) <= align_up(peak_bytes, ARENA_GRAIN_BYTES)
     return "optimal" if least else "feasible"
 

@@ -62,7 +62,7 @@ def tasks(draw: st.DrawFn, most: int) -> Task:
         )
         for number in sorted(set(of))
     ]
-    return Task.of(Problem(tuple(items), stacks=stacks), groups, banks, 1, 0)
+    return Task.of(Problem(tuple(items), stacks=stacks), groups, banks, 1)
 
 
 def in_banks(task: Task, banks: tuple[int, ...]) -> Problem:
