@@ -194,11 +194,14 @@ def schedule(console: Console, report: Values) -> None:
 
 
 def _plan_facts(report: Values) -> list[tuple[str, str]]:
+    from mcudeploy.layout.problem import align_up
+    from mcudeploy.layout.solve import ARENA_GRAIN_BYTES
+
     arenas = report.get("arenas") or {}
     outside = report.get("elsewhere") or {}
     more = ", ".join(f"{plain(name)} {size:,}" for name, size in arenas.items()) if outside else ""
     arena = _bytes(report, "arena_bytes")
-    above = report.get("arena_bytes", 0) > report.get("peak_bytes", 0)
+    above = report.get("arena_bytes", 0) > align_up(report.get("peak_bytes", 0), ARENA_GRAIN_BYTES)
     if not outside and above and report.get("layout_status") == "optimal":
         more = "no offsets take less in this order"
     facts = [("arena", f"{arena} ({more})" if more else arena)]
