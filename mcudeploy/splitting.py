@@ -122,10 +122,11 @@ class Splitting:
         for number, plan in enumerate(plans):
             if not self._goes_on(_ROUGH):
                 break
-            if _could_win(plan, plans):
+            if could_win(plan, min(map(self._demand, plans))):
                 plans[number] = self._packed(plan, seconds=_ROUGHLY_S)
         plans.sort(key=self._demand)
-        hopeful = [number for number, plan in enumerate(plans) if number == 0 or _could_win(plan, plans)]
+        best = self._demand(plans[0])
+        hopeful = [number for number, plan in enumerate(plans) if number == 0 or could_win(plan, best)]
         for number in hopeful[:_FINISHED]:
             if number == 0 or self._goes_on(_CAREFUL):
                 plans[number] = self._packed(plans[number])
@@ -184,10 +185,10 @@ class Splitting:
         return replace(plan, estimate=replace(plan.estimate, ticks=ticks))
 
     def _packed(self, plan: Plan, *, seconds: float = PACKING_S) -> Plan:
-        """The plan packed with care; it stays where it is at its peak."""
-        beyond, dearer, arena_bytes = self._demand(plan)
-        at_peak = arena_bytes <= align_up(plan.estimate.peak_bytes, ARENA_GRAIN_BYTES)
-        if at_peak and not beyond and not dearer:
+        """The plan packed with care; it stays where its one arena is proven the least."""
+        beyond, dearer, _ = self._demand(plan)
+        least = len(plan.layout.arenas) == 1 and plan.layout.status == "optimal"
+        if least and not beyond and not dearer:
             return plan
         tiled, model = TiledGraph(self._space.flow, plan.block_rows), self._model.with_kernels(plan.kernels)
         made = placed(
@@ -250,10 +251,12 @@ def tiles_tried(flow: Flow, calls: Mapping[str, KernelCall]) -> Iterator[CallTil
             yield operator, calls[operator.name], timed_block(total, rows)
 
 
-def _could_win(plan: Plan, others: Collection[Plan]) -> bool:
-    """Whether a plan's arena would be the smallest if it were its peak."""
-    least = min(other.layout.arena_bytes for other in others)
-    return align_up(plan.estimate.peak_bytes, ARENA_GRAIN_BYTES) < least
+def could_win(plan: Plan, best: tuple[int, float, int]) -> bool:
+    """Whether a plan could demand less than `best` if it were packed better: with an arena as large as its
+    peak, or where something of the best lies beyond a memory, or in one that costs more.
+    """
+    beyond, dearer, arena_bytes = best
+    return bool(beyond or dearer) or align_up(plan.estimate.peak_bytes, ARENA_GRAIN_BYTES) < arena_bytes
 
 
 def _ordered(plan: Plan, schedule: Schedule) -> Plan:
