@@ -14,8 +14,8 @@ from mcudeploy.layout.greedy import Units
 from mcudeploy.layout.problem import Problem
 from mcudeploy.solver import cp_solver
 
-_EFFORT_PER_SECOND = 0.5
-"""Deterministic time of the solver for a second of a desktop computer."""
+_CHOSEN, _PLACED = 0.22, 0.11
+"""Deterministic time of the solver in a second of a desktop computer: for memories, and with offsets."""
 
 _BRAKE = 10
 """Where the computer is so many times slower, the clock ends the search after all."""
@@ -42,7 +42,7 @@ def least_loads(task: Task, limits: Sequence[int], hint: Sequence[int] | None, s
             there = [(size, inside[group][bank]) for group, size in row if bank in inside[group]]
             if sum(size for size, _ in there) > limit:
                 model.add(sum(size * chosen for size, chosen in there) <= limit)
-    solver, proven = _solve(model, task, inside, seconds)
+    solver, proven = _solve(model, task, inside, seconds, _CHOSEN)
     return Choice(None if solver is None else _banks(solver, inside), proven)
 
 
@@ -77,7 +77,7 @@ def joint(task: Task, units: Units, hint: Assigned | None, seconds: float) -> Ch
                     boxes[bank][1].append(span)
     for box in boxes:
         model.add_no_overlap_2d(*box)
-    solver, proven = _solve(model, task, inside, seconds)
+    solver, proven = _solve(model, task, inside, seconds, _PLACED)
     if solver is None:
         return Choice(None, proven)
     banks = _banks(solver, inside)
@@ -128,16 +128,20 @@ def _rows(problem: Problem, groups: Sequence[Sequence[int]]) -> list[tuple[tuple
 
 
 def _solve(
-    model: cp_model.CpModel, task: Task, inside: Inside, seconds: float
+    model: cp_model.CpModel, task: Task, inside: Inside, seconds: float, each: float
 ) -> tuple[cp_model.CpSolver | None, bool]:
-    """The least cost, and of its solutions the least rank; whether that is proven, or that none exists."""
+    """The least cost, and of its solutions the least rank; whether that is proven, or that none exists.
+
+    `each`: the effort in a second, in the solver's deterministic time.
+    """
     best: cp_model.CpSolver | None = None
+    left = seconds * each
     for table in (task.costs, task.ranks):
         total = _sum(table, inside)
         model.minimize(total)
-        effort = seconds * _EFFORT_PER_SECOND
-        solver = cp_solver(seconds * _BRAKE, effort=effort)
+        solver = cp_solver(seconds * _BRAKE, effort=left)
         status = solver.solve(model)
+        left = max(0.0, left - solver.response_proto.deterministic_time)
         if status == cp_model.INFEASIBLE:
             return None, True
         if status not in {cp_model.OPTIMAL, cp_model.FEASIBLE}:

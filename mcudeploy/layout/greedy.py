@@ -33,7 +33,7 @@ class Units:
         return cls(problem, tuple(parts), conflicts(problem))
 
     def orders(self) -> Iterator[list[int]]:
-        """Numbers of units: by size, life, area, birth, and by life of the crowded first."""
+        """Numbers of units: by size, by life, by area, and by birth."""
         rectangles = self.problem.rectangles
         size = [sum(rectangles[i].size_bytes for i, _ in part) for part in self.parts]
         life = [max(sum(map(len, rectangles[i].lives)) for i, _ in part) for part in self.parts]

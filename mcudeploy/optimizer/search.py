@@ -29,7 +29,7 @@ KEPT = 8
 """How many candidates are handed on: the packing, and the device, may prefer another than the first."""
 
 ALIKE = 3
-"""So many of them have one peak at one operator: there they are packed alike."""
+"""At most so many of them have one peak at one operator: there they are packed alike."""
 
 RUNGS = (0.5, 5.0)
 """Limits in percent under which the search runs first, as far as they are below the one that is asked for:
