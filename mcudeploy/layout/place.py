@@ -136,7 +136,7 @@ def _fit(
     within limits between it and what is used by `best`. And the bound, higher where that is proven.
     """
     problem = search.units.problem
-    bound = search.bound(bound, used_bytes(problem, best), grain)
+    bound = search.bound(bound, used_bytes(problem, best))
     low, high = align_up(bound, grain) - grain, align_up(used_bytes(problem, best), grain)
     room = high if capacity is None else capacity // grain * grain
     aims = [limit for limit in (low + grain, room) if low < limit < high]

@@ -112,7 +112,7 @@ class Sweep:
                     if way.done:
                         return Outcome(tuple(way.offsets.tolist()), work=work - left)
                     if left <= 0:
-                        return Outcome(None, work=work)
+                        return Outcome(None, work=work - left)
         return Outcome(None, work=work - left)
 
     def _ways(self, given: Mapping[int, int]) -> list[_Way]:

@@ -6,11 +6,11 @@ Import only where it is needed: they use numba, which takes its time.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from mcudeploy.interval import Interval
-from mcudeploy.layout import crowd, effort, window
+from mcudeploy.layout import cells, crowd, effort
 from mcudeploy.layout.ejection import Ejection
 from mcudeploy.layout.greedy import Units
 from mcudeploy.layout.problem import Outcome, stacks_at_the_top
@@ -21,9 +21,9 @@ _SWEEP_SHARE, _CROWD_SHARE, _EJECTION_SHARE = 0.2, 0.6, 0.3
 is between the last two is for sweeps with another seed.
 """
 
-_REACHES, _REFUTED_S, _MOST_FOR_PROOF = (5, 8), 1.5, 150
-"""A proof that nothing fits is tried for so many steps on either side of the most crowded one, with so much
-effort at most, if so many rectangles live there at most.
+_REACHES, _TRIES_S = (5, 8, 16, 1 << 40), (0.05, 0.25, 1.5)
+"""A proof that less is not enough is tried for so many steps on either side of the most crowded one, with
+ever more effort for each try.
 """
 
 _PROOF_SHARE = 0.2
@@ -59,22 +59,22 @@ class Within:
         """False where effort or time is used up."""
         return self.left > 0 and time.process_time() < self.deadline
 
-    def bound(self, bound: int, used: int, grain: int) -> int:
-        """The lower bound in bytes, in multiples of `grain`, or a higher one: what lives around the most
-        crowded step does not fit within less. `used`: some offsets use so much.
+    def bound(self, bound: int, used: int) -> int:
+        """The lower bound in bytes, or a higher one: what lives around the most crowded step does not fit
+        within less. `used`: some offsets use so much.
         """
         if self.units.problem.overlaps or self.units.problem.fixed:
             return bound
-        least, fits = -(-bound // grain), -(-used // grain)
-        tried, end = least, (1 - _PROOF_SHARE) * self.left
-        windows = self._windows()
-        while least < fits and self.goes_on and self.left > end:
-            if self._refuted(windows, tried * grain, min(_REFUTED_S, self.left - end)):
-                least = tried + 1
-            else:
-                fits = tried
-            tried = (least + fits) // 2
-        return max(bound, least * grain)
+        end = (1 - _PROOF_SHARE) * self.left
+        for each, steps in product(_TRIES_S, self._windows()):
+            if self.left <= end or time.process_time() > self.deadline:
+                break
+            bound, took = cells.least(
+                self.units.problem, steps, bound, enough=used, each=each, seconds=self.left - end,
+                brake=max(0.1, self.deadline - time.process_time()), seed=self.seed,
+            )  # fmt: skip
+            self.left -= took
+        return min(bound, used)
 
     def fit(self, start: tuple[int, ...], limit: int, seconds: float) -> Outcome:
         """Offsets with all ends within `limit` bytes, for so many seconds of effort; `start` are some that
@@ -108,28 +108,10 @@ class Within:
         return found
 
     def _windows(self) -> list[Interval]:
-        """Steps around the most crowded one in which not too much lives, ever more."""
-        rectangles = self.units.problem.rectangles
+        """Steps around the most crowded one, ever more."""
         loads = crowd.loads(self.units.problem)
         most = max(loads)
         full = [step for step, load in enumerate(loads) if load == most]
         middle = full[len(full) // 2]
-        alone = [part[0][0] for part in self.units.parts if len(part) == 1]
-        windows = [Interval(max(0, middle - reach), middle + reach) for reach in _REACHES]
-        return [
-            steps
-            for steps in windows
-            if sum(any(map(steps.overlaps, rectangles[i].lives)) for i in alone) <= _MOST_FOR_PROOF
-        ]
-
-    def _refuted(self, windows: Sequence[Interval], limit: int, seconds: float) -> bool:
-        """Whether it is proven that nothing fits: in one of the windows not even what lives there."""
-        for steps in windows:
-            proof = window.refute(
-                self.units.problem, steps, limit, effort=seconds * effort.SOLVED,
-                brake=max(0.1, self.deadline - time.process_time()), seed=self.seed,
-            )  # fmt: skip
-            self.left -= proof.effort / effort.SOLVED
-            if proof.proven:
-                return True
-        return False
+        ends = {(max(0, middle - reach), min(len(loads), middle + reach)) for reach in _REACHES}
+        return [Interval(*both) for both in sorted(ends, key=lambda both: both[1] - both[0])]

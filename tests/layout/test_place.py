@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcudeploy.interval import Interval
-from mcudeploy.layout import canonical, crowd, exact, window
+from mcudeploy.layout import canonical, crowd, exact
 from mcudeploy.layout.ejection import Ejection
 from mcudeploy.layout.greedy import Units, brief_at_the_top, fixed_orders, used_bytes
 from mcudeploy.layout.judge import PlacementFaultError, judge
@@ -167,34 +167,6 @@ def test_crowded_steps_first_ends_with_all_steps(items: list[Rectangle], stacked
         judge(replace(problem, capacities={"": least}), found.offsets)
     less, _ = crowd.fit(ejection, least - 1, **limits)
     assert less.offsets is None and less.proven != bool(problem.stacks)
-
-
-@QUICK
-@given(st.lists(rectangles(), min_size=2, max_size=3), st.booleans())
-def test_windows_are_packed_and_refuted_as_by_brute_force(items: list[Rectangle], stacked: bool) -> None:
-    problem = Problem(tuple(items), stacks=((0, 1),) if stacked else ())
-    least = brute_force(problem)
-    steps = Interval(0, max(item.lives[-1].hi for item in items))
-    limits = {"effort": 10.0, "brake": 60.0, "seed": 0}
-    assert window.refute(problem, steps, least - 1, **limits).proven
-    assert not window.refute(problem, steps, least, **limits).proven
-    part = Interval(2, 5)  # what does not fit there does not fit at all
-    assert not window.refute(problem, part, least, **limits).proven
-    base = brute_force(replace(problem, stacks=()))
-    packed = window.pack(problem, range(len(items)), {}, base, **limits)
-    assert packed.offsets is not None
-    judge(Problem(tuple(items), {"": base}), tuple(packed.offsets[index] for index in range(len(items))))
-    assert window.pack(problem, range(len(items)), {}, base - 1, **limits).proven
-
-
-def test_a_window_goes_around_what_is_given() -> None:
-    problem = Problem(
-        (rectangle(3, (0, 4)), rectangle(2, (1, 3)), rectangle(2, (2, 5)), rectangle(1, (4, 6)))
-    )
-    limits = {"effort": 10.0, "brake": 60.0, "seed": 0}
-    packed = window.pack(problem, [1, 2], {0: 2}, 7, **limits)
-    assert packed.offsets is not None and sorted(packed.offsets.values()) == [0, 5]
-    assert window.pack(problem, [1, 2], {0: 1}, 7, **limits).proven
 
 
 def test_a_bound_that_no_offsets_reach_is_proven_and_raised() -> None:
