@@ -1,11 +1,8 @@
-"""Offsets for rectangles of few sizes that live at about the same time, or a proof that there are none: bytes
-are cut into cells of one size, a Boolean says whether a rectangle lies at a place, and in each step every
-cell is taken at most once; in a step that is full, exactly once. CP-SAT learns clauses from that.
+"""Offsets for rectangles of few sizes that live at about the same time, or a proof of what they need at
+least, on cells of so many bytes.
 
 A few hundred row blocks that fill many steps to the last cell are placed in some seconds, or refuted in a
-tenth of one, where constraints on byte offsets (`no_overlap_2d`) find neither. After the position-indexed
-models of two-dimensional packing (Beasley 1985, "An exact two-dimensional non-guillotine cutting tree search
-procedure").
+tenth of one, where constraints on byte offsets (`no_overlap_2d`) find neither.
 
 Import only where it is needed: the solver takes its time.
 """
@@ -17,30 +14,15 @@ from dataclasses import dataclass
 from itertools import chain
 from math import gcd, lcm
 
-from ortools.sat.python import cp_model
-
 from mcudeploy.interval import Interval
-from mcudeploy.layout import effort
+from mcudeploy.layout.cellmodel import LEAST_S, CellModel, Spans, most_covered
 from mcudeploy.layout.problem import Problem, Rectangle, align_up
-from mcudeploy.solver import cp_solver
-
-_MOST_COVERED = 3_000_000
-"""Cells of all places, and literals of all constraints; a larger model takes too long to build."""
-
-_BUILDING_SHARE = 0.5
-"""Of the effort, at most."""
 
 _TIGHT = 0.97
 """A proof is tried with cells if so much of the part of bytes that is taken in the fullest step is left."""
 
 _MOST_CELLS = 700
 """A proof is tried with so many cells at most, one above the other."""
-
-_LEAST_S = 1e-3
-"""What a try costs at least."""
-
-_NEAR = 4
-"""A step needs no constraints where one of so many on either side has all its rectangles and no more room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +50,13 @@ def pack(
     crowd = _Crowd.of(problem, indices, hung, limit)
     cell = crowd.cell()
     if cell == 0:
-        return Packed(None, _LEAST_S)
-    model, placed = _Model(seconds), list[tuple[int, ...]]()
+        return Packed(None, LEAST_S)
+    model, placed = CellModel(seconds), list[tuple[int, ...]]()
     for together, spans, steps in crowd.places(cell):
         model.add(spans, steps)
         placed.append(together)
         if model.too_large:
-            return Packed(None, _BUILDING_SHARE * seconds)
+            return Packed(None, model.building_s)
     rooms = {step: room // cell for step, room in crowd.room.items()}
     found = model.solve(rooms, brake, seed)
     if found.places is None:
@@ -114,7 +96,7 @@ def least(
     spent = 0.0
     for cell in _cells_for_proof(items, stacks, bound, each):
         while bound < enough and spent < seconds:
-            model, room = _Model(min(each, seconds - spent)), bound // cell
+            model, room = CellModel(min(each, seconds - spent)), bound // cell
             for size, lives in items:
                 high = size // cell
                 if high > 0:
@@ -149,13 +131,8 @@ def _cells_for_proof(
         return sum(size // cell * ((limit - size) // cell + 1) for size, _ in items)
 
     cells = [cell for cell in _common(size for size, _ in taken) if cell <= limit <= _MOST_CELLS * cell]
-    most = _most_covered(seconds)
+    most = most_covered(seconds)
     return [cell for cell in cells if covered(cell) <= most and part(cell) >= _TIGHT * part(1)]
-
-
-def _most_covered(seconds: float) -> int:
-    """How large a model may be for so much effort: to build it shall not take all of it."""
-    return min(_MOST_COVERED, int(_BUILDING_SHARE * seconds * effort.CELLS_COVERED))
 
 
 def _common(sizes: Iterable[int]) -> list[int]:
@@ -226,7 +203,7 @@ class _Crowd:
         sizes = (self.rectangles[index].size_bytes for index in self.lasting)
         return next((cell for cell in _common(sizes) if suits(cell)), 0)
 
-    def places(self, cell: int) -> Iterator[tuple[tuple[int, ...], _Spans, list[int]]]:
+    def places(self, cell: int) -> Iterator[tuple[tuple[int, ...], Spans, list[int]]]:
         """What is placed as one, by index; the cells that it takes by the offset of the first; its steps.
 
         Rectangles that last lie at multiples of `cell` bytes, and of what divides the sizes of all that they
@@ -262,132 +239,3 @@ class _Crowd:
         indices = self.brief.get(step, [])
         ends = (at + self.rectangles[index].size_bytes for index, at in self.behind(indices, 0).items())
         return lcm(*(self.rectangles[index].alignment for index in indices)), max(ends, default=0)
-
-
-_Spans = Mapping[int, tuple[int, int]]
-"""First cell and end by offset."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Claim:
-    """What a rectangle may take in a step: cells in all, and the literals of its places by cell. `starts`:
-    the first cells of places.
-    """
-
-    cells: int
-    starts: frozenset[int]
-    covers: dict[int, list[cp_model.IntVar]]
-
-    @classmethod
-    def of(cls, spans: Iterable[tuple[tuple[int, int], cp_model.IntVar]]) -> _Claim:
-        starts, lengths = set[int](), set[int]()
-        covers: dict[int, list[cp_model.IntVar]] = {}
-        for (low, end), literal in spans:
-            lengths.add(end - low)
-            if low < end:
-                starts.add(low)
-            for cell in range(low, end):
-                covers.setdefault(cell, []).append(literal)
-        return cls(min(lengths), frozenset(starts), covers)
-
-
-class _Model:
-    """Rectangles at one of some places each. In each step no cell is taken twice."""
-
-    def __init__(self, seconds: float) -> None:
-        self._model, self._seconds = cp_model.CpModel(), seconds
-        self._claims: dict[int, list[_Claim]] = {}
-        self._literals: list[dict[int, cp_model.IntVar]] = []
-        self._fits, self._covered = True, 0
-
-    @property
-    def too_large(self) -> bool:
-        """Whether it takes too long to build."""
-        return self._covered > _most_covered(self._seconds)
-
-    def add(self, spans: _Spans, steps: Iterable[int]) -> None:
-        """A rectangle that takes the cells of one span in all of its steps."""
-        self._covered += sum(end - low for low, end in spans.values())
-        literals = self._one_of(spans)
-        if literals:
-            claim = _Claim.of((spans[at], literal) for at, literal in literals.items())
-            for step in steps:
-                self._claims.setdefault(step, []).append(claim)
-
-    def add_shape(self, cells: Mapping[int, int], top: int) -> None:
-        """Something with one upper end, so many cells high in each step."""
-        highest = max(cells.values(), default=0)
-        self._covered += sum(set(cells.values())) * (top - highest + 1)
-        literals, claims = self._one_of(range(highest, top + 1)), dict[int, _Claim]()
-        for step, high in cells.items():
-            if literals and high > 0:
-                if high not in claims:
-                    claims[high] = _Claim.of(((end - high, end), of) for end, of in literals.items())
-                self._claims.setdefault(step, []).append(claims[high])
-
-    def solve(self, room: Mapping[int, int], brake: float, seed: int) -> _Filled:
-        """Places by number of what was added, with so many cells in each step."""
-        needed = self._needed(room)
-        if not self._fits or any(sum(it.cells for it in self._claims[step]) > room[step] for step in needed):
-            return _Filled(None, True, _LEAST_S)
-        for step in needed:
-            self._covered += self._fill(self._claims[step], room[step])
-            if self.too_large:
-                return _Filled(None, False, self._covered / effort.CELLS_COVERED)
-        spent = self._covered / effort.CELLS_COVERED
-        solver = cp_solver(brake, effort=max(0.0, self._seconds - spent) * effort.CLAUSES, seed=seed)
-        solver.parameters.cp_model_presolve = False  # takes longer than all the rest
-        solver.parameters.linearization_level = 0
-        status = solver.solve(self._model)
-        spent += max(_LEAST_S, solver.response_proto.deterministic_time / effort.CLAUSES)
-        if status not in {cp_model.OPTIMAL, cp_model.FEASIBLE}:
-            return _Filled(None, status == cp_model.INFEASIBLE, spent)
-        places = [next(at for at, of in some.items() if solver.value(of)) for some in self._literals]
-        return _Filled(places, False, spent)
-
-    def _one_of(self, places: Iterable[int]) -> dict[int, cp_model.IntVar]:
-        literals = {place: self._model.new_bool_var("") for place in places}
-        self._literals.append(literals)
-        self._fits = self._fits and bool(literals)
-        self._model.add_exactly_one(literals.values())
-        return literals
-
-    def _needed(self, room: Mapping[int, int]) -> list[int]:
-        """Steps without those that have another one near, with all of their rectangles and no more room."""
-        steps = sorted(self._claims)
-        alive = {step: frozenset(map(id, self._claims[step])) for step in steps}
-
-        def covers(other: int, step: int) -> bool:
-            if not (alive[step] <= alive[other] and room[other] <= room[step]):
-                return False
-            return alive[step] < alive[other] or room[other] < room[step] or other < step
-
-        return [
-            step
-            for at, step in enumerate(steps)
-            if not any(covers(o, step) for o in steps[max(0, at - _NEAR) : at + _NEAR + 1] if o != step)
-        ]
-
-    def _fill(self, claims: Sequence[_Claim], room: int) -> int:
-        """Constraints for the cells of a step: where nothing starts, what covers a cell covers the one before
-        as well. How many literals they have.
-        """
-        full = sum(claim.cells for claim in claims) == room
-        count = 0
-        for cell in sorted(frozenset[int]().union(*(claim.starts for claim in claims))):
-            literals = [of for claim in claims for of in claim.covers.get(cell, ())]
-            count += len(literals)
-            if full:
-                self._model.add_exactly_one(literals)
-            elif len(literals) > 1:
-                self._model.add_at_most_one(literals)
-        return count
-
-
-@dataclass(frozen=True, slots=True)
-class _Filled:
-    """Places in the order of what was added, or None; then `proven` says that there are none."""
-
-    places: list[int] | None
-    proven: bool
-    seconds: float
