@@ -18,8 +18,10 @@ from mcudeploy.interval import Interval
 from mcudeploy.layout.cellmodel import LEAST_S, CellModel, Spans, most_covered
 from mcudeploy.layout.problem import Problem, Rectangle, align_up
 
-_TIGHT = 0.97
-"""A proof is tried with cells if so much of the part of bytes that is taken in the fullest step is left."""
+_TIGHT, _FULLEST = 0.97, 8
+"""A proof is tried with cells if so much of the part of bytes that is taken in one of the fullest steps is
+left.
+"""
 
 _MOST_CELLS = 700
 """A proof is tried with so many cells at most, one above the other."""
@@ -73,6 +75,7 @@ def least(
     bound: int,
     *,
     enough: int,
+    open_at: set[tuple[Interval, int, int]],
     each: float,
     seconds: float,
     brake: float,
@@ -80,7 +83,8 @@ def least(
 ) -> tuple[int, float]:
     """The bytes that what lives at some steps needs at least, wherever stacks are, and the effort in seconds:
     so many for each try, and for all of them. At least `bound` are known to be needed, and more than `enough`
-    have no use. The problem is one in one memory, without overlaps and fixed offsets.
+    have no use. `open_at`: what is known to fit, and grows here, as steps, bytes of a cell, and cells. The
+    problem is one in one memory, without overlaps and fixed offsets.
 
     Sizes are rounded down to cells, which makes room only. Then, if anything fits, something does with all
     offsets at cells: of the fitting ones take those with the least sum, and if not all are at cells, all that
@@ -95,7 +99,7 @@ def least(
     ]
     spent = 0.0
     for cell in _cells_for_proof(items, stacks, bound, each):
-        while bound < enough and spent < seconds:
+        while bound < enough and spent < seconds and (steps, cell, bound // cell) not in open_at:
             model, room = CellModel(min(each, seconds - spent)), bound // cell
             for size, lives in items:
                 high = size // cell
@@ -103,9 +107,10 @@ def least(
                     model.add({low: (low, low + high) for low in range(room - high + 1)}, lives)
             for shape in stacks:
                 model.add_shape({step: size // cell for step, size in shape.items()}, room)
-            rooms = dict.fromkeys(range(steps.lo, steps.hi), room)
-            found = model.solve(rooms, brake, seed)
+            found = model.solve(dict.fromkeys(range(steps.lo, steps.hi), room), brake, seed)
             spent += found.seconds
+            if found.places is not None:
+                open_at.add((steps, cell, room))
             if not found.proven:
                 break
             bound = (room + 1) * cell
@@ -118,19 +123,22 @@ def _cells_for_proof(
     """Sizes of cells, in bytes, that leave hardly more room in the fullest step than bytes do, the largest
     first.
     """
-    taken = [(size, step) for size, steps in items for step in steps]
-    taken += [(size, step) for shape in stacks for step, size in shape.items()]
+    alive: dict[int, list[int]] = {}
+    for size, steps in items:
+        for step in steps:
+            alive.setdefault(step, []).append(size)
+    for shape in stacks:
+        for step, size in shape.items():
+            alive.setdefault(step, []).append(size)
+    fullest = sorted(alive.values(), key=sum)[-_FULLEST:]
 
     def part(cell: int) -> float:
-        load: dict[int, int] = {}
-        for size, step in taken:
-            load[step] = load.get(step, 0) + size // cell
-        return max(load.values(), default=0) / (limit // cell)
+        return max((sum(size // cell for size in sizes) for sizes in fullest), default=0) / (limit // cell)
 
     def covered(cell: int) -> int:
         return sum(size // cell * ((limit - size) // cell + 1) for size, _ in items)
 
-    cells = [cell for cell in _common(size for size, _ in taken) if cell <= limit <= _MOST_CELLS * cell]
+    cells = [cell for cell in _common(chain(*fullest)) if cell <= limit <= _MOST_CELLS * cell]
     most = most_covered(seconds)
     return [cell for cell in cells if covered(cell) <= most and part(cell) >= _TIGHT * part(1)]
 

@@ -14,8 +14,8 @@ LOOKED_AT = 100_000_000
 SOLVED = 0.035
 """Deterministic time of CP-SAT."""
 
-CELLS_COVERED = 3_000_000
+CELLS_COVERED = 4_000_000
 """Literals of cells that are put into a model."""
 
-CLAUSES = 1.2
+CLAUSES = 1.8
 """Deterministic time of CP-SAT where it learns clauses alone."""

@@ -21,12 +21,12 @@ _SWEEP_SHARE, _CROWD_SHARE, _EJECTION_SHARE = 0.2, 0.6, 0.3
 is between the last two is for sweeps with another seed.
 """
 
-_REACHES, _TRIES_S = (5, 8, 16, 1 << 40), (0.05, 0.25, 1.5)
+_REACHES, _TRIES_S = (5, 8, 16, 1 << 40), (0.1, 0.5, 2.0)
 """A proof that less is not enough is tried for so many steps on either side of the most crowded one, with
 ever more effort for each try.
 """
 
-_PROOF_SHARE = 0.2
+_PROOF_SHARE = 0.25
 """Of the effort, for all such proofs."""
 
 _STARTS = 4
@@ -65,13 +65,13 @@ class Within:
         """
         if self.units.problem.overlaps or self.units.problem.fixed:
             return bound
-        end = (1 - _PROOF_SHARE) * self.left
+        end, open_at = (1 - _PROOF_SHARE) * self.left, set[tuple[Interval, int, int]]()
         for each, steps in product(_TRIES_S, self._windows()):
             if self.left <= end or time.process_time() > self.deadline:
                 break
             bound, took = cells.least(
-                self.units.problem, steps, bound, enough=used, each=each, seconds=self.left - end,
-                brake=max(0.1, self.deadline - time.process_time()), seed=self.seed,
+                self.units.problem, steps, bound, enough=used, open_at=open_at, each=each,
+                seconds=self.left - end, brake=max(0.1, self.deadline - time.process_time()), seed=self.seed,
             )  # fmt: skip
             self.left -= took
         return min(bound, used)

@@ -17,7 +17,8 @@ EFFORT = {"seconds": 100.0, "brake": 60.0, "seed": 0}
 
 
 def proven(problem: Problem, steps: Interval) -> int:
-    bound, _ = cells.least(problem, steps, lower_bound(problem), enough=1 << 40, each=10.0, **EFFORT)
+    least = lower_bound(problem)
+    bound, _ = cells.least(problem, steps, least, enough=1 << 40, open_at=set(), each=10.0, **EFFORT)
     return bound
 
 
