@@ -10,15 +10,13 @@ from dataclasses import dataclass
 from ortools.sat.python import cp_model
 
 from mcudeploy.layout.banks import Assigned, Table, Task
+from mcudeploy.layout.effort import BRAKE
 from mcudeploy.layout.greedy import Units
 from mcudeploy.layout.problem import Problem
 from mcudeploy.solver import cp_solver
 
 _CHOSEN, _PLACED = 0.22, 0.11
 """Deterministic time of the solver in a second of a desktop computer: for memories, and with offsets."""
-
-_BRAKE = 10
-"""Where the computer is so many times slower, the clock ends the search after all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +137,7 @@ def _solve(
     for table in (task.costs, task.ranks):
         total = _sum(table, inside)
         model.minimize(total)
-        solver = cp_solver(seconds * _BRAKE, effort=left)
+        solver = cp_solver(seconds * BRAKE, effort=left)
         status = solver.solve(model)
         left = max(0.0, left - solver.response_proto.deterministic_time)
         if status == cp_model.INFEASIBLE:

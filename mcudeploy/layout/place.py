@@ -8,17 +8,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mcudeploy.interval import Interval
-from mcudeploy.layout.effort import LOOKED_AT, SOLVED
+from mcudeploy.layout.effort import BRAKE, LOOKED_AT, SOLVED
 from mcudeploy.layout.greedy import Units, fixed_orders, used_bytes
 from mcudeploy.layout.problem import Placed, Problem, align_up, lower_bound
 
 if TYPE_CHECKING:
     from mcudeploy.layout.within import Within
-
-_BRAKE = 10
-"""Where the computer is so many times slower, the clock ends the search after all. The canonical search alone
-it ends at the limit itself, which is about twice what the whole effort takes.
-"""
 
 _SOME_LIMITS = 6
 """Where the bound is not reached limits are bisected, each with this part of what is left."""
@@ -116,7 +111,7 @@ def _improve(
         return _search(
             units, best, bound, capacity=capacity, work=work, deadline=start + seconds, grain=grain, seed=seed
         )
-    units, deadline = replace(units, problem=_with_few_steps(problem)), start + _BRAKE * seconds
+    units, deadline = replace(units, problem=_with_few_steps(problem)), start + BRAKE * seconds
     few = len(problem.rectangles) <= _MOST_FOR_CP
     search = Within.of(units, seconds * (1 - _SOLVER_SHARE if few else 1), deadline, seed)
     best, bound = _fit(search, best, bound, capacity, grain)

@@ -21,7 +21,7 @@ _SWEEP_SHARE, _CROWD_SHARE, _EJECTION_SHARE = 0.2, 0.6, 0.3
 is between the last two is for sweeps with another seed.
 """
 
-_REACHES, _TRIES_S = (5, 8, 16, 1 << 40), (0.1, 0.5, 2.0)
+_REACHES, _TRIES_S = (5, 8, 16, 1 << 40), (0.25, 2.0)
 """A proof that less is not enough is tried for so many steps on either side of the most crowded one, with
 ever more effort for each try.
 """

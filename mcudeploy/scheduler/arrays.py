@@ -1,4 +1,6 @@
-"""A problem and what is known of its orders as arrays, for compiled code (`flow`)."""
+"""A problem and what is known of its orders as arrays, for compiled code (`flow`, which is to be changed with
+their fields).
+"""
 
 from __future__ import annotations
 
@@ -69,7 +71,7 @@ class Known(NamedTuple):
     bytes, within the bound, that respect the pairs known when they were `looked_through`. `checked`: how many
     pairs were known when all was tried that cuts can tell of a step. `direct`: pairs of steps from which all
     that is known follows; `pairs`: the last ones learned, one behind the other and then anew from the first
-    place. `counts`: see the numbers below.
+    place. `counts`: see `flow`.
     """
 
     before: Bits
@@ -111,12 +113,6 @@ class Known(NamedTuple):
     def copy(self) -> Known:
         """The same, to be changed."""
         return Known(*(array.copy() for array in self))  # type: ignore[arg-type]
-
-
-DIRECT, LEARNED, WORK = range(3)
-"""Where `counts` has how many pairs are direct, how many were learned, and the work done: sets weighed, and
-`flow.WORTH` for each minimum cut.
-"""
 
 
 def bits(sets: Sequence[int], members: int) -> Bits:

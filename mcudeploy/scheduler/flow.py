@@ -21,7 +21,18 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from mcudeploy.scheduler.arrays import DIRECT, LEARNED, WORK, Bits, Flags, Given, Ints, Known
+from mcudeploy.scheduler.arrays import Bits, Flags, Given, Ints, Known
+
+FIELDS = (
+    "touched_at touched touches_at touches touching size initial kept inner alone fixed",
+    "before behind needs sets values held looked_through checked direct pairs counts",
+)
+"""Of `Given` and `Known`, to be changed with them: compiled code knows fields by their places alone."""
+
+DIRECT, LEARNED, WORK = range(3)
+"""Where `Known.counts` has how many pairs are direct, how many were learned, and the work done: sets weighed,
+and `WORTH` for each minimum cut.
+"""
 
 WORTH = 30
 """Sets that are weighed in the time of one cut."""

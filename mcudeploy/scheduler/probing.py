@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from mcudeploy.scheduler import flow
-from mcudeploy.scheduler.arrays import DIRECT, LEARNED, WORK, Given, Known
+from mcudeploy.scheduler.arrays import Given, Known
 from mcudeploy.scheduler.clock import Deadline
 from mcudeploy.scheduler.pieces import Pair
 from mcudeploy.scheduler.problem import Problem
@@ -44,16 +44,18 @@ class Probe:
     @property
     def cuts(self) -> float:
         """Minimum cuts so far; what else was done is counted as cuts that take as long."""
-        return float(self.known.counts[WORK] / flow.WORTH)
+        return float(self.known.counts[flow.WORK] / flow.WORTH)
 
     @property
     def learned(self) -> int:
         """How many pairs were learned."""
-        return int(self.known.counts[LEARNED])
+        return int(self.known.counts[flow.LEARNED])
 
     def pairs(self) -> list[Pair]:
         """Pairs of steps in their order, from which all that is known follows."""
-        return [(first, second) for first, second in self.known.direct[: self.known.counts[DIRECT]].tolist()]
+        return [
+            (first, second) for first, second in self.known.direct[: self.known.counts[flow.DIRECT]].tolist()
+        ]
 
     def run(self) -> bool:
         """False if there is no order within the bound."""
@@ -64,11 +66,11 @@ class Probe:
         thinkable, all_learned = True, False
         limit = int(min(self.most_cuts * flow.WORTH, _ENDLESS))
         # Whole numbers on both sides: what compiled code takes for the end is the end here, too.
-        while thinkable and not all_learned and self.known.counts[WORK] <= limit:
+        while thinkable and not all_learned and self.known.counts[flow.WORK] <= limit:
             if self.deadline.passed():
                 break
             self._make_room()
-            most = min(int(self.known.counts[WORK]) + _WORK, limit)
+            most = min(int(self.known.counts[flow.WORK]) + _WORK, limit)
             thinkable, all_learned = flow.learn(self.given, self.known, self.bound, most)
         return thinkable
 
@@ -89,6 +91,6 @@ class Probe:
     def _make_room(self) -> None:
         """For the pairs that one step can teach."""
         direct, steps = self.known.direct, len(self.known.needs)
-        if self.known.counts[DIRECT] + steps > len(direct):
+        if self.known.counts[flow.DIRECT] + steps > len(direct):
             longer = np.concatenate([direct, np.zeros((8 * steps, 2), np.int64)])
             self.known = self.known._replace(direct=longer)

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from mcudeploy.interval import Interval
 from mcudeploy.layout import cells
 from mcudeploy.layout.judge import judge
-from mcudeploy.layout.problem import Problem, lower_bound, stacks_at_the_top
-from tests.layout.test_place import QUICK, Rectangle, brute_force, rectangle, rectangles
+from mcudeploy.layout.problem import Problem, Rectangle, lower_bound, stacks_at_the_top
+from tests.layout.some_rectangles import QUICK, brute_force, rectangle, rectangles
 
 EFFORT = {"seconds": 100.0, "brake": 60.0, "seed": 0}
 

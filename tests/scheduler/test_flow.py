@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from problems import problems, without_chances
 
 from mcudeploy.scheduler import flow
+from mcudeploy.scheduler.arrays import Given, Known
 from mcudeploy.scheduler.beam import beam
 from mcudeploy.scheduler.bounds import least_needs
 from mcudeploy.scheduler.clock import NEVER
@@ -20,6 +21,10 @@ from mcudeploy.scheduler.pieces import with_pairs
 from mcudeploy.scheduler.probing import Probe, learn
 from mcudeploy.scheduler.problem import Buffer, Problem
 from mcudeploy.scheduler.slack import Slack
+
+
+def test_compiled_code_is_written_anew_with_its_fields() -> None:
+    assert tuple(" ".join(kind._fields) for kind in (Given, Known)) == flow.FIELDS
 
 
 @settings(max_examples=200, deadline=None)

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from problems import all_orders, least_peak, problems, without_chances
 
 from mcudeploy.scheduler import flow, turns
-from mcudeploy.scheduler.arrays import WORK
 from mcudeploy.scheduler.clock import NEVER, Deadline
 from mcudeploy.scheduler.moves import Moves
 from mcudeploy.scheduler.pieces import with_pairs
@@ -119,7 +118,7 @@ def test_a_limit_that_is_no_whole_number_of_cuts_ends_it() -> None:
     problem, bound = _REFUTED
     probe = Probe(problem, bound, 0, NEVER)
     work = next(work for work in range(1, 1000) if int(work / flow.WORTH * flow.WORTH) < work)
-    probe.known.counts[WORK], probe.most_cuts = work, work / flow.WORTH
+    probe.known.counts[flow.WORK], probe.most_cuts = work, work / flow.WORTH
     assert probe.run()
 
 
