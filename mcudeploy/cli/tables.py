@@ -179,7 +179,7 @@ def schedule(console: Console, report: Values) -> None:
         report[key] for key in ("peak_bytes", "lower_bound_bytes", "file_order_peak_bytes")
     )
     steps = report["steps"]
-    gap = f" (gap {(peak - bound) / peak:.2%})" if peak > bound else ""
+    gap = f" (gap {peak / bound - 1:.2%})" if peak > bound > 0 else ""
     _facts(
         console,
         [
@@ -209,8 +209,10 @@ def _plan_facts(report: Values) -> list[tuple[str, str]]:
         counts = ", ".join(f"{plain(name)} {count:,} B" for name, count in report["traffic"].items())
         facts.append(("traffic", f"{counts} in an inference"))
         facts += [(f"in {plain(name)}", plain(", ".join(it))) for name, it in outside.items()]
-    for title, key in (("live peak", "peak_bytes"), ("lower bound", "lower_bound_bytes")):
-        facts.append((title, _bytes(report, key)))
+    least, peak = report.get("order_lower_bound_bytes"), _bytes(report, "peak_bytes")
+    unproven = least is not None and report.get("order_status") == "feasible"
+    order = f" (orders with {least:,} B or more are not excluded)" if unproven else ""
+    facts += [("live peak", f"{peak}{order}"), ("lower bound", _bytes(report, "lower_bound_bytes"))]
     if report.get("splits"):
         facts.append(("unsplit arena", _bytes(report, "unsplit_arena_bytes")))
         cuts = (

@@ -30,7 +30,8 @@ _INPUT = "input"
 _GZIP_MAGIC = b"\x1f\x8b"
 
 Id = Annotated[int, Field(ge=0, strict=True)]
-Bytes = Annotated[int, Field(ge=0, le=2**62, strict=True)]
+_MOST_BYTES = 2**62
+Bytes = Annotated[int, Field(ge=0, le=_MOST_BYTES, strict=True)]
 
 
 class Node(BaseModel):
@@ -176,6 +177,8 @@ def _graph(file: _File, default_name: str) -> PlainGraph:
 
 def _makers(file: _File) -> list[int]:
     """For each tensor the place of the node that makes it; checks ids, and that the order is valid."""
+    if sum(listed.bytes for listed in file.tensors) > _MOST_BYTES:
+        raise ModelError("its tensors have more than 2^62 bytes together")
     makers = [-1] * len(file.tensors)
     seen: set[int] = set()
     for number, listed in enumerate(file.tensors):

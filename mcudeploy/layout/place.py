@@ -15,6 +15,9 @@ from mcudeploy.layout.problem import Placed, Problem, align_up, lower_bound
 if TYPE_CHECKING:
     from mcudeploy.layout.within import Within
 
+_LITTLE = 0.1
+"""Of the effort, for a first try within the bound."""
+
 _SOME_LIMITS = 6
 """Where the bound is not reached limits are bisected, each with this part of what is left."""
 
@@ -128,9 +131,14 @@ def _fit(
     search: Within, best: tuple[int, ...], bound: int, capacity: int | None, grain: int
 ) -> tuple[tuple[int, ...], int]:
     """Offsets within the capacity, then within the bound, each with a half of the effort that is left; then
-    within limits between it and what is used by `best`. And the bound, higher where that is proven.
+    within limits between it and what is used by `best`. And the bound, higher where that is proven. Most
+    that reach it do so with little effort, so proofs come after that.
     """
     problem = search.units.problem
+    if capacity is None:
+        found = search.fit(best, align_up(bound, grain), _LITTLE * search.left)
+        if found.offsets is not None:
+            return found.offsets, bound
     bound = search.bound(bound, used_bytes(problem, best))
     low, high = align_up(bound, grain) - grain, align_up(used_bytes(problem, best), grain)
     room = high if capacity is None else capacity // grain * grain

@@ -70,13 +70,10 @@ def _number(text: str, column: str, where: str) -> int:
 
 
 def write_offsets(path: Path, rectangles: Sequence[Named], offsets: Sequence[int]) -> None:
-    """Writes them with a column `offset`, in bytes. Raises ConfigError where that is not possible."""
-    try:
-        with path.open("w", encoding="utf-8", newline="") as stream:
-            writer = csv.writer(stream, lineterminator="\n")
-            writer.writerow((*_COLUMNS, "offset"))
-            for named, offset in zip(rectangles, offsets, strict=True):
-                item = named.rectangle
-                writer.writerow((named.name, item.lives[0].lo, item.lives[0].hi, item.size_bytes, offset))
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be written: {error.strerror}") from error
+    """Writes them with a column `offset`, in bytes. Raises OSError where that is not possible."""
+    with path.open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow((*_COLUMNS, "offset"))
+        for named, offset in zip(rectangles, offsets, strict=True):
+            item = named.rectangle
+            writer.writerow((named.name, item.lives[0].lo, item.lives[0].hi, item.size_bytes, offset))

@@ -26,8 +26,8 @@ _REACHES, _TRIES_S = (5, 8, 16, 1 << 40), (0.25, 2.0)
 ever more effort for each try.
 """
 
-_PROOF_SHARE = 0.25
-"""Of the effort, for all such proofs."""
+_STACK_SHARE, _PROOF_SHARE = 0.25, 0.1
+"""Of the effort, for all such proofs: where stacks are, which leave holes as a rule, and elsewhere."""
 
 _STARTS = 4
 """Ejection begins from so many random places at most."""
@@ -65,7 +65,8 @@ class Within:
         """
         if self.units.problem.overlaps or self.units.problem.fixed:
             return bound
-        end, open_at = (1 - _PROOF_SHARE) * self.left, set[tuple[Interval, int, int]]()
+        share = _STACK_SHARE if self.units.problem.stacks else _PROOF_SHARE
+        end, open_at = (1 - share) * self.left, set[tuple[Interval, int, int]]()
         for each, steps in product(_TRIES_S, self._windows()):
             if self.left <= end or time.process_time() > self.deadline:
                 break
