@@ -143,6 +143,7 @@ def graph_of_error(content: object) -> str:
         ({"nodes__3__inputs": None}, "nodes.3.inputs: Input should be a valid tuple"),
         ({"tensors__3__bytes": -1}, "tensors.3.bytes: Input should be greater than or equal to 0"),
         ({"tensors__3__bytes": "50"}, "tensors.3.bytes: Input should be a valid integer"),
+        ({"tensors__3__bytes": 2**62}, "its tensors have more than 2^62 bytes together"),
         ({"tensors__3__id": 9}, "tensor 3 has id 9; ids count from 0 in the order of the file"),
         ({"nodes__3__id": 12}, "node 12 (conv): another node has this id"),
         ({"nodes__3__inputs": [1, 99]}, "node 13 (conv): tensor 99 does not exist, there are 9"),
