@@ -3,7 +3,8 @@ else, first fit puts the rest around that, and ejection mends what then ends too
 as crowded the easier is the first part and the harder the last; so it begins with few.
 
 Two searches take turns in placing the crowd, because now this one and now that one is quick: the canonical
-one, also with all scratch at the top, which leaves rows of few sizes; and CP-SAT on a grid of cells.
+one, also with all scratch at the top, which leaves rows of few sizes; and CP-SAT, with intervals of bytes and
+on a grid of cells.
 
 Row blocks that run depth first need this: a few steps of each turn are full to the last byte, most are not.
 Import only where it is needed: numba and the solver take their time.
@@ -17,7 +18,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
 
-from mcudeploy.layout import canonical, cells, effort
+from mcudeploy.layout import canonical, cells, effort, window
 from mcudeploy.layout.ejection import Ejection
 from mcudeploy.layout.greedy import Units, brief_at_the_top, used_bytes
 from mcudeploy.layout.problem import Outcome, Problem, conflicts, stacks_at_the_top
@@ -25,11 +26,14 @@ from mcudeploy.layout.problem import Outcome, Problem, conflicts, stacks_at_the_
 _SHARES = (0.98, 0.95, 0.92, 0.9, 0.88, 0.86, 0.84, 0.82, 0.8, 0.75, 0.7, 0.0)
 """A step is crowded where its load is at least this part of the limit; the last ones are all steps."""
 
-_CANONICAL_S, _CELLS_S, _EJECTION_S = 0.2, 1.5, 0.5
+_CANONICAL_S, _INTERVALS_S, _CELLS_S, _EJECTION_S = 0.2, 1.2, 0.5, 0.5
 """Effort for one crowd at most, in the first round; in each round twice as much."""
 
 _ROUNDS = 8
 """Each from few crowded steps to all, with another seed."""
+
+_MOST_FOR_INTERVALS = 400
+"""Rectangles; CP-SAT takes too long for more of them on byte offsets."""
 
 _PATIENCE = 2
 """A search that fails so often in a row is given up: with more rectangles it is harder as a rule."""
@@ -67,7 +71,7 @@ class _Search:
         ways: list[_Way] = [partial(self._canonical, hung)]
         if brief != hung and min(brief.values()) >= 0:
             ways.append(partial(self._canonical, brief))
-        ways.append(partial(self._cells, hung))
+        ways += [partial(self._intervals, hung), partial(self._cells, hung)]
         crowds = list(self._crowds())
         for _ in range(_ROUNDS):
             found = self._round(ways, crowds)
@@ -124,6 +128,22 @@ class _Search:
         )
         self.left -= found.work / effort.LOOKED_AT
         return found
+
+    def _intervals(self, hung: dict[int, int], indices: list[int]) -> Outcome:
+        """Offsets of the crowd."""
+        free, given = [i for i in indices if i not in hung], {i: hung[i] for i in indices if i in hung}
+        if len(free) > _MOST_FOR_INTERVALS:
+            return Outcome(None)
+        packed = window.pack(
+            self.ejection.units.problem, free, given, self.limit,
+            effort=min(_INTERVALS_S * self.most, self.left) * effort.SOLVED,
+            brake=max(0.1, self.deadline - time.process_time()), seed=self.seed,
+        )  # fmt: skip
+        self.left -= packed.effort / effort.SOLVED
+        if packed.offsets is None:
+            return Outcome(None, proven=packed.proven and not hung)
+        placed = given | packed.offsets
+        return Outcome(tuple(placed[index] for index in indices))
 
     def _cells(self, hung: dict[int, int], indices: list[int]) -> Outcome:
         """Offsets of the crowd."""
