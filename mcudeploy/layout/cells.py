@@ -27,14 +27,6 @@ _MOST_CELLS = 700
 """A proof is tried with so many cells at most, one above the other."""
 
 
-@dataclass(frozen=True, slots=True)
-class Packed:
-    """Offsets by index, or None. `seconds`: of effort."""
-
-    offsets: dict[int, int] | None
-    seconds: float
-
-
 def pack(
     problem: Problem,
     indices: Sequence[int],
@@ -44,29 +36,30 @@ def pack(
     seconds: float,
     brake: float,
     seed: int,
-) -> Packed:
+) -> tuple[dict[int, int] | None, float]:
     """Offsets with all ends within `limit` bytes for some rectangles of no stack, by index, below those that
-    hang from the top. The problem is one in one memory, without overlaps. Sizes are rounded up to cells, so
-    nothing is proven. After `brake` seconds it stops in any case.
+    hang from the top, or None; and the effort in seconds, of `seconds`. The problem is one in one memory,
+    without overlaps. Sizes are rounded up to cells, so nothing is proven. After `brake` seconds it stops in
+    any case.
     """
     crowd = _Crowd.of(problem, indices, hung, limit)
     cell = crowd.cell()
     if cell == 0:
-        return Packed(None, LEAST_S)
+        return None, LEAST_S
     model, placed = CellModel(seconds), list[tuple[int, ...]]()
     for together, spans, steps in crowd.places(cell):
         model.add(spans, steps)
         placed.append(together)
         if model.too_large:
-            return Packed(None, model.building_s)
+            return None, model.building_s
     rooms = {step: room // cell for step, room in crowd.room.items()}
     found = model.solve(rooms, brake, seed)
     if found.places is None:
-        return Packed(None, found.seconds)
+        return None, found.seconds
     offsets: dict[int, int] = {}
     for together, at in zip(placed, found.places, strict=True):
         offsets |= crowd.behind(together, at)
-    return Packed(offsets, found.seconds)
+    return offsets, found.seconds
 
 
 def least(

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
 
-from mcudeploy.layout import canonical, cells, effort, window
+from mcudeploy.layout import canonical, cells, effort, intervals
 from mcudeploy.layout.ejection import Ejection
 from mcudeploy.layout.greedy import Units, brief_at_the_top, used_bytes
 from mcudeploy.layout.problem import Outcome, Problem, conflicts, stacks_at_the_top
@@ -32,14 +32,14 @@ _CANONICAL_S, _INTERVALS_S, _CELLS_S, _EJECTION_S = 0.2, 1.2, 0.5, 0.5
 _ROUNDS = 8
 """Each from few crowded steps to all, with another seed."""
 
-_MOST_FOR_INTERVALS = 400
-"""Rectangles; CP-SAT takes too long for more of them on byte offsets."""
-
 _PATIENCE = 2
 """A search that fails so often in a row is given up: with more rectangles it is harder as a rule."""
 
 _Way = Callable[[list[int]], Outcome]
 """Offsets of a crowd, by index of its rectangles."""
+
+_Packer = Callable[..., tuple[dict[int, int] | None, float]]
+"""`intervals.pack` or `cells.pack`."""
 
 
 def fit(
@@ -71,7 +71,8 @@ class _Search:
         ways: list[_Way] = [partial(self._canonical, hung)]
         if brief != hung and min(brief.values()) >= 0:
             ways.append(partial(self._canonical, brief))
-        ways += [partial(self._intervals, hung), partial(self._cells, hung)]
+        for pack, seconds in ((intervals.pack, _INTERVALS_S), (cells.pack, _CELLS_S)):
+            ways.append(partial(self._solved, pack, seconds, hung))
         crowds = list(self._crowds())
         for _ in range(_ROUNDS):
             found = self._round(ways, crowds)
@@ -129,34 +130,17 @@ class _Search:
         self.left -= found.work / effort.LOOKED_AT
         return found
 
-    def _intervals(self, hung: dict[int, int], indices: list[int]) -> Outcome:
-        """Offsets of the crowd."""
+    def _solved(self, pack: _Packer, seconds: float, hung: dict[int, int], indices: list[int]) -> Outcome:
+        """Offsets of the crowd by CP-SAT, with so much effort in the first round."""
         free, given = [i for i in indices if i not in hung], {i: hung[i] for i in indices if i in hung}
-        if len(free) > _MOST_FOR_INTERVALS:
-            return Outcome(None)
-        packed = window.pack(
-            self.ejection.units.problem, free, given, self.limit,
-            effort=min(_INTERVALS_S * self.most, self.left) * effort.SOLVED,
+        offsets, took = pack(
+            self.ejection.units.problem, free, given, self.limit, seconds=min(seconds * self.most, self.left),
             brake=max(0.1, self.deadline - time.process_time()), seed=self.seed,
         )  # fmt: skip
-        self.left -= packed.effort / effort.SOLVED
-        if packed.offsets is None:
-            return Outcome(None, proven=packed.proven and not hung)
-        placed = given | packed.offsets
-        return Outcome(tuple(placed[index] for index in indices))
-
-    def _cells(self, hung: dict[int, int], indices: list[int]) -> Outcome:
-        """Offsets of the crowd."""
-        free, given = [i for i in indices if i not in hung], {i: hung[i] for i in indices if i in hung}
-        seconds = min(_CELLS_S * self.most, self.left)
-        packed = cells.pack(
-            self.ejection.units.problem, free, given, self.limit, seconds=seconds,
-            brake=max(0.1, self.deadline - time.process_time()), seed=self.seed,
-        )  # fmt: skip
-        self.left -= packed.seconds
-        if packed.offsets is None:
+        self.left -= took
+        if offsets is None:
             return Outcome(None)
-        placed = given | packed.offsets
+        placed = given | offsets
         return Outcome(tuple(placed[index] for index in indices))
 
     def _mended(self, placed: dict[int, int]) -> tuple[int, ...] | None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from mcudeploy.scheduler import flow
-from mcudeploy.scheduler.arrays import Given, Known
+from mcudeploy.scheduler.arrays import Given, Known, counts
 from mcudeploy.scheduler.clock import Deadline
 from mcudeploy.scheduler.pieces import Pair
 from mcudeploy.scheduler.problem import Problem
@@ -81,7 +81,7 @@ class Probe:
     def leaves_open(self, step: int) -> bool:
         """Whether there is a step of which it is not known if it comes before this one."""
         decided = self.known.before[step] | self.known.behind[step]
-        return int(np.bitwise_count(decided).sum()) < len(self.known.needs) - 1
+        return int(counts(decided[None])[0]) < len(self.known.needs) - 1
 
     def add(self, first: int, second: int) -> None:
         """Know from elsewhere that one step comes before another; their order was open."""

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcudeploy.scheduler import flow
-from mcudeploy.scheduler.arrays import Bits, Flags, Ints
+from mcudeploy.scheduler.arrays import Bits, Flags, Ints, counts
 from mcudeploy.scheduler.clock import Deadline
 from mcudeploy.scheduler.pieces import Pair
 from mcudeploy.scheduler.probing import Probe
@@ -43,7 +43,6 @@ _CHUNK = 100
 
 _LITTLE = 0.1
 """What a side counts that is as far from the bound as before."""
-
 
 _NOTHING = np.zeros(0, np.int64)
 
@@ -188,7 +187,7 @@ class Search:
     def _on_the_way(self) -> Flags:
         """The turns on some way from none of the chosen steps done to all of them."""
         turns, after = self.turns, self.turns.after()
-        level = np.bitwise_count(turns.done)
+        level = counts(turns.done[:, None])
         count = len(self.chosen)
         on = np.zeros(len(level), np.bool_)
         reached = np.zeros(1, np.uint64)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mcudeploy.interval import Interval
-from mcudeploy.layout import cells
+from mcudeploy.layout import cells, intervals
 from mcudeploy.layout.judge import judge
 from mcudeploy.layout.problem import Problem, Rectangle, lower_bound, stacks_at_the_top
 from tests.layout.some_rectangles import QUICK, brute_force, rectangle, rectangles
 
+Pack = Callable[..., tuple[dict[int, int] | None, float]]
 EFFORT = {"seconds": 100.0, "brake": 60.0, "seed": 0}
 
 
@@ -43,13 +46,14 @@ def test_large_sizes_are_refuted_on_coarse_cells(items: list[Rectangle], by: int
     assert proven(coarse, everything(coarse)) == by * proven(fine, everything(fine))
 
 
+@pytest.mark.parametrize("pack", [cells.pack, intervals.pack])
 @QUICK
 @given(
     st.lists(st.sampled_from([1, 2, 4]).flatmap(rectangles), min_size=1, max_size=8),
     st.booleans(),
     st.integers(0, 8),
 )
-def test_what_is_packed_is_sound(items: list[Rectangle], stacked: bool, spare: int) -> None:
+def test_what_is_packed_is_sound(pack: Pack, items: list[Rectangle], stacked: bool, spare: int) -> None:
     stacked = stacked and len(items) > 2
     problem = Problem(tuple(items), stacks=((0, 1),) if stacked else ())
     limit = lower_bound(problem) + spare
@@ -57,23 +61,24 @@ def test_what_is_packed_is_sound(items: list[Rectangle], stacked: bool, spare: i
     if any(at < 0 for at in hung.values()):
         return
     free = [index for index in range(len(items)) if index not in hung]
-    packed = cells.pack(problem, free, hung, limit, **EFFORT)
-    if packed.offsets is not None:
-        offsets = hung | packed.offsets
+    packed, _ = pack(problem, free, hung, limit, **EFFORT)
+    if packed is not None:
+        offsets = hung | packed
         judge(replace(problem, capacities={"": limit}), tuple(offsets[i] for i in range(len(items))))
 
 
-def test_rows_and_scratch_fill_every_step_to_the_last_byte() -> None:
+@pytest.mark.parametrize("pack", [cells.pack, intervals.pack])
+def test_rows_and_scratch_fill_every_step_to_the_last_byte(pack: Pack) -> None:
     # Two rows of 8 move up by one row of 4 in each turn; scratch of 3 fills what is left of 27.
     items = [rectangle(8, (step, step + 3)) for step in range(0, 12, 2)]
     items += [rectangle(4, (step, step + 4)) for step in range(1, 12, 4)]
     items += [rectangle(3, (step, step + 1)) for step in range(2, 11)]
     problem = Problem(tuple(items))
     least = proven(problem, everything(problem))
-    packed = cells.pack(problem, range(len(items)), {}, least, **EFFORT)
-    assert packed.offsets is not None
-    judge(replace(problem, capacities={"": least}), tuple(packed.offsets[i] for i in range(len(items))))
-    assert cells.pack(problem, range(len(items)), {}, least - 1, **EFFORT).offsets is None
+    packed, _ = pack(problem, range(len(items)), {}, least, **EFFORT)
+    assert packed is not None
+    judge(replace(problem, capacities={"": least}), tuple(packed[i] for i in range(len(items))))
+    assert pack(problem, range(len(items)), {}, least - 1, **EFFORT)[0] is None
 
 
 def test_less_than_rows_of_two_sizes_need_is_refuted() -> None:
