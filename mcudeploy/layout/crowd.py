@@ -26,7 +26,7 @@ from mcudeploy.layout.problem import Outcome, Problem, conflicts, stacks_at_the_
 _SHARES = (0.98, 0.95, 0.92, 0.9, 0.88, 0.86, 0.84, 0.82, 0.8, 0.75, 0.7, 0.0)
 """A step is crowded where its load is at least this part of the limit; the last ones are all steps."""
 
-_CANONICAL_S, _INTERVALS_S, _CELLS_S, _EJECTION_S = 0.2, 1.2, 0.5, 0.5
+_CANONICAL_S, _INTERVALS_S, _CELLS_S, _EJECTION_S = 0.2, 1.2, 0.25, 0.5
 """Effort for one crowd at most, in the first round; in each round twice as much."""
 
 _ROUNDS = 8

@@ -16,7 +16,7 @@ from mcudeploy.layout.greedy import Units
 from mcudeploy.layout.problem import Outcome, stacks_at_the_top
 from mcudeploy.layout.sweep import Sweep
 
-_SWEEP_SHARE, _CROWD_SHARE, _EJECTION_SHARE = 0.2, 0.6, 0.3
+_SWEEP_SHARE, _CROWD_SHARE, _EJECTION_SHARE = 0.2, 0.7, 0.3
 """Parts of the effort that is left then: of sweeps; of the crowded steps first; and of ejection alone. What
 is between the last two is for sweeps with another seed.
 """
