@@ -15,8 +15,11 @@ from ortools.sat.python import cp_model
 from mcudeploy.layout import effort
 from mcudeploy.solver import cp_solver
 
-_MOST_COVERED = 3_000_000
+_MOST_COVERED = 10_000_000
 """Cells of all places, and literals of all constraints; a larger model takes too long to build."""
+
+_LITERAL = 25
+"""To make a literal takes as long as so many cells."""
 
 _BUILDING_SHARE = 0.5
 """Of the effort, at most."""
@@ -75,7 +78,7 @@ class CellModel:
 
     def add(self, spans: Spans, steps: Iterable[int]) -> None:
         """A rectangle that takes the cells of one span in all of its steps."""
-        self._covered += sum(end - low for low, end in spans.values())
+        self._covered += building(len(spans), sum(end - low for low, end in spans.values()))
         literals = self._one_of(spans)
         if literals:
             claim = _Claim.of((spans[at], literal) for at, literal in literals.items())
@@ -85,7 +88,8 @@ class CellModel:
     def add_shape(self, cells: Mapping[int, int], top: int) -> None:
         """Something with one upper end, so many cells high in each step."""
         highest = max(cells.values(), default=0)
-        self._covered += sum(set(cells.values())) * (top - highest + 1)
+        places = top - highest + 1
+        self._covered += building(places, sum(set(cells.values())) * places)
         literals, claims = self._one_of(range(highest, top + 1)), dict[int, _Claim]()
         for step, high in cells.items():
             if literals and high > 0:
@@ -159,6 +163,11 @@ class Filled:
     places: list[int] | None
     proven: bool
     seconds: float
+
+
+def building(places: int, covered: int) -> int:
+    """What it takes to build something with so many places, which cover so many cells."""
+    return _LITERAL * places + covered
 
 
 def most_covered(seconds: float) -> int:

@@ -15,7 +15,7 @@ from itertools import chain
 from math import gcd, lcm
 
 from mcudeploy.interval import Interval
-from mcudeploy.layout.cellmodel import LEAST_S, CellModel, Spans, most_covered
+from mcudeploy.layout.cellmodel import LEAST_S, CellModel, Spans, building, most_covered
 from mcudeploy.layout.problem import Problem, Rectangle, align_up
 
 _TIGHT, _FULLEST = 0.97, 8
@@ -91,7 +91,7 @@ def least(
         if index not in stacked and (lives := _steps(item.lives, steps))
     ]
     spent = 0.0
-    for cell in _cells_for_proof(items, stacks, bound, each):
+    for cell in _cells_for_proof(items, stacks, bound, min(each, seconds)):
         while bound < enough and spent < seconds and (steps, cell, bound // cell) not in open_at:
             model, room = CellModel(min(each, seconds - spent)), bound // cell
             for size, lives in items:
@@ -129,7 +129,8 @@ def _cells_for_proof(
         return max((sum(size // cell for size in sizes) for sizes in fullest), default=0) / (limit // cell)
 
     def covered(cell: int) -> int:
-        return sum(size // cell * ((limit - size) // cell + 1) for size, _ in items)
+        places = [(size // cell, (limit - size) // cell + 1) for size, _ in items]
+        return sum(building(count, count * high) for high, count in places if high > 0)
 
     cells = [cell for cell in _common(chain(*fullest)) if cell <= limit <= _MOST_CELLS * cell]
     most = most_covered(seconds)

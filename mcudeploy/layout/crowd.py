@@ -16,11 +16,11 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from itertools import accumulate
+from itertools import accumulate, chain
 
 from mcudeploy.layout import canonical, cells, effort, intervals
 from mcudeploy.layout.ejection import Ejection
-from mcudeploy.layout.greedy import Units, brief_at_the_top, used_bytes
+from mcudeploy.layout.greedy import brief_at_the_top, used_bytes
 from mcudeploy.layout.problem import Outcome, Problem, conflicts, stacks_at_the_top
 
 _SHARES = (0.98, 0.95, 0.92, 0.9, 0.88, 0.86, 0.84, 0.82, 0.8, 0.75, 0.7, 0.0)
@@ -103,19 +103,19 @@ class _Search:
 
     def _crowds(self) -> Iterator[list[int]]:
         """What lives in crowded steps, and all stacks, by index; ever more."""
-        problem, before = self.ejection.units.problem, list[int]()
+        problem, before = self.ejection.units.problem, 0
         bytes_by_step = loads(problem)
-        stacked = {index for stack in problem.stacks for index in stack}
+        fullest = [
+            max((max(bytes_by_step[life.lo : life.hi]) for life in item.lives), default=0)
+            for item in problem.rectangles
+        ]
+        for index in chain(*problem.stacks):
+            fullest[index] = self.limit
         for share in _SHARES:
-            crowded = [load >= share * self.limit for load in bytes_by_step]
-            indices = [
-                index
-                for index, item in enumerate(problem.rectangles)
-                if index in stacked or any(any(crowded[life.lo : life.hi]) for life in item.lives)
-            ]
-            if len(indices) > len(before):
+            indices = [index for index, load in enumerate(fullest) if load >= share * self.limit]
+            if len(indices) > before:
                 yield indices
-            before = indices
+            before = len(indices)
 
     def _canonical(self, hung: dict[int, int], indices: list[int]) -> Outcome:
         """Offsets of the crowd."""
@@ -145,7 +145,7 @@ class _Search:
 
     def _mended(self, placed: dict[int, int]) -> tuple[int, ...] | None:
         """All offsets, around those of the crowd, if that is possible or ejection makes it so."""
-        best = _around(self.ejection.units, placed)
+        best = _around(self.ejection, placed)
         if used_bytes(self.ejection.units.problem, best) <= self.limit:
             return best
         visits = int(min(_EJECTION_S * self.most, self.left) * effort.VISITED)
@@ -171,7 +171,7 @@ def _part(problem: Problem, indices: list[int]) -> Problem:
     return Problem(tuple(problem.rectangles[index] for index in indices), stacks=stacks)
 
 
-def _around(units: Units, placed: dict[int, int]) -> tuple[int, ...]:
+def _around(ejection: Ejection, placed: dict[int, int]) -> tuple[int, ...]:
     """The best of first fit in the fixed orders, around what is placed."""
-    found = (units.first_fit(order, placed) for order in units.orders())
-    return min(found, key=lambda offsets: used_bytes(units.problem, offsets))
+    found = (ejection.first_fit(order, placed) for order in ejection.units.orders())
+    return min(found, key=lambda offsets: used_bytes(ejection.units.problem, offsets))

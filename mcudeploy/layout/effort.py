@@ -5,7 +5,7 @@ much effort, so that offsets hang on no clock.
 SWEPT = 40_000_000
 """Rectangles that sweeps look at."""
 
-VISITED = 10_000_000
+VISITED = 5_000_000
 """Pairs of units that ejection looks at."""
 
 LOOKED_AT = 100_000_000
@@ -14,7 +14,7 @@ LOOKED_AT = 100_000_000
 SOLVED = 0.035
 """Deterministic time of CP-SAT with rectangles of bytes."""
 
-CELLS_COVERED = 4_000_000
+CELLS_COVERED = 2_500_000
 """Literals of cells that are put into a model."""
 
 CLAUSES = 1.8

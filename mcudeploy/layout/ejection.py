@@ -10,7 +10,7 @@ Import only where it is needed: numba takes its time.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -84,14 +84,53 @@ class Ejection:
         )  # fmt: skip
         if not found:
             return Outcome(None, work=int(done))
+        return Outcome(self._offsets(base), work=int(done))
+
+
+    def first_fit(self, order: Sequence[int], placed: Mapping[int, int]) -> tuple[int, ...]:
+        """What `Units.first_fit` finds, in less time."""
+        parts = self.units.parts
+        base = np.array([placed.get(part[0][0], -1) for part in parts], np.int64)
+        _first_fit(np.array(order, np.int64), base, self.grain, self.near_at, self.near, self.lo, self.hi)
+        return self._offsets(base)
+
+    def _offsets(self, base: Ints) -> tuple[int, ...]:
+        """By rectangle, from those of the units."""
         offsets = [0] * len(self.units.problem.rectangles)
-        for part, at in zip(parts, base.tolist(), strict=True):
+        for part, at in zip(self.units.parts, base.tolist(), strict=True):
             for index, distance in part:
                 offsets[index] = at + distance
-        return Outcome(tuple(offsets), work=int(done))
+        return tuple(offsets)
 
 
 _ARRAYS = ",".join(["int64[::1]"] * 7)
+
+
+@njit(f"void({_ARRAYS})", cache=True)
+def _first_fit(
+    order: Ints, base: Ints, grain: Ints, near_at: Ints, near: Ints, lo: Ints, hi: Ints
+) -> None:
+    """Changes `base`: each unit without one gets the lowest that is free."""
+    most = 0
+    for u in range(len(base)):
+        most = max(most, near_at[u + 1] - near_at[u])
+    below, above = np.empty(most, np.int64), np.empty(most, np.int64)
+    for u in order:
+        if base[u] >= 0:
+            continue
+        count = 0
+        for k in range(near_at[u], near_at[u + 1]):
+            there = base[near[k]]
+            if there >= 0 and there + hi[k] > 0:
+                below[count], above[count] = there + lo[k], there + hi[k]
+                count += 1
+        at = 0
+        for k in np.argsort(below[:count]):
+            if at <= below[k]:
+                break
+            if at < above[k]:
+                at = -(-above[k] // grain[u]) * grain[u]
+        base[u] = at
 
 
 @njit(f"Tuple((boolean,int64))({_ARRAYS},float64[::1],int64,int64,int64)", cache=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from mcudeploy.interval import Interval
 from mcudeploy.layout.effort import BRAKE, LOOKED_AT, SOLVED
 from mcudeploy.layout.greedy import Units, fixed_orders, used_bytes
-from mcudeploy.layout.problem import Placed, Problem, align_up, lower_bound
+from mcudeploy.layout.problem import Outcome, Placed, Problem, align_up, lower_bound
 
 if TYPE_CHECKING:
     from mcudeploy.layout.within import Within
@@ -33,14 +33,21 @@ _SOLVER_SHARE = 0.5
 
 
 def place(
-    problem: Problem, seconds: float, *, grain: int = 1, seed: int = 0, fitting: bool = False
-) -> Placed:  # fmt: skip
+    problem: Problem,
+    seconds: float,
+    *,
+    grain: int = 1,
+    seed: int = 0,
+    fitting: bool = False,
+    most: int | None = None,
+) -> Placed:
     """Offsets of all rectangles, with as few bytes used in each memory as are found in `seconds`.
 
     `seconds` stand for an effort, so that the same problem and seed have the same offsets on any computer.
     It stops at the lower bound, rounded up to `grain` bytes: a finer arena has no use; `fitting`: or at the
     capacity, which is aimed at first in any case. A capacity that is exceeded is not an error: compare
-    `used_bytes`. With `seconds` 0 the fixed greedy orders alone are tried.
+    `used_bytes`. Where more than `most` bytes in a memory have no use, it looks for that before for less, and
+    ends if it does not find it. With `seconds` 0 the fixed greedy orders alone are tried.
     """
     seed %= 1 << 31  # compiled loops have numbers of 64 bits
     units = [(memory, Units.of(part), indices) for memory, part, indices in _parts(problem)]
@@ -59,7 +66,8 @@ def place(
             continue
         found[number], bound = _improve(
             one, found[number], targets[memory],
-            capacity=problem.capacities.get(memory), seconds=seconds / len(high), grain=grain, seed=seed,
+            capacity=problem.capacities.get(memory), most=most, seconds=seconds / len(high), grain=grain,
+            seed=seed,
         )  # fmt: skip
         if bound > targets[memory]:  # only then something is proven of this part
             bounds[number] = bound
@@ -97,6 +105,7 @@ def _improve(
     bound: int,
     *,
     capacity: int | None,
+    most: int | None,
     seconds: float,
     grain: int,
     seed: int,
@@ -117,6 +126,12 @@ def _improve(
     units, deadline = replace(units, problem=_with_few_steps(problem)), start + BRAKE * seconds
     few = len(problem.rectangles) <= _MOST_FOR_CP
     search = Within.of(units, seconds * (1 - _SOLVER_SHARE if few else 1), deadline, seed)
+    if most is not None and most < used_bytes(problem, best):
+        bound = search.bound(bound, most + 1)
+        found = search.fit(best, most, search.left) if bound <= most else Outcome(None)
+        if found.offsets is None:
+            return best, most + 1 if found.proven else bound
+        best = found.offsets
     best, bound = _fit(search, best, bound, capacity, grain)
     if few and used_bytes(problem, best) > align_up(bound, grain):
         from mcudeploy.layout import exact  # noqa: PLC0415
