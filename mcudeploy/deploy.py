@@ -125,7 +125,9 @@ def plan_model(
     """Cut, order and place a model on a board; the plan has passed the checker. Raises FitError."""
     model_name(options.name, path.stem)  # refused before the search, not after it
     model = load_model(path, options.float_io, vectors=board.vectors)
-    planned = find_plans(model, board, options, told=telling(progress), known=known_times(board))
+    planned = find_plans(
+        model, board, options, told=telling(progress), progress=progress, known=known_times(board)
+    )
     return Deployment.of(planned, planned.plans[0], board, options)
 
 

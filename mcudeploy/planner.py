@@ -17,6 +17,7 @@ from mcudeploy.model import Model
 from mcudeploy.optimizer.search import Report
 from mcudeploy.placing import demand, unsplit_plan
 from mcudeploy.plan import Form, Plan, Search
+from mcudeploy.progress import SILENT, Progress
 from mcudeploy.simulator.cost import TileSource
 from mcudeploy.simulator.estimate import estimated, load_costs
 from mcudeploy.splitting import Limits, Splitting
@@ -70,6 +71,7 @@ def find_plans(
     tiles: TileSource | None = None,
     *,
     told: Report = lambda *_: None,
+    progress: Progress = SILENT,
     known: KnownSource = nothing_known,
 ) -> Planned:
     """Search for plans of a model on a board, take the one of `options.plan_file`, or search on from it.
@@ -110,7 +112,9 @@ def find_plans(
         cut = chosen(Form(options.stream_input, accumulating=True))
         models[cut.form] = cut
         limits = Limits(options.max_overhead, options.time_limit, options.ram_limit or 0)
-        splitting = Splitting(cut, base, board=board, limits=limits, tiles=source, told=told)
+        splitting = Splitting(
+            cut, base, board=board, limits=limits, tiles=source, told=told, progress=progress
+        )
         split = splitting.plans(stored)
         searched, ticks = split.search, split.unsplit_ticks
         plans = sorted([*split.plans, unsplit], key=lambda plan: demand(plan, board))

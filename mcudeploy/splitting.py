@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -19,18 +19,26 @@ from mcudeploy.optimizer.recompute import recompute, schedule_ticks
 from mcudeploy.optimizer.search import Budget, Candidate, Found, Report, search
 from mcudeploy.placing import PACKING_S, demand, placed, reordered, unsplit_schedule
 from mcudeploy.plan import Plan, Schedule, Search, Split
+from mcudeploy.progress import SILENT, Progress
 from mcudeploy.scheduler.portfolio import METHODS
 from mcudeploy.scheduler.rpo import reverse_post_order
 from mcudeploy.simulator.blocks import TiledGraph
 from mcudeploy.simulator.cost import CallTile, Costs, TileSource, by_calls, timed_block
 from mcudeploy.simulator.flow import Flow
 from mcudeploy.simulator.live import live_peak
+from mcudeploy.wording import count_text
+
+_HANDED_ON = 8
+"""Plans that are made in any case: the device may find that those with less memory take too long."""
+
+_ROUNDS = ((0.7, 1000), (2.0, 12), (6.0, 4))
+"""Effort for the offsets of a candidate, and of how many at most, those with the smallest arenas first."""
+
+_WORTH = 0.998
+"""In these rounds only an arena of at most this part of the best one is a gain."""
 
 _FINISHED = 3
-"""So many candidates are ordered and packed with care: all of them would take too long."""
-
-_ROUGHLY_S = 0.3
-"""For the offsets of every candidate, which say which ones to go on with."""
+"""So many candidates are then ordered anew: all of them would take too long."""
 
 _BEST_S = 20.0
 """For the offsets of the best plan."""
@@ -42,12 +50,12 @@ _PROOF_SHARE = 0.1
 """Of the time limit, for a proof that no order of the best plan has a lower peak, or for a better order."""
 
 _USUAL_S = 60.0
-"""With a shorter time limit all of these are shorter in proportion."""
+"""With another time limit all of these are shorter or longer in proportion."""
 
-_SEARCHED, _ROUGH, _CAREFUL = 0.5, 0.75, 0.9
-"""Parts of a short time limit, after which end the search, the rough offsets, and the care for all but what
-the best plan must have. The nearer the limit is to the usual one, the more of it has the search, and the
-more comes on top; from there on the search may take all of it, and nothing that comes after is left out.
+_SEARCHED, _PACKED, _CAREFUL = 0.5, 0.75, 0.9
+"""Parts of the time, after which end the search, the rounds of packing, and of a short time the care for all
+but what the best plan must have. The nearer the limit is to the usual one, the more of it has the search, and
+the more comes on top; from there on the search may take all of it, and the care is for all in any case.
 """
 
 
@@ -81,11 +89,20 @@ class Splitting:
     """
 
     def __init__(
-        self, model: Model, base: Model, *, board: Board, limits: Limits, tiles: TileSource, told: Report
-    ) -> None:  # fmt: skip
+        self,
+        model: Model,
+        base: Model,
+        *,
+        board: Board,
+        limits: Limits,
+        tiles: TileSource,
+        told: Report,
+        progress: Progress = SILENT,
+    ) -> None:
         self._start = time.monotonic()
-        self._share = min(1.0, limits.seconds / _USUAL_S)
+        self._share = limits.seconds / _USUAL_S
         self._model, self._board, self._limits, self._told = model, board, limits, told
+        self._progress = progress
         self._lean = model.leanest
         flow, base_flow = Flow.of(model.graph), Flow.of(base.graph)
         order = tuple(step.operator for step in unsplit_schedule(self._lean).steps)
@@ -102,41 +119,63 @@ class Splitting:
             stored = None  # it is not cut, or cut in a way that has operators of its own
         found = self._search(stored)
         plans = [] if stored is None else [self._timed(stored)]
-        for number, candidate in enumerate(found.best):
-            if number == 0 or self._goes_on(_ROUGH):
-                plans.append(self._first_fit(candidate))
-        if not found.interrupted:
-            with suppress(KeyboardInterrupt):  # what there is by then is kept
+        with suppress(KeyboardInterrupt):  # what there is by then is kept
+            for number, candidate in enumerate(found.best):
+                if number == 0 or (self._goes_on(_PACKED) and self._has_use(candidate, plans)):
+                    plans.append(self._first_fit(candidate))
+            if not found.interrupted:
                 self._finish(plans, found.best)
-        kept = tuple(plan for plan in plans if plan.estimate.ticks <= self._most_ticks)
-        return Splits(kept, found.search, self._unsplit_ticks)
+        kept = [plan for plan in plans if plan.estimate.ticks <= self._most_ticks]
+        kept.sort(key=self._demand)
+        return Splits(tuple(kept[:_HANDED_ON]), found.search, self._unsplit_ticks)
 
     def _finish(self, plans: list[Plan], candidates: tuple[Candidate, ...]) -> None:
         """Better plans in place of some, and others with halos computed again."""
         if not any(plan.layout.arena_bytes <= self._limits.arena_bytes for plan in plans):
-            for candidate in candidates:
+            for candidate in candidates[:_HANDED_ON]:
                 again = recompute(candidate, self._costs, self._lean.work, self._most_ticks, self._is_late)
                 if again is not candidate:
                     plans.append(self._first_fit(again))
-        plans.sort(key=lambda plan: plan.estimate.peak_bytes)
-        for number, plan in enumerate(plans):
-            if not self._goes_on(_ROUGH):
-                break
-            if could_win(plan, min(map(self._demand, plans))):
-                plans[number] = self._packed(plan, seconds=_ROUGHLY_S)
+        for seconds, count in _ROUNDS:
+            self._pack(plans, seconds, count)
         plans.sort(key=self._demand)
-        best = self._demand(plans[0])
-        hopeful = [number for number, plan in enumerate(plans) if number == 0 or could_win(plan, best)]
-        for number in hopeful[:_FINISHED]:
-            if number == 0 or self._goes_on(_CAREFUL):
-                plans[number] = self._packed(plans[number])
+        self._progress.stage("ordering the best plans")
+        hopeful = [plans[0], *self._hopeful(plans[1:], self._demand(plans[0]))]
+        for plan in hopeful[:_FINISHED]:
+            number = plans.index(plan)
             if self._goes_on(_CAREFUL):
                 plans[number] = self._reordered(plans[number], _QUICK, self._share * _QUICK_S)
             if self._goes_on(_CAREFUL):
                 plans[number] = self._depth_first(plans[number])
         plans.sort(key=self._demand)
+        self._progress.stage("ordering and packing the best plan")
         plans[0] = self._reordered(plans[0], METHODS, _PROOF_SHARE * self._limits.seconds)
         plans[0] = self._packed(plans[0], seconds=_BEST_S)
+
+    def _has_use(self, candidate: Candidate, plans: Sequence[Plan]) -> bool:
+        """Whether there are few plans yet, or the candidate could have a smaller arena than all of them."""
+        return len(plans) < _HANDED_ON or could_win(candidate.peak_bytes, min(map(self._demand, plans)))
+
+    def _pack(self, plans: list[Plan], seconds: float, count: int) -> None:
+        """A round: smaller arenas, with so much effort each, for the most promising of what could win."""
+        hopeful = sorted(self._hopeful(plans, self._aim(plans)), key=self._demand)[:count]
+        self._progress.stage(f"packing {count_text(len(hopeful), 'plan')}")
+        for number, plan in enumerate(hopeful):
+            self._progress.advance(number, len(hopeful))
+            aim = self._aim(plans)
+            if self._left(_PACKED) > 0 and could_win(plan.estimate.peak_bytes, aim):
+                most = None if aim[0] or aim[1] else aim[2]
+                plans[plans.index(plan)] = self._packed(plan, seconds=seconds, most=most)
+
+    @staticmethod
+    def _hopeful(plans: Sequence[Plan], demand: tuple[int, float, int]) -> list[Plan]:
+        """Those that could demand less if they were packed better."""
+        return [plan for plan in plans if could_win(plan.estimate.peak_bytes, demand)]
+
+    def _aim(self, plans: Sequence[Plan]) -> tuple[int, float, int]:
+        """What is enough less than the least demand of the plans."""
+        beyond, dearer, arena_bytes = min(map(self._demand, plans))
+        return beyond, dearer, int(_WORTH * arena_bytes) // ARENA_GRAIN_BYTES * ARENA_GRAIN_BYTES
 
     def _search(self, stored: Plan | None) -> Found:
         # The search compares with the graph that it cuts, uncut: running sums have kernels of their own.
@@ -165,11 +204,11 @@ class Splitting:
 
     def _goes_on(self, part: float) -> bool:
         """Whether there is time for more of what ends after this part."""
-        return self._share == 1 or self._left(part) > 0
+        return self._share >= 1 or self._left(part) > 0
 
     def _left(self, part: float) -> float:
         """Seconds until this part has passed."""
-        seconds = part * (1 + self._share) * self._limits.seconds
+        seconds = part * (1 + min(1.0, self._share)) * self._limits.seconds
         return max(0.0, self._start + seconds - time.monotonic())
 
     def _first_fit(self, candidate: Candidate) -> Plan:
@@ -184,16 +223,19 @@ class Splitting:
         plan = placed(model, self._board, tiled, schedule, splits=splits, seconds=self._share * seconds)
         return replace(plan, estimate=replace(plan.estimate, ticks=ticks))
 
-    def _packed(self, plan: Plan, *, seconds: float = PACKING_S) -> Plan:
-        """The plan packed with care; it stays where its one arena is proven the least."""
+    def _packed(self, plan: Plan, *, seconds: float, most: int | None = None) -> Plan:
+        """The plan packed with care, into an arena of `most` bytes if there is any use in it; it stays where
+        its one arena is proven the least.
+        """
         beyond, dearer, _ = self._demand(plan)
         least = len(plan.layout.arenas) == 1 and plan.layout.status == "optimal"
         if least and not beyond and not dearer:
             return plan
         tiled, model = TiledGraph(self._space.flow, plan.block_rows), self._model.with_kernels(plan.kernels)
         made = placed(
-            model, self._board, tiled, plan.schedule, splits=plan.splits, seconds=self._share * seconds
-        )
+            model, self._board, tiled, plan.schedule, splits=plan.splits, seconds=self._share * seconds,
+            most=most,
+        )  # fmt: skip
         made = replace(made, estimate=replace(made.estimate, ticks=plan.estimate.ticks))
         return made if self._demand(made) <= self._demand(plan) else plan
 
@@ -251,12 +293,12 @@ def tiles_tried(flow: Flow, calls: Mapping[str, KernelCall]) -> Iterator[CallTil
             yield operator, calls[operator.name], timed_block(total, rows)
 
 
-def could_win(plan: Plan, best: tuple[int, float, int]) -> bool:
+def could_win(peak_bytes: int, best: tuple[int, float, int]) -> bool:
     """Whether a plan could demand less than `best` if it were packed better: with an arena as large as its
     peak, or where something of the best lies beyond a memory, or in one that costs more.
     """
     beyond, dearer, arena_bytes = best
-    return bool(beyond or dearer) or align_up(plan.estimate.peak_bytes, ARENA_GRAIN_BYTES) < arena_bytes
+    return bool(beyond or dearer) or align_up(peak_bytes, ARENA_GRAIN_BYTES) < arena_bytes
 
 
 def _ordered(plan: Plan, schedule: Schedule) -> Plan:

@@ -92,7 +92,7 @@ def _search(model: Model, targets: Sequence[Target], options: Options, progress:
             return replace(search, measured=measured.measured, cache_hits=measured.hits)
 
         progress.stage(f"timing tiles on {board.name}" + (f", {len(targets)} of them" if targets[1:] else ""))
-        planned = find_plans(model, board, options, tiles, told=telling(progress, counted))
+        planned = find_plans(model, board, options, tiles, told=telling(progress, counted), progress=progress)
     return replace(planned, search=counted(planned.search))
 
 

@@ -86,7 +86,6 @@ class Ejection:
             return Outcome(None, work=int(done))
         return Outcome(self._offsets(base), work=int(done))
 
-
     def first_fit(self, order: Sequence[int], placed: Mapping[int, int]) -> tuple[int, ...]:
         """What `Units.first_fit` finds, in less time."""
         parts = self.units.parts
@@ -107,7 +106,7 @@ _ARRAYS = ",".join(["int64[::1]"] * 7)
 
 
 @njit(f"void({_ARRAYS})", cache=True)
-def _first_fit(
+def _first_fit(  # noqa: PLR0917
     order: Ints, base: Ints, grain: Ints, near_at: Ints, near: Ints, lo: Ints, hi: Ints
 ) -> None:
     """Changes `base`: each unit without one gets the lowest that is free."""

@@ -128,10 +128,10 @@ def _improve(
     search = Within.of(units, seconds * (1 - _SOLVER_SHARE if few else 1), deadline, seed)
     if most is not None and most < used_bytes(problem, best):
         bound = search.bound(bound, most + 1)
-        found = search.fit(best, most, search.left) if bound <= most else Outcome(None)
-        if found.offsets is None:
-            return best, most + 1 if found.proven else bound
-        best = found.offsets
+        useful = search.fit(best, most, search.left) if bound <= most else Outcome(None)
+        if useful.offsets is None:
+            return best, most + 1 if useful.proven else bound
+        best = useful.offsets
     best, bound = _fit(search, best, bound, capacity, grain)
     if few and used_bytes(problem, best) > align_up(bound, grain):
         from mcudeploy.layout import exact  # noqa: PLC0415

@@ -25,8 +25,8 @@ from mcudeploy.simulator.segments import Sections, Segments
 FOLLOWED_WITHIN = 1.10
 """States with a higher peak than this times the best are not followed."""
 
-KEPT = 8
-"""How many candidates are handed on: the packing, and the device, may prefer another than the first."""
+KEPT = 64
+"""How many candidates are handed on: those with the lowest peaks do not pack best."""
 
 ALIKE = 3
 """At most so many of them have one peak at one operator: there they are packed alike."""
