@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 _LITTLE = 0.1
 """Of the effort, for a first try within the bound."""
 
+_AT_BOUND = 0.4
+"""The same where a certain limit is to be kept."""
+
 _SOME_LIMITS = 6
 """Where the bound is not reached limits are bisected, each with this part of what is left."""
 
@@ -127,11 +130,10 @@ def _improve(
     few = len(problem.rectangles) <= _MOST_FOR_CP
     search = Within.of(units, seconds * (1 - _SOLVER_SHARE if few else 1), deadline, seed)
     if most is not None and most < used_bytes(problem, best):
-        bound = search.bound(bound, most + 1)
-        useful = search.fit(best, most, search.left) if bound <= most else Outcome(None)
-        if useful.offsets is None:
-            return best, most + 1 if useful.proven else bound
-        best = useful.offsets
+        useful, bound = _useful(search, best, bound, most, grain)
+        if useful is None:
+            return best, bound
+        best = useful
     best, bound = _fit(search, best, bound, capacity, grain)
     if few and used_bytes(problem, best) > align_up(bound, grain):
         from mcudeploy.layout import exact  # noqa: PLC0415
@@ -140,6 +142,18 @@ def _improve(
         found, bound = exact.least_arena(units, best, bound=bound, effort=effort, brake=brake, seed=seed)
         best = found or best
     return best, bound
+
+
+def _useful(
+    search: Within, best: tuple[int, ...], bound: int, most: int, grain: int
+) -> tuple[tuple[int, ...] | None, int]:
+    """Offsets within the bound, or within `most` bytes, or None; and the bound."""
+    found = search.fit(best, align_up(bound, grain), _AT_BOUND * search.left)
+    if found.offsets is None:
+        bound = search.bound(bound, most + 1)
+        found = search.fit(best, most, search.left) if bound <= most else Outcome(None)
+        bound = most + 1 if found.proven else bound
+    return found.offsets, bound
 
 
 def _fit(
