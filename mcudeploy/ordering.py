@@ -30,7 +30,7 @@ def order_graph(
     progress.stage(f"ordering {graph.problem.steps} of {count_text(len(graph.nodes), 'node')}")
     start = monotonic()
     methods = METHODS if method == AUTO else (method,)
-    found = best_order(graph.problem, seconds, set_aside=graph.updates, methods=methods)
+    found = best_order(graph.problem, seconds, set_aside=graph.updates, methods=methods, interruptible=True)
     if order_file:
         content = {"name": graph.name, "peak_bytes": found.peak_bytes, "order": graph.node_order(found.order)}
         order_file.write_text(json.dumps(content) + "\n", encoding="utf-8")

@@ -63,7 +63,7 @@ def place(
         )
     with output.progress() as progress:
         progress.stage(f"placing {count_text(len(named), 'rectangle')}")
-        placed = place_problem(problem, time_limit, seed=seed)
+        placed = place_problem(problem, time_limit, seed=seed, interruptible=True)
     used = placed.used_bytes.get(_MEMORY, 0)
     bound = placed.lower_bound_bytes.get(_MEMORY, 0)
     if used > capacity:

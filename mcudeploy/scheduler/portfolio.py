@@ -74,23 +74,30 @@ def best_order(
     seconds: float,
     set_aside: Collection[int] = (),
     methods: Collection[str] = METHODS,
+    *,
     clock_seconds: float | None = None,
+    interruptible: bool = False,
 ) -> Ordered:
     """The best order that `methods` find within some `seconds` of CPU time, never worse than the order of the
     numbers.
 
     `set_aside`: steps, such as updates of weights, that may be ordered after all others. `clock_seconds`:
-    the time by the clock after which it ends anyway, by default as many.
+    the time by the clock after which it ends anyway, by default as many. `interruptible`: Ctrl-C ends the
+    search, not the program.
     """
     deadline = Deadline.after(seconds, seconds if clock_seconds is None else clock_seconds)
     pieces = _pieces(problem, set_aside)
     floor = max((piece.bound for piece in pieces), default=0)
     proofs = any(method not in HEURISTICS for method in methods)
     heuristics_end = deadline.share(_HEURISTICS_SHARE) if proofs else deadline
-    for piece in _highest_first(pieces):
-        _improve(piece, floor, heuristics_end, methods)
-    if proofs:
-        floor = _close(pieces, floor, deadline, methods)
+    try:
+        for piece in _highest_first(pieces):
+            _improve(piece, floor, heuristics_end, methods)
+        if proofs:
+            floor = _close(pieces, floor, deadline, methods)
+    except KeyboardInterrupt:
+        if not interruptible:
+            raise
     order = tuple(piece.steps[step] for piece in pieces for step in piece.order)
     peak = problem.peak(order)
     method = next((piece.method for piece in _highest_first(pieces)), "file")
