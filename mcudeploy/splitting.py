@@ -52,10 +52,11 @@ _PROOF_SHARE = 0.1
 _USUAL_S = 60.0
 """With another time limit all of these are shorter or longer in proportion."""
 
-_SEARCHED, _PACKED, _CAREFUL = 0.5, 0.75, 0.9
-"""Parts of the time, after which end the search, the rounds of packing, and of a short time the care for all
-but what the best plan must have. The nearer the limit is to the usual one, the more of it has the search, and
-the more comes on top; from there on the search may take all of it, and the care is for all in any case.
+_SEARCHED, _MADE, _PACKED, _CAREFUL = 0.5, 0.6, 0.75, 0.9
+"""Parts of the time, after which end the search, the making of plans from candidates, the rounds of packing,
+and, if the time is short, the care for all but what the best plan must have. The nearer the limit is to the
+usual one, the more of it has the search, and the more comes on top; from there on the search may take all of
+it, and the care is for all in any case.
 """
 
 
@@ -121,7 +122,7 @@ class Splitting:
         plans = [] if stored is None else [self._timed(stored)]
         with suppress(KeyboardInterrupt):  # what there is by then is kept
             for number, candidate in enumerate(found.best):
-                if number == 0 or (self._goes_on(_PACKED) and self._has_use(candidate, plans)):
+                if number == 0 or self._has_use(candidate, plans):
                     plans.append(self._first_fit(candidate))
             if not found.interrupted:
                 self._finish(plans, found.best)
@@ -153,8 +154,12 @@ class Splitting:
         plans[0] = self._packed(plans[0], seconds=_BEST_S)
 
     def _has_use(self, candidate: Candidate, plans: Sequence[Plan]) -> bool:
-        """Whether there are few plans yet, or the candidate could have a smaller arena than all of them."""
-        return len(plans) < _HANDED_ON or could_win(candidate.peak_bytes, min(map(self._demand, plans)))
+        """Whether there are few plans yet, or the candidate could have a smaller arena than all of them; and
+        there is time for it.
+        """
+        if len(plans) < _HANDED_ON:
+            return self._goes_on(_MADE)
+        return self._left(_MADE) > 0 and could_win(candidate.peak_bytes, min(map(self._demand, plans)))
 
     def _pack(self, plans: list[Plan], seconds: float, count: int) -> None:
         """A round: smaller arenas, with so much effort each, for the most promising of what could win."""

@@ -244,6 +244,15 @@ def test_an_interrupt_keeps_the_best_and_computes_nothing_again(
     assert found.plans[0].layout.arena_bytes < found.unsplit.layout.arena_bytes
 
 
+def test_an_interrupt_while_packing_keeps_the_plans(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("mcudeploy.splitting.Splitting._pack", interrupt)
+    found = find_plans(load_model(model), HOST.board, Options())
+    assert found.plans[0].layout.arena_bytes < found.unsplit.layout.arena_bytes
+
+
 def test_a_limit_that_is_kept_needs_no_halo_twice(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mcudeploy.splitting.recompute", lambda *_: pytest.fail("recomputed"))
     found = find_plans(load_model(model), HOST.board, Options(ram_limit=1700))

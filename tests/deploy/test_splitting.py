@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from mcudeploy.board import load_board
+from mcudeploy.progress import SILENT
 from mcudeploy.splitting import Splitting, could_win
 
 BOARD = load_board("host")
@@ -40,3 +41,29 @@ def test_what_is_proven_the_least_is_not_packed_again() -> None:
     splitting._board = BOARD
     one = plan(93, "optimal", **{BOARD.memories[0].name: 104})
     assert splitting._packed(one, seconds=1.0) is one
+
+
+def test_a_round_packs_the_smallest_first_and_only_what_still_could_win() -> None:
+    name, packed = BOARD.memories[0].name, []
+    plans = [
+        plan(peak, "feasible", **{name: arena}) for peak, arena in ((900, 1200), (600, 1000), (800, 1100))
+    ]
+
+    class Rounds(Splitting):
+        def __init__(self) -> None:
+            self._board, self._progress = BOARD, SILENT
+
+        def _left(self, part: float) -> float:
+            return 1.0
+
+        def _packed(self, plan: Any, *, seconds: float, most: int | None = None) -> Any:
+            packed.append((plan.estimate.peak_bytes, seconds, most))
+            return plan_of(plan, 840)
+
+    def plan_of(one: Any, arena: int) -> Any:
+        return plan(one.estimate.peak_bytes, "feasible", **{name: arena})
+
+    Rounds()._pack(plans, 2.0, 3)
+    # 900 bytes and more would be no gain when the first has 840.
+    assert packed == [(600, 2.0, 992), (800, 2.0, 832)]
+    assert sorted(one.layout.arena_bytes for one in plans) == [840, 840, 1200]

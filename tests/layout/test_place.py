@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcudeploy.interval import Interval
-from mcudeploy.layout import exact
+from mcudeploy.layout import canonical, exact
 from mcudeploy.layout.greedy import Units, brief_at_the_top, fixed_orders, used_bytes
 from mcudeploy.layout.judge import PlacementFaultError, judge
 from mcudeploy.layout.place import place
@@ -256,3 +256,35 @@ def test_impossible_problems_are_refused() -> None:
         rectangle(4, (2, 2))
     with pytest.raises(ValueError, match="ascending"):
         rectangle(4, (2, 4), (3, 5))
+
+
+@QUICK
+@given(problems(), st.integers(-1, 3))
+def test_with_a_limit_that_has_a_use_it_is_kept_where_it_can_be(problem: Problem, spare: int) -> None:
+    most = brute_force(problem) + spare
+    placed = place(problem, 2.0, most=most)
+    judge(problem, placed.offsets)
+    assert (placed.used_bytes[""] <= most) == (spare >= 0)
+    assert placed.lower_bound_bytes[""] <= most - spare
+
+
+@pytest.mark.parametrize("capacities", [{}, {"": 400}])
+def test_an_interrupt_keeps_what_was_found(
+    capacities: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem = replace(puzzle(60, 5), capacities=capacities)
+    best = place(problem, 5.0)
+    answers = iter([Outcome(None), Outcome(best.offsets)])
+
+    def search(*_: object, **__: object) -> Outcome:
+        for answer in answers:
+            return answer
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Within, "fit", search)
+    monkeypatch.setattr(canonical, "pack", search)
+    monkeypatch.setattr("mcudeploy.layout.place.lower_bound", lambda _: 1)  # so that there is more to search
+    monkeypatch.setattr(Within, "bound", lambda *_: 1)
+    assert place(problem, 5.0, interruptible=True).used_bytes == best.used_bytes == {"": 400}
+    with pytest.raises(KeyboardInterrupt):
+        place(problem, 5.0)

@@ -16,7 +16,7 @@ from mcudeploy.layout.judge import judge
 from mcudeploy.layout.place import place
 from mcudeploy.layout.problem import Problem, Rectangle, lower_bound
 from mcudeploy.layout.sweep import Sweep
-from tests.layout.some_rectangles import QUICK, by_permutations, puzzle, rectangle, rectangles
+from tests.layout.some_rectangles import QUICK, by_permutations, problems, puzzle, rectangle, rectangles
 
 
 @QUICK
@@ -74,6 +74,15 @@ def test_crowded_steps_first_ends_with_all_steps(items: list[Rectangle], stacked
         judge(replace(problem, capacities={"": least}), found.offsets)
     less, _ = crowd.fit(ejection, least - 1, **limits)
     assert less.offsets is None and less.proven != bool(problem.stacks)
+
+
+@QUICK
+@given(problems())
+def test_compiled_first_fit_is_first_fit(problem: Problem) -> None:
+    units = Units.of(problem)
+    ejection = Ejection.of(units)
+    for order in units.orders():
+        assert ejection.first_fit(order, problem.fixed) == units.first_fit(order)
 
 
 def test_a_bound_that_no_offsets_reach_is_proven_and_raised() -> None:

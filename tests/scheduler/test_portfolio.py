@@ -90,3 +90,17 @@ def test_without_time_the_order_of_the_numbers_is_left() -> None:
 
 def test_the_command_has_all_methods() -> None:
     assert (AUTO, *METHODS) == _METHODS
+
+
+def test_an_interrupt_keeps_the_best_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object) -> int:
+        raise KeyboardInterrupt
+
+    # Two tensors of 8 bytes that are made one after the other, and then read into one of a byte each.
+    buffers = [Buffer(8, (0, 2)), Buffer(8, (1, 3)), Buffer(1, (2, 4)), Buffer(1, (3, 4))]
+    problem = Problem(((), (), (0,), (1,), (2, 3)), tuple(buffers))
+    monkeypatch.setattr("mcudeploy.scheduler.portfolio._close", interrupt)
+    found = best_order(problem, 10, interruptible=True)
+    assert found.peak_bytes < problem.peak(range(5))
+    with pytest.raises(KeyboardInterrupt):
+        best_order(problem, 10)
