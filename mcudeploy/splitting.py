@@ -31,20 +31,20 @@ from mcudeploy.wording import count_text
 _HANDED_ON = 8
 """Plans that are made in any case: the device may find that those with less memory take too long."""
 
-_ROUNDS = ((0.7, 1000), (2.0, 12), (6.0, 4))
+_ROUNDS = ((0.7, 24), (2.0, 12), (6.0, 4))
 """Effort for the offsets of a candidate, and of how many at most, those with the smallest arenas first."""
 
 _WORTH = 0.998
 """In these rounds only an arena of at most this part of the best one is a gain."""
 
-_FINISHED = 3
-"""So many candidates are then ordered anew: all of them would take too long."""
+_REORDERED = 6
+"""So many candidates get other orders after the first round: all of them would take too long."""
 
 _BEST_S = 20.0
 """For the offsets of the best plan."""
 
-_QUICK, _QUICK_S = ("beam",), 5.0
-"""How the candidates are ordered; a beam search takes a second or two, the limit is for very long plans."""
+_QUICK, _QUICK_S = ("refine", "beam"), 3.0
+"""How these are ordered, and how long it may take for each."""
 
 _PROOF_SHARE = 0.1
 """Of the time limit, for a proof that no order of the best plan has a lower peak, or for a better order."""
@@ -137,17 +137,14 @@ class Splitting:
                 again = recompute(candidate, self._costs, self._lean.work, self._most_ticks, self._is_late)
                 if again is not candidate:
                     plans.append(self._first_fit(again))
-        for seconds, count in _ROUNDS:
-            self._pack(plans, seconds, count)
-        plans.sort(key=self._demand)
+        first, *others = _ROUNDS
+        self._pack(plans, *first)
         self._progress.stage("ordering the best plans")
-        hopeful = [plans[0], *self._hopeful(plans[1:], self._demand(plans[0]))]
-        for plan in hopeful[:_FINISHED]:
-            number = plans.index(plan)
-            if self._goes_on(_CAREFUL):
-                plans[number] = self._reordered(plans[number], _QUICK, self._share * _QUICK_S)
-            if self._goes_on(_CAREFUL):
-                plans[number] = self._depth_first(plans[number])
+        hopeful = sorted(self._hopeful(plans, self._aim(plans)), key=self._demand)
+        for plan in hopeful[:_REORDERED]:
+            plans += self._in_other_orders(plan)
+        for seconds, count in others:
+            self._pack(plans, seconds, count)
         plans.sort(key=self._demand)
         self._progress.stage("ordering and packing the best plan")
         plans[0] = self._reordered(plans[0], METHODS, _PROOF_SHARE * self._limits.seconds)
@@ -258,20 +255,20 @@ class Splitting:
         other = _ordered(self._made(tiled, schedule, plan.splits, PACKING_S), schedule)
         return other if self._demand(other) <= self._demand(plan) else plan
 
-    def _depth_first(self, plan: Plan) -> Plan:
-        """The plan depth first through all segments at once, where that packs better; repeated steps stay."""
+    def _in_other_orders(self, plan: Plan) -> Iterator[Plan]:
+        """The plan in a better order, and depth first through all segments at once, which has other
+        holes, packed in no time; repeated steps stay.
+        """
         steps = plan.schedule.steps
-        if len(set(steps)) < len(steps):
-            return plan
+        if len(set(steps)) < len(steps) or not self._left(_PACKED):
+            return
         tiled = TiledGraph(self._space.flow, plan.block_rows)
-        best = plan
-        for first_input_first in (True, False):
-            schedule = reverse_post_order(tiled, first_input_first)
-            peak_bytes, _ = live_peak(tiled, schedule.steps, self._lean.work)
-            if align_up(peak_bytes, ARENA_GRAIN_BYTES) < best.layout.arena_bytes:
-                other = self._made(tiled, schedule, plan.splits, PACKING_S)
-                best = min(best, other, key=self._demand)
-        return best
+        seconds = min(1.0, self._share) * _QUICK_S
+        orders = [reverse_post_order(tiled, first_input_first) for first_input_first in (True, False)]
+        for order in (reordered(self._lean, tiled, plan.schedule, seconds, _QUICK), *orders):
+            peak_bytes, _ = live_peak(tiled, order.steps, self._lean.work)
+            if order.steps != steps and align_up(peak_bytes, ARENA_GRAIN_BYTES) < plan.layout.arena_bytes:
+                yield self._made(tiled, replace(order, status="feasible"), plan.splits, 0.0)
 
     def _timed(self, plan: Plan) -> Plan:
         """A plan with the time that it takes by the costs of this search."""
