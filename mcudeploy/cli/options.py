@@ -12,7 +12,7 @@ from click import get_current_context
 from click.core import ParameterSource
 
 from mcudeploy.cli.output import Output
-from mcudeploy.cli.values import Finite, Limit, Size
+from mcudeploy.cli.values import Finite, Limit, NewFile, Size
 from mcudeploy.errors import UsageError
 
 if TYPE_CHECKING:
@@ -168,13 +168,13 @@ def plan_file_options(command: Command) -> Command:
         "--output",
         "destination",
         metavar="FILE",
-        type=click.Path(dir_okay=False, path_type=Path),
+        type=NewFile(),
         help="Write the plan, for --plan.",
     )
     picture = click.option(
         "--chart",
         metavar="FILE",
-        type=click.Path(dir_okay=False, path_type=Path),
+        type=NewFile(),
         callback=_chart_file,
         help="Draw the plan, the arena over steps, as .svg or .html.",
     )

@@ -9,7 +9,7 @@ import rich_click as click
 from mcudeploy.cli import tables
 from mcudeploy.cli.options import output_options
 from mcudeploy.cli.output import Output
-from mcudeploy.cli.values import Finite, Size
+from mcudeploy.cli.values import Finite, NewFile, Size
 from mcudeploy.wording import count_text
 
 _MEMORY = ""
@@ -39,7 +39,7 @@ _MEMORY = ""
     "-o",
     "--output",
     "target",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=NewFile(),
     help="Write the rectangles with their offsets to this CSV file.",
 )
 @output_options

@@ -9,7 +9,7 @@ import rich_click as click
 from mcudeploy.cli import tables
 from mcudeploy.cli.options import output_options
 from mcudeploy.cli.output import Output
-from mcudeploy.cli.values import Finite
+from mcudeploy.cli.values import Finite, NewFile
 
 _METHODS = ("auto", "rpo", "lifetime_bfs", "chain_dfs", "set_aside", "beam", "refine", "exact", "ilp")
 
@@ -36,7 +36,7 @@ _METHODS = ("auto", "rpo", "lifetime_bfs", "chain_dfs", "set_aside", "beam", "re
     "--output",
     "destination",
     metavar="FILE",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=NewFile(),
     help="Write the order: the ids of all nodes, as JSON.",
 )
 @output_options

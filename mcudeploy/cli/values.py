@@ -1,8 +1,10 @@
-"""What the values of options may be: sizes, limits for memories, finite numbers."""
+"""What the values of options may be: sizes, limits for memories, files to write, finite numbers."""
 
 from __future__ import annotations
 
 import math
+import os
+from pathlib import Path
 from typing import Any
 
 import rich_click as click
@@ -36,6 +38,20 @@ class Limit(click.ParamType[tuple[str, int]]):
             return value if isinstance(value, tuple) else parse_limit(value)
         except ValueError as error:
             self.fail(str(error), param, ctx)
+
+
+class NewFile(click.Path):
+    """A file to write, in a folder that is there: known before a long search, not after it."""
+
+    def __init__(self) -> None:
+        super().__init__(dir_okay=False, writable=True, path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        """The path; a usage error where no file can be written."""
+        path = Path(os.fsdecode(super().convert(value, param, ctx)))
+        if not (path.exists() or (path.parent.is_dir() and os.access(path.parent, os.W_OK))):
+            self.fail(f"{path.parent} is no folder that files can be written to.", param, ctx)
+        return path
 
 
 class Finite(click.FloatRange):
