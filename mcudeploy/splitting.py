@@ -28,7 +28,7 @@ from mcudeploy.simulator.flow import Flow
 from mcudeploy.simulator.live import live_peak
 from mcudeploy.wording import count_text
 
-_HANDED_ON = 8
+_MADE_ANYWAY = 8
 """Plans that are made in any case: the device may find that those with less memory take too long."""
 
 _ROUNDS = ((0.7, 24), (2.0, 12), (6.0, 4))
@@ -50,13 +50,12 @@ _PROOF_SHARE = 0.1
 """Of the time limit, for a proof that no order of the best plan has a lower peak, or for a better order."""
 
 _USUAL_S = 60.0
-"""With another time limit all of these are shorter or longer in proportion."""
+"""With another time limit packing has less or more in proportion, and with a shorter one all have less."""
 
-_SEARCHED, _MADE, _PACKED, _CAREFUL = 0.5, 0.6, 0.75, 0.9
-"""Parts of the time, after which end the search, the making of plans from candidates, the rounds of packing,
-and, if the time is short, the care for all but what the best plan must have. The nearer the limit is to the
-usual one, the more of it has the search, and the more comes on top; from there on the search may take all of
-it, and the care is for all in any case.
+_SEARCHED, _MADE, _PACKED = 0.5, 0.6, 0.75
+"""Parts of the time, after which end the search, the making of plans from candidates, and the rounds of
+packing; then the best plan has what it must have. The nearer the limit is to the usual one, the more of it
+has the search, and the more comes on top; from there on the search may take all of it.
 """
 
 
@@ -101,7 +100,8 @@ class Splitting:
         progress: Progress = SILENT,
     ) -> None:
         self._start = time.monotonic()
-        self._share = limits.seconds / _USUAL_S
+        self._effort = limits.seconds / _USUAL_S
+        self._share = min(1.0, self._effort)
         self._model, self._board, self._limits, self._told = model, board, limits, told
         self._progress = progress
         self._lean = model.leanest
@@ -119,30 +119,45 @@ class Splitting:
         if stored is not None and stored.form != self._model.form:
             stored = None  # it is not cut, or cut in a way that has operators of its own
         found = self._search(stored)
-        plans = [] if stored is None else [self._timed(stored)]
+        plans: list[Plan] = []
+        if stored is not None:
+            self._add(plans, self._timed(stored))
+        first, *others = found.best
+        self._add(plans, self._first_fit(first))
         with suppress(KeyboardInterrupt):  # what there is by then is kept
-            for number, candidate in enumerate(found.best):
-                if number == 0 or self._has_use(candidate, plans):
-                    plans.append(self._first_fit(candidate))
-            if not found.interrupted:
+            for candidate in others[:_MADE_ANYWAY] if found.interrupted else others:
+                if self._has_use(candidate, plans):
+                    self._add(plans, self._first_fit(candidate))
+            if plans and not found.interrupted:
                 self._finish(plans, found.best)
-        kept = [plan for plan in plans if plan.estimate.ticks <= self._most_ticks]
-        kept.sort(key=self._demand)
-        return Splits(tuple(kept[:_HANDED_ON]), found.search, self._unsplit_ticks)
+        return Splits(self._front(plans), found.search, self._unsplit_ticks)
+
+    def _add(self, plans: list[Plan], plan: Plan) -> None:
+        """Take a plan if it keeps the latency limit."""
+        if plan.estimate.ticks <= self._most_ticks:
+            plans.append(plan)
+
+    def _front(self, plans: Sequence[Plan]) -> tuple[Plan, ...]:
+        """Plans by what they demand, each faster than all that demand less: others have no use."""
+        kept: list[Plan] = []
+        for plan in sorted(plans, key=self._demand):
+            if not kept or plan.estimate.ticks < kept[-1].estimate.ticks:
+                kept.append(plan)
+        return tuple(kept)
 
     def _finish(self, plans: list[Plan], candidates: tuple[Candidate, ...]) -> None:
-        """Better plans in place of some, and others with halos computed again."""
+        """Better plans in place of some, and others with halos computed again, or in other orders."""
         if not any(plan.layout.arena_bytes <= self._limits.arena_bytes for plan in plans):
-            for candidate in candidates[:_HANDED_ON]:
+            for candidate in candidates[:_MADE_ANYWAY]:
                 again = recompute(candidate, self._costs, self._lean.work, self._most_ticks, self._is_late)
                 if again is not candidate:
-                    plans.append(self._first_fit(again))
+                    self._add(plans, self._first_fit(again))
         first, *others = _ROUNDS
         self._pack(plans, *first)
         self._progress.stage("ordering the best plans")
-        hopeful = sorted(self._hopeful(plans, self._aim(plans)), key=self._demand)
-        for plan in hopeful[:_REORDERED]:
-            plans += self._in_other_orders(plan)
+        for plan in self._hopeful(plans)[:_REORDERED]:
+            for other in self._in_other_orders(plan, self._aim(plans)):
+                self._add(plans, other)
         for seconds, count in others:
             self._pack(plans, seconds, count)
         plans.sort(key=self._demand)
@@ -154,25 +169,27 @@ class Splitting:
         """Whether there are few plans yet, or the candidate could have a smaller arena than all of them; and
         there is time for it.
         """
-        if len(plans) < _HANDED_ON:
-            return self._goes_on(_MADE)
-        return self._left(_MADE) > 0 and could_win(candidate.peak_bytes, min(map(self._demand, plans)))
+        late = self._left(_MADE) == 0
+        if len(plans) < _MADE_ANYWAY:
+            return self._share == 1 or not late
+        return not late and could_win(candidate.peak_bytes, min(map(self._demand, plans)))
 
     def _pack(self, plans: list[Plan], seconds: float, count: int) -> None:
         """A round: smaller arenas, with so much effort each, for the most promising of what could win."""
-        hopeful = sorted(self._hopeful(plans, self._aim(plans)), key=self._demand)[:count]
-        self._progress.stage(f"packing {count_text(len(hopeful), 'plan')}")
+        hopeful = self._hopeful(plans)[:count]
+        if hopeful:
+            self._progress.stage(f"packing {count_text(len(hopeful), 'plan')}")
         for number, plan in enumerate(hopeful):
-            self._progress.advance(number, len(hopeful))
             aim = self._aim(plans)
             if self._left(_PACKED) > 0 and could_win(plan.estimate.peak_bytes, aim):
                 most = None if aim[0] or aim[1] else aim[2]
                 plans[plans.index(plan)] = self._packed(plan, seconds=seconds, most=most)
+            self._progress.advance(number + 1, len(hopeful))
 
-    @staticmethod
-    def _hopeful(plans: Sequence[Plan], demand: tuple[int, float, int]) -> list[Plan]:
-        """Those that could demand less if they were packed better."""
-        return [plan for plan in plans if could_win(plan.estimate.peak_bytes, demand)]
+    def _hopeful(self, plans: Sequence[Plan]) -> list[Plan]:
+        """Those that could be better than the best of all if they were packed better, by what they demand."""
+        aim = self._aim(plans)
+        return sorted((it for it in plans if could_win(it.estimate.peak_bytes, aim)), key=self._demand)
 
     def _aim(self, plans: Sequence[Plan]) -> tuple[int, float, int]:
         """What is enough less than the least demand of the plans."""
@@ -204,13 +221,9 @@ class Splitting:
     def _is_late(self) -> bool:
         return self._left(_SEARCHED) <= 0
 
-    def _goes_on(self, part: float) -> bool:
-        """Whether there is time for more of what ends after this part."""
-        return self._share >= 1 or self._left(part) > 0
-
     def _left(self, part: float) -> float:
         """Seconds until this part has passed."""
-        seconds = part * (1 + min(1.0, self._share)) * self._limits.seconds
+        seconds = part * (1 + self._share) * self._limits.seconds
         return max(0.0, self._start + seconds - time.monotonic())
 
     def _first_fit(self, candidate: Candidate) -> Plan:
@@ -235,7 +248,7 @@ class Splitting:
             return plan
         tiled, model = TiledGraph(self._space.flow, plan.block_rows), self._model.with_kernels(plan.kernels)
         made = placed(
-            model, self._board, tiled, plan.schedule, splits=plan.splits, seconds=self._share * seconds,
+            model, self._board, tiled, plan.schedule, splits=plan.splits, seconds=self._effort * seconds,
             most=most,
         )  # fmt: skip
         made = replace(made, estimate=replace(made.estimate, ticks=plan.estimate.ticks))
@@ -255,20 +268,22 @@ class Splitting:
         other = _ordered(self._made(tiled, schedule, plan.splits, PACKING_S), schedule)
         return other if self._demand(other) <= self._demand(plan) else plan
 
-    def _in_other_orders(self, plan: Plan) -> Iterator[Plan]:
-        """The plan in a better order, and depth first through all segments at once, which has other
-        holes, packed in no time; repeated steps stay.
+    def _in_other_orders(self, plan: Plan, aim: tuple[int, float, int]) -> Iterator[Plan]:
+        """The plan in a better order, and depth first through all segments at once, which has other holes,
+        where that could demand less than `aim`; packed in no time. Repeated steps stay.
         """
         steps = plan.schedule.steps
         if len(set(steps)) < len(steps) or not self._left(_PACKED):
             return
-        tiled = TiledGraph(self._space.flow, plan.block_rows)
-        seconds = min(1.0, self._share) * _QUICK_S
+        tiled, seen = TiledGraph(self._space.flow, plan.block_rows), {steps}
         orders = [reverse_post_order(tiled, first_input_first) for first_input_first in (True, False)]
-        for order in (reordered(self._lean, tiled, plan.schedule, seconds, _QUICK), *orders):
-            peak_bytes, _ = live_peak(tiled, order.steps, self._lean.work)
-            if order.steps != steps and align_up(peak_bytes, ARENA_GRAIN_BYTES) < plan.layout.arena_bytes:
-                yield self._made(tiled, replace(order, status="feasible"), plan.splits, 0.0)
+        orders.append(reordered(self._lean, tiled, plan.schedule, self._share * _QUICK_S, _QUICK))
+        for order in orders:
+            if order.steps not in seen:
+                seen.add(order.steps)
+                peak_bytes, _ = live_peak(tiled, order.steps, self._lean.work)
+                if could_win(peak_bytes, aim):
+                    yield self._made(tiled, replace(order, status="feasible"), plan.splits, 0.0)
 
     def _timed(self, plan: Plan) -> Plan:
         """A plan with the time that it takes by the costs of this search."""

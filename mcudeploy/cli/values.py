@@ -44,12 +44,12 @@ class NewFile(click.Path):
     """A file to write, in a folder that is there: known before a long search, not after it."""
 
     def __init__(self) -> None:
-        super().__init__(dir_okay=False, writable=True, path_type=Path)
+        super().__init__(dir_okay=False, writable=True)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
         """The path; a usage error where no file can be written."""
         path = Path(os.fsdecode(super().convert(value, param, ctx)))
-        if not (path.exists() or (path.parent.is_dir() and os.access(path.parent, os.W_OK))):
+        if not (os.access(path, os.W_OK) or os.access(path.parent, os.W_OK | os.X_OK)):
             self.fail(f"{path.parent} is no folder that files can be written to.", param, ctx)
         return path
 

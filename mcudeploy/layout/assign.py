@@ -54,6 +54,8 @@ def assign(
         found = task.packed(cheapest, seconds, limited=False, most=most)
     if found.fits:
         return replace(found, proven=True)
+    if most is not None:
+        return found  # in several banks there is no use in it either
     if only:
         return replace(found, proven=beyond or found.placed.status == "optimal")
     filler = _Filler(task, Units.of(problem))

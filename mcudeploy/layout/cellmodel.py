@@ -16,7 +16,7 @@ from mcudeploy.layout import effort
 from mcudeploy.solver import cp_solver
 
 _MOST_COVERED = 10_000_000
-"""Cells of all places, and literals of all constraints; a larger model takes too long to build."""
+"""What building may take at most (see `building`), and the literals of all constraints."""
 
 _LITERAL = 25
 """To make a literal takes as long as so many cells."""
@@ -166,7 +166,7 @@ class Filled:
 
 
 def building(places: int, covered: int) -> int:
-    """What it takes to build something with so many places, which cover so many cells."""
+    """What it takes to build something with so many places, which cover so many cells, in cells."""
     return _LITERAL * places + covered
 
 

@@ -106,8 +106,7 @@ class _Search:
         problem, before = self.ejection.units.problem, 0
         bytes_by_step = loads(problem)
         fullest = [
-            max((max(bytes_by_step[life.lo : life.hi]) for life in item.lives), default=0)
-            for item in problem.rectangles
+            max(max(bytes_by_step[life.lo : life.hi]) for life in item.lives) for item in problem.rectangles
         ]
         for index in chain(*problem.stacks):
             fullest[index] = self.limit

@@ -87,7 +87,9 @@ class Ejection:
         return Outcome(self._offsets(base), work=int(done))
 
     def first_fit(self, order: Sequence[int], placed: Mapping[int, int]) -> tuple[int, ...]:
-        """What `Units.first_fit` finds, in less time."""
+        """What `Units.first_fit` finds around what is placed, by index, all fixed offsets among it, in less
+        time.
+        """
         parts = self.units.parts
         base = np.array([placed.get(part[0][0], -1) for part in parts], np.int64)
         _first_fit(np.array(order, np.int64), base, self.grain, self.near_at, self.near, self.lo, self.hi)

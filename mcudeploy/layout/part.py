@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from mcudeploy.layout.within import Within
 
 _LITTLE, _HOPEFUL = 0.1, 0.4
-"""Of the effort, for a first try within the bound: as a rule, and where much more than it has no use."""
+"""Of the effort, for a first try within the floor: as a rule, and where much more than it has no use. Most
+that reach it do so with little effort, so proofs that raise it come after that.
+"""
 
 _SOME_LIMITS = 6
 """Where the bound is not reached limits are bisected, each with this part of what is left."""
@@ -45,22 +47,27 @@ class Wanted:
 
 @dataclass(slots=True, eq=False)
 class Part:
-    """A problem in one memory, the best offsets so far and the bytes that are needed at least. Less than
-    `floor` has no use.
+    """A problem in one memory, by index the rectangles of the whole that it has, the best offsets so far and
+    the bytes that are needed at least. Less than `floor` has no use.
     """
 
+    memory: str
+    indices: list[int]
     units: Units
     best: tuple[int, ...]
     bound: int
-    floor: int
+    floor: int = 0
 
     @property
     def used(self) -> int:
         """The end of the highest rectangle."""
         return used_bytes(self.units.problem, self.best)
 
-    def improve(self, wanted: Wanted, seconds: float) -> None:
-        """Search for so long. May be interrupted at any time."""
+    def improve(self, wanted: Wanted, floor: int, seconds: float) -> None:
+        """Search for so long; less than `floor` has no use. An interrupt loses no more than what the search
+        within one limit has by then.
+        """
+        self.floor = max(floor, self.bound)
         problem, start = self.units.problem, time.process_time()
         # Few plans need these libraries; their import takes long, the first after an installation above all.
         from mcudeploy.layout import canonical  # noqa: PLC0415
@@ -69,11 +76,17 @@ class Part:
         if wanted.capacity is not None and canonical.applies(problem) and not problem.stacks:
             self._search(wanted, wanted.capacity, int(seconds * LOOKED_AT), start + seconds)
             return
-        deadline, few = start + BRAKE * seconds, len(problem.rectangles) <= _MOST_FOR_CP
+        deadline, few = start + BRAKE * seconds, len(problem.rectangles) <= _MOST_FOR_CP and not wanted.most
         units = replace(self.units, problem=_with_few_steps(problem))
         search = Within.of(units, seconds * (1 - _SOLVER_SHARE if few else 1), deadline, wanted.seed)
-        if wanted.most is not None and wanted.most < self.used and not self._useful(search, wanted):
-            return
+        limit = align_up(self.floor, wanted.grain)
+        if wanted.most is not None and wanted.most < self.used:
+            if not self._within(search, limit, _HOPEFUL * search.left):
+                self._proven(search.bound(self.floor, wanted.most + 1))
+                if self.floor > wanted.most or not self._within(search, wanted.most, search.left):
+                    return
+        elif wanted.capacity is None:
+            self._within(search, limit, _LITTLE * search.left)
         self._fit(search, wanted)
         if few and self.used > align_up(self.floor, wanted.grain):
             from mcudeploy.layout import exact  # noqa: PLC0415
@@ -89,24 +102,12 @@ class Part:
         if bound > self.floor:
             self.floor = self.bound = bound
 
-    def _useful(self, search: Within, wanted: Wanted) -> bool:
-        """Whether offsets within the floor are found, or within what has a use."""
-        assert wanted.most is not None
-        limit = align_up(self.floor, wanted.grain)
-        if self._within(search, limit, _HOPEFUL * search.left):
-            return True
-        self._proven(search.bound(self.floor, wanted.most + 1))
-        return self.floor <= wanted.most and self._within(search, wanted.most, search.left)
-
     def _fit(self, search: Within, wanted: Wanted) -> None:
         """Offsets within the capacity, then within the floor, each with a half of the effort that is left;
-        then within limits between it and what is used. Most that reach it do so with little effort, so proofs
-        that raise it come after that.
+        then within limits between it and what is used. Before that the floor is raised by proofs.
         """
         grain = wanted.grain
-        if wanted.capacity is None and self._within(
-            search, align_up(self.floor, grain), _LITTLE * search.left
-        ):
+        if self.used <= align_up(self.floor, grain):
             return
         self._proven(search.bound(self.floor, self.used))
         low, high = align_up(self.floor, grain) - grain, align_up(self.used, grain)

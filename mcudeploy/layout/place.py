@@ -26,49 +26,48 @@ def place(
     `seconds` stand for an effort, so that the same problem and seed have the same offsets on any computer.
     It stops at the lower bound, rounded up to `grain` bytes: a finer arena has no use; `fitting`: or at the
     capacity, which is aimed at first in any case. A capacity that is exceeded is not an error: compare
-    `used_bytes`. Where more than `most` bytes in a memory have no use, it looks for that before for less, and
-    ends if it does not find it. With `seconds` 0 the fixed greedy orders alone are tried. `interruptible`:
-    Ctrl-C ends the search, not the program.
+    `used_bytes`. Where more than `most` bytes in a memory have no use (for problems without capacities), it
+    looks for that before for less, and ends if it does not find it. With `seconds` 0 the fixed greedy orders
+    alone are tried. `interruptible`: Ctrl-C ends the search, not the program, once no capacity is exceeded.
     """
     seed %= 1 << 31  # compiled loops have numbers of 64 bits
-    members = _members(problem)
-    parts: list[Part] = []
+    members = _parts(problem)
+    bounds = [lower_bound(one) for _, one, _ in members]
     targets: dict[str, int] = {}
-    for memory, one, _ in members:
-        bound = lower_bound(one)
-        parts.append(Part(Units.of(one), (), bound, bound))
+    for (memory, _, _), bound in zip(members, bounds, strict=True):
         enough = problem.capacities.get(memory, 0) // grain * grain if fitting else 0
         targets[memory] = max(targets.get(memory, enough), align_up(bound, grain))
-    for (memory, _, _), part in zip(members, parts, strict=True):
-        part.best = fixed_orders(part.units, targets[memory])
-    high = [number for number, (memory, _, _) in enumerate(members) if parts[number].used > targets[memory]]
-    high.sort(key=lambda number: -parts[number].bound)  # who needs most comes first
+    parts = []
+    for (memory, one, indices), bound in zip(members, bounds, strict=True):
+        units = Units.of(one)
+        parts.append(Part(memory, indices, units, fixed_orders(units, targets[memory]), bound))
+    high = [part for part in parts if part.used > targets[part.memory]]
+    high.sort(key=lambda part: -part.bound)  # who needs most comes first
     try:
-        for number in high if seconds > 0 else ():
-            memory, part = members[number][0], parts[number]
+        for part in high if seconds > 0 else ():
+            memory = part.memory
             if part.used > targets[memory]:
-                part.floor = targets[memory]
-                part.improve(Wanted(problem.capacities.get(memory), most, grain, seed), seconds / len(high))
+                wanted = Wanted(problem.capacities.get(memory), most, grain, seed)
+                part.improve(wanted, targets[memory], seconds / len(high))
                 # Less than what one part has is of no use for the others.
                 targets[memory] = max(targets[memory], align_up(part.used, grain))
     except KeyboardInterrupt:
-        if not interruptible:
+        over = any(part.used > problem.capacities.get(part.memory, part.used) for part in parts)
+        if over or not interruptible:
             raise
-    return _together(problem, members, parts, grain)
+    return _together(problem, parts, grain)
 
 
-def _together(
-    problem: Problem, members: Sequence[tuple[str, Problem, list[int]]], parts: Sequence[Part], grain: int
-) -> Placed:
+def _together(problem: Problem, parts: Sequence[Part], grain: int) -> Placed:
     """What the parts of a problem add up to."""
     offsets = [0] * len(problem.rectangles)
     used: dict[str, int] = {}
     least: dict[str, int] = {}
-    for (memory, _, indices), part in zip(members, parts, strict=True):
-        for index, offset in zip(indices, part.best, strict=True):
+    for part in parts:
+        for index, offset in zip(part.indices, part.best, strict=True):
             offsets[index] = offset
-        used[memory] = max(used.get(memory, 0), align_up(part.used, grain))
-        least[memory] = max(least.get(memory, 0), align_up(part.bound, grain))
+        used[part.memory] = max(used.get(part.memory, 0), align_up(part.used, grain))
+        least[part.memory] = max(least.get(part.memory, 0), align_up(part.bound, grain))
     for item in problem.rectangles:
         if not item.lives:  # at the start of its memory, but inside
             used[item.memory] = max(used.get(item.memory, 0), align_up(item.size_bytes, grain))
@@ -76,7 +75,7 @@ def _together(
     return Placed(tuple(offsets), used, least)
 
 
-def _members(problem: Problem) -> list[tuple[str, Problem, list[int]]]:
+def _parts(problem: Problem) -> list[tuple[str, Problem, list[int]]]:
     """Problems that have nothing to do with each other: by memory, and between steps where nothing lives."""
     group = _groups(problem)
     members: dict[tuple[str, int], list[int]] = {}

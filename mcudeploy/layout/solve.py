@@ -32,8 +32,8 @@ def spread(
     """Places everything in the memories of a board, so that access to it costs least.
 
     If the cheapest memory has room for all of it, all lies there, in the smallest arena that is found in
-    `seconds`, which are for one of `most` bytes if a larger one has no use; the status is `optimal` where
-    none has a smaller one. All blocks of a tensor, and tensors that
+    `seconds`; the status is `optimal` where none has a smaller one. Where a larger one than `most` bytes has
+    no use, the search is for that first, and ends if there is none. All blocks of a tensor, and tensors that
     share a buffer, lie in one memory; the scratch of an operator does as well. A graph input lies in one
     piece, because the application fills it as an array. What does not fit has its place too: an arena is then
     larger than the board's room for it. The status of a layout over several memories is `optimal` where none

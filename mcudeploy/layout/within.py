@@ -6,7 +6,7 @@ Import only where it is needed: they use numba, which takes its time.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 
 from mcudeploy.interval import Interval
@@ -48,6 +48,8 @@ class Within:
     left: float
     deadline: float
     seed: int
+    open_at: set[tuple[Interval, int, int]] = field(default_factory=set)
+    """What is known to fit: steps, bytes of a cell, and cells."""
 
     @classmethod
     def of(cls, units: Units, seconds: float, deadline: float, seed: int) -> Within:
@@ -59,23 +61,23 @@ class Within:
         """False where effort or time is used up."""
         return self.left > 0 and time.process_time() < self.deadline
 
-    def bound(self, bound: int, used: int) -> int:
-        """The lower bound in bytes, or a higher one: what lives around the most crowded step does not fit
-        within less. `used`: some offsets use so much.
+    def bound(self, bound: int, enough: int) -> int:
+        """The lower bound in bytes, or a higher one, of `enough` at most: what lives around the most crowded
+        step does not fit within less.
         """
         if self.units.problem.overlaps or self.units.problem.fixed:
             return bound
         share = _STACK_SHARE if self.units.problem.stacks else _PROOF_SHARE
-        end, open_at = (1 - share) * self.left, set[tuple[Interval, int, int]]()
+        end = (1 - share) * self.left
         for each, steps in product(_TRIES_S, self._windows()):
             if self.left <= end or time.process_time() > self.deadline:
                 break
             bound, took = cells.least(
-                self.units.problem, steps, bound, enough=used, open_at=open_at, each=each,
+                self.units.problem, steps, bound, enough=enough, open_at=self.open_at, each=each,
                 seconds=self.left - end, brake=max(0.1, self.deadline - time.process_time()), seed=self.seed,
             )  # fmt: skip
             self.left -= took
-        return min(bound, used)
+        return min(bound, enough)
 
     def fit(self, start: tuple[int, ...], limit: int, seconds: float) -> Outcome:
         """Offsets with all ends within `limit` bytes, for so many seconds of effort; `start` are some that

@@ -12,7 +12,7 @@ moves and cuts; time is a brake.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from math import gcd
@@ -47,17 +47,17 @@ BEAM_WIDTH = 50
 """How many sets of each size the beam searches follow."""
 
 
-def search(problem: Problem, order: Sequence[int], bound: int, deadline: Deadline) -> Solution:
-    """A valid order no worse than `order`, at best proven optimal, by `deadline` or a little later.
-    `bound`: bytes that are known to be needed.
+def search(problem: Problem, order: Sequence[int], bound: int, deadline: Deadline) -> Iterator[Solution]:
+    """Valid orders, ever better, none worse than `order`, the last at best proven optimal, by `deadline` or a
+    little later: who stops listening has what was found by then. `bound`: bytes that are known to be needed.
     """
     found = _Search(problem, problem, range(problem.steps), order, problem.peak(order), bound)
     stages = [found.contract, found.plainly]
     stages.insert(1 if problem.steps > WIDE_STEPS else 2, found.anneal)
     for stage in (*stages, found.climb):
-        if found.bound < found.peak:
-            stage(deadline)
-    return Solution(tuple(found.order), min(found.bound, found.peak))
+        for _ in stage(deadline) if found.bound < found.peak else ():
+            yield found.so_far()
+    yield found.so_far()
 
 
 def nearest(problem: Problem, places: Sequence[int]) -> list[int]:
@@ -92,7 +92,13 @@ class _Search:
     they hold for the bounds below, too.
     """
 
-    def anneal(self, deadline: Deadline) -> None:
+    def so_far(self) -> Solution:
+        """The best order and what is proven."""
+        return Solution(tuple(self.order), min(self.bound, self.peak))
+
+    # The stages yield whenever there may be something better.
+
+    def anneal(self, deadline: Deadline) -> Iterator[None]:
         """Look for better orders; with the dependences that cost nothing there are fewer bad ones."""
         from mcudeploy.scheduler.anneal import anneal  # noqa: PLC0415  (numba takes its time)
 
@@ -102,23 +108,26 @@ class _Search:
                 start = nearest(self.problem, [places[step] for step in self.numbers])
                 order = anneal(self.problem, start, seed, self.bound, deadline)
                 self.take(self.problem, self.numbers, order)
+                yield
 
-    def contract(self, deadline: Deadline) -> None:
+    def contract(self, deadline: Deadline) -> Iterator[None]:
         """Add the dependences that cost nothing."""
         self.problem, self.numbers = contracted(self.problem, deadline.share(CONTRACT_SHARE))
+        yield
 
-    def plainly(self, deadline: Deadline) -> None:
+    def plainly(self, deadline: Deadline) -> Iterator[None]:
         """Search for the optimum with little effort."""
         found = best_first(self.problem, self.bound, self.peak, deadline, QUICK_SETS)
         self.bound = found.bound_bytes
         self.take(self.problem, self.numbers, found.order)
+        yield
 
     def take(self, problem: Problem, numbers: Sequence[int], order: Sequence[int] | None) -> None:
         """Keep an order of a problem, whose steps have other numbers, if it is the best."""
         if order is not None and (peak := problem.peak(order)) < self.peak:
             self.order, self.peak = [numbers[step] for step in order], peak
 
-    def climb(self, deadline: Deadline) -> None:
+    def climb(self, deadline: Deadline) -> Iterator[None]:
         """Bounds from what is proven upwards, until what is found is met."""
         grain = gcd(*(buffer.size_bytes for buffer in self.problem.buffers))
         stride = max(1, (self.peak - self.bound) // grain // STRIDES)
@@ -134,6 +143,7 @@ class _Search:
                 stride *= 2
             else:
                 stride, left_open = max(1, stride // 2), bound
+            yield
 
     def _decide(self, bound: int, grain: int, doublings: int, deadline: Deadline) -> bool:
         """Whether a bound was refuted, so that `grain` more are needed, or an order within it was found."""

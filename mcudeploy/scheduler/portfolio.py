@@ -94,7 +94,8 @@ def best_order(
         for piece in _highest_first(pieces):
             _improve(piece, floor, heuristics_end, methods)
         if proofs:
-            floor = _close(pieces, floor, deadline, methods)
+            for bound in _close(pieces, floor, deadline, methods):
+                floor = bound
     except KeyboardInterrupt:
         if not interruptible:
             raise
@@ -133,36 +134,38 @@ def _is_wide(problem: Problem) -> bool:
     return exact.WIDE_STEPS < problem.steps <= MOST_EXACT_STEPS
 
 
-def _close(pieces: list[_Piece], floor: int, deadline: Deadline, methods: Collection[str]) -> int:
+def _close(pieces: list[_Piece], floor: int, deadline: Deadline, methods: Collection[str]) -> Iterator[int]:
     """Raise the lower bounds of pieces and lower their peaks, until they meet or the time ends; the highest
-    bound. Only pieces above it are worked on.
+    bound, ever higher. Only pieces above it are worked on.
     """
     for piece in _highest_first(pieces) if "exact" in methods else ():
         if piece.peak > floor:
             until = deadline if piece.problem.steps > MOST_EXACT_STEPS else deadline.share(_BOUND_SHARE)
             floor = max(floor, *least_needs(piece.problem, until, piece.peak))
+            yield floor
     left = [piece for piece in _highest_first(pieces) if piece.problem.steps <= MOST_EXACT_STEPS]
     while left:
         piece = left.pop(0)
         if piece.peak > floor:
             others = sum(other.peak > floor for other in left)
-            floor = max(floor, _prove(piece, floor, deadline.share(1 / (1 + others)), methods))
-    return floor
+            for bound in _prove(piece, floor, deadline.share(1 / (1 + others)), methods):
+                floor = max(floor, bound)
+                yield floor
 
 
-def _prove(piece: _Piece, bound: int, deadline: Deadline, methods: Collection[str]) -> int:
-    """Search a piece that has more than `bound` bytes; the bound that is proven then."""
+def _prove(piece: _Piece, bound: int, deadline: Deadline, methods: Collection[str]) -> Iterator[int]:
+    """Search a piece that has more than `bound` bytes; what is proven, ever more."""
     small = "ilp" in methods and piece.problem.steps <= MOST_ILP_STEPS
     if "exact" in methods and not deadline.passed():
         until = deadline.share(_EXACT_SHARE) if small else deadline
-        found = exact.search(piece.problem, piece.order, bound, until)
-        piece.offer(found.order, "exact")
-        bound = found.lower_bound_bytes
+        for found in exact.search(piece.problem, piece.order, bound, until):
+            piece.offer(found.order, "exact")
+            bound = found.lower_bound_bytes
+            yield bound
     if small and piece.peak > bound:
         found = ilp.solve(piece.problem, piece.order, bound, deadline)
         piece.offer(found.order, "ilp")
-        bound = found.lower_bound_bytes
-    return bound
+        yield found.lower_bound_bytes
 
 
 def _pieces(problem: Problem, set_aside: Collection[int]) -> list[_Piece]:

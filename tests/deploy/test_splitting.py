@@ -14,10 +14,11 @@ from mcudeploy.splitting import Splitting, could_win
 BOARD = load_board("host")
 
 
-def plan(peak_bytes: int, status: str, **arenas: int) -> Any:
+def plan(peak_bytes: int, status: str, ticks: float = 0.0, **arenas: int) -> Any:
     """As much of a plan as matters."""
     layout = SimpleNamespace(arenas=arenas, arena_bytes=sum(arenas.values()), status=status)
-    return SimpleNamespace(layout=layout, estimate=SimpleNamespace(peak_bytes=peak_bytes, traffic={}))
+    estimate = SimpleNamespace(peak_bytes=peak_bytes, traffic={}, ticks=ticks)
+    return SimpleNamespace(layout=layout, estimate=estimate)
 
 
 @pytest.mark.parametrize(
@@ -67,3 +68,20 @@ def test_a_round_packs_the_smallest_first_and_only_what_still_could_win() -> Non
     # 900 bytes and more would be no gain when the first has 840.
     assert packed == [(600, 2.0, 992), (800, 2.0, 832)]
     assert sorted(one.layout.arena_bytes for one in plans) == [840, 840, 1200]
+
+
+def test_of_slower_plans_with_larger_arenas_none_is_handed_on() -> None:
+    splitting = object.__new__(Splitting)
+    splitting._board = BOARD
+    sizes = {480: 9.0, 400: 9.5, 560: 9.0, 640: 8.0, 720: 8.5}
+    plans = [plan(1, "feasible", ticks, **{BOARD.memories[0].name: arena}) for arena, ticks in sizes.items()]
+    assert [one.layout.arena_bytes for one in splitting._front(plans)] == [400, 480, 640]
+
+
+def test_a_plan_over_the_latency_limit_is_no_yardstick() -> None:
+    splitting = object.__new__(Splitting)
+    splitting._most_ticks = 10.0
+    plans: list[Any] = []
+    for ticks in (10.5, 10.0):
+        splitting._add(plans, plan(1, "feasible", ticks, ram=8))
+    assert [one.estimate.ticks for one in plans] == [10.0]

@@ -268,12 +268,31 @@ def test_with_a_limit_that_has_a_use_it_is_kept_where_it_can_be(problem: Problem
     assert placed.lower_bound_bytes[""] <= most - spare
 
 
+@pytest.mark.parametrize(("succeeds", "limits"), [(False, [400, 440]), (True, [400])])
+def test_with_a_limit_that_has_a_use_nothing_else_is_searched_for(
+    succeeds: bool, limits: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem = replace(puzzle(60, 5), capacities={})
+    best, asked = place(problem, 5.0), []
+
+    def fit(_: object, __: object, limit: int, *___: object) -> Outcome:
+        asked.append(limit)
+        return Outcome(best.offsets if succeeds else None)
+
+    monkeypatch.setattr(Within, "fit", fit)
+    monkeypatch.setattr(Within, "bound", lambda _, bound, __: bound)
+    assert place(problem, 0.0).used_bytes[""] == 450
+    assert place(problem, 5.0, most=440).used_bytes[""] == (400 if succeeds else 450)
+    assert asked == limits
+
+
 @pytest.mark.parametrize("capacities", [{}, {"": 400}])
 def test_an_interrupt_keeps_what_was_found(
     capacities: dict[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     problem = replace(puzzle(60, 5), capacities=capacities)
     best = place(problem, 5.0)
+    assert place(problem, 0.0).used_bytes[""] > best.used_bytes[""]
     answers = iter([Outcome(None), Outcome(best.offsets)])
 
     def search(*_: object, **__: object) -> Outcome:

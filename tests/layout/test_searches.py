@@ -81,8 +81,12 @@ def test_crowded_steps_first_ends_with_all_steps(items: list[Rectangle], stacked
 def test_compiled_first_fit_is_first_fit(problem: Problem) -> None:
     units = Units.of(problem)
     ejection = Ejection.of(units)
+    lowest = units.first_fit(next(units.orders()))
+    unstacked = set(range(len(lowest))) - {index for stack in problem.stacks for index in stack}
+    some = {index: lowest[index] for index in sorted(unstacked)[::2]}
     for order in units.orders():
-        assert ejection.first_fit(order, problem.fixed) == units.first_fit(order)
+        for placed in (problem.fixed, problem.fixed | some):
+            assert ejection.first_fit(order, placed) == units.first_fit(order, placed)
 
 
 def test_a_bound_that_no_offsets_reach_is_proven_and_raised() -> None:

@@ -28,7 +28,7 @@ from mcudeploy.scheduler.slack import members
 def test_finds_the_least_peak_of_all_orders(problem: Problem) -> None:
     best = least_peak(problem)
     upper = range(problem.steps)
-    found = search(problem, upper, 0, NEVER)
+    *_, found = search(problem, upper, 0, NEVER)
     assert problem.is_valid(found.order)
     assert problem.peak(found.order) == found.lower_bound_bytes == best
     if problem.peak(upper) == best:
@@ -74,7 +74,7 @@ def test_time_runs_out_with_a_bound_and_the_order_given() -> None:
     steps = 40
     pairs = tuple(Buffer(3 + step % 7, (step, (step * 18 + 5) % steps)) for step in range(steps))
     problem = Problem(((),) * steps, pairs)
-    found = search(problem, range(steps), 0, Deadline.after(0.05, inf))
+    *_, found = search(problem, range(steps), 0, Deadline.after(0.05, inf))
     assert problem.is_valid(found.order)
     assert 0 < found.lower_bound_bytes < problem.peak(found.order) <= problem.peak(range(steps))
 
@@ -117,7 +117,7 @@ def test_trying_bounds_alone_finds_it_too(problem: Problem) -> None:
         patch.setattr(exact, "QUICK_SETS", 0)  # the plain search stops at once
         patch.setattr(bestfirst, "_CLOCK_EVERY", 1)
         patch.setattr(exact, "BEAM_WIDTH", 1)
-        found = search(problem, range(problem.steps), 0, NEVER)
+        *_, found = search(problem, range(problem.steps), 0, NEVER)
     assert problem.peak(found.order) == found.lower_bound_bytes == best
 
 
@@ -134,7 +134,7 @@ def test_a_bound_that_stays_open_is_tried_again_with_more_effort_only() -> None:
         patch.setattr(exact, "best_first", lambda _, floor, *__: bestfirst.Outcome(None, floor))
         patch.setattr(turns, "explore", gives_up)
         patch.setattr(exact, "beam", lambda *_: None)
-        found = search(problem, range(3), 30, NEVER)
+        *_, found = search(problem, range(3), 30, NEVER)
     assert (problem.peak(found.order), found.lower_bound_bytes) == (80, 30)
     assert len(set(tried)) == len(tried) and max(tried)[0] < 80
     efforts = [exact.TRIAL_CUTS << doublings for doublings in range(exact.MOST_DOUBLINGS + 1)]
@@ -157,7 +157,7 @@ def test_a_bound_of_another_piece_is_no_proof_for_this_one(problem: Problem, abo
         patch.setattr(exact, "QUICK_SETS", 0)
         patch.setattr(bestfirst, "_CLOCK_EVERY", 1)
         patch.setattr(exact, "BEAM_WIDTH", 1)
-        found = search(problem, range(problem.steps), bound, NEVER)
+        *_, found = search(problem, range(problem.steps), bound, NEVER)
     assert problem.peak(found.order) <= max(bound, best)
     assert found.lower_bound_bytes <= max(bound, best)
 

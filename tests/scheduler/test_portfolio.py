@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -13,7 +14,7 @@ from mcudeploy.cli.schedule import _METHODS
 from mcudeploy.ordering import AUTO
 from mcudeploy.scheduler import anneal, bestfirst, exact
 from mcudeploy.scheduler.portfolio import HEURISTICS, METHODS, best_order
-from mcudeploy.scheduler.problem import Buffer, Problem
+from mcudeploy.scheduler.problem import Buffer, Problem, Solution
 
 
 @settings(max_examples=100, deadline=None)
@@ -92,15 +93,22 @@ def test_the_command_has_all_methods() -> None:
     assert (AUTO, *METHODS) == _METHODS
 
 
-def test_an_interrupt_keeps_the_best_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(*_: object) -> int:
-        raise KeyboardInterrupt
-
+def test_an_interrupt_keeps_the_best_order_and_what_is_proven(monkeypatch: pytest.MonkeyPatch) -> None:
     # Two tensors of 8 bytes that are made one after the other, and then read into one of a byte each.
     buffers = [Buffer(8, (0, 2)), Buffer(8, (1, 3)), Buffer(1, (2, 4)), Buffer(1, (3, 4))]
     problem = Problem(((), (), (0,), (1,), (2, 3)), tuple(buffers))
-    monkeypatch.setattr("mcudeploy.scheduler.portfolio._close", interrupt)
-    found = best_order(problem, 10, interruptible=True)
-    assert found.peak_bytes < problem.peak(range(5))
+    best = best_order(problem, 10)
+    assert best.peak_bytes < problem.peak(range(5))
+
+    def search(*_: object) -> Iterator[Solution]:
+        yield Solution(best.order, best.lower_bound_bytes)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(exact, "search", search)
+    monkeypatch.setattr("mcudeploy.scheduler.portfolio.least_needs", lambda *_: [0])
+    monkeypatch.setattr("mcudeploy.scheduler.portfolio.sure_needs", lambda *_: [0])
+    assert best_order(problem, 10, methods=("exact", "ilp"), interruptible=True) == replace(
+        best, method="exact"
+    )
     with pytest.raises(KeyboardInterrupt):
-        best_order(problem, 10)
+        best_order(problem, 10, methods=("exact", "ilp"))
