@@ -40,7 +40,7 @@ _WORTH = 0.998
 _REORDERED = 6
 """So many candidates get other orders after the first round: all of them would take too long."""
 
-_BEST_S = 20.0
+_BEST_S = 30.0
 """For the offsets of the best plan."""
 
 _QUICK, _QUICK_S = ("refine", "beam"), 3.0
