@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from mcudeploy.analyzer import components
@@ -122,14 +121,15 @@ class Splitting:
         plans: list[Plan] = []
         if stored is not None:
             self._add(plans, self._timed(stored))
-        first, *others = found.best
-        self._add(plans, self._first_fit(first))
-        with suppress(KeyboardInterrupt):  # what there is by then is kept
-            for candidate in others[:_MADE_ANYWAY] if found.interrupted else others:
-                if self._has_use(candidate, plans):
+        try:
+            for candidate in found.best[:_MADE_ANYWAY] if found.interrupted else found.best:
+                if candidate is found.best[0] or self._has_use(candidate, plans):
                     self._add(plans, self._first_fit(candidate))
             if plans and not found.interrupted:
                 self._finish(plans, found.best)
+        except KeyboardInterrupt:  # what there is by then is kept
+            if not plans:
+                self._add(plans, self._first_fit(found.best[0]))
         return Splits(self._front(plans), found.search, self._unsplit_ticks)
 
     def _add(self, plans: list[Plan], plan: Plan) -> None:
@@ -147,23 +147,32 @@ class Splitting:
 
     def _finish(self, plans: list[Plan], candidates: tuple[Candidate, ...]) -> None:
         """Better plans in place of some, and others with halos computed again, or in other orders."""
-        if not any(plan.layout.arena_bytes <= self._limits.arena_bytes for plan in plans):
-            for candidate in candidates[:_MADE_ANYWAY]:
-                again = recompute(candidate, self._costs, self._lean.work, self._most_ticks, self._is_late)
-                if again is not candidate:
-                    self._add(plans, self._first_fit(again))
+        if self._enough(plans):
+            return
+        for candidate in candidates[:_MADE_ANYWAY]:
+            again = recompute(candidate, self._costs, self._lean.work, self._most_ticks, self._is_late)
+            if again is not candidate:
+                self._add(plans, self._first_fit(again))
         first, *others = _ROUNDS
         self._pack(plans, *first)
+        if self._enough(plans):
+            return
         self._progress.stage("ordering the best plans")
         for plan in self._hopeful(plans)[:_REORDERED]:
             for other in self._in_other_orders(plan, self._aim(plans)):
                 self._add(plans, other)
         for seconds, count in others:
             self._pack(plans, seconds, count)
+        if self._enough(plans):
+            return
         plans.sort(key=self._demand)
         self._progress.stage("ordering and packing the best plan")
         plans[0] = self._reordered(plans[0], METHODS, _PROOF_SHARE * self._limits.seconds)
         plans[0] = self._packed(plans[0], seconds=_BEST_S)
+
+    def _enough(self, plans: Sequence[Plan]) -> bool:
+        """Whether one has an arena that is small enough."""
+        return any(plan.layout.arena_bytes <= self._limits.arena_bytes for plan in plans)
 
     def _has_use(self, candidate: Candidate, plans: Sequence[Plan]) -> bool:
         """Whether there are few plans yet, or the candidate could have a smaller arena than all of them; and
@@ -181,6 +190,8 @@ class Splitting:
             self._progress.stage(f"packing {count_text(len(hopeful), 'plan')}")
         for number, plan in enumerate(hopeful):
             aim = self._aim(plans)
+            if self._enough(plans):
+                return
             if self._left(_PACKED) > 0 and could_win(plan.estimate.peak_bytes, aim):
                 most = None if aim[0] or aim[1] else aim[2]
                 plans[plans.index(plan)] = self._packed(plan, seconds=seconds, most=most)

@@ -92,7 +92,7 @@ def planning_options(command: Command) -> Command:
         default=60.0,
         show_default=True,
         help="How long the search may take; ordering and packing of its best plans come on top, a "
-        "minute or two for long ones. A limit of a few seconds is for all of this, which takes little more.",
+        "minute or two for long ones. A limit of a few seconds is for all of this, which takes some more.",
     )
     @click.option("--ram-limit", type=Size(), help="Bytes that the arena may take, such as 96k, 64KiB or 1M.")
     @click.option(

@@ -49,6 +49,8 @@ class NewFile(click.Path):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
         """The path; a usage error where no file can be written."""
         path = Path(os.fsdecode(super().convert(value, param, ctx)))
+        if path.is_dir():
+            self.fail(f"{path} is a folder.", param, ctx)
         if not (os.access(path, os.W_OK) or os.access(path.parent, os.W_OK | os.X_OK)):
             self.fail(f"{path.parent} is no folder that files can be written to.", param, ctx)
         return path

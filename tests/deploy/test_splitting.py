@@ -9,7 +9,7 @@ import pytest
 
 from mcudeploy.board import load_board
 from mcudeploy.progress import SILENT
-from mcudeploy.splitting import Splitting, could_win
+from mcudeploy.splitting import Limits, Splitting, could_win
 
 BOARD = load_board("host")
 
@@ -52,7 +52,7 @@ def test_a_round_packs_the_smallest_first_and_only_what_still_could_win() -> Non
 
     class Rounds(Splitting):
         def __init__(self) -> None:
-            self._board, self._progress = BOARD, SILENT
+            self._board, self._progress, self._limits = BOARD, SILENT, Limits(5.0, 60.0, 0)
 
         def _left(self, part: float) -> float:
             return 1.0
