@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from mcudeploy.analyzer import components
@@ -19,7 +19,6 @@ from mcudeploy.optimizer.search import Budget, Candidate, Found, Report, search
 from mcudeploy.placing import PACKING_S, demand, placed, reordered, unsplit_schedule
 from mcudeploy.plan import Plan, Schedule, Search, Split
 from mcudeploy.progress import SILENT, Progress
-from mcudeploy.scheduler.portfolio import METHODS
 from mcudeploy.scheduler.rpo import reverse_post_order
 from mcudeploy.simulator.blocks import TiledGraph
 from mcudeploy.simulator.cost import CallTile, Costs, TileSource, by_calls, timed_block
@@ -167,7 +166,7 @@ class Splitting:
             return
         plans.sort(key=self._demand)
         self._progress.stage("ordering and packing the best plan")
-        plans[0] = self._reordered(plans[0], METHODS, _PROOF_SHARE * self._limits.seconds)
+        plans[0] = self._reordered(plans[0])
         plans[0] = self._packed(plans[0], seconds=_BEST_S)
 
     def _enough(self, plans: Sequence[Plan]) -> bool:
@@ -265,13 +264,13 @@ class Splitting:
         made = replace(made, estimate=replace(made.estimate, ticks=plan.estimate.ticks))
         return made if self._demand(made) <= self._demand(plan) else plan
 
-    def _reordered(self, plan: Plan, methods: Collection[str], seconds: float) -> Plan:
+    def _reordered(self, plan: Plan) -> Plan:
         """The plan in a better order if one is found and packs no worse; repeated steps stay."""
         steps = plan.schedule.steps
         if len(set(steps)) < len(steps):
             return plan
         tiled = TiledGraph(self._space.flow, plan.block_rows)
-        schedule = reordered(self._lean, tiled, plan.schedule, seconds, methods)
+        schedule = reordered(self._lean, tiled, plan.schedule, _PROOF_SHARE * self._limits.seconds)
         if plan.estimate.peak_bytes <= schedule.lower_bound_bytes:  # another order with this peak has no use
             schedule = Schedule(steps, "optimal", schedule.lower_bound_bytes)
         if schedule.steps == steps:

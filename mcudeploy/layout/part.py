@@ -76,7 +76,8 @@ class Part:
         if wanted.capacity is not None and canonical.applies(problem) and not problem.stacks:
             self._search(wanted, wanted.capacity, int(seconds * LOOKED_AT), start + seconds)
             return
-        deadline, few = start + BRAKE * seconds, len(problem.rectangles) <= _MOST_FOR_CP and not wanted.most
+        deadline = start + BRAKE * seconds
+        few = len(problem.rectangles) <= _MOST_FOR_CP and wanted.most is None
         units = replace(self.units, problem=_with_few_steps(problem))
         search = Within.of(units, seconds * (1 - _SOLVER_SHARE if few else 1), deadline, wanted.seed)
         limit = align_up(self.floor, wanted.grain)

@@ -27,7 +27,6 @@ from mcudeploy.errors import (
 from mcudeploy.graph import Border, DType, Graph, Quantization, Tensor
 from mcudeploy.measurer.session import Request, Session
 from mcudeploy.model import load_model
-from mcudeploy.plan import Search
 from mcudeploy.planner import Options, find_plans
 from mcudeploy.progress import SILENT
 from mcudeploy.samples import load_samples
@@ -229,34 +228,6 @@ def test_weights_without_room_are_known_before_the_search(tmp_path: Path) -> Non
     for options in (Options(), Options(split=False)):
         with pytest.raises(FitError, match=r"weights need 5,[\d,]+ bytes .* the flash of mps2-an386 has"):
             tuning.tune_model(path, [target], options)
-
-
-def test_an_interrupt_keeps_the_best_and_computes_nothing_again(
-    model: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("mcudeploy.splitting.recompute", lambda *_: pytest.fail("recomputed"))
-
-    def interrupt(_: Search, peak_bytes: int, __: float) -> None:
-        if peak_bytes < 12 * 12 * 12:
-            raise KeyboardInterrupt
-
-    found = find_plans(load_model(model), HOST.board, Options(), told=interrupt)
-    assert found.plans[0].layout.arena_bytes < found.unsplit.layout.arena_bytes
-
-
-def test_an_interrupt_while_packing_keeps_the_plans(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("mcudeploy.splitting.Splitting._pack", interrupt)
-    found = find_plans(load_model(model), HOST.board, Options())
-    assert found.plans[0].layout.arena_bytes < found.unsplit.layout.arena_bytes
-
-
-def test_a_limit_that_is_kept_needs_no_halo_twice(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcudeploy.splitting.recompute", lambda *_: pytest.fail("recomputed"))
-    found = find_plans(load_model(model), HOST.board, Options(ram_limit=1700))
-    assert found.plans[0].layout.arena_bytes <= 1700
 
 
 def test_a_streamed_input_needs_less_and_gives_the_same(model: Path) -> None:

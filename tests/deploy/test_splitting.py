@@ -1,13 +1,18 @@
-"""Which plans of a search are packed again."""
+"""What is made of what a search finds: what is packed, what is handed on, what an interrupt keeps."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from models import quantised_convolutions
 
 from mcudeploy.board import load_board
+from mcudeploy.model import load_model
+from mcudeploy.plan import Search
+from mcudeploy.planner import Options, find_plans
 from mcudeploy.progress import SILENT
 from mcudeploy.splitting import Limits, Splitting, could_win
 
@@ -85,3 +90,36 @@ def test_a_plan_over_the_latency_limit_is_no_yardstick() -> None:
     for ticks in (10.5, 10.0):
         splitting._add(plans, plan(1, "feasible", ticks, ram=8))
     assert [one.estimate.ticks for one in plans] == [10.0]
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    return quantised_convolutions(tmp_path / "small.onnx")
+
+
+def test_an_interrupt_keeps_the_best_and_computes_nothing_again(
+    model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mcudeploy.splitting.recompute", lambda *_: pytest.fail("recomputed"))
+
+    def interrupt(_: Search, peak_bytes: int, __: float) -> None:
+        if peak_bytes < 12 * 12 * 12:
+            raise KeyboardInterrupt
+
+    found = find_plans(load_model(model), BOARD, Options(), told=interrupt)
+    assert found.plans[0].layout.arena_bytes < found.unsplit.layout.arena_bytes
+
+
+def test_an_interrupt_while_packing_keeps_the_plans(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("mcudeploy.splitting.Splitting._pack", interrupt)
+    found = find_plans(load_model(model), BOARD, Options())
+    assert found.plans[0].layout.arena_bytes < found.unsplit.layout.arena_bytes
+
+
+def test_a_limit_that_is_kept_needs_no_halo_twice(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mcudeploy.splitting.recompute", lambda *_: pytest.fail("recomputed"))
+    found = find_plans(load_model(model), BOARD, Options(ram_limit=1700))
+    assert found.plans[0].layout.arena_bytes <= 1700
