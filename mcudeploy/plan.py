@@ -41,13 +41,29 @@ class Placement:
 
 
 @dataclass(frozen=True, slots=True)
+class Move:
+    """Before step `before` of the schedule the bytes of a block go to `offset` in their arena, where the block
+    lies from then on. `tensor` owns its memory: its views go with it.
+    """
+
+    before: int
+    tensor: str
+    block: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
 class Layout:
-    """Every tensor's and every operator's scratch placement, and the size of each arena in bytes."""
+    """Every tensor's and every operator's scratch placement, and the size of each arena in bytes.
+
+    `moves` are in the order in which they are made; placements have the offsets that blocks are born at.
+    """
 
     tensors: Mapping[str, Placement]
     scratch: Mapping[str, Placement]
     arenas: Mapping[str, int]
     status: str
+    moves: tuple[Move, ...] = ()
 
     @property
     def arena_bytes(self) -> int:
@@ -132,6 +148,18 @@ class Plan:
     splits: tuple[Split, ...] = ()
     functions: tuple[Function, ...] = ()
     kernels: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def tape(self) -> tuple[Step | Move, ...]:
+        """What the program does, one after the other: the steps of the schedule, moves between them."""
+        moves, entries = iter(self.layout.moves), list[Step | Move]()
+        move = next(moves, None)
+        for time, step in enumerate(self.schedule.steps):
+            while move is not None and move.before <= time:
+                entries.append(move)
+                move = next(moves, None)
+            entries.append(step)
+        return tuple(entries)
 
 
 @dataclass(frozen=True, slots=True)
