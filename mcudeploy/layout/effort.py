@@ -5,6 +5,9 @@ much effort, so that offsets hang on no clock.
 SWEPT = 40_000_000
 """Rectangles that sweeps look at."""
 
+SLID = 30_000_000
+"""Rectangles that the search for moves looks at."""
+
 VISITED = 5_000_000
 """Pairs of units that ejection looks at."""
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import lcm
 
 from mcudeploy.analyzer.needs import Need, Needs, needs
 from mcudeploy.board import Board
 from mcudeploy.layout.assign import assign
 from mcudeploy.layout.banks import Bank, Group
-from mcudeploy.layout.problem import Problem, Rectangle, align_up
-from mcudeploy.plan import Estimate, Function, Layout, Placement, Plan, Schedule, Step
+from mcudeploy.layout.moving import Moved, fit
+from mcudeploy.layout.problem import Problem, Rectangle, align_up, lower_bound
+from mcudeploy.plan import Estimate, Function, Layout, Move, Placement, Plan, Schedule, Step
 from mcudeploy.simulator.blocks import BlockId, TiledGraph
-from mcudeploy.simulator.live import Buffer, WorkBytes, buffers, in_place_chances, peak
+from mcudeploy.simulator.cost import MovePrice
+from mcudeploy.simulator.live import Buffer, WorkBytes, buffers, in_place_chances, lives, peak
 from mcudeploy.simulator.traffic import Traffic, traffic
 
 ARENA_GRAIN_BYTES = 8
@@ -41,8 +44,7 @@ def spread(
     """
     wanted = needs(tiled.graph, board, functions)
     items = buffers(tiled, schedule.steps, work, _apart(tiled, schedule.steps, wanted, board))
-    each = [[_need(wanted, owner) for owner in _owners(item)] for item in items]
-    alignments = [lcm(*(need.alignment for need in needed)) for needed in each]
+    alignments = _alignments(items, wanted)
     groups = _groups(items, wanted, board, traffic(tiled, schedule.steps, work))
     found = assign(
         _problem(tiled, items, alignments), groups, _banks(board), seconds, grain=ARENA_GRAIN_BYTES, most=most
@@ -61,6 +63,65 @@ def spread(
     places = list(zip(memories, found.placed.offsets, strict=True))
     layout = _layout(tiled, items, places, arenas, status)
     return layout, estimate(tiled, schedule, work, layout)
+
+
+def with_moves(
+    tiled: TiledGraph,
+    schedule: Schedule,
+    work: WorkBytes,
+    board: Board,
+    layout: Layout,
+    price: MovePrice,
+    *,
+    seconds: float,
+) -> tuple[Layout, Estimate]:
+    """A layout with an arena as large as what is alive at once, in which blocks move for that; the same one
+    where that is as small already, or no moves are found.
+
+    Steps that are repeated, several arenas and several compute units are left as they are.
+    """
+    if len(layout.arenas) > 1 or len(board.units) > 1 or len(set(schedule.steps)) < len(schedule.steps):
+        return layout, estimate(tiled, schedule, work, layout)
+    ((memory, arena_bytes),) = layout.arenas.items()
+    items = buffers(tiled, schedule.steps, work)
+    alignment = board.memory(memory).alignment
+    alignments = [lcm(each, alignment) for each in _alignments(items, needs(tiled.graph, board))]
+    problem = _problem(tiled, items, alignments)
+    room = align_up(lower_bound(problem), ARENA_GRAIN_BYTES)
+    borders = (*tiled.graph.resident_inputs(), *tiled.graph.outputs)
+    stay = {tiled.flow.roots[border.tensor] for border in borders}
+    pinned = [
+        at for at, item in enumerate(items) if not item.members or any(it in stay for it, _ in item.members)
+    ]
+    found = fit(problem, room, pinned, price, seconds=seconds) if room < arena_bytes else None
+    if found is not None:
+        places = [(memory, offset) for offset in found.offsets]
+        made = _layout(tiled, items, places, {memory: room}, "optimal")
+        layout = _moving(tiled, schedule.steps, items, made, found)
+    return layout, estimate(tiled, schedule, work, layout)
+
+
+def _moving(
+    tiled: TiledGraph, steps: tuple[Step, ...], items: Sequence[Buffer], layout: Layout, found: Moved
+) -> Layout:
+    """The layout with the moves of buffers: of the block that is in it then; those that take over later are
+    born where it has gone.
+    """
+    first = dict(zip(tiled.block_ids(), lives(tiled, steps).first, strict=True))
+    offsets = {name: list(placement.offsets) for name, placement in layout.tensors.items()}
+    moves = []
+    for step, index, offset in found.moves:
+        members = items[index].members
+        here = next(member for member in reversed(members) if first[member] < step)
+        moves.append(Move(step, *here, offset))
+        for name, block in members:
+            if first[name, block] >= step:
+                offsets[name][block] = offset
+    tensors = {
+        name: replace(placement, offsets=tuple(offsets[tiled.flow.roots[name]]))
+        for name, placement in layout.tensors.items()
+    }
+    return replace(layout, tensors=tensors, moves=tuple(moves))
 
 
 def base_alignments(plan: Plan, board: Board) -> dict[str, int]:
@@ -88,6 +149,8 @@ def estimate(tiled: TiledGraph, schedule: Schedule, work: WorkBytes, layout: Lay
         for name, count in bytes_of.items():
             if name in placements:
                 by_memory[placements[name].memory] += count
+    for move in layout.moves:
+        by_memory[layout.tensors[move.tensor].memory] += 2 * tiled.block_bytes(move.tensor, move.block)
     return Estimate(peak_bytes, peak_step, peak_bytes, by_memory)
 
 
@@ -117,6 +180,12 @@ def _need(wanted: Needs, owner: Owner) -> Need:
 def _banks(board: Board) -> list[Bank]:
     grain = ARENA_GRAIN_BYTES
     return [Bank(it.name, board.room(it) // grain * grain, it.cost, it.alignment) for it in board.memories]
+
+
+def _alignments(items: Sequence[Buffer], wanted: Needs) -> list[int]:
+    """What the offset of each buffer is a multiple of, beside what its memory asks."""
+    each = ([_need(wanted, owner) for owner in _owners(item)] for item in items)
+    return [lcm(*(need.alignment for need in needed)) for needed in each]
 
 
 class _Together:

@@ -7,11 +7,14 @@ last, shorter block counts by its rows. Blocks at an edge do a little less or mo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from mcudeploy.graph import Graph, Operator
+import numpy as np
+
+from mcudeploy.graph import Border, DType, Graph, Operator, Tensor
 from mcudeploy.interval import Interval
 from mcudeploy.ops.opdef import KernelCall
+from mcudeploy.ops.transfer import Copy
 from mcudeploy.simulator.flow import Flow
 
 STEP_TICKS = 21
@@ -31,6 +34,48 @@ TileSource = Callable[[Graph, Iterable[CallTile]], CallTime]
 """Where the times of a graph's tiles come from: a device, or an estimate. It is told which tiles will be
 asked for, as far as that is known.
 """
+
+
+@dataclass(frozen=True, slots=True)
+class MovePrice:
+    """Ticks of a move: for itself, for each piece that is copied at once, and for each byte."""
+
+    move: float
+    piece: float
+    byte: float
+
+    def ticks(self, size_bytes: int, distance: int) -> float:
+        """Of a block that goes so many bytes up or down, in pieces where its places overlap."""
+        return self.move + self.piece * -(-size_bytes // distance) + self.byte * size_bytes
+
+
+_COPIED = 256
+"""Bytes of a row, or of half a row, whose copying tells the price of moves."""
+
+
+def move_price(tiles: TileSource) -> MovePrice:
+    """The price of moves: a piece is copied as a row of the operator Copy is."""
+    narrow, wide = _copying(_COPIED), _copying(2 * _COPIED)
+    rows = Interval(0, 1), Interval(0, 2)
+
+    def times(graph: Graph) -> list[float]:
+        (operator,) = graph.operators
+        call = operator.op.kernel(operator, graph.input_tensors(operator), graph.tensors[operator.output])
+        wanted = [(operator, call, each) for each in rows]
+        time = tiles(graph, wanted)
+        return [time(*each) for each in wanted]
+
+    (one, two), (twice_as_wide, _) = times(narrow), times(wide)
+    byte = max(0.0, (twice_as_wide - one) / _COPIED)
+    piece = max(0.0, two - one - byte * _COPIED)
+    return MovePrice(STEP_TICKS + max(0.0, one - piece - byte * _COPIED), piece, byte)
+
+
+def _copying(row_bytes: int) -> Graph:
+    source, target = (Tensor(name, (2, 1, row_bytes), DType.INT8) for name in ("x", "y"))
+    border = Border("x", "x", source.shape, "int8", np.arange(source.elements, dtype=np.int32))
+    copying = Operator("copy", Copy(), ("x",), "y")
+    return Graph("copy", {"x": source, "y": target}, (copying,), (border,), (replace(border, tensor="y"),))
 
 
 def by_calls(time: CallTime, calls: Mapping[str, KernelCall]) -> TileTime:

@@ -1,0 +1,102 @@
+"""Offsets that change: where no fixed ones fit into an arena, some rectangles move out of the way.
+
+What is alive fits into an arena of the largest live load, though not always without gaps. Rectangles are
+placed by birth. One that finds no gap gets room from others: neighbours close ranks, up or down, or one goes
+to another gap. That is done between two steps and needs no further memory. The spots and the ways are taken
+that cost least as quick ways of placing the next births foretell it (the pilot method of Duin and Voss, 1999,
+as in `sweep`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from itertools import product
+
+from mcudeploy.layout import effort
+from mcudeploy.layout.greedy import Units
+from mcudeploy.layout.problem import Problem, stacks_at_the_top
+from mcudeploy.simulator.cost import MovePrice
+
+_TRIES = tuple(
+    product((64, 32, 16), ((0, 1, 3, 4), (1,), (0, 1, 2, 3, 4, 5), (1, 3), (0, 1), (2, 5), (0,), (2,)))
+)
+"""How many births ahead a choice is judged by, and by which quick ways (`beam.spots`) together. One does best
+here, another there, so the best of all is taken. (A beam of several states did no better.)
+"""
+
+_RECORDS = 1000.0
+"""What a move counts for beside its ticks: it takes some 34 bytes of flash."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """Offsets at birth by rectangle; and moves in order: step before which, rectangle, offset."""
+
+    offsets: tuple[int, ...]
+    moves: tuple[tuple[int, int, int], ...]
+
+
+def fit(
+    problem: Problem, limit: int, pinned: Collection[int], price: MovePrice, *, seconds: float, seed: int = 0
+) -> Moved | None:
+    """Offsets within `limit` bytes, and the cheapest moves that are found in `seconds` of effort; None where
+    there are none.
+
+    The problem has one memory, nothing fixed and no overlaps, and every rectangle one life at most. Those of
+    stacks, which lie at the top, and the `pinned` ones do not move.
+    """
+    used = [index for index, item in enumerate(problem.rectangles) if item.lives]
+    if not used:
+        return Moved((0,) * len(problem.rectangles), ())
+    number = {index: at for at, index in enumerate(used)}
+    live = replace(
+        problem,
+        rectangles=tuple(problem.rectangles[index] for index in used),
+        stacks=tuple(tuple(number[index] for index in stack) for stack in problem.stacks),
+    )
+    stay = [number[index] for index in pinned if index in number]
+    found = _searched(live, limit, stay, price, seconds=seconds, seed=seed)
+    if found is None:
+        return None
+    offsets = [0] * len(problem.rectangles)
+    for index, offset in zip(used, found.offsets, strict=True):
+        offsets[index] = offset
+    moves = tuple((step, used[index], offset) for step, index, offset in found.moves)
+    return Moved(tuple(offsets), moves)
+
+
+def _searched(
+    problem: Problem, limit: int, pinned: Collection[int], price: MovePrice, *, seconds: float, seed: int
+) -> Moved | None:
+    import numpy as np  # noqa: PLC0415 - with the loops below it takes its time
+
+    from mcudeploy.layout import slides  # noqa: PLC0415
+    from mcudeploy.layout.sweep import Sweep  # noqa: PLC0415
+
+    sweep = Sweep.of(Units.of(problem))
+    given = stacks_at_the_top(problem, limit)
+    if sweep is None or any(at < 0 for at in given.values()):
+        return None
+    count = len(problem.rectangles)
+    base, movable = np.full(count, -1), np.ones(count, np.bool_)
+    for index, at in given.items():
+        base[index] = at
+    movable[[*given, *pinned]] = False
+    order = np.lexsort((-sweep.size, -sweep.hi, sweep.lo))
+    order = order[base[order] < 0]
+    items = (sweep.lo, sweep.hi, sweep.size, sweep.grain, sweep.kind)
+    prices = np.array([price.move + _RECORDS, price.piece, price.byte])
+    left, best, least = int(seconds * effort.SLID), None, np.inf
+    for number, (sight, tastes) in enumerate(_TRIES):
+        if left <= 0 and number > 0:
+            break
+        cost, work, offsets, moves = slides.go_on(
+            items, movable, sweep.meets, order, base, limit, prices, sight, np.array(tastes), seed
+        )  # fmt: skip
+        left -= work
+        if cost < least:
+            best, least = Moved(tuple(offsets.tolist()), tuple(map(tuple, moves.tolist()))), cost
+        if least == 0:
+            break
+    return best
