@@ -42,8 +42,8 @@ class Placement:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """Before step `before` of the schedule the bytes of a block go to `offset` in their arena, where the block
-    lies from then on. `tensor` owns its memory: its views go with it.
+    """Before step `before` of the schedule the bytes of a block go to `offset` in their arena, where it lies
+    from then on. `tensor` owns its memory: its views go with it.
     """
 
     before: int

@@ -182,7 +182,9 @@ class _Owners:
         """Gives a block its bytes at another place, which may overlap the one that it has."""
         key, where = (move.tensor, move.block), _move_text(move)
         memory, old = self.span(*key)
-        if key not in self._numbers or not bool((self._bytes[memory][old.lo : old.hi] == self._numbers[key]).all()):
+        if key not in self._numbers or not bool(
+            (self._bytes[memory][old.lo : old.hi] == self._numbers[key]).all()
+        ):
             raise PlanFaultError(f"{where}, which is not there")
         self._moved[key] = move.offset
         _, new = self.span(*key)

@@ -30,6 +30,8 @@ def test_given_names(given: str, made: str) -> None:
         ("int", "keyword"),
         ("stdint", r"header stdint\.h"),
         ("Math", r"header math\.h"),
+        ("t", "prefix of a record"),
+        ("in12", "prefix of a record"),
         ("mcud", "runtime"),
         ("mcud_tape", "runtime"),
         ("conv2d_s8_1x1", "runtime"),
@@ -44,7 +46,7 @@ def test_given_names_that_cannot_be(given: str, reason: str) -> None:
 @pytest.mark.parametrize(
     ("stem", "made"),
     [("model", "model"), ("2nd", "model_2nd"), ("math", "model_math"), ("int", "model_int"),
-     ("\xfc", "model"), ("mcud_hal", "model_mcud_hal"), ("conv2d_s8", "model_conv2d_s8")],
+     ("\xfc", "model"), ("t1", "model_t1"), ("t1_x", "t1_x"), ("mcud_hal", "model_mcud_hal"), ("conv2d_s8", "model_conv2d_s8")],
 )  # fmt: skip
 def test_names_of_files(stem: str, made: str) -> None:
     assert model_name(None, stem) == made
