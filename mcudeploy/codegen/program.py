@@ -18,6 +18,7 @@ from mcudeploy.kernelfiles import MOVE, ON_UNIT
 from mcudeploy.layout.solve import ARENA_GRAIN_BYTES, base_alignments
 from mcudeploy.ops.opdef import ConstantArray, KernelCall, Symbol
 from mcudeploy.plan import Plan
+from mcudeploy.wording import count_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +122,11 @@ def make_program(plan: Plan, calls: Mapping[str, KernelCall], prefix: str, board
     kernels = {record.kernel for record in records} | ({ON_UNIT} if handed else set())
     offsets = _OffsetTable(board.offset_unit)
     tensors = [
-        offsets.add(name, _symbol("t", version, name), tape.tensor(name, version))
+        offsets.add(
+            f"{name} after {count_text(version, 'move')}" if version else name,
+            _symbol("t", version, name),
+            tape.tensor(name, version),
+        )
         for name, version in tape.tensors
     ]
     scratch = [offsets.add(name, f"s_{name}", tape.scratch(name)) for name in plan.layout.scratch]
