@@ -22,6 +22,7 @@ from mcudeploy.codegen.tape import Tape
 from mcudeploy.device import Device, Target, open_device
 from mcudeploy.graph import Graph, Operator
 from mcudeploy.layout.check import check
+from mcudeploy.ops.elementwise import Lut
 from mcudeploy.ops.opdef import KernelCall
 from mcudeploy.ops.view import Reshape
 from mcudeploy.optimizer.apply import stream_inputs
@@ -60,6 +61,26 @@ def viewed() -> Graph:
     )
 
 
+def chained() -> Graph:
+    """image -> a -> l -> m -> sum: l and m are made in place of what they are made of, value by value."""
+    graph = residual()
+    shapes = {name: replace(graph.tensors["a"], name=name) for name in ("image", "a", "l", "m", "sum")}
+    first, second, *_ = graph.operators
+    table = np.random.default_rng(2).permutation(np.arange(-128, 128)).astype(np.int8)
+    return Graph(
+        graph.name,
+        shapes,
+        (
+            first,
+            Operator("lut_l", Lut(), ("a",), "l", {"table": table}),
+            Operator("lut_m", Lut(), ("l",), "m", {"table": table[::-1].copy()}),
+            replace(second, inputs=("m",), output="sum"),
+        ),
+        graph.inputs,
+        graph.outputs,
+    )
+
+
 def calls_of(graph: Graph) -> dict[str, KernelCall]:
     return {
         o.name: o.op.kernel(o, graph.input_tensors(o), graph.tensors[o.output])
@@ -89,6 +110,7 @@ GRAPHS = {
     "in blocks of three rows": (residual(), 3),
     "whole": (residual(), 8),
     "fed": (stream_inputs(residual()), 2),
+    "in place": (chained(), 2),
     "sums": (pooled(), {"conv_a": 2, "mean": 2}),
     "views": (
         viewed(),
@@ -118,6 +140,13 @@ def test_moved_plans_compute_the_same_bits(name: str) -> None:
             differing += _operator_by_operator(device, storage, inputs, found[0])
     assert all(np.array_equal(value, found[0]) for value in found[1:])
     assert not any(differing)
+
+
+def test_what_is_made_in_place_of_a_moved_block_is_made_there() -> None:
+    plan = planned(chained(), 2)
+    plans = [with_moves(plan, seed, alignment=HOST.offset_unit) for seed in range(3)]
+    births = plan.layout.tensors["m"].offsets
+    assert any(one.layout.tensors["m"].offsets != births for one in plans)
 
 
 def _operator_by_operator(
