@@ -167,9 +167,9 @@ class Storage:
         return (operator.output, 0) if last else None
 
     def put_tensor(self, machine: Machine, tensor: str, value: Array) -> None:
-        """Write a whole tensor, before the first step."""
+        """Write a whole tensor where it is born, before anything is done."""
         for block_id in self.blocks(tensor):
-            self.put(machine, block_id, value.tobytes(), 0)
+            self.put(machine, block_id, value.tobytes(), -1)
 
     def get_tensor(self, machine: Machine, tensor: str) -> Array:
         """Read a whole tensor, in its stored shape, behind the last step."""

@@ -13,7 +13,7 @@ class Whereabouts:
     """The places of the blocks of tensors that own memory.
 
     Version v of a tensor has its places after the first v moves of its blocks. Times are steps of the
-    schedule: at time t all moves before step t are made.
+    schedule: at time t all moves before step t are made, at time -1 none.
     """
 
     def __init__(self, layout: Layout) -> None:
