@@ -160,7 +160,9 @@ def check(models: Iterable[Path], boards: Iterable[str], *, streamed: bool) -> I
             real = {it["name"]: it["ticks"] for it in report["operators"]}
             kernels = {it["name"]: it["kernel"] for it in report["operators"]}
             errors = {
-                one: abs(100 * (predicted[one] / ticks - 1)) for one, ticks in real.items() if predicted[one]
+                one: abs(100 * (predicted[one] / ticks - 1))
+                for one, ticks in real.items()
+                if predicted.get(one)
             }
             worst = max(errors, key=lambda one: errors[one])
             total, measured = sum(predicted.values()), sum(real[one] for one in errors)

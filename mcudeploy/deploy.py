@@ -312,15 +312,14 @@ def observe(
         outputs.append({b.tensor: storage.get_tensor(device, b.tensor) for b in made.plan.graph.outputs})
         progress.advance(done + 1, len(samples))
     stack_bytes = device.session.stack().used_bytes
-    step_ticks: dict[int, list[int]] = {}
+    ticks_by: dict[str, list[int]] = {}
     timed: list[int] = []
     for first, count in fed_runs(device, storage, samples[0].stored):
         timed += device.session.time_steps(first, count, timeout_s=made.patience_s).ticks
-    for step, elapsed in zip(made.plan.schedule.steps, timed, strict=True):
-        step_ticks.setdefault(step.operator, []).append(elapsed)
+    for entry, elapsed in zip(made.plan.tape, timed, strict=True):
+        ticks_by.setdefault(made.plan.name_of(entry), []).append(elapsed)
     unit, convert = device.time_unit(target)
     operators = tuple(
-        OperatorTime(made.plan.graph.operators[index].name, len(ticks_of), convert(sum(ticks_of)))
-        for index, ticks_of in step_ticks.items()
+        OperatorTime(name, len(ticks_of), convert(sum(ticks_of))) for name, ticks_of in ticks_by.items()
     )
     return Observation(Measurement(convert(ticks[0]), unit, operators, stack_bytes), outputs)

@@ -11,6 +11,8 @@ from mcudeploy.resources import resource_dir
 
 ON_UNIT = "on_unit"
 """The kernel that hands its rows to another compute unit: an operator's own kernel runs there."""
+MOVE = "move_blocks"
+"""The kernel of the tape's own record, which moves blocks to other places."""
 _INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"/]+)"', re.MULTILINE)
 
 

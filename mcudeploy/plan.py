@@ -161,10 +161,18 @@ class Plan:
             entries.append(step)
         return tuple(entries)
 
+    def name_of(self, entry: Step | Move) -> str:
+        """What the time of an entry of the tape goes to: its operator, or all moves."""
+        return MOVES if isinstance(entry, Move) else self.graph.operators[entry.operator].name
+
+
+MOVES = "moves"
+"""What moves go by among the times of operators, whose names end in a number or in a tensor's name."""
+
 
 @dataclass(frozen=True, slots=True)
 class OperatorTime:
-    """Observed time of one operator: the sum over its steps, in the board's ticks."""
+    """Observed time of one operator: the sum over its steps, in the board's ticks. All moves are one."""
 
     operator: str
     steps: int

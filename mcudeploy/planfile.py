@@ -16,7 +16,7 @@ from mcudeploy.errors import ConfigError
 from mcudeploy.graph import Graph
 from mcudeploy.layout.problem import align_up
 from mcudeploy.layout.solve import ARENA_GRAIN_BYTES, estimate, layout_status
-from mcudeploy.plan import Form, Function, Layout, Placement, Plan, Schedule, Split, Step
+from mcudeploy.plan import Form, Function, Layout, Move, Placement, Plan, Schedule, Split, Step
 from mcudeploy.simulator.blocks import TiledGraph
 from mcudeploy.simulator.flow import Flow
 from mcudeploy.simulator.live import WorkBytes
@@ -49,7 +49,7 @@ class _Function(_Model):
 
 
 class _PlanFile(_Model):
-    format: Literal[6]
+    format: Literal[7]
     model_sha256: str
     board: str
     streamed: bool
@@ -61,6 +61,7 @@ class _PlanFile(_Model):
     steps: list[tuple[_Offset, _Offset]]
     tensors: dict[str, _Placement]
     scratch: dict[str, _Placement]
+    moves: list[tuple[_Offset, str, _Offset, _Offset]]
     arenas: dict[str, _Offset]
 
 
@@ -79,7 +80,7 @@ def plan_text(plan: Plan, model_sha256: str) -> str:
         }
 
     content = _PlanFile(
-        format=6,
+        format=7,
         model_sha256=model_sha256,
         board=plan.board,
         streamed=plan.form.streamed,
@@ -93,6 +94,7 @@ def plan_text(plan: Plan, model_sha256: str) -> str:
         steps=[(step.operator, step.block) for step in plan.schedule.steps],
         tensors=placements(dict(plan.layout.tensors)),
         scratch=placements(dict(plan.layout.scratch)),
+        moves=[(move.before, move.tensor, move.block, move.offset) for move in plan.layout.moves],
         arenas=dict(plan.layout.arenas),
     )
     return json.dumps(content.model_dump(), indent=1) + "\n"
@@ -159,7 +161,13 @@ def load_plan(path: Path, graph: Graph, model_sha256: str, board: str, work: Wor
 
     tiled = TiledGraph(flow, content.block_rows)
     schedule = Schedule(tuple(Step(o, b) for o, b in content.steps), "feasible")
-    layout = Layout(placements(content.tensors), placements(content.scratch), content.arenas, "feasible")
+    layout = Layout(
+        placements(content.tensors),
+        placements(content.scratch),
+        content.arenas,
+        "feasible",
+        tuple(Move(*move) for move in content.moves),
+    )
     predicted = estimate(tiled, schedule, work, layout)
     status = layout_status(content.arenas, predicted.peak_bytes)
     return Plan(
@@ -191,16 +199,19 @@ def _faults(content: _PlanFile, flow: Flow, work: WorkBytes) -> Iterator[str]:
     tiled = TiledGraph(flow, content.block_rows)
     yield from _step_faults(content, tiled)
     yield from _split_faults(content, tiled)
-    sizes = {name: tensor.row_bytes for name, tensor in flow.graph.tensors.items()}
     yield from _table_faults("tensors", content.tensors, _tensor_shapes(tiled))
     yield from _table_faults("scratch", content.scratch, _work_shapes(content, tiled, work))
     yield from _view_faults(content, flow)
+    yield from _move_faults(content, tiled)
     ends: dict[str, int] = {}
-    for name, placement in content.tensors.items():
-        if flow.roots[name] == name:
-            for block, offset in enumerate(placement.offsets):
-                end = offset + len(tiled.block_interval(name, block)) * sizes[name]
-                ends[placement.memory] = max(ends.get(placement.memory, 0), end)
+    places = [
+        (name, block, offset)
+        for name in tiled.first_block
+        for block, offset in enumerate(content.tensors[name].offsets)
+    ]
+    for name, block, offset in places + [(name, block, offset) for _, name, block, offset in content.moves]:
+        memory, end = content.tensors[name].memory, offset + tiled.block_bytes(name, block)
+        ends[memory] = max(ends.get(memory, 0), end)
     for name, placement in content.scratch.items():
         end = max(placement.offsets) + sum(work[name])
         ends[placement.memory] = max(ends.get(placement.memory, 0), end)
@@ -214,6 +225,20 @@ def _step_faults(content: _PlanFile, tiled: TiledGraph) -> Iterator[str]:
     wrong = next((step for step in content.steps if step not in steps), None)
     if wrong is not None:
         yield f"there is no step {list(wrong)}"
+
+
+def _move_faults(content: _PlanFile, tiled: TiledGraph) -> Iterator[str]:
+    latest = 0
+    for before, name, block, _ in content.moves:
+        if name not in tiled.first_block:
+            yield f"{name} is moved, but is no tensor that owns memory"
+        elif block >= tiled.block_count(name):
+            yield f"{name} has no block {block} to move"
+        elif before >= len(content.steps):
+            yield f"block {block} of {name} is moved before step {before}, of {len(content.steps)}"
+        elif before < latest:
+            yield f"block {block} of {name} is moved before step {before}, after a move before step {latest}"
+        latest = before
 
 
 def _split_faults(content: _PlanFile, tiled: TiledGraph) -> Iterator[str]:

@@ -11,8 +11,12 @@ import numpy as np
 from mcudeploy.codegen.tape import tables_bytes
 from mcudeploy.errors import FitError, ModelError
 from mcudeploy.graph import DType
+from mcudeploy.kernelfiles import MOVE
 from mcudeploy.layout.sharing import sharing
 from mcudeploy.layout.shortage import shortages, step_text
+from mcudeploy.plan import MOVES
+from mcudeploy.simulator.blocks import TiledGraph
+from mcudeploy.simulator.flow import Flow
 from mcudeploy.simulator.live import work_bytes
 
 if TYPE_CHECKING:
@@ -126,10 +130,18 @@ def plan(made: Deployment) -> JsonObject:
         "sharing": _sharing(made),
         "steps": len(found.schedule.steps),
         "recomputed_steps": len(found.schedule.steps) - len(set(found.schedule.steps)),
+        "moves": len(found.layout.moves),
+        "moved_bytes": _moved_bytes(found),
         "macs": made.model.macs,
         "search": asdict(made.search),
         "estimates": made.costs_of and {"core": made.board.core, "costs_of": made.costs_of},
     }
+
+
+def _moved_bytes(plan: Plan) -> int:
+    """How many bytes lie at another place after a move, all moves together."""
+    tiled = TiledGraph(Flow.of(plan.graph), plan.block_rows)
+    return sum(tiled.block_bytes(move.tensor, move.block) for move in plan.layout.moves)
 
 
 def _sharing(made: Deployment) -> JsonObject | None:
@@ -192,7 +204,9 @@ def flash(firmware: Firmware, port: str | None, command: Sequence[str] | None) -
 
 def measurement(made: Deployment, observed: Measurement, firmware: Firmware) -> JsonObject:
     """What the device reported: latency, stack, and every operator."""
-    operators = {operator.name: operator for operator in made.plan.graph.operators}
+    macs = {operator.name: made.model.graph.loops(operator).macs() for operator in made.plan.graph.operators}
+    kernels = {name: (call.kernel, call.variant) for name, call in made.model.calls.items()}
+    kernels[MOVES] = MOVE, MOVE
     total = sum(time.ticks for time in observed.operators) or 1
     return {
         **latency(observed, made.yardstick()),
@@ -201,11 +215,11 @@ def measurement(made: Deployment, observed: Measurement, firmware: Firmware) -> 
         "operators": [
             {
                 "name": time.operator,
-                "kernel": made.model.calls[time.operator].kernel,
-                "variant": made.model.calls[time.operator].variant,
+                "kernel": kernels[time.operator][0],
+                "variant": kernels[time.operator][1],
                 "steps": time.steps,
                 "ticks": time.ticks,
-                "macs": made.model.graph.loops(operators[time.operator]).macs(),
+                "macs": macs.get(time.operator, 0),
                 "share": time.ticks / total,
             }
             for time in observed.operators

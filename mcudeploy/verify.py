@@ -21,9 +21,10 @@ from numpy.typing import NDArray
 
 from mcudeploy.borders import to_device
 from mcudeploy.graph import DType, Graph, Tensor
-from mcudeploy.plan import Plan, Step
+from mcudeploy.plan import Move, Plan, Step
 from mcudeploy.simulator.blocks import BlockId, TiledGraph
 from mcudeploy.simulator.flow import Flow
+from mcudeploy.simulator.whereabouts import Whereabouts
 from mcudeploy.wording import agree, count_text
 
 Array = NDArray[Any]
@@ -45,7 +46,7 @@ class Machine(Protocol):
         """`count` bytes at `offset` of arena `memory`."""
 
     def run(self, first: int, count: int) -> int:
-        """Run steps; their ticks."""
+        """Run entries of the tape; their ticks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,37 +120,38 @@ def output_stands(found: Array, expected: Array, dtype: DType) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """Where the blocks of a plan's tensors are in a machine's arenas."""
+    """Where the blocks of a plan's tensors are in a machine's arenas; times are steps of the schedule."""
 
     plan: Plan
     tiled: TiledGraph
+    where: Whereabouts
 
     @classmethod
     def of(cls, plan: Plan) -> Storage:
         """The storage of a plan."""
-        return cls(plan, TiledGraph(Flow.of(plan.graph), plan.block_rows))
+        return cls(plan, TiledGraph(Flow.of(plan.graph), plan.block_rows), Whereabouts(plan.layout))
 
-    def _address(self, block_id: BlockId) -> tuple[int, int]:
-        placement = self.plan.layout.tensors[block_id[0]]
-        return sorted(self.plan.layout.arenas).index(placement.memory), placement.offsets[block_id[1]]
+    def _address(self, block_id: BlockId, time: int) -> tuple[int, int]:
+        memory = self.plan.layout.tensors[block_id[0]].memory
+        return sorted(self.plan.layout.arenas).index(memory), self.where.offset(block_id, time)
 
     def _span(self, block_id: BlockId) -> slice:
         rows = self.tiled.block_interval(*block_id)
         row_bytes = self.plan.graph.tensors[block_id[0]].row_bytes
         return slice(rows.lo * row_bytes, rows.hi * row_bytes)
 
-    def put(self, machine: Machine, block_id: BlockId, stored: bytes) -> None:
+    def put(self, machine: Machine, block_id: BlockId, stored: bytes, time: int) -> None:
         """Write one block of a tensor whose bytes are `stored`."""
-        self.put_block(machine, block_id, stored[self._span(block_id)])
+        self.put_block(machine, block_id, stored[self._span(block_id)], time)
 
-    def put_block(self, machine: Machine, block_id: BlockId, data: bytes) -> None:
+    def put_block(self, machine: Machine, block_id: BlockId, data: bytes, time: int) -> None:
         """Write the bytes of one block."""
-        machine.write(*self._address(block_id), data)
+        machine.write(*self._address(block_id, time), data)
 
-    def get(self, machine: Machine, block_id: BlockId) -> bytes:
+    def get(self, machine: Machine, block_id: BlockId, time: int) -> bytes:
         """Read one block."""
         span = self._span(block_id)
-        return machine.read(*self._address(block_id), span.stop - span.start)
+        return machine.read(*self._address(block_id, time), span.stop - span.start)
 
     def blocks(self, tensor: str) -> list[BlockId]:
         """All blocks of the memory that a tensor lies in."""
@@ -165,13 +167,14 @@ class Storage:
         return (operator.output, 0) if last else None
 
     def put_tensor(self, machine: Machine, tensor: str, value: Array) -> None:
-        """Write a whole tensor."""
+        """Write a whole tensor where it is born, before anything is done."""
         for block_id in self.blocks(tensor):
-            self.put(machine, block_id, value.tobytes())
+            self.put(machine, block_id, value.tobytes(), -1)
 
     def get_tensor(self, machine: Machine, tensor: str) -> Array:
-        """Read a whole tensor, in its stored shape."""
-        data = b"".join(self.get(machine, block_id) for block_id in self.blocks(tensor))
+        """Read a whole tensor, in its stored shape, behind the last step."""
+        end = len(self.plan.schedule.steps)
+        data = b"".join(self.get(machine, block_id, end) for block_id in self.blocks(tensor))
         return as_array(data, self.plan.graph.tensors[tensor])
 
 
@@ -212,21 +215,32 @@ def run_once(machine: Machine, storage: Storage, inputs: Mapping[str, Array]) ->
 
 
 def fed_runs(machine: Machine, storage: Storage, inputs: Mapping[str, Array]) -> Iterator[tuple[int, int]]:
-    """Runs of steps (first, count) that cover the tape, each yielded when the input rows it needs are there.
+    """Runs (first entry, count) that cover the tape, each yielded when the input rows it needs are there.
 
     Resident inputs are written first; rows of a fed input before the step that would ask for them.
     """
     graph = storage.plan.graph
     for border in graph.resident_inputs():
         storage.put_tensor(machine, border.tensor, inputs[border.tensor])
-    steps = storage.plan.schedule.steps
-    feeds = [time for time, step in enumerate(steps) if not graph.operators[step.operator].inputs]
-    bounds = [0, *(time for time in feeds if time > 0), len(steps)]
+    feeds = {
+        first: (time, (graph.operators[entry.operator].output, entry.block))
+        for first, time, entry in entries(storage.plan)
+        if isinstance(entry, Step) and not graph.operators[entry.operator].inputs
+    }
+    bounds = [0, *(first for first in feeds if first > 0), len(storage.plan.tape)]
     for first, end in pairwise(bounds):
-        output = graph.operators[steps[first].operator].output
         if first in feeds:
-            storage.put(machine, (output, steps[first].block), inputs[output].tobytes())
+            time, block_id = feeds[first]
+            storage.put(machine, block_id, inputs[block_id[0]].tobytes(), time)
         yield first, end - first
+
+
+def entries(plan: Plan) -> Iterator[tuple[int, int, Step | Move]]:
+    """The entries of the tape, each with its place there and the step in which it is, or before which."""
+    time = 0
+    for place, entry in enumerate(plan.tape):
+        yield place, time, entry
+        time += isinstance(entry, Step)
 
 
 def check_operators(
@@ -244,20 +258,23 @@ def check_operators(
     graph, tiled = storage.plan.graph, storage.tiled
     stored = {tiled.flow.roots[name]: value.tobytes() for name, value in {**inputs, **references}.items()}
     result: dict[str, Difference] = {}
-    for time, step in enumerate(storage.plan.schedule.steps):
+    for place, time, step in entries(storage.plan):
+        if isinstance(step, Move):
+            machine.run(place, 1)
+            continue
         operator = graph.operators[step.operator]
         if not operator.inputs:
             continue
         for blocks in tiled.blocks_read(step):
             for block_id in blocks:
                 if block_id[0] in stored:
-                    storage.put(machine, block_id, stored[block_id[0]])
-        machine.run(time, 1)
+                    storage.put(machine, block_id, stored[block_id[0]], time)
+        machine.run(place, 1)
         expected, made = references.get(operator.output), storage.made(step)
         if expected is None or made is None:
             continue
         rows = tiled.block_interval(*made)
-        found = np.frombuffer(storage.get(machine, made), graph.tensors[operator.output].dtype.value)
+        found = np.frombuffer(storage.get(machine, made, time), graph.tensors[operator.output].dtype.value)
         mask = ties.get(operator.output)
         diff = difference(
             found, expected[rows.lo : rows.hi], None if mask is None else mask[rows.lo : rows.hi]
@@ -281,19 +298,21 @@ def run_with_ties_as_reference(
     graph, tiled = storage.plan.graph, storage.tiled
     given = 0
     runs = fed_runs(machine, storage, inputs)
-    times = (time for first, count in runs for time in range(first, first + count))
-    for time, step in zip(times, storage.plan.schedule.steps, strict=True):
+    places = (place for first, count in runs for place in range(first, first + count))
+    for place, (_, time, step) in zip(places, entries(storage.plan), strict=True):
+        machine.run(place, 1)
+        if isinstance(step, Move):
+            continue
         output, made = graph.operators[step.operator].output, storage.made(step)
-        machine.run(time, 1)
         if output not in ties or made is None:
             continue
         rows = tiled.block_interval(*made)
         expected, mask = references[output][rows.lo : rows.hi], ties[output][rows.lo : rows.hi]
-        found = np.frombuffer(storage.get(machine, made), np.int8).reshape(expected.shape)
+        found = np.frombuffer(storage.get(machine, made, time), np.int8).reshape(expected.shape)
         off = mask & (np.abs(found.astype(np.int16) - expected) == 1)
         if off.any():
             given += int(off.sum())
-            storage.put_block(machine, made, np.where(off, expected, found).tobytes())
+            storage.put_block(machine, made, np.where(off, expected, found).tobytes(), time)
     return given
 
 

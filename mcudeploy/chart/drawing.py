@@ -11,6 +11,8 @@ from mcudeploy.plan import Plan
 from mcudeploy.simulator.blocks import TiledGraph
 from mcudeploy.simulator.flow import Flow
 from mcudeploy.simulator.live import Buffer, WorkBytes, buffers, lives
+from mcudeploy.simulator.whereabouts import Whereabouts
+from mcudeploy.wording import count_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,25 +99,30 @@ def draw(plan: Plan, work: WorkBytes, model: str) -> Drawing:
         *((f"arena in {memory}", f"{size:,} B") for memory, size in sorted(plan.layout.arenas.items())),
         ("live peak", f"{plan.estimate.peak_bytes:,} B at step {plan.estimate.peak_step:,}"),
         ("steps", f"{len(plan.schedule.steps):,}"),
+        *([("moves", f"{len(plan.layout.moves):,}")] if plan.layout.moves else ()),
     )
     return Drawing(model, plan.board, steps, panels, _runs(plan, tiled, colours), facts)
 
 
 def _tensors(plan: Plan, tiled: TiledGraph, colours: dict[str, int]) -> dict[str, Group]:
-    """A group for each tensor that owns memory. Blocks that nothing makes or reads are not there."""
-    found = lives(tiled, plan.schedule.steps)
+    """A group for each tensor that owns memory. Blocks that nothing makes or reads are not there; one that is
+    moved has an area for each place.
+    """
+    found, where = lives(tiled, plan.schedule.steps), Whereabouts(plan.layout)
     groups = {}
     for name, base in tiled.first_block.items():
         tensor, offsets = plan.graph.tensors[name], plan.layout.tensors[name].offsets
         areas = tuple(
-            Area(span, Interval(offset, offset + tiled.block_bytes(name, block)))
-            for block, offset in enumerate(offsets)
+            Area(part, Interval(offset, offset + tiled.block_bytes(name, block)))
+            for block in range(len(offsets))
             for span in found.of(base + block)
             if len(span)
+            for part, offset in where.pieces((name, block), span)
         )
         shape = "x".join(str(size) for size in tensor.shape)
         blocks = "" if len(offsets) == 1 else f", {len(offsets):,} blocks"
-        note = f"{tensor.dtype.value} {shape}, {tensor.size_bytes:,} B{blocks}{_when(areas)}"
+        moves = f", {count_text(where.moves(name), 'move')}" if where.moves(name) else ""
+        note = f"{tensor.dtype.value} {shape}, {tensor.size_bytes:,} B{blocks}{moves}{_when(areas)}"
         groups[name] = Group(name, note, colours[name], areas)
     return groups
 

@@ -11,17 +11,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from mcudeploy.board import Board
-from mcudeploy.borders import is_channels_last
-from mcudeploy.codegen.ctext import c_elements, c_float, c_int, c_type, comment_text
-from mcudeploy.codegen.tape import handed_over, integer_bits, step_codes, stored_offsets
-from mcudeploy.graph import Border, DType, Operator, Tensor
-from mcudeploy.kernelfiles import ON_UNIT
+from mcudeploy.codegen.ctext import c_elements, c_float, c_int, c_type
+from mcudeploy.codegen.header import BorderText, MapLine, arena_map, borders_text, entry_of
+from mcudeploy.codegen.tape import Record, Stored, Tape, handed_over, integer_bits
+from mcudeploy.kernelfiles import MOVE, ON_UNIT
 from mcudeploy.layout.solve import ARENA_GRAIN_BYTES, base_alignments
 from mcudeploy.ops.opdef import ConstantArray, KernelCall, Symbol
-from mcudeploy.plan import Placement, Plan
-from mcudeploy.simulator.blocks import TiledGraph
-from mcudeploy.simulator.flow import Flow
-from mcudeploy.simulator.live import lives
+from mcudeploy.plan import Plan
+from mcudeploy.wording import count_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +35,7 @@ class ConstantText:
 class TensorText:
     """A tensor's record: its C name and its place in the table of offsets."""
 
-    name: str
+    symbol: str
     memory: str
     first_offset: int
     row_bytes: int
@@ -59,26 +56,18 @@ class ArenaText:
 
 
 @dataclass(frozen=True, slots=True)
-class MapLine:
-    """A tensor's line in the arena map of the header."""
-
-    name: str
-    shape: str
-    dtype: str
-    blocks: int
-    size_bytes: int
-    where: str
-    live: str
-
-
-@dataclass(frozen=True, slots=True)
 class OperatorText:
-    """An operator's record. `unit`: the number of the compute unit that runs it, 0 for the first."""
+    """An operator's record. `unit`: the number of the compute unit that runs it, 0 for the first.
+
+    `number`: how many records it has before this one, the first of which has the parameters.
+    """
 
     name: str
+    number: int
     kernel: str
     params: list[tuple[str, str]]
     inputs: list[str]
+    inputs_symbol: str
     output: str
     has_scratch: bool
     rows: int
@@ -87,23 +76,14 @@ class OperatorText:
 
 
 @dataclass(frozen=True, slots=True)
-class BorderText:
-    """A model input or output in the C interface."""
+class MovesText:
+    """The record of all moves: their old and their new places, and the bytes of each."""
 
-    name: str
-    tensor: str
-    type: str
+    kernel: str
+    old: TensorText
+    new: TensorText
     count: int
-    row_bytes: int
-    memory: str
-    offset: int
-    quantized: bool
-    scale: str
-    zero_point: int
-    least_steps: str
-    most_steps: str
-    meaning: str
-    layout: str
+    bytes_lines: list[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +95,7 @@ class Program:
     tensors: list[TensorText]
     scratch: list[TensorText]
     operators: list[OperatorText]
+    moves: MovesText | None
     kernels: list[str]
     offset_lines: list[tuple[str, str]]
     offset_bits: int
@@ -122,6 +103,7 @@ class Program:
     code_lines: list[str]
     block_bits: int
     steps: int
+    peak_step: int
     alignment: int
     arenas: list[ArenaText]
     map_lines: list[MapLine]
@@ -134,38 +116,43 @@ class Program:
 def make_program(plan: Plan, calls: Mapping[str, KernelCall], prefix: str, board: Board) -> Program:
     """The program of a plan for a board, whose operators call these kernels."""
     handed = handed_over(plan, board)
-    operators = [operator for operator in plan.graph.operators if not operator.op.is_view]
+    tape = Tape(plan)
     constants = _Constants(prefix)
-    records = [
-        _operator_text(plan, operator, calls[operator.name], constants, handed.get(operator.name, 0))
-        for operator in operators
-    ]
+    records = [_operator_text(tape, record, calls, constants, handed) for record in tape.records]
     kernels = {record.kernel for record in records} | ({ON_UNIT} if handed else set())
     offsets = _OffsetTable(board.offset_unit)
     tensors = [
-        offsets.tensor(name, tensor.row_bytes, plan.layout.tensors[name])
-        for name, tensor in plan.graph.tensors.items()
+        offsets.add(
+            f"{name} after {count_text(version, 'move')}" if version else name,
+            _symbol("t", version, name),
+            tape.tensor(name, version),
+        )
+        for name, version in tape.tensors
     ]
-    scratch = [offsets.tensor(name, 0, plan.layout.scratch[name]) for name in plan.layout.scratch]
-    block_bits, codes = step_codes(plan)
+    scratch = [offsets.add(name, f"s_{name}", tape.scratch(name)) for name in plan.layout.scratch]
+    moves = _moves_text(tape, offsets) if plan.layout.moves else None
+    if moves is not None:
+        kernels.add(moves.kernel)
     return Program(
         prefix=prefix,
         constants=constants.texts,
         tensors=tensors,
         scratch=scratch,
         operators=records,
+        moves=moves,
         kernels=sorted(kernels),
         offset_lines=offsets.lines,
         offset_bits=integer_bits(offsets.largest),
-        code_bits=integer_bits(int(codes.max(initial=0))),
-        code_lines=c_elements(codes),
-        block_bits=block_bits,
-        steps=len(plan.schedule.steps),
+        code_bits=integer_bits(int(tape.codes.max(initial=0))),
+        code_lines=c_elements(tape.codes),
+        block_bits=tape.block_bits,
+        steps=len(tape.codes),
+        peak_step=entry_of(plan, plan.estimate.peak_step),
         alignment=board.offset_unit,
         arenas=_arenas(plan, board),
-        map_lines=_arena_map(plan),
-        inputs=_borders(plan, plan.graph.inputs, "input"),
-        outputs=_borders(plan, plan.graph.outputs, "output"),
+        map_lines=arena_map(plan),
+        inputs=borders_text(plan, plan.graph.inputs, "input"),
+        outputs=borders_text(plan, plan.graph.outputs, "output"),
         streamed=len(plan.graph.resident_inputs()) < len(plan.graph.inputs),
         weights_bytes=constants.size_bytes,
     )
@@ -214,21 +201,45 @@ class _OffsetTable:
         self.largest = 0
         self.lines: list[tuple[str, str]] = []
 
-    def tensor(self, name: str, row_bytes: int, placement: Placement) -> TensorText:
-        offsets, block_rows = stored_offsets(row_bytes, placement)
-        if any(offset % self._alignment for offset in offsets):
+    def add(self, name: str, symbol: str, stored: Stored) -> TensorText:
+        """Takes in the offsets of a record."""
+        if any(offset % self._alignment for offset in stored.offsets):
             raise ValueError(f"an offset of {name} is no multiple of {self._alignment}")
-        units = np.array([offset // self._alignment for offset in offsets], np.uint32)
+        units = np.array([offset // self._alignment for offset in stored.offsets], np.uint32)
         self.lines.append((name, ", ".join(c_elements(units))))
         self.largest = max(self.largest, int(units.max()))
-        text = TensorText(name, placement.memory, self._count, row_bytes, block_rows)
-        self._count += len(offsets)
+        text = TensorText(symbol, stored.memory, self._count, stored.row_bytes, stored.block_rows)
+        self._count += len(stored.offsets)
         return text
 
 
+def _symbol(kind: str, number: int, name: str) -> str:
+    """The C name of the record with this number: only what is before the `_` tells it from others."""
+    return f"{kind}{number or ''}_{name}"
+
+
+def _moves_text(tape: Tape, offsets: _OffsetTable) -> MovesText:
+    old, new = tape.moves()
+    sizes = c_elements(np.array(tape.move_bytes(), np.uint32))
+    return MovesText(
+        MOVE,
+        offsets.add("moved from", "move_from", old),
+        offsets.add("moved to", "move_to", new),
+        len(new.offsets),
+        sizes,
+    )
+
+
 def _operator_text(
-    plan: Plan, operator: Operator, call: KernelCall, constants: _Constants, unit: int
+    tape: Tape,
+    record: Record,
+    calls: Mapping[str, KernelCall],
+    constants: _Constants,
+    handed: Mapping[str, int],
 ) -> OperatorText:
+    plan = tape.plan
+    operator = plan.graph.operators[record.operator]
+    call = calls[operator.name]
     params: list[tuple[str, str]] = []
     for name, value in call.params.items():
         if value is None:
@@ -242,84 +253,17 @@ def _operator_text(
         else:
             text = c_int(int(value))
         params.append((name, text))
+    *inputs, output = (_symbol("t", version, name) for name, version in tape.named(record))
     return OperatorText(
         name=operator.name,
+        number=record.number,
         kernel=call.kernel,
         params=params,
-        inputs=list(operator.inputs),
-        output=operator.output,
+        inputs=inputs,
+        inputs_symbol=_symbol("in", record.number, operator.name),
+        output=output,
         has_scratch=operator.name in plan.layout.scratch,
         rows=plan.graph.tensors[operator.inputs[0] if operator.op.accumulates else operator.output].shape[0],
         block_rows=plan.block_rows[operator.name],
-        unit=unit,
+        unit=handed.get(operator.name, 0),
     )
-
-
-def _arena_map(plan: Plan) -> list[MapLine]:
-    tiled = TiledGraph(Flow.of(plan.graph), plan.block_rows)
-    found = lives(tiled, plan.schedule.steps)
-    lines = []
-    for name, tensor in plan.graph.tensors.items():
-        root = tiled.flow.roots[name]
-        if root != name:
-            lines.append(_map_line(tensor, 1, f"view of {root}", ""))
-            continue
-        offsets = plan.layout.tensors[name].offsets
-        blocks = slice(tiled.first_block[name], tiled.first_block[name] + len(offsets))
-        where = str(offsets[0]) if len(offsets) == 1 else f"{min(offsets)}.."
-        if len(plan.layout.arenas) > 1:
-            where = f"{plan.layout.tensors[name].memory} {where}"
-        span = f"[{min(found.first[blocks])}, {max(found.end[blocks])})"
-        lines.append(_map_line(tensor, len(offsets), where, span))
-    return lines
-
-
-def _map_line(tensor: Tensor, blocks: int, where: str, live: str) -> MapLine:
-    return MapLine(tensor.name, _shape(tensor), tensor.dtype.value, blocks, tensor.size_bytes, where, live)
-
-
-def _shape(tensor: Tensor) -> str:
-    return "".join(f"[{size}]" for size in tensor.shape)
-
-
-def _borders(plan: Plan, borders: tuple[Border, ...], kind: str) -> list[BorderText]:
-    texts = []
-    for position, border in enumerate(borders):
-        tensor = plan.graph.tensors[border.tensor]
-        placement = plan.layout.tensors[border.tensor]
-        quantization = tensor.quantization
-        texts.append(
-            BorderText(
-                name=kind if len(borders) == 1 else f"{kind}_{position}",
-                tensor=border.tensor,
-                type="int8_t" if tensor.dtype is DType.INT8 else "float",
-                count=tensor.elements,
-                row_bytes=tensor.row_bytes,
-                memory=placement.memory,
-                offset=placement.offsets[0],
-                quantized=quantization is not None,
-                scale=c_float(quantization.scale) if quantization else "",
-                zero_point=quantization.zero_point if quantization else 0,
-                least_steps=c_float(-128 - quantization.zero_point) if quantization else "",
-                most_steps=c_float(127 - quantization.zero_point) if quantization else "",
-                meaning=f"real = {quantization.scale:.9g} * (q - ({quantization.zero_point}))"
-                if quantization
-                else "",
-                layout=_border_layout(border, tensor),
-            )
-        )
-    return texts
-
-
-def _border_layout(border: Border, tensor: Tensor) -> str:
-    """What an index means: "ONNX x float32 [1,3,32,32] as [32][32][3], channels last"."""
-    sizes = ",".join(str(size) for size in border.shape)
-    if np.array_equal(border.order, np.arange(border.order.size)):
-        order = "in the same order"
-    elif is_channels_last(border.shape, border.order):
-        order = "channels last"
-    else:
-        raise ValueError(f"{border.name!r} is neither in the order of the ONNX model nor channels last")
-    offset = ", less 128" if border.dtype == "uint8" else ""
-    name = comment_text(border.name)
-    return f"ONNX {name} {border.dtype} [{sizes}] as {_shape(tensor)}, {order}{offset}"

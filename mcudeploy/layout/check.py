@@ -14,7 +14,7 @@ from mcudeploy.board import Board, Unit
 from mcudeploy.errors import ConfigError
 from mcudeploy.graph import Graph, Operator
 from mcudeploy.interval import Interval
-from mcudeploy.plan import Placement, Plan, Step
+from mcudeploy.plan import Move, Placement, Plan, Step
 
 _NOBODY, _SCRATCH = -1, -2
 
@@ -31,7 +31,8 @@ def check(plan: Plan, work: Mapping[str, tuple[int, int]], board: Board) -> None
     for, a graph input is not in one piece, a step runs before what it reads is made, a block or a
     state it reads was overwritten, it writes over one of its own inputs without leave, steps that
     accumulate are out of order, or an output is not whole at the end. A step may be repeated, to make a
-    block again that was overwritten.
+    block again that was overwritten. Moves of blocks are made as the tape has them: from where a block lies
+    intact to a place that would do for it.
     """
     rooms = {memory.name: board.room(memory) for memory in board.memories}
     for memory, size in plan.layout.arenas.items():
@@ -41,21 +42,55 @@ def check(plan: Plan, work: Mapping[str, tuple[int, int]], board: Board) -> None
             raise PlanFaultError(
                 f"the arena in {memory} has {size} bytes, {board.name} room for {rooms[memory]}"
             )
+    _require_movable(plan, board)
     owners = _Owners(plan, work, _alignments(plan, board))
     for border in plan.graph.resident_inputs():
         owners.fill(border.tensor)
     fed: set[Step] = set()
-    for time, step in enumerate(plan.schedule.steps):
-        operator = plan.graph.operators[step.operator]
-        where = f"step {time} ({operator.name}, block {step.block})"
-        if not operator.inputs and step in fed:
+    time = 0
+    for entry in plan.tape:
+        if isinstance(entry, Move):
+            owners.move(entry)
+            continue
+        operator = plan.graph.operators[entry.operator]
+        where = f"step {time} ({operator.name}, block {entry.block})"
+        if not operator.inputs and entry in fed:
             raise PlanFaultError(f"{where} asks the application for the same rows again")
-        fed.add(step)
-        _run_step(plan, owners, operator, step.block, where)
+        fed.add(entry)
+        _run_step(plan, owners, operator, entry.block, where)
+        time += 1
     for border in plan.graph.outputs:
         owners.in_one_piece(border.tensor, "output")
         rows = plan.graph.tensors[border.tensor].shape[0]
         owners.expect(border.tensor, Interval(0, rows), f"the end, output {border.tensor}")
+
+
+def _require_movable(plan: Plan, board: Board) -> None:
+    """Raises PlanFaultError where the tape cannot have the moves of a plan."""
+    moves, roots = plan.layout.moves, _roots(plan.graph)
+    if moves and len(plan.layout.arenas) > 1:
+        raise PlanFaultError(f"blocks are moved in a plan of {len(plan.layout.arenas)} arenas")
+    other = next((each.unit for each in plan.functions if each.unit != board.units[0].name), None)
+    if moves and other is not None:
+        raise PlanFaultError(f"blocks are moved in a plan with functions of {other}")
+    fixed = {roots[border.tensor]: "a graph output" for border in plan.graph.outputs}
+    for border in plan.graph.resident_inputs():
+        if len(plan.layout.tensors[border.tensor].offsets) > 1:
+            fixed[border.tensor] = "a graph input in blocks"
+    latest = 0
+    for move in moves:
+        where = _move_text(move)
+        if not latest <= move.before < len(plan.schedule.steps):
+            raise PlanFaultError(f"{where} is out of order, or not before a step")
+        if roots.get(move.tensor) != move.tensor:
+            raise PlanFaultError(f"{where}: no tensor of this name owns memory")
+        if move.tensor in fixed:
+            raise PlanFaultError(f"{where}, which is {fixed[move.tensor]}: the application knows its place")
+        latest = move.before
+
+
+def _move_text(move: Move) -> str:
+    return f"move of block {move.block} of {move.tensor} before step {move.before}"
 
 
 def _run_step(plan: Plan, owners: _Owners, operator: Operator, block: int, where: str) -> None:
@@ -99,10 +134,13 @@ class _Owners:
             memory: np.full(size, _NOBODY, np.int32) for memory, size in plan.layout.arenas.items()
         }
         self._roots = _roots(plan.graph)
+        self._moved: dict[tuple[str, int], int] = {}
+        moving = {move.tensor for move in plan.layout.moves}
         self._in_one_piece = {
             name
             for name, placement in plan.layout.tensors.items()
-            if all(
+            if name not in moving
+            and all(
                 at == placement.offsets[0] + i * placement.block_rows * plan.graph.tensors[name].row_bytes
                 for i, at in enumerate(placement.offsets)
             )
@@ -122,7 +160,7 @@ class _Owners:
     def _inside(self, placement: Placement, block: int, size: int, name: str) -> Interval:
         if not 0 <= block < len(placement.offsets):
             raise PlanFaultError(f"{name} has no block {block}")
-        offset = placement.offsets[block]
+        offset = self._moved.get((name, block), placement.offsets[block])
         # Of a tensor in one piece the tape has the first offset only.
         tabled = placement.offsets[0] if name in self._in_one_piece else offset
         alignment = self._alignments[name]
@@ -139,6 +177,19 @@ class _Owners:
         memory, span = self.span(tensor, block)
         number = self._numbers.setdefault((tensor, block), len(self._numbers))
         self._bytes[memory][span.lo : span.hi] = number
+
+    def move(self, move: Move) -> None:
+        """Gives a block its bytes at another place, which may overlap the one that it has."""
+        key, where = (move.tensor, move.block), _move_text(move)
+        memory, old = self.span(*key)
+        if key not in self._numbers or not bool(
+            (self._bytes[memory][old.lo : old.hi] == self._numbers[key]).all()
+        ):
+            raise PlanFaultError(f"{where}, which is not there")
+        self._moved[key] = move.offset
+        _, new = self.span(*key)
+        self._bytes[memory][old.lo : old.hi] = _NOBODY
+        self._bytes[memory][new.lo : new.hi] = self._numbers[key]
 
     def fill(self, tensor: str) -> None:
         """A graph input as the application fills it: whole, and in one piece."""

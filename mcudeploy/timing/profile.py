@@ -29,7 +29,7 @@ CORES = {core.name: core for core in (CORTEX_M4, CORTEX_M7)}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Profile:
-    """What each operator of a plan executed, by its name, in the order of its first step."""
+    """What each operator of a plan executed, by its name, in the order of its first step; moves by theirs."""
 
     operators: Mapping[str, Counts]
     instructions: Mapping[int, Instruction]
@@ -103,13 +103,12 @@ def profile(
         with open_device(target, firmware, patience_s, arguments) as device:
             run_once(device, Storage.of(plan), inputs)
         windows = list(read_windows(out))
-    steps = plan.schedule.steps
-    if len(windows) != len(steps):
+    if len(windows) != len(plan.tape):
         counted = count_text(len(windows), "step")
-        raise ProtocolError(f"the emulator counted {counted}, the plan has {len(steps)}")
+        raise ProtocolError(f"the emulator counted {counted}, the plan has {len(plan.tape)}")
     operators: dict[str, Counts] = {}
-    for step, counts in zip(steps, windows, strict=True):
-        operators.setdefault(plan.graph.operators[step.operator].name, Counts()).add(counts)
+    for entry, counts in zip(plan.tape, windows, strict=True):
+        operators.setdefault(plan.name_of(entry), Counts()).add(counts)
     found = Profile(operators, disassemble(firmware.elf, target.board.toolchain), functions)
     unknown = found.whole().executed.keys() - found.instructions.keys()
     if unknown:

@@ -35,6 +35,8 @@ PLAN = {
     "layout_status": "optimal",
     "splits": [],
     "steps": 2,
+    "moves": 0,
+    "moved_bytes": 0,
 }
 SIZES = {
     "flash_bytes": 9000,

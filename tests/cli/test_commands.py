@@ -167,6 +167,13 @@ def test_the_tables_are_part_of_the_flash(mcudeploy_command: Invoke, deploy: Dep
     assert "tables in flash" not in text
 
 
+def test_moves_are_told_of_where_there_are_any(mcudeploy_command: Invoke, deploy: Deploy) -> None:
+    assert "moves" not in mcudeploy_command("plan m.onnx --board tiny").stderr
+    deploy.answers["plan_report"] = PLAN | {"moves": 12, "moved_bytes": 8448}
+    text = mcudeploy_command("plan m.onnx --board tiny").stderr
+    assert "12 blocks, 8,448 B" in text
+
+
 @pytest.mark.parametrize(("status", "peak"), [("optimal", 992), ("feasible", 992), ("optimal", 993)])
 def test_an_arena_above_the_peak_may_be_the_least(status: str, peak: int) -> None:
     console = Console(file=StringIO(), width=160)

@@ -23,6 +23,7 @@ from mcudeploy.scheduler.rpo import reverse_post_order
 from mcudeploy.simulator.blocks import TiledGraph
 from mcudeploy.simulator.flow import Flow
 from mcudeploy.simulator.live import work_bytes
+from tests.moves import with_moves
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 SOURCE = Source("residual.onnx", "0123456789abcdef")
@@ -34,7 +35,7 @@ STRICT = ["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wcast-
 
 
 def planned(
-    block_rows: int, prefix: str = "residual", functions: tuple[Function, ...] = ()
+    block_rows: int, prefix: str = "residual", functions: tuple[Function, ...] = (), *, moves: float = 0
 ) -> tuple[Program, Plan]:
     graph = residual()
     tiled = TiledGraph(Flow.of(graph), {operator.name: block_rows for operator in graph.operators})
@@ -42,17 +43,27 @@ def planned(
     schedule = reverse_post_order(tiled)
     layout, estimate = spread(tiled, schedule, work_bytes(calls), BOARD, functions, seconds=0)
     plan = Plan(graph, BOARD.name, tiled.block_rows, schedule, layout, estimate, functions=functions)
+    plan = with_moves(plan, share=moves)
     return make_program(plan, calls, prefix, BOARD), plan
 
 
 @pytest.mark.parametrize(
-    ("golden", "block_rows", "functions"),
-    [("residual_8_rows", 8, ()), ("residual_2_rows", 2, ()), ("residual_two_units", 4, TWO_UNITS)],
+    ("golden", "block_rows", "functions", "moves"),
+    [
+        ("residual_8_rows", 8, (), 0),
+        ("residual_2_rows", 2, (), 0),
+        ("residual_two_units", 4, TWO_UNITS, 0),
+        ("residual_moved", 2, (), 0.4),
+    ],
 )
 def test_generated_files_are_the_golden_ones(
-    golden: str, block_rows: int, functions: tuple[Function, ...], request: pytest.FixtureRequest
+    golden: str,
+    block_rows: int,
+    functions: tuple[Function, ...],
+    moves: float,
+    request: pytest.FixtureRequest,
 ) -> None:
-    program, plan = planned(block_rows, functions=functions)
+    program, plan = planned(block_rows, functions=functions, moves=moves)
     texts = render_firmware(program, plan, SOURCE) | render_package(program, plan, SOURCE)
     folder = GOLDEN / golden
     for name, text in texts.items():

@@ -105,7 +105,7 @@ CHANGES: dict[str, Change] = {
     "a peak": put("peak_bytes", value=1),
     "a step of the peak": put("peak_step", value=10**9),
     "a status": put("order_status", value="optimal"),
-    "an older format": put("format", value=5),
+    "an older format": put("format", value=6),
     "a kernel of another operator": put("kernels", 0, value="softmax_s8"),
     "a kernel too much": put("kernels", "other", value="add_s8"),
     "a kernel is missing": lambda p: p["kernels"].popitem(),
@@ -133,7 +133,7 @@ def test_a_changed_file_is_refused(what: str, stored: tuple[Path, File], tmp_pat
     assert caught.value.exit_code == 3
 
 
-@pytest.mark.parametrize("text", ["{", "\x00", "[]", "[" * 100_000, '{"format": 1e400}', '{"format": 6}', ""])
+@pytest.mark.parametrize("text", ["{", "\x00", "[]", "[" * 100_000, '{"format": 1e400}', '{"format": 7}', ""])
 def test_what_is_no_plan_is_refused(text: str, stored: tuple[Path, File], tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="is not a plan"):
         _load(stored, text, tmp_path)

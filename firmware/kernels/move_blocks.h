@@ -1,0 +1,22 @@
+/* Blocks go to other places in their arena, each by a move that is a row of its own here. The old place and the new
+ * one may overlap.
+ *
+ * A program has one such operator, behind all others, and a move is one of its steps. A tensor has a record for each
+ * set of places that its blocks are looked for at (t1_x: those of x after one move), an operator one for each set of
+ * such tensors.
+ *
+ * in[0]    [moves]: the old places
+ * out      [moves]: the new places
+ */
+#ifndef MCUD_MOVE_BLOCKS_H
+#define MCUD_MOVE_BLOCKS_H
+
+#include "mcud.h"
+
+typedef struct {
+    const uint32_t *bytes; /* of each move */
+} mcud_move_blocks_params;
+
+mcud_kernel mcud_move_blocks;
+
+#endif

@@ -1,0 +1,144 @@
+"""Plans with moves all the way: stored, loaded, built, run on a board under emulation, measured, drawn."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from models import quantised_convolutions
+
+from mcudeploy import chart, deploy, report
+from mcudeploy.board import load_board
+from mcudeploy.codegen.program import make_program
+from mcudeploy.deploy import Deployment
+from mcudeploy.device import Target
+from mcudeploy.errors import ConfigError
+from mcudeploy.planner import Options
+from tests.moves import with_moves
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return quantised_convolutions(tmp_path_factory.mktemp("moved") / "small.onnx")
+
+
+def moved(model: Path, board: str, *, streamed: bool = False) -> Deployment:
+    """A split plan with the input in one piece, or fed, and moves before half of its steps."""
+    target = load_board(board)
+    made = deploy.plan_model(model, target, Options(time_limit=2, max_overhead=30, stream_input=streamed))
+    plan = with_moves(made.plan, alignment=target.offset_unit)
+    assert plan.splits and len(plan.layout.moves) > 3
+    return replace(made, plan=plan, program=make_program(plan, made.model.calls, "small", target))
+
+
+@pytest.mark.parametrize(("board", "streamed"), [("host", False), ("host", True), ("mps2-an386", True)])
+def test_they_are_built_run_and_verified(board: str, streamed: bool, model: Path, tmp_path: Path) -> None:
+    made = moved(model, board, streamed=streamed)
+    target, options = Target(load_board(board), emulate=True), Options(plan_file=tmp_path / "plan.json")
+    deploy.save_plan(made, tmp_path / "plan.json")
+    found = deploy.run_model(model, target, options, inputs=[], expected=[])
+    assert found["verified"], found["reason"]
+    moves = made.plan.layout.moves
+    assert (found["moves"], found["steps"]) == (len(moves), len(made.plan.schedule.steps))
+    assert found["moved_bytes"] > 0 and found["arena_bytes"] == made.plan.layout.arena_bytes
+    names = [operator["name"] for operator in found["operators"]]
+    (entry,) = (operator for operator in found["operators"] if operator["name"] == "moves")
+    assert len(set(names)) == len(names) == len(made.model.calls) + 1
+    assert (entry["kernel"], entry["variant"], entry["steps"], entry["macs"]) == (
+        "move_blocks", "move_blocks", len(moves), 0
+    )  # fmt: skip
+    assert entry["ticks"] > 0 or board == "host"
+    assert sum(operator["share"] for operator in found["operators"]) == pytest.approx(1)
+    # The linker may put two bytes behind each of the two tables of 16-bit numbers.
+    padding = found["tables_bytes"] - report.plan(made)["tables_bytes"]
+    assert padding == 0 if board == "host" else padding in (0, 2, 4)
+
+
+def test_measurements_of_moves_are_kept(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MCUDEPLOY_CACHE_DIR", str(tmp_path / "cache"))
+    made, target = moved(model, "mps2-an386"), Target(load_board("mps2-an386"), emulate=True)
+    deploy.save_plan(made, tmp_path / "plan.json")
+    measured = deploy.measure_model(model, target, Options(plan_file=tmp_path / "plan.json", name="small"))
+    again = made.measured()
+    assert again is not None
+    times = {operator["name"]: (operator["steps"], operator["ticks"]) for operator in measured["operators"]}
+    assert {time.operator: (time.steps, time.ticks) for time in again.operators} == times
+
+
+def test_the_cycle_model_counts_moves(model: Path, tmp_path: Path) -> None:
+    made, target = moved(model, "mps2-an386"), Target(load_board("mps2-an386"), emulate=True)
+    deploy.save_plan(made, tmp_path / "plan.json")
+    found = deploy.measure_model(model, target, Options(plan_file=tmp_path / "plan.json"), cycles=True)
+    (entry,) = (operator for operator in found["operators"] if operator["name"] == "moves")
+    assert entry["instructions"] > 0 and "mcud_move_blocks" in found["cycles_model"]["functions"]
+
+
+def test_the_library_runs_without_the_measurer(model: Path, tmp_path: Path) -> None:
+    made = moved(model, "host")
+    deploy.save_plan(made, tmp_path / "plan.json")
+    options = Options(plan_file=tmp_path / "plan.json", name="small")
+    built = deploy.build_model(model, load_board("host"), options, tmp_path / "out")
+    names = {Path(name).name for name in built["files"]}
+    assert {"move_blocks.c", "move_blocks.h"} <= names
+    header = (tmp_path / "out" / "include" / "small.h").read_text()
+    assert f"#define SMALL_STEPS {len(made.plan.tape)}u" in header
+
+
+def test_plan_files_come_back(model: Path, tmp_path: Path) -> None:
+    made = moved(model, "host")
+    deploy.save_plan(made, tmp_path / "plan.json")
+    again = deploy.plan_model(model, made.board, Options(plan_file=tmp_path / "plan.json"))
+    assert again.plan.layout.moves == made.plan.layout.moves
+    assert again.plan.layout.tensors == made.plan.layout.tensors
+    assert again.plan.layout.arenas == made.plan.layout.arenas and again.plan.tape == made.plan.tape
+
+
+File = dict[str, Any]
+CHANGES: dict[str, tuple[Callable[[File], object], str]] = {
+    "no moves": (lambda p: p.pop("moves"), "moves: Field required"),
+    "a tensor that is not": (lambda p: p["moves"][0].__setitem__(1, "other"), "no tensor that owns memory"),
+    "no such block": (lambda p: p["moves"][0].__setitem__(2, 99), "no block 99 to move"),
+    "no such step": (lambda p: p["moves"][-1].__setitem__(0, 10**6), "before step 1000000, of"),
+    "turned round": (lambda p: p["moves"].reverse(), "after a move before step"),
+    "a negative offset": (lambda p: p["moves"][0].__setitem__(3, -8), r"moves\.0\.3"),
+    "an offset beyond 32 bits": (lambda p: p["moves"][0].__setitem__(3, 2**32), r"moves\.0\.3"),
+    "an offset beyond the arena": (lambda p: p["moves"][0].__setitem__(3, 2**20), "what lies in them needs"),
+    "the arena without the moves": (
+        lambda p: p["arenas"].update(dict.fromkeys(p["arenas"], 2048)), "what lies in them needs"
+    ),
+    "a number too much": (lambda p: p["moves"][0].append(0), r"moves\.0"),
+    "the format before": (lambda p: p.update(format=6), "format: Input should be 7"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_changed_files_are_refused(what: str, model: Path, tmp_path: Path) -> None:
+    made = moved(model, "host")
+    deploy.save_plan(made, tmp_path / "plan.json")
+    content = json.loads((tmp_path / "plan.json").read_text())
+    change, message = CHANGES[what]
+    change(content)
+    (tmp_path / "plan.json").write_text(json.dumps(content))
+    with pytest.raises(ConfigError, match=message):
+        deploy.plan_model(model, made.board, Options(plan_file=tmp_path / "plan.json"))
+
+
+def test_blocks_are_drawn_at_each_place(model: Path) -> None:
+    made = moved(model, "host")
+    plain = replace(made.plan, layout=replace(made.plan.layout, moves=()))
+    (panel,) = (drawn := chart.draw(made.plan, made.model.work, "small")).panels
+    (still,) = chart.draw(plain, made.model.work, "small").panels
+    assert ("moves", f"{len(made.plan.layout.moves):,}") in drawn.facts
+    for group, unmoved in zip(panel.groups, still.groups, strict=True):
+        moves = [move for move in made.plan.layout.moves if move.tensor == group.name]
+        cuts = {(move.block, move.before) for move in moves}
+        assert len(group.areas) == len(unmoved.areas) + len(cuts)
+        assert sum(len(area.steps) for area in group.areas) == sum(len(area.steps) for area in unmoved.areas)
+        last = {(move.block, move.before): move.offset for move in moves}  # of those before one step
+        for (_, before), offset in last.items():
+            assert any((area.steps.lo, area.bytes.lo) == (before, offset) for area in group.areas)
+        assert ("move" in group.note) == bool(moves)

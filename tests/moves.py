@@ -1,0 +1,94 @@
+"""Plans with blocks that move: made of plans without, by more arena than they need."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from mcudeploy.interval import Interval
+from mcudeploy.layout.problem import align_up
+from mcudeploy.layout.solve import ARENA_GRAIN_BYTES
+from mcudeploy.plan import Layout, Move, Placement, Plan
+from mcudeploy.simulator.blocks import BlockId, TiledGraph
+from mcudeploy.simulator.flow import Flow
+from mcudeploy.simulator.live import lives
+
+
+def with_moves(plan: Plan, seed: int = 0, *, share: float = 0.5, alignment: int = 4) -> Plan:
+    """The plan with moves of blocks before a share of its steps.
+
+    Blocks go above the arena of the plan, where nothing is born, and there up and down by a few bytes or
+    far. What is made in place of a block that lies there is made there, or where the plan has it.
+    """
+    return _Mover(plan, random.Random(seed), alignment).moved(share) if share else plan
+
+
+@dataclass
+class _Mover:
+    plan: Plan
+    random: random.Random
+    alignment: int
+    moves: list[Move] = field(default_factory=list)
+    above: dict[BlockId, Interval] = field(default_factory=dict)
+    births: dict[BlockId, int] = field(default_factory=dict)
+
+    def moved(self, share: float) -> Plan:
+        steps = self.plan.schedule.steps
+        self.tiled = TiledGraph(Flow.of(self.plan.graph), self.plan.block_rows)
+        self.ids, self.lives = self.tiled.block_ids(), lives(self.tiled, steps)
+        ((self.memory, self.base),) = self.plan.layout.arenas.items()
+        self.movable = set(self._movable())
+        for time, step in enumerate(steps):
+            while self.random.random() < share:
+                self._move(time)
+            made = self.tiled.written(step.operator, step.block)
+            self._bear(made, time)
+            for number, block_id in enumerate(self.ids):
+                if self.lives.end[number] <= time + 1:
+                    self.above.pop(block_id, None)
+        return replace(self.plan, layout=self._layout())
+
+    def _movable(self) -> Iterator[int]:
+        graph, roots = self.plan.graph, self.tiled.flow.roots
+        fixed = {roots[border.tensor] for border in (*graph.outputs, *graph.resident_inputs())}
+        for number, (name, _) in enumerate(self.ids):
+            offsets = self.plan.layout.tensors[name].offsets
+            if name not in fixed and not any(offset % self.alignment for offset in offsets):
+                yield number
+
+    def _bear(self, made: int, time: int) -> None:
+        for number, heir in enumerate(self.lives.heir):
+            inherits = heir == made and self.lives.first[made] == time and made in self.movable
+            if inherits and self.ids[number] in self.above and self.random.random() < 0.7:
+                self.above[self.ids[made]] = place = self.above[self.ids[number]]
+                self.births[self.ids[made]] = place.lo
+
+    def _move(self, time: int) -> None:
+        alive = [n for n in self.movable if self.lives.first[n] < time < self.lives.end[n]]
+        if not alive:
+            return
+        block_id = self.ids[self.random.choice(alive)]
+        size, now = self.tiled.block_bytes(*block_id), self.above.get(block_id)
+        others = [span for other, span in self.above.items() if other != block_id]
+        for _ in range(20):
+            if now is not None and self.random.random() < 0.7:
+                lo = now.lo + self.random.choice((-3, -1, 1, 2, 5)) * self.alignment
+            else:
+                lo = align_up(self.base, self.alignment) + self.random.randrange(300) * self.alignment
+            if lo >= self.base and not any(span.overlaps(Interval(lo, lo + size)) for span in others):
+                self.above[block_id] = Interval(lo, lo + size)
+                self.moves.append(Move(time, *block_id, lo))
+                return
+
+    def _layout(self) -> Layout:
+        tensors = dict(self.plan.layout.tensors)
+        for name, root in self.tiled.flow.roots.items():
+            found = tensors[name]
+            offsets = (self.births.get((root, at), offset) for at, offset in enumerate(found.offsets))
+            tensors[name] = Placement(found.memory, found.block_rows, tuple(offsets))
+        ends = [offset + self.tiled.block_bytes(*block_id) for block_id, offset in self.births.items()]
+        ends += [move.offset + self.tiled.block_bytes(move.tensor, move.block) for move in self.moves]
+        size = align_up(max([self.base, *ends]), ARENA_GRAIN_BYTES)
+        arenas = {self.memory: size}
+        return replace(self.plan.layout, tensors=tensors, arenas=arenas, moves=tuple(self.moves))
