@@ -6,16 +6,22 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from mcudeploy.board import Board
-from mcudeploy.layout.solve import spread
+from mcudeploy.layout.problem import align_up
+from mcudeploy.layout.solve import ARENA_GRAIN_BYTES, spread, with_moves
 from mcudeploy.model import Model
 from mcudeploy.plan import Plan, Schedule, Split
 from mcudeploy.scheduler.portfolio import METHODS, best_order
 from mcudeploy.scheduler.rpo import reverse_post_order
 from mcudeploy.scheduler.tiled import problem_of, schedule_of
 from mcudeploy.simulator.blocks import TiledGraph, whole
+from mcudeploy.simulator.cost import MovePrice
+from mcudeploy.simulator.whereabouts import Whereabouts
 
 ORDERING_S, PACKING_S = 20.0, 2.0
 """What an unsplit plan may take. Its order is proven in less than a second, as a rule."""
+
+_SAVED_BYTES = 8
+"""What a move saves of RAM at least, on the average of a plan: it takes some 34 bytes of flash."""
 
 
 def unsplit_schedule(model: Model) -> Schedule:
@@ -82,4 +88,29 @@ def placed(
         splits,
         model.functions,
         kernels=model.kernels,
+    )
+
+
+def moved(
+    plan: Plan, model: Model, board: Board, tiled: TiledGraph, price: MovePrice, *, seconds: float
+) -> Plan:
+    """The plan with an arena at its peak, where that takes moves, and they save enough; else as it is. Its
+    ticks are with those of the moves.
+    """
+    if plan.layout.arena_bytes <= align_up(plan.estimate.peak_bytes, ARENA_GRAIN_BYTES):
+        return plan
+    layout, estimate = with_moves(plan, tiled, model.work, board, price, seconds=seconds)
+    saved = plan.layout.arena_bytes - layout.arena_bytes
+    if not layout.moves or saved < _SAVED_BYTES * len(layout.moves):
+        return plan
+    made = replace(plan, layout=layout, estimate=estimate)
+    ticks = plan.estimate.ticks + moves_ticks(made, tiled, price)
+    return replace(made, estimate=replace(estimate, ticks=ticks))
+
+
+def moves_ticks(plan: Plan, tiled: TiledGraph, price: MovePrice) -> float:
+    """What the moves of a plan take."""
+    ways = zip(plan.layout.moves, Whereabouts(plan.layout).ways(), strict=True)
+    return sum(
+        price.ticks(tiled.block_bytes(move.tensor, move.block), abs(new - old)) for move, (old, new) in ways
     )

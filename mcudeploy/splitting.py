@@ -16,12 +16,11 @@ from mcudeploy.ops.opdef import KernelCall
 from mcudeploy.optimizer.cuts import ROWS_TRIED, Space
 from mcudeploy.optimizer.recompute import recompute, schedule_ticks
 from mcudeploy.optimizer.search import Budget, Candidate, Found, Report, search
-from mcudeploy.placing import PACKING_S, demand, placed, reordered, unsplit_schedule
+from mcudeploy.placing import PACKING_S, demand, moved, moves_ticks, placed, reordered, unsplit_schedule
 from mcudeploy.plan import Plan, Schedule, Search, Split
 from mcudeploy.progress import SILENT, Progress
-from mcudeploy.scheduler.rpo import reverse_post_order
 from mcudeploy.simulator.blocks import TiledGraph
-from mcudeploy.simulator.cost import CallTile, Costs, TileSource, by_calls, timed_block
+from mcudeploy.simulator.cost import CallTile, Costs, TileSource, by_calls, move_price, timed_block
 from mcudeploy.simulator.flow import Flow
 from mcudeploy.simulator.live import live_peak
 from mcudeploy.wording import count_text
@@ -29,17 +28,14 @@ from mcudeploy.wording import count_text
 _MADE_ANYWAY = 8
 """Plans that are made in any case: the device may find that those with less memory take too long."""
 
-_ROUNDS = ((0.7, 24), (2.0, 12), (6.0, 4))
-"""Effort for the offsets of a candidate, and of how many at most, those with the smallest arenas first."""
-
-_WORTH = 0.998
-"""In these rounds only an arena of at most this part of the best one is a gain."""
-
 _REORDERED = 6
-"""So many candidates get other orders after the first round: all of them would take too long."""
+"""So many candidates get other orders: all of them would take too long."""
 
-_BEST_S = 30.0
-"""For the offsets of the best plan."""
+_SOME_S, _BEST_S = 0.7, 15.0
+"""For fixed offsets of a plan that could be the best, and of the best one."""
+
+_FEW_MOVES_S, _MOVES_S = 0.5, 5.0
+"""For moves in a plan, and in the best one."""
 
 _QUICK, _QUICK_S = ("refine", "beam"), 3.0
 """How these are ordered, and how long it may take for each."""
@@ -51,8 +47,8 @@ _USUAL_S = 60.0
 """With another time limit packing has less or more in proportion, and with a shorter one all have less."""
 
 _SEARCHED, _MADE, _PACKED = 0.5, 0.6, 0.75
-"""Parts of the time, after which end the search, the making of plans from candidates, and the rounds of
-packing; then the best plan has what it must have. The nearer the limit is to the usual one, the more of it
+"""Parts of the time, after which end the search, the making of plans from candidates, and the packing of
+several; then the best plan has what it must have. The nearer the limit is to the usual one, the more of it
 has the search, and the more comes on top; from there on the search may take all of it.
 """
 
@@ -108,6 +104,7 @@ class Splitting:
         self._space = Space.of(flow, order)
         self._time = tiles(model.graph, tiles_tried(flow, model.calls))
         self._costs = Costs(flow, by_calls(self._time, model.calls))
+        self._price = move_price(tiles)
         base_times = by_calls(tiles(base.graph, tiles_tried(base_flow, base.calls)), base.calls)
         self._unsplit_ticks = Costs(base_flow, base_times).ticks(base_flow.iteration_rows)
         self._most_ticks = self._unsplit_ticks * (1 + limits.max_overhead / 100)
@@ -139,7 +136,7 @@ class Splitting:
     def _front(self, plans: Sequence[Plan]) -> tuple[Plan, ...]:
         """Plans by what they demand, each faster than all that demand less: others have no use."""
         kept: list[Plan] = []
-        for plan in sorted(plans, key=self._demand):
+        for plan in sorted(plans, key=self._rank):
             if not kept or plan.estimate.ticks < kept[-1].estimate.ticks:
                 kept.append(plan)
         return tuple(kept)
@@ -152,22 +149,19 @@ class Splitting:
             again = recompute(candidate, self._costs, self._lean.work, self._most_ticks, self._is_late)
             if again is not candidate:
                 self._add(plans, self._first_fit(again))
-        first, *others = _ROUNDS
-        self._pack(plans, *first)
-        if self._enough(plans):
-            return
         self._progress.stage("ordering the best plans")
-        for plan in self._hopeful(plans)[:_REORDERED]:
-            for other in self._in_other_orders(plan, self._aim(plans)):
+        for plan in sorted(plans, key=lambda plan: plan.estimate.peak_bytes)[:_REORDERED]:
+            for other in self._in_better_order(plan):
                 self._add(plans, other)
-        for seconds, count in others:
-            self._pack(plans, seconds, count)
+        self._pack(plans)
         if self._enough(plans):
             return
-        plans.sort(key=self._demand)
+        plans.sort(key=self._rank)
         self._progress.stage("ordering and packing the best plan")
         plans[0] = self._reordered(plans[0])
-        plans[0] = self._packed(plans[0], seconds=_BEST_S)
+        plans[0] = self._packed(plans[0], _BEST_S, _MOVES_S)
+        for plan in self._front(plans)[1:]:
+            plans[plans.index(plan)] = self._with_moves(plan, _FEW_MOVES_S)
 
     def _enough(self, plans: Sequence[Plan]) -> bool:
         """Whether one has an arena that is small enough."""
@@ -182,29 +176,16 @@ class Splitting:
             return self._share == 1 or not late
         return not late and could_win(candidate.peak_bytes, min(map(self._demand, plans)))
 
-    def _pack(self, plans: list[Plan], seconds: float, count: int) -> None:
-        """A round: smaller arenas, with so much effort each, for the most promising of what could win."""
-        hopeful = self._hopeful(plans)[:count]
-        if hopeful:
-            self._progress.stage(f"packing {count_text(len(hopeful), 'plan')}")
-        for number, plan in enumerate(hopeful):
-            aim = self._aim(plans)
+    def _pack(self, plans: list[Plan]) -> None:
+        """Smaller arenas for what could win with them, those with the least peaks first."""
+        order = sorted(plans, key=lambda plan: plan.estimate.peak_bytes)
+        self._progress.stage(f"packing {count_text(len(order), 'plan')}")
+        for number, plan in enumerate(order):
             if self._enough(plans):
                 return
-            if self._left(_PACKED) > 0 and could_win(plan.estimate.peak_bytes, aim):
-                most = None if aim[0] or aim[1] else aim[2]
-                plans[plans.index(plan)] = self._packed(plan, seconds=seconds, most=most)
-            self._progress.advance(number + 1, len(hopeful))
-
-    def _hopeful(self, plans: Sequence[Plan]) -> list[Plan]:
-        """Those that could be better than the best of all if they were packed better, by what they demand."""
-        aim = self._aim(plans)
-        return sorted((it for it in plans if could_win(it.estimate.peak_bytes, aim)), key=self._demand)
-
-    def _aim(self, plans: Sequence[Plan]) -> tuple[int, float, int]:
-        """What is enough less than the least demand of the plans."""
-        beyond, dearer, arena_bytes = min(map(self._demand, plans))
-        return beyond, dearer, int(_WORTH * arena_bytes) // ARENA_GRAIN_BYTES * ARENA_GRAIN_BYTES
+            if self._left(_PACKED) > 0 and could_win(plan.estimate.peak_bytes, min(map(self._demand, plans))):
+                plans[plans.index(plan)] = self._packed(plan, _SOME_S, _FEW_MOVES_S)
+            self._progress.advance(number + 1, len(order))
 
     def _search(self, stored: Plan | None) -> Found:
         # The search compares with the graph that it cuts, uncut: running sums have kernels of their own.
@@ -223,7 +204,12 @@ class Splitting:
         limit = self._limits.arena_bytes
         if candidate.peak_bytes > limit:
             return False
-        return self._made(candidate.tiled, candidate.schedule, (), PACKING_S).layout.arena_bytes <= limit
+        plan = self._made(candidate.tiled, candidate.schedule, (), PACKING_S)
+        return self._with_moves(plan, _FEW_MOVES_S).layout.arena_bytes <= limit
+
+    def _rank(self, plan: Plan) -> tuple[tuple[int, float, int], float]:
+        """The better a plan, the less."""
+        return self._demand(plan), plan.estimate.ticks
 
     def _demand(self, plan: Plan) -> tuple[int, float, int]:
         return demand(plan, self._board)
@@ -248,21 +234,32 @@ class Splitting:
         plan = placed(model, self._board, tiled, schedule, splits=splits, seconds=self._share * seconds)
         return replace(plan, estimate=replace(plan.estimate, ticks=ticks))
 
-    def _packed(self, plan: Plan, *, seconds: float, most: int | None = None) -> Plan:
-        """The plan packed with care, into an arena of `most` bytes if there is any use in it; it stays where
-        its one arena is proven the least.
+    def _packed(self, plan: Plan, seconds: float, moves_seconds: float) -> Plan:
+        """The plan packed with care, with moves where there is no other way to its peak. Offsets that are
+        proven the least of fixed ones stay.
         """
         beyond, dearer, _ = self._demand(plan)
-        least = len(plan.layout.arenas) == 1 and plan.layout.status == "optimal"
-        if least and not beyond and not dearer:
-            return plan
-        tiled, model = TiledGraph(self._space.flow, plan.block_rows), self._model.with_kernels(plan.kernels)
-        made = placed(
-            model, self._board, tiled, plan.schedule, splits=plan.splits, seconds=self._effort * seconds,
-            most=most,
-        )  # fmt: skip
-        made = replace(made, estimate=replace(made.estimate, ticks=plan.estimate.ticks))
-        return made if self._demand(made) <= self._demand(plan) else plan
+        least = plan.layout.status == "optimal" and len(plan.layout.arenas) == 1 and not plan.layout.moves
+        made = plan
+        if beyond or dearer or not least:
+            tiled, model = self._cut(plan)
+            fixed = placed(
+                model, self._board, tiled, plan.schedule, splits=plan.splits, seconds=self._effort * seconds
+            )  # fmt: skip
+            made = replace(fixed, estimate=replace(fixed.estimate, ticks=plan.estimate.ticks))
+        made = self._with_moves(made, moves_seconds)
+        if plan.layout.moves and not made.layout.moves:
+            return made  # fixed offsets do as well, or nearly
+        return min(plan, made, key=self._rank)
+
+    def _with_moves(self, plan: Plan, seconds: float) -> Plan:
+        """The plan with moves, if they bring its arena down to its peak within the latency limit."""
+        tiled, model = self._cut(plan)
+        made = moved(plan, model, self._board, tiled, self._price, seconds=self._effort * seconds)
+        return made if made.estimate.ticks <= self._most_ticks else plan
+
+    def _cut(self, plan: Plan) -> tuple[TiledGraph, Model]:
+        return TiledGraph(self._space.flow, plan.block_rows), self._model.with_kernels(plan.kernels)
 
     def _reordered(self, plan: Plan) -> Plan:
         """The plan in a better order if one is found and packs no worse; repeated steps stay."""
@@ -278,22 +275,16 @@ class Splitting:
         other = _ordered(self._made(tiled, schedule, plan.splits, PACKING_S), schedule)
         return other if self._demand(other) <= self._demand(plan) else plan
 
-    def _in_other_orders(self, plan: Plan, aim: tuple[int, float, int]) -> Iterator[Plan]:
-        """The plan in a better order, and depth first through all segments at once, which has other holes,
-        where that could demand less than `aim`; packed in no time. Repeated steps stay.
-        """
+    def _in_better_order(self, plan: Plan) -> Iterator[Plan]:
+        """The plan in an order with a lower peak, if one is found soon; repeated steps stay."""
         steps = plan.schedule.steps
         if len(set(steps)) < len(steps) or not self._left(_PACKED):
             return
-        tiled, seen = TiledGraph(self._space.flow, plan.block_rows), {steps}
-        orders = [reverse_post_order(tiled, first_input_first) for first_input_first in (True, False)]
-        orders.append(reordered(self._lean, tiled, plan.schedule, self._share * _QUICK_S, _QUICK))
-        for order in orders:
-            if order.steps not in seen:
-                seen.add(order.steps)
-                peak_bytes, _ = live_peak(tiled, order.steps, self._lean.work)
-                if could_win(peak_bytes, aim):
-                    yield self._made(tiled, replace(order, status="feasible"), plan.splits, 0.0)
+        tiled, _ = self._cut(plan)
+        order = reordered(self._lean, tiled, plan.schedule, self._share * _QUICK_S, _QUICK)
+        peak_bytes, _ = live_peak(tiled, order.steps, self._lean.work)
+        if peak_bytes < plan.estimate.peak_bytes:
+            yield self._made(tiled, replace(order, status="feasible"), plan.splits, 0.0)
 
     def _timed(self, plan: Plan) -> Plan:
         """A plan with the time that it takes by the costs of this search."""
@@ -303,6 +294,7 @@ class Splitting:
         costs = Costs(flow, by_calls(self._time, self._model.with_kernels(plan.kernels).calls))
         once = schedule_ticks(tiled, tuple(dict.fromkeys(steps)), costs)
         ticks = costs.ticks(rows) + schedule_ticks(tiled, steps, costs) - once
+        ticks += moves_ticks(plan, tiled, self._price)
         return replace(plan, estimate=replace(plan.estimate, ticks=ticks))
 
 

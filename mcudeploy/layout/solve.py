@@ -66,26 +66,20 @@ def spread(
 
 
 def with_moves(
-    tiled: TiledGraph,
-    schedule: Schedule,
-    work: WorkBytes,
-    board: Board,
-    layout: Layout,
-    price: MovePrice,
-    *,
-    seconds: float,
+    plan: Plan, tiled: TiledGraph, work: WorkBytes, board: Board, price: MovePrice, *, seconds: float
 ) -> tuple[Layout, Estimate]:
-    """A layout with an arena as large as what is alive at once, in which blocks move for that; the same one
-    where that is as small already, or no moves are found.
+    """A layout in an arena as large as what is alive at once, in which blocks move for that; that of the plan
+    where its arena is as small already, or no moves are found.
 
-    Steps that are repeated, several arenas and several compute units are left as they are.
+    Plans with repeated steps, several arenas or several compute units are left as they are.
     """
-    if len(layout.arenas) > 1 or len(board.units) > 1 or len(set(schedule.steps)) < len(schedule.steps):
-        return layout, estimate(tiled, schedule, work, layout)
+    layout, schedule = plan.layout, plan.schedule
+    if len(layout.arenas) > 1 or plan.functions or len(set(schedule.steps)) < len(schedule.steps):
+        return layout, plan.estimate
     ((memory, arena_bytes),) = layout.arenas.items()
     items = buffers(tiled, schedule.steps, work)
     alignment = board.memory(memory).alignment
-    alignments = [lcm(each, alignment) for each in _alignments(items, needs(tiled.graph, board))]
+    alignments = [lcm(each, alignment) for each in _alignments(items, needs(tiled.graph, board, ()))]
     problem = _problem(tiled, items, alignments)
     room = align_up(lower_bound(problem), ARENA_GRAIN_BYTES)
     borders = (*tiled.graph.resident_inputs(), *tiled.graph.outputs)

@@ -72,8 +72,9 @@ def move_price(tiles: TileSource) -> MovePrice:
 
 
 def _copying(row_bytes: int) -> Graph:
-    source, target = (Tensor(name, (2, 1, row_bytes), DType.INT8) for name in ("x", "y"))
-    border = Border("x", "x", source.shape, "int8", np.arange(source.elements, dtype=np.int32))
+    shape = (2, 1, row_bytes // DType.FLOAT32.size_bytes)
+    source, target = (Tensor(name, shape, DType.FLOAT32) for name in ("x", "y"))
+    border = Border("x", "x", shape, "float32", np.arange(source.elements, dtype=np.int32))
     copying = Operator("copy", Copy(), ("x",), "y")
     return Graph("copy", {"x": source, "y": target}, (copying,), (border,), (replace(border, tensor="y"),))
 
