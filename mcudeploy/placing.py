@@ -73,10 +73,9 @@ def placed(
     *,
     splits: tuple[Split, ...] = (),
     seconds: float = PACKING_S,
-    most: int | None = None,
 ) -> Plan:
-    """The plan with a memory and an offset for everything; a larger arena than `most` bytes has no use."""
-    layout, estimate = spread(tiled, schedule, model.work, board, model.functions, seconds=seconds, most=most)
+    """The plan with a memory and an offset for everything."""
+    layout, estimate = spread(tiled, schedule, model.work, board, model.functions, seconds=seconds)
     return Plan(
         model.graph,
         board.name,

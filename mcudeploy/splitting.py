@@ -23,7 +23,6 @@ from mcudeploy.simulator.blocks import TiledGraph
 from mcudeploy.simulator.cost import CallTile, Costs, TileSource, by_calls, move_price, timed_block
 from mcudeploy.simulator.flow import Flow
 from mcudeploy.simulator.live import live_peak
-from mcudeploy.wording import count_text
 
 _MADE_ANYWAY = 8
 """Plans that are made in any case: the device may find that those with less memory take too long."""
@@ -178,14 +177,12 @@ class Splitting:
 
     def _pack(self, plans: list[Plan]) -> None:
         """Smaller arenas for what could win with them, those with the least peaks first."""
-        order = sorted(plans, key=lambda plan: plan.estimate.peak_bytes)
-        self._progress.stage(f"packing {count_text(len(order), 'plan')}")
-        for number, plan in enumerate(order):
-            if self._enough(plans):
+        self._progress.stage("packing the best plans")
+        for plan in sorted(plans, key=lambda plan: plan.estimate.peak_bytes):
+            if self._enough(plans) or not self._left(_PACKED):
                 return
-            if self._left(_PACKED) > 0 and could_win(plan.estimate.peak_bytes, min(map(self._demand, plans))):
+            if could_win(plan.estimate.peak_bytes, min(map(self._demand, plans))):
                 plans[plans.index(plan)] = self._packed(plan, _SOME_S, _FEW_MOVES_S)
-            self._progress.advance(number + 1, len(order))
 
     def _search(self, stored: Plan | None) -> Found:
         # The search compares with the graph that it cuts, uncut: running sums have kernels of their own.

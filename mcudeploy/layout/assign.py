@@ -31,13 +31,11 @@ def assign(
     seconds: float,
     *,
     grain: int = 1,
-    most: int | None = None,
 ) -> Assigned:
     """Memory and offset of every rectangle, at the least cost that is found in `seconds`.
 
     Groups hold all rectangles, and stacks whole. Seconds stand for an effort, as in `place`; with 0 only the
-    cheapest banks and first fit are tried; and where one bank has room for all, more than `most` bytes in it
-    have no use. What does not fit has offsets nevertheless, beyond a capacity.
+    cheapest banks and first fit are tried. What does not fit has offsets nevertheless, beyond a capacity.
     Raises ValueError for a group that may lie nowhere, and for fixed offsets and allowed overlaps, which it
     does not know.
     """
@@ -51,11 +49,9 @@ def assign(
     only = all(len(group.banks) == 1 for group in groups)
     beyond = bool(task.excess(found.placed.lower_bound_bytes))
     if found.placed.status != "optimal" and seconds > 0 and (only or not beyond):
-        found = task.packed(cheapest, seconds, limited=False, most=most)
+        found = task.packed(cheapest, seconds, limited=False)
     if found.fits:
         return replace(found, proven=True)
-    if most is not None:
-        return found  # in several banks there is no use in it either
     if only:
         return replace(found, proven=beyond or found.placed.status == "optimal")
     filler = _Filler(task, Units.of(problem))

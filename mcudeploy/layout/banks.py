@@ -91,10 +91,9 @@ class Task:
         *,
         limited: bool = True,
         fitting: bool = False,
-        most: int | None = None,
     ) -> Assigned:
         """The groups in these banks, with offsets; `limited`: the capacities are aimed at; `fitting`: to keep
-        them is enough; more than `most` bytes have no use.
+        them is enough.
         """
         bank_of = {i: bank for group, bank in zip(self.groups, banks, strict=True) for i in group.rectangles}
         rectangles = tuple(
@@ -103,7 +102,7 @@ class Task:
         )
         capacities = {bank.name: bank.capacity_bytes for bank in self.banks} if limited else {}
         problem = replace(self.problem, rectangles=rectangles, capacities=capacities)
-        placed = place(problem, seconds, grain=self.grain, fitting=fitting, most=most)
+        placed = place(problem, seconds, grain=self.grain, fitting=fitting)
         return Assigned(tuple(banks), placed, not self.excess(placed.used_bytes), proven=False)
 
     def settled(self, banks: Sequence[int], offsets: Sequence[int]) -> Assigned:

@@ -14,9 +14,9 @@ from mcudeploy.layout.problem import Problem, align_up
 if TYPE_CHECKING:
     from mcudeploy.layout.within import Within
 
-_LITTLE, _HOPEFUL = 0.1, 0.4
-"""Of the effort, for a first try within the floor: as a rule, and where much more than it has no use. Most
-that reach it do so with little effort, so proofs that raise it come after that.
+_LITTLE = 0.1
+"""Of the effort, for a first try within the floor. Most that reach it do so with little effort, so proofs
+that raise it come after that.
 """
 
 _SOME_LIMITS = 6
@@ -36,11 +36,10 @@ _SOLVER_SHARE = 0.5
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """What is searched for in one memory: offsets within the capacity if there is one, then with the fewest
-    bytes, rounded up to `grain`; or ones of `most` bytes or less, if more has no use.
+    bytes, rounded up to `grain`.
     """
 
     capacity: int | None
-    most: int | None
     grain: int
     seed: int
 
@@ -77,17 +76,11 @@ class Part:
             self._search(wanted, wanted.capacity, int(seconds * LOOKED_AT), start + seconds)
             return
         deadline = start + BRAKE * seconds
-        few = len(problem.rectangles) <= _MOST_FOR_CP and wanted.most is None
+        few = len(problem.rectangles) <= _MOST_FOR_CP
         units = replace(self.units, problem=_with_few_steps(problem))
         search = Within.of(units, seconds * (1 - _SOLVER_SHARE if few else 1), deadline, wanted.seed)
-        limit = align_up(self.floor, wanted.grain)
-        if wanted.most is not None and wanted.most < self.used:
-            if not self._within(search, limit, _HOPEFUL * search.left):
-                self._proven(search.bound(self.floor, wanted.most + 1))
-                if self.floor > wanted.most or not self._within(search, wanted.most, search.left):
-                    return
-        elif wanted.capacity is None:
-            self._within(search, limit, _LITTLE * search.left)
+        if wanted.capacity is None:
+            self._within(search, align_up(self.floor, wanted.grain), _LITTLE * search.left)
         self._fit(search, wanted)
         if few and self.used > align_up(self.floor, wanted.grain):
             from mcudeploy.layout import exact  # noqa: PLC0415

@@ -18,7 +18,6 @@ def place(
     grain: int = 1,
     seed: int = 0,
     fitting: bool = False,
-    most: int | None = None,
     interruptible: bool = False,
 ) -> Placed:
     """Offsets of all rectangles, with as few bytes used in each memory as are found in `seconds`.
@@ -26,9 +25,8 @@ def place(
     `seconds` stand for an effort, so that the same problem and seed have the same offsets on any computer.
     It stops at the lower bound, rounded up to `grain` bytes: a finer arena has no use; `fitting`: or at the
     capacity, which is aimed at first in any case. A capacity that is exceeded is not an error: compare
-    `used_bytes`. Where more than `most` bytes in a memory have no use (for problems without capacities), it
-    looks for that before for less, and ends if it does not find it. With `seconds` 0 the fixed greedy orders
-    alone are tried. `interruptible`: Ctrl-C ends the search, not the program, once no capacity is exceeded.
+    `used_bytes`. With `seconds` 0 the fixed greedy orders alone are tried. `interruptible`: Ctrl-C ends the
+    search, not the program, once no capacity is exceeded.
     """
     seed %= 1 << 31  # compiled loops have numbers of 64 bits
     members = _parts(problem)
@@ -47,7 +45,7 @@ def place(
         for part in high if seconds > 0 else ():
             memory = part.memory
             if part.used > targets[memory]:
-                wanted = Wanted(problem.capacities.get(memory), most, grain, seed)
+                wanted = Wanted(problem.capacities.get(memory), grain, seed)
                 part.improve(wanted, targets[memory], seconds / len(high))
                 # Less than what one part has is of no use for the others.
                 targets[memory] = max(targets[memory], align_up(part.used, grain))

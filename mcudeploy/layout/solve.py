@@ -30,13 +30,11 @@ def spread(
     functions: Sequence[Function] = (),
     *,
     seconds: float = 2.0,
-    most: int | None = None,
 ) -> tuple[Layout, Estimate]:
     """Places everything in the memories of a board, so that access to it costs least.
 
     If the cheapest memory has room for all of it, all lies there, in the smallest arena that is found in
-    `seconds`; the status is `optimal` where none has a smaller one. Where a larger one than `most` bytes has
-    no use, the search is for that first, and ends if there is none. All blocks of a tensor, and tensors that
+    `seconds`; the status is `optimal` where none has a smaller one. All blocks of a tensor, and tensors that
     share a buffer, lie in one memory; the scratch of an operator does as well. A graph input lies in one
     piece, because the application fills it as an array. What does not fit has its place too: an arena is then
     larger than the board's room for it. The status of a layout over several memories is `optimal` where none
@@ -47,7 +45,7 @@ def spread(
     alignments = _alignments(items, wanted)
     groups = _groups(items, wanted, board, traffic(tiled, schedule.steps, work))
     found = assign(
-        _problem(tiled, items, alignments), groups, _banks(board), seconds, grain=ARENA_GRAIN_BYTES, most=most
+        _problem(tiled, items, alignments), groups, _banks(board), seconds, grain=ARENA_GRAIN_BYTES
     )
     memories = [""] * len(items)
     for group, bank in zip(groups, found.banks, strict=True):

@@ -25,8 +25,10 @@ from mcudeploy.simulator.segments import Sections, Segments
 FOLLOWED_WITHIN = 1.10
 """States with a higher peak than this times the best are not followed."""
 
-KEPT = 64
-"""How many candidates are handed on: those with the lowest peaks do not pack best."""
+KEPT = 16
+"""How many candidates are handed on: the device may find the first too slow, or fixed offsets must do, and
+then the lowest peak does not pack best.
+"""
 
 ALIKE = 3
 """At most so many of them have one peak at one operator: there they are packed alike."""

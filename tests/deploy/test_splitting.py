@@ -42,36 +42,25 @@ def test_a_plan_could_win_by_its_peak_or_where_the_best_has_other_faults(
     assert could_win(peak_bytes, best) == could
 
 
-def test_what_is_proven_the_least_is_not_packed_again() -> None:
-    splitting = object.__new__(Splitting)  # without a graph, so that nothing can be packed
-    splitting._board = BOARD
-    one = plan(93, "optimal", **{BOARD.memories[0].name: 104})
-    assert splitting._packed(one, seconds=1.0) is one
-
-
-def test_a_round_packs_the_smallest_first_and_only_what_still_could_win() -> None:
+def test_what_could_win_is_packed_the_least_peak_first() -> None:
     name, packed = BOARD.memories[0].name, []
     plans = [
-        plan(peak, "feasible", **{name: arena}) for peak, arena in ((900, 1200), (600, 1000), (800, 1100))
+        plan(peak, "feasible", **{name: arena}) for peak, arena in ((900, 1200), (800, 1100), (600, 1000))
     ]
 
-    class Rounds(Splitting):
+    class Packing(Splitting):
         def __init__(self) -> None:
             self._board, self._progress, self._limits = BOARD, SILENT, Limits(5.0, 60.0, 0)
 
         def _left(self, part: float) -> float:
             return 1.0
 
-        def _packed(self, plan: Any, *, seconds: float, most: int | None = None) -> Any:
-            packed.append((plan.estimate.peak_bytes, seconds, most))
-            return plan_of(plan, 840)
+        def _packed(self, plan_: Any, *_: float) -> Any:
+            packed.append(plan_.estimate.peak_bytes)
+            return plan(plan_.estimate.peak_bytes, "feasible", **{name: 840})
 
-    def plan_of(one: Any, arena: int) -> Any:
-        return plan(one.estimate.peak_bytes, "feasible", **{name: arena})
-
-    Rounds()._pack(plans, 2.0, 3)
-    # 900 bytes and more would be no gain when the first has 840.
-    assert packed == [(600, 2.0, 992), (800, 2.0, 832)]
+    Packing()._pack(plans)
+    assert packed == [600, 800]  # 900 bytes would be no gain when the first has 840
     assert sorted(one.layout.arena_bytes for one in plans) == [840, 840, 1200]
 
 

@@ -258,34 +258,6 @@ def test_impossible_problems_are_refused() -> None:
         rectangle(4, (2, 4), (3, 5))
 
 
-@QUICK
-@given(problems(), st.integers(-1, 3))
-def test_with_a_limit_that_has_a_use_it_is_kept_where_it_can_be(problem: Problem, spare: int) -> None:
-    most = brute_force(problem) + spare
-    placed = place(problem, 2.0, most=most)
-    judge(problem, placed.offsets)
-    assert (placed.used_bytes[""] <= most) == (spare >= 0)
-    assert placed.lower_bound_bytes[""] <= most - spare
-
-
-@pytest.mark.parametrize(("succeeds", "limits"), [(False, [400, 440]), (True, [400])])
-def test_with_a_limit_that_has_a_use_nothing_else_is_searched_for(
-    succeeds: bool, limits: list[int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    problem = replace(puzzle(60, 5), capacities={})
-    best, asked = place(problem, 5.0), []
-
-    def fit(_: object, __: object, limit: int, *___: object) -> Outcome:
-        asked.append(limit)
-        return Outcome(best.offsets if succeeds else None)
-
-    monkeypatch.setattr(Within, "fit", fit)
-    monkeypatch.setattr(Within, "bound", lambda _, bound, __: bound)
-    assert place(problem, 0.0).used_bytes[""] == 450
-    assert place(problem, 5.0, most=440).used_bytes[""] == (400 if succeeds else 450)
-    assert asked == limits
-
-
 @pytest.mark.parametrize("capacities", [{}, {"": 400}])
 def test_an_interrupt_keeps_what_was_found(
     capacities: dict[str, int], monkeypatch: pytest.MonkeyPatch
