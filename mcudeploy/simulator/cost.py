@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from mcudeploy.graph import Border, DType, Graph, Operator, Tensor
+from mcudeploy.graph import Border, DType, Graph, Operator, Quantization, Tensor
 from mcudeploy.interval import Interval
 from mcudeploy.ops.opdef import KernelCall
 from mcudeploy.ops.transfer import Copy
@@ -72,9 +72,9 @@ def move_price(tiles: TileSource) -> MovePrice:
 
 
 def _copying(row_bytes: int) -> Graph:
-    shape = (2, 1, row_bytes // DType.FLOAT32.size_bytes)
-    source, target = (Tensor(name, shape, DType.FLOAT32) for name in ("x", "y"))
-    border = Border("x", "x", shape, "float32", np.arange(source.elements, dtype=np.int32))
+    shape = (2, 1, row_bytes)
+    source, target = (Tensor(name, shape, DType.INT8, Quantization(1.0, 0)) for name in ("x", "y"))
+    border = Border("x", "x", shape, "int8", np.arange(source.elements, dtype=np.int32))
     copying = Operator("copy", Copy(), ("x",), "y")
     return Graph("copy", {"x": source, "y": target}, (copying,), (border,), (replace(border, tensor="y"),))
 

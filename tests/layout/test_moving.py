@@ -1,0 +1,150 @@
+"""Offsets that change, judged by bytes that remember whose they are."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from some_rectangles import QUICK, by_permutations, cut_up, rectangle
+
+from mcudeploy.interval import Interval
+from mcudeploy.layout.moving import Moved, fit
+from mcudeploy.layout.place import place
+from mcudeploy.layout.problem import Problem, Rectangle, align_up, lower_bound
+from mcudeploy.simulator.cost import MovePrice
+
+PRICE = MovePrice(move=30.0, piece=60.0, byte=0.4)
+
+
+def found(
+    problem: Problem, limit: int, pinned: Collection[int] = (), *, seconds: float = 0.01
+) -> Moved | None:
+    """Offsets and moves, which stand."""
+    made = fit(problem, limit, pinned, PRICE, seconds=seconds)
+    if made is not None:
+        judge_moves(problem, limit, made, pinned)
+    return made
+
+
+def judge_moves(problem: Problem, limit: int, made: Moved, pinned: Collection[int]) -> None:
+    """Runs through all steps: every byte of what is alive must be its own, whatever moves."""
+    owners: list[int | None] = [None] * limit
+    now = dict(enumerate(made.offsets))
+    stay = {index for stack in problem.stacks for index in stack} | set(pinned)
+    for stack in problem.stacks:
+        ends = [now[index] + problem.rectangles[index].size_bytes for index in stack]
+        assert [now[index] for index in stack[1:]] == ends[:-1]
+
+    def put(index: int) -> None:
+        item, at = problem.rectangles[index], now[index]
+        assert at >= 0 and at + item.size_bytes <= limit
+        assert at % item.alignment == 0 or index in stay
+        owners[at : at + item.size_bytes] = [index] * item.size_bytes
+
+    def whole(index: int) -> bool:
+        at = now[index]
+        return set(owners[at : at + problem.rectangles[index].size_bytes]) == {index}
+
+    lives = {index: item.lives[0] for index, item in enumerate(problem.rectangles) if item.lives}
+    assert [step for step, _, _ in made.moves] == sorted(step for step, _, _ in made.moves)
+    for step in range(max(life.hi for life in lives.values())):
+        before = [index for index, life in lives.items() if life.lo < step < life.hi]
+        for _, index, offset in (move for move in made.moves if move[0] == step):
+            assert index in before and index not in stay and whole(index)
+            now[index] = offset
+            put(index)
+            assert all(map(whole, before))
+        for index, life in lives.items():
+            if life.lo == step:
+                put(index)
+        assert all(whole(index) for index, life in lives.items() if step in range(life.lo, life.hi))
+
+
+@st.composite
+def once_alive(draw: st.DrawFn) -> Problem:
+    """Rectangles of one life, some of them in a stack that is there from the start."""
+    alignment = draw(st.sampled_from([1, 2]))
+    ends = st.sets(st.integers(0, 9), min_size=2, max_size=2).map(sorted)
+    size = st.integers(1, 6).map(lambda size: size * alignment)
+    items = [
+        rectangle(draw(size), (lo, hi), alignment=alignment)
+        for lo, hi in draw(st.lists(ends, min_size=2, max_size=12))
+    ]
+    if draw(st.booleans()):
+        first = [rectangle(2 * alignment, (0, hi), alignment=alignment) for hi in (2, 5)]
+        return Problem((*first, *items), stacks=((0, 1),))
+    return Problem(tuple(items))
+
+
+@QUICK
+@given(once_alive())
+def test_what_is_alive_fits_into_an_arena_of_its_size(problem: Problem) -> None:
+    stacked = bool(problem.stacks)
+    made = found(problem, lower_bound(problem))
+    assert made is not None or stacked  # what is in a stack may be in the way
+
+
+@QUICK
+@given(once_alive())
+def test_with_room_for_all_nothing_moves(problem: Problem) -> None:
+    limit = sum(item.size_bytes for item in problem.rectangles)
+    made = found(problem, align_up(limit, 2))
+    assert made is not None and not made.moves
+
+
+def holes() -> Problem:
+    """Six bytes, full at every step: b and d die, and leave two holes for e."""
+    a, b = rectangle(2, (0, 4)), rectangle(1, (0, 2))
+    c, d = rectangle(2, (1, 4)), rectangle(1, (1, 2))
+    return Problem((a, b, c, d, rectangle(2, (2, 4))))
+
+
+def test_no_move_is_made_where_none_is_needed() -> None:
+    assert by_permutations(holes()) == lower_bound(holes()) == 6
+    made = found(holes(), 6, seconds=0.1)
+    assert made is not None and made.moves == ()
+
+
+@pytest.fixture
+def tight() -> Problem:
+    """Four bytes: 1 to 4 are born in place of 2, 3 together and of 1, 4 together, and make room for two bytes
+    by the end of 1, 2 and of 3, 4. On a line one of the four pairs is apart.
+    """
+    pairs = [(2, (0, 2)), (2, (0, 3)), (2, (4, 7)), (2, (5, 7))]
+    single = [(1, (3, 4)), (1, (2, 4)), (1, (2, 5)), (1, (3, 5))]
+    return Problem(tuple(rectangle(size, life) for size, life in pairs + single))
+
+
+def test_a_move_makes_the_difference(tight: Problem) -> None:
+    placed = place(tight, 1.0)
+    assert (placed.status, placed.used_bytes[""], lower_bound(tight)) == ("optimal", 5, 4)
+    made = found(tight, 4, seconds=0.1)
+    assert made is not None and len(made.moves) == 1
+
+
+def test_nothing_fits_where_everything_is_pinned(tight: Problem) -> None:
+    assert found(tight, lower_bound(tight), range(len(tight.rectangles))) is None
+
+
+def test_the_same_moves_are_found_again(tight: Problem) -> None:
+    limit = lower_bound(tight)
+    assert found(tight, limit) == found(tight, limit)
+
+
+def test_more_effort_finds_no_more_moves() -> None:
+    pieces = cut_up(Interval(0, 200), 4000, 150, Random(1))
+    shaken = Problem(tuple(replace(it, lives=(it.lives[0],)) for it in pieces if it.size_bytes % 3))
+    limit = lower_bound(shaken)
+    counts = [len(made.moves) for s in (0.0, 2.0) if (made := found(shaken, limit, seconds=s)) is not None]
+    assert len(counts) == 2 and counts[1] <= counts[0]
+
+
+def test_what_never_lives_is_no_matter() -> None:
+    idle = Rectangle(8, (), 4)
+    made = found(Problem((idle, rectangle(3, (0, 2)), idle)), 3)
+    assert made == Moved((0, 0, 0), ())
+    assert fit(Problem((idle,)), 0, (), PRICE, seconds=0.01) == Moved((0,), ())
