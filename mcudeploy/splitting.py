@@ -176,13 +176,17 @@ class Splitting:
         return not late and could_win(candidate.peak_bytes, min(map(self._demand, plans)))
 
     def _pack(self, plans: list[Plan]) -> None:
-        """Smaller arenas for what could win with them, those with the least peaks first."""
+        """Smaller arenas for what could win with them, by peaks: with moves, then better fixed offsets."""
         self._progress.stage("packing the best plans")
-        for plan in sorted(plans, key=lambda plan: plan.estimate.peak_bytes):
-            if self._enough(plans) or not self._left(_PACKED):
-                return
-            if could_win(plan.estimate.peak_bytes, min(map(self._demand, plans))):
-                plans[plans.index(plan)] = self._packed(plan, _SOME_S, _FEW_MOVES_S)
+        for fixed in (False, True):
+            for plan in sorted(plans, key=lambda plan: plan.estimate.peak_bytes):
+                if self._enough(plans) or not self._left(_PACKED):
+                    return
+                if could_win(plan.estimate.peak_bytes, min(map(self._demand, plans))):
+                    packed = (
+                        self._packed(plan, _SOME_S, _FEW_MOVES_S) if fixed else self._with_moves(plan, 0.0)
+                    )
+                    plans[plans.index(plan)] = packed
 
     def _search(self, stored: Plan | None) -> Found:
         # The search compares with the graph that it cuts, uncut: running sums have kernels of their own.
@@ -261,7 +265,7 @@ class Splitting:
     def _reordered(self, plan: Plan) -> Plan:
         """The plan in a better order if one is found and packs no worse; repeated steps stay."""
         steps = plan.schedule.steps
-        if len(set(steps)) < len(steps):
+        if _has_repeated(plan):
             return plan
         tiled = TiledGraph(self._space.flow, plan.block_rows)
         schedule = reordered(self._lean, tiled, plan.schedule, _PROOF_SHARE * self._limits.seconds)
@@ -274,8 +278,7 @@ class Splitting:
 
     def _in_better_order(self, plan: Plan) -> Iterator[Plan]:
         """The plan in an order with a lower peak, if one is found soon; repeated steps stay."""
-        steps = plan.schedule.steps
-        if len(set(steps)) < len(steps) or not self._left(_PACKED):
+        if _has_repeated(plan) or not self._left(_PACKED):
             return
         tiled, _ = self._cut(plan)
         order = reordered(self._lean, tiled, plan.schedule, self._share * _QUICK_S, _QUICK)
@@ -315,6 +318,11 @@ def could_win(peak_bytes: int, best: tuple[int, float, int]) -> bool:
     """
     beyond, dearer, arena_bytes = best
     return bool(beyond or dearer) or align_up(peak_bytes, ARENA_GRAIN_BYTES) < arena_bytes
+
+
+def _has_repeated(plan: Plan) -> bool:
+    """Whether steps of a plan are repeated."""
+    return len(set(plan.schedule.steps)) < len(plan.schedule.steps)
 
 
 def _ordered(plan: Plan, schedule: Schedule) -> Plan:

@@ -15,7 +15,7 @@ from itertools import product
 
 from mcudeploy.layout import effort
 from mcudeploy.layout.greedy import Units
-from mcudeploy.layout.problem import Problem, stacks_at_the_top
+from mcudeploy.layout.problem import Problem, align_up, stacks_at_the_top
 from mcudeploy.simulator.cost import MovePrice
 
 _TRIES = tuple(
@@ -44,7 +44,7 @@ def fit(
     there are none.
 
     The problem has one memory, nothing fixed and no overlaps, and every rectangle one life at most. Those of
-    stacks, which lie at the top, and the `pinned` ones do not move.
+    stacks, which lie at the top or at the bottom, and the `pinned` ones do not move.
     """
     used = [index for index, item in enumerate(problem.rectangles) if item.lives]
     if not used:
@@ -75,28 +75,39 @@ def _searched(
     from mcudeploy.layout.sweep import Sweep  # noqa: PLC0415
 
     sweep = Sweep.of(Units.of(problem))
-    given = stacks_at_the_top(problem, limit)
-    if sweep is None or any(at < 0 for at in given.values()):
+    starts = [at for at in _stacks(problem, limit) if min(at.values(), default=0) >= 0]
+    if sweep is None:
         return None
     count = len(problem.rectangles)
-    base, movable = np.full(count, -1), np.ones(count, np.bool_)
-    for index, at in given.items():
-        base[index] = at
-    movable[[*given, *pinned]] = False
+    movable = np.ones(count, np.bool_)
+    movable[[*(index for stack in problem.stacks for index in stack), *pinned]] = False
     order = np.lexsort((-sweep.size, -sweep.hi, sweep.lo))
-    order = order[base[order] < 0]
     items = (sweep.lo, sweep.hi, sweep.size, sweep.grain, sweep.kind)
     prices = np.array([price.move + _RECORDS, price.piece, price.byte])
     left, best, least = int(seconds * effort.SLID), None, np.inf
-    for number, (sight, tastes) in enumerate(_TRIES):
-        if left <= 0 and number > 0:
+    for number, ((sight, tastes), given) in enumerate(product(_TRIES, starts)):
+        if least == 0 or (left <= 0 and number >= len(starts)):
             break
+        base = np.array([given.get(index, -1) for index in range(count)])
         cost, work, offsets, moves = slides.go_on(
-            items, movable, sweep.meets, order, base, limit, prices, sight, np.array(tastes), seed
+            items, movable, sweep.meets, order[base[order] < 0], base, limit, prices, sight, np.array(tastes),
+            seed,
         )  # fmt: skip
         left -= work
         if cost < least:
             best, least = Moved(tuple(offsets.tolist()), tuple(map(tuple, moves.tolist()))), cost
-        if least == 0:
-            break
     return best
+
+
+def _stacks(problem: Problem, limit: int) -> list[dict[int, int]]:
+    """Offsets of stacked rectangles, at the top and at the bottom: which is better hangs on the end from
+    which they die. One empty table where there are none.
+    """
+    if not problem.stacks:
+        return [{}]
+    rectangles = problem.rectangles
+    bottom = sum(
+        align_up(sum(rectangles[index].size_bytes for index in stack), rectangles[stack[0]].alignment)
+        for stack in problem.stacks
+    )
+    return [stacks_at_the_top(problem, limit), stacks_at_the_top(problem, bottom)]

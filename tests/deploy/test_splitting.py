@@ -23,7 +23,7 @@ def plan(peak_bytes: int, status: str, ticks: float = 0.0, **arenas: int) -> Any
     """As much of a plan as matters."""
     layout = SimpleNamespace(arenas=arenas, arena_bytes=sum(arenas.values()), status=status)
     estimate = SimpleNamespace(peak_bytes=peak_bytes, traffic={}, ticks=ticks)
-    return SimpleNamespace(layout=layout, estimate=estimate)
+    return SimpleNamespace(layout=layout, estimate=estimate, schedule=SimpleNamespace(steps=()))
 
 
 @pytest.mark.parametrize(
@@ -42,11 +42,10 @@ def test_a_plan_could_win_by_its_peak_or_where_the_best_has_other_faults(
     assert could_win(peak_bytes, best) == could
 
 
-def test_what_could_win_is_packed_the_least_peak_first() -> None:
+def test_what_could_win_is_packed_the_least_peak_first_with_moves_and_then_without() -> None:
     name, packed = BOARD.memories[0].name, []
-    plans = [
-        plan(peak, "feasible", **{name: arena}) for peak, arena in ((900, 1200), (800, 1100), (600, 1000))
-    ]
+    sizes = ((900, 1200), (800, 1100), (600, 1000), (700, 1000))
+    plans = [plan(peak, "feasible", **{name: arena}) for peak, arena in sizes]
 
     class Packing(Splitting):
         def __init__(self) -> None:
@@ -55,13 +54,17 @@ def test_what_could_win_is_packed_the_least_peak_first() -> None:
         def _left(self, part: float) -> float:
             return 1.0
 
+        def _with_moves(self, plan_: Any, _: float) -> Any:
+            packed.append((plan_.estimate.peak_bytes, "moves"))
+            return plan(700, "optimal", **{name: 700}) if plan_.estimate.peak_bytes == 700 else plan_
+
         def _packed(self, plan_: Any, *_: float) -> Any:
-            packed.append(plan_.estimate.peak_bytes)
-            return plan(plan_.estimate.peak_bytes, "feasible", **{name: 840})
+            packed.append((plan_.estimate.peak_bytes, "fixed"))
+            return plan(plan_.estimate.peak_bytes, "feasible", **{name: 690})
 
     Packing()._pack(plans)
-    assert packed == [600, 800]  # 900 bytes would be no gain when the first has 840
-    assert sorted(one.layout.arena_bytes for one in plans) == [840, 840, 1200]
+    assert packed == [(600, "moves"), (700, "moves"), (600, "fixed")]  # the others have no chance then
+    assert [one.layout.arena_bytes for one in plans] == [1200, 1100, 690, 700]
 
 
 def test_of_slower_plans_with_larger_arenas_none_is_handed_on() -> None:
