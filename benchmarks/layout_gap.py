@@ -4,7 +4,7 @@
 
 For each model the best split plan and the unsplit one, or all that the search hands on, with the input whole
 and streamed. `greedy`: what first fit alone leaves above the peak. `moves`: of blocks between steps. `least`:
-it is proven that no fixed offsets use less in this order. The seconds are those of the whole search, packing included.
+it is proven that no fixed offsets use less in this order. Seconds are those of search and packing.
 """
 
 from __future__ import annotations

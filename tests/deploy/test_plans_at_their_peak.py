@@ -1,0 +1,100 @@
+"""Moves bring the arena of a real plan down to what is alive at once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from mcudeploy import placing
+from mcudeploy.board import load_board
+from mcudeploy.layout.check import check
+from mcudeploy.layout.problem import align_up
+from mcudeploy.model import Model, load_model
+from mcudeploy.placing import moved, moves_ticks, placed
+from mcudeploy.plan import Form, Plan
+from mcudeploy.scheduler.rpo import reverse_post_order
+from mcudeploy.simulator.blocks import TiledGraph
+from mcudeploy.simulator.cost import MovePrice, move_price
+from mcudeploy.simulator.estimate import estimated, load_costs
+from mcudeploy.simulator.flow import Flow
+
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "vww" / "model.onnx"
+BOARD = load_board("mps2-an386")
+PRICE = MovePrice(30.0, 60.0, 0.4)
+CUT = 20
+"""So many operators are cut, into parts of one row."""
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["whole", "streamed"])
+def model(request: pytest.FixtureRequest) -> Model:
+    return load_model(EXAMPLE).in_form(Form(streamed=request.param, accumulating=True)).leanest
+
+
+@pytest.fixture(scope="module")
+def tiled(model: Model) -> TiledGraph:
+    flow = Flow.of(model.graph)
+    names = [operator.name for operator in model.graph.operators]
+    rows = {
+        name: 1 if at < CUT else count
+        for at, (name, count) in enumerate(zip(names, flow.iteration_rows, strict=True))
+    }
+    return TiledGraph(flow, rows)
+
+
+@pytest.fixture(scope="module")
+def plan(model: Model, tiled: TiledGraph) -> Plan:
+    """Packed by first fit, which leaves holes."""
+    made = placed(model, BOARD, tiled, reverse_post_order(tiled), seconds=0.0)
+    assert made.layout.arena_bytes > align_up(made.estimate.peak_bytes, 8)
+    return made
+
+
+@pytest.fixture(autouse=True)
+def _any_saving(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(placing, "_SAVED_BYTES", 0)
+
+
+def test_the_arena_is_what_is_alive_at_once(plan: Plan, model: Model, tiled: TiledGraph) -> None:
+    made = moved(plan, model, BOARD, tiled, PRICE, seconds=0.1)
+    check(made, model.work, BOARD)
+    assert made.layout.moves
+    assert made.layout.arena_bytes == align_up(plan.estimate.peak_bytes, 8)
+    assert (made.layout.status, made.estimate.peak_bytes) == ("optimal", plan.estimate.peak_bytes)
+    assert made.estimate.ticks == plan.estimate.ticks + moves_ticks(made, tiled, PRICE)
+    moved_bytes = sum(tiled.block_bytes(move.tensor, move.block) for move in made.layout.moves)
+    assert made.estimate.traffic["sram"] == plan.estimate.traffic["sram"] + 2 * moved_bytes
+
+
+def test_moves_that_save_too_little_are_not_made(
+    plan: Plan, model: Model, tiled: TiledGraph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = moved(plan, model, BOARD, tiled, PRICE, seconds=0.0)
+    saved = plan.layout.arena_bytes - made.layout.arena_bytes
+    monkeypatch.setattr(placing, "_SAVED_BYTES", saved / len(made.layout.moves) + 1e-9)
+    assert moved(plan, model, BOARD, tiled, PRICE, seconds=0.0) is plan
+    monkeypatch.setattr(placing, "_SAVED_BYTES", saved / len(made.layout.moves))
+    assert moved(plan, model, BOARD, tiled, PRICE, seconds=0.0).layout == made.layout
+
+
+def test_at_its_peak_nothing_moves(plan: Plan, model: Model, tiled: TiledGraph) -> None:
+    made = moved(plan, model, BOARD, tiled, PRICE, seconds=0.0)
+    assert moved(made, model, BOARD, tiled, PRICE, seconds=0.0) is made
+
+
+def test_repeated_steps_stay_in_their_places(plan: Plan, model: Model, tiled: TiledGraph) -> None:
+    steps = plan.schedule.steps
+    repeated = replace(plan, schedule=replace(plan.schedule, steps=(*steps[:2], steps[1], *steps[2:])))
+    assert moved(repeated, model, BOARD, tiled, PRICE, seconds=0.0) is repeated
+
+
+@pytest.mark.parametrize("core", ["cortex-m0", "cortex-m4", "rv32imafc"])
+def test_the_price_of_moves_is_that_of_copies(core: str) -> None:
+    price = move_price(estimated(load_costs(core)))
+    copy = load_costs(core).of("copy")
+    assert price.byte == pytest.approx(copy.outputs, rel=1e-3)
+    assert price.piece == pytest.approx(copy.rows + copy.pixels, rel=1e-3)
+    far, near = price.ticks(1000, 4000), price.ticks(1000, 100)
+    assert near - far == pytest.approx(9 * price.piece)
+    assert far == pytest.approx(price.move + price.piece + 1000 * price.byte)
