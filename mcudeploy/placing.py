@@ -93,14 +93,14 @@ def placed(
 def moved(
     plan: Plan, model: Model, board: Board, tiled: TiledGraph, price: MovePrice, *, seconds: float
 ) -> Plan:
-    """The plan with an arena at its peak, where that takes moves, and they save enough; else as it is. Its
-    ticks are with those of the moves.
+    """The plan with an arena at its peak, its ticks with those of the moves; as it is where none are found or
+    they save too little.
     """
     if plan.layout.arena_bytes <= align_up(plan.estimate.peak_bytes, ARENA_GRAIN_BYTES):
         return plan
     layout, estimate = with_moves(plan, tiled, model.work, board, price, seconds=seconds)
     saved = plan.layout.arena_bytes - layout.arena_bytes
-    if not layout.moves or saved < _SAVED_BYTES * len(layout.moves):
+    if saved <= 0 or saved < _SAVED_BYTES * len(layout.moves):
         return plan
     made = replace(plan, layout=layout, estimate=estimate)
     ticks = plan.estimate.ticks + moves_ticks(made, tiled, price)

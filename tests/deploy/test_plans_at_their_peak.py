@@ -23,7 +23,7 @@ from mcudeploy.simulator.flow import Flow
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "vww" / "model.onnx"
 BOARD = load_board("mps2-an386")
 PRICE = MovePrice(30.0, 60.0, 0.4)
-CUT = 20
+CUT = 12
 """So many operators are cut, into parts of one row."""
 
 
