@@ -18,11 +18,12 @@ from mcudeploy.layout.greedy import Units
 from mcudeploy.layout.problem import Problem, align_up, stacks_at_the_top
 from mcudeploy.simulator.cost import MovePrice
 
-_TRIES = tuple(
-    product((64, 32, 16), ((0, 1, 3, 4), (1,), (0, 1, 2, 3, 4, 5), (1, 3), (0, 1), (2, 5), (0,), (2,)))
-)
-"""How many births ahead a choice is judged by, and by which quick ways (`beam.spots`) together. One does best
-here, another there, so the best of all is taken. (A beam of several states did no better.)
+_TRIES = (
+    (16, (1,)), (16, (0, 1)), (32, (1,)), (32, (0, 1)), (32, (1, 3)), (64, (1,)), (64, (2, 5)), (64, (0, 1)),
+    (64, (1, 3)), (64, (0, 1, 3, 4)), (64, (0, 1, 2, 3, 4, 5)), (128, (1, 3)), (128, (0, 1, 3, 4)),
+)  # fmt: skip
+"""How many births ahead a choice is judged by, and by which quick ways (`beam.spots`) together; the cheapest
+first. One does best here, another there, so the best of all is taken. A beam of several states does no better.
 """
 
 _RECORDS = 1000.0
@@ -84,16 +85,16 @@ def _searched(
     order = np.lexsort((-sweep.size, -sweep.hi, sweep.lo))
     items = (sweep.lo, sweep.hi, sweep.size, sweep.grain, sweep.kind)
     prices = np.array([price.move + _RECORDS, price.piece, price.byte])
-    left, best, least = int(seconds * effort.SLID), None, np.inf
+    left, best, least, each = seconds * effort.SLID, None, np.inf, 0.0
     for number, ((sight, tastes), given) in enumerate(product(_TRIES, starts)):
-        if least == 0 or (left <= 0 and number >= len(starts)):
+        if least == 0 or (number >= len(starts) and left < each * sight * len(tastes)):
             break
         base = np.array([given.get(index, -1) for index in range(count)])
         cost, work, offsets, moves = slides.go_on(
             items, movable, sweep.meets, order[base[order] < 0], base, limit, prices, sight, np.array(tastes),
             seed,
         )  # fmt: skip
-        left -= work
+        left, each = left - work, max(each, work / (sight * len(tastes)))
         if cost < least:
             best, least = Moved(tuple(offsets.tolist()), tuple(map(tuple, moves.tolist()))), cost
     return best
