@@ -99,12 +99,21 @@ def moved(
     if plan.layout.arena_bytes <= align_up(plan.estimate.peak_bytes, ARENA_GRAIN_BYTES):
         return plan
     layout, estimate = with_moves(plan, tiled, model.work, board, price, seconds=seconds)
-    saved = plan.layout.arena_bytes - layout.arena_bytes
-    if saved <= 0 or saved < _SAVED_BYTES * len(layout.moves):
+    if not worth_moving(plan.layout.arena_bytes - layout.arena_bytes, len(layout.moves)):
         return plan
     made = replace(plan, layout=layout, estimate=estimate)
-    ticks = plan.estimate.ticks + moves_ticks(made, tiled, price)
+    ticks = still_ticks(plan, tiled, price) + moves_ticks(made, tiled, price)
     return replace(made, estimate=replace(estimate, ticks=ticks))
+
+
+def worth_moving(saved_bytes: int, moves: int) -> bool:
+    """Whether so many moves may be made for so much RAM."""
+    return saved_bytes > 0 and saved_bytes >= _SAVED_BYTES * moves
+
+
+def still_ticks(plan: Plan, tiled: TiledGraph, price: MovePrice) -> float:
+    """The ticks of a plan without those of its moves."""
+    return plan.estimate.ticks - moves_ticks(plan, tiled, price)
 
 
 def moves_ticks(plan: Plan, tiled: TiledGraph, price: MovePrice) -> float:

@@ -74,9 +74,9 @@ class Layout:
 class Estimate:
     """What the simulator predicts. The peak is of live bytes; `peak_step` is where it occurs.
 
-    `lower_bound_bytes`: no placement of this schedule needs less. `traffic`: bytes that the steps read and
-    write in each memory. `ticks`: the latency, in the unit of the tiles' times that the search used; 0 where
-    there was no search.
+    `lower_bound_bytes`: no placement of this schedule needs less. `traffic`: bytes that steps and moves
+    read and write in each memory. `ticks`: the latency, in the unit of the tiles' times that the search
+    used; 0 where there was no search.
     """
 
     peak_bytes: int

@@ -22,6 +22,9 @@ from mcudeploy.simulator.flow import Flow
 from mcudeploy.simulator.live import WorkBytes
 from mcudeploy.wording import count_text
 
+MOST_MOVES = 4096
+"""Moves of a plan that a search may end with; more of them are no plan."""
+
 _Offset = Annotated[int, Field(ge=0, lt=2**32)]
 _Rows = Annotated[int, Field(ge=1, lt=2**32)]
 
@@ -61,7 +64,7 @@ class _PlanFile(_Model):
     steps: list[tuple[_Offset, _Offset]]
     tensors: dict[str, _Placement]
     scratch: dict[str, _Placement]
-    moves: list[tuple[_Offset, str, _Offset, _Offset]]
+    moves: Annotated[list[tuple[_Offset, str, _Offset, _Offset]], Field(max_length=MOST_MOVES)]
     arenas: dict[str, _Offset]
 
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from mcudeploy import placing
 from mcudeploy.analyzer import components
 from mcudeploy.board import Board
 from mcudeploy.choosing import settled
@@ -16,7 +17,6 @@ from mcudeploy.ops.opdef import KernelCall
 from mcudeploy.optimizer.cuts import ROWS_TRIED, Space
 from mcudeploy.optimizer.recompute import recompute, schedule_ticks
 from mcudeploy.optimizer.search import Budget, Candidate, Found, Report, search
-from mcudeploy.placing import PACKING_S, demand, moved, moves_ticks, placed, reordered, unsplit_schedule
 from mcudeploy.plan import Plan, Schedule, Search, Split
 from mcudeploy.progress import SILENT, Progress
 from mcudeploy.simulator.blocks import TiledGraph
@@ -99,7 +99,7 @@ class Splitting:
         self._progress = progress
         self._lean = model.leanest
         flow, base_flow = Flow.of(model.graph), Flow.of(base.graph)
-        order = tuple(step.operator for step in unsplit_schedule(self._lean).steps)
+        order = tuple(step.operator for step in placing.unsplit_schedule(self._lean).steps)
         self._space = Space.of(flow, order)
         self._time = tiles(model.graph, tiles_tried(flow, model.calls))
         self._costs = Costs(flow, by_calls(self._time, model.calls))
@@ -159,8 +159,10 @@ class Splitting:
         self._progress.stage("ordering and packing the best plan")
         plans[0] = self._reordered(plans[0])
         plans[0] = self._packed(plans[0], _BEST_S, _MOVES_S)
-        for plan in self._front(plans)[1:]:
-            plans[plans.index(plan)] = self._with_moves(plan, _FEW_MOVES_S)
+        best = plans[0]
+        for plan in self._front(plans):
+            if plan is not best and self._left(1.0) > 0:
+                plans[plans.index(plan)] = self._with_moves(plan, _FEW_MOVES_S)
 
     def _enough(self, plans: Sequence[Plan]) -> bool:
         """Whether one has an arena that is small enough."""
@@ -205,7 +207,7 @@ class Splitting:
         limit = self._limits.arena_bytes
         if candidate.peak_bytes > limit:
             return False
-        plan = self._made(candidate.tiled, candidate.schedule, (), PACKING_S)
+        plan = self._made(candidate.tiled, candidate.schedule, (), placing.PACKING_S)
         return self._with_moves(plan, _FEW_MOVES_S).layout.arena_bytes <= limit
 
     def _rank(self, plan: Plan) -> tuple[tuple[int, float, int], float]:
@@ -213,7 +215,7 @@ class Splitting:
         return self._demand(plan), plan.estimate.ticks
 
     def _demand(self, plan: Plan) -> tuple[int, float, int]:
-        return demand(plan, self._board)
+        return placing.demand(plan, self._board)
 
     def _is_late(self) -> bool:
         return self._left(_SEARCHED) <= 0
@@ -232,31 +234,36 @@ class Splitting:
     ) -> Plan:  # fmt: skip
         """The plan of a schedule by the kernels that suit it."""
         model, ticks = settled(self._model, tiled, schedule.steps, self._time, self._most_ticks)
-        plan = placed(model, self._board, tiled, schedule, splits=splits, seconds=self._share * seconds)
+        plan = placing.placed(
+            model, self._board, tiled, schedule, splits=splits, seconds=self._share * seconds
+        )
         return replace(plan, estimate=replace(plan.estimate, ticks=ticks))
 
     def _packed(self, plan: Plan, seconds: float, moves_seconds: float) -> Plan:
-        """The plan packed with care, with moves where there is no other way to its peak. Offsets that are
-        proven the least of fixed ones stay.
+        """The plan packed with care, with moves where fixed offsets do not nearly reach its peak. Those that
+        are proven the least of fixed ones stay.
         """
         beyond, dearer, _ = self._demand(plan)
-        least = plan.layout.status == "optimal" and len(plan.layout.arenas) == 1 and not plan.layout.moves
+        moves = len(plan.layout.moves)
+        least = plan.layout.status == "optimal" and len(plan.layout.arenas) == 1 and not moves
         made = plan
         if beyond or dearer or not least:
             tiled, model = self._cut(plan)
-            fixed = placed(
+            fixed = placing.placed(
                 model, self._board, tiled, plan.schedule, splits=plan.splits, seconds=self._effort * seconds
             )  # fmt: skip
-            made = replace(fixed, estimate=replace(fixed.estimate, ticks=plan.estimate.ticks))
+            ticks = placing.still_ticks(plan, tiled, self._price)
+            made = replace(fixed, estimate=replace(fixed.estimate, ticks=ticks))
         made = self._with_moves(made, moves_seconds)
-        if plan.layout.moves and not made.layout.moves:
-            return made  # fixed offsets do as well, or nearly
+        saved = made.layout.arena_bytes - plan.layout.arena_bytes
+        if moves and not made.layout.moves and not placing.worth_moving(saved, moves):
+            return made
         return min(plan, made, key=self._rank)
 
     def _with_moves(self, plan: Plan, seconds: float) -> Plan:
         """The plan with moves, if they bring its arena down to its peak within the latency limit."""
         tiled, model = self._cut(plan)
-        made = moved(plan, model, self._board, tiled, self._price, seconds=self._effort * seconds)
+        made = placing.moved(plan, model, self._board, tiled, self._price, seconds=self._effort * seconds)
         return made if made.estimate.ticks <= self._most_ticks else plan
 
     def _cut(self, plan: Plan) -> tuple[TiledGraph, Model]:
@@ -268,12 +275,13 @@ class Splitting:
         if _has_repeated(plan):
             return plan
         tiled = TiledGraph(self._space.flow, plan.block_rows)
-        schedule = reordered(self._lean, tiled, plan.schedule, _PROOF_SHARE * self._limits.seconds)
+        schedule = placing.reordered(self._lean, tiled, plan.schedule, _PROOF_SHARE * self._limits.seconds)
         if plan.estimate.peak_bytes <= schedule.lower_bound_bytes:  # another order with this peak has no use
             schedule = Schedule(steps, "optimal", schedule.lower_bound_bytes)
         if schedule.steps == steps:
             return _ordered(plan, schedule)
-        other = _ordered(self._made(tiled, schedule, plan.splits, PACKING_S), schedule)
+        other = self._with_moves(self._made(tiled, schedule, plan.splits, placing.PACKING_S), _FEW_MOVES_S)
+        other = _ordered(other, schedule)
         return other if self._demand(other) <= self._demand(plan) else plan
 
     def _in_better_order(self, plan: Plan) -> Iterator[Plan]:
@@ -281,7 +289,7 @@ class Splitting:
         if _has_repeated(plan) or not self._left(_PACKED):
             return
         tiled, _ = self._cut(plan)
-        order = reordered(self._lean, tiled, plan.schedule, self._share * _QUICK_S, _QUICK)
+        order = placing.reordered(self._lean, tiled, plan.schedule, self._share * _QUICK_S, _QUICK)
         peak_bytes, _ = live_peak(tiled, order.steps, self._lean.work)
         if peak_bytes < plan.estimate.peak_bytes:
             yield self._made(tiled, replace(order, status="feasible"), plan.splits, 0.0)
@@ -294,7 +302,7 @@ class Splitting:
         costs = Costs(flow, by_calls(self._time, self._model.with_kernels(plan.kernels).calls))
         once = schedule_ticks(tiled, tuple(dict.fromkeys(steps)), costs)
         ticks = costs.ticks(rows) + schedule_ticks(tiled, steps, costs) - once
-        ticks += moves_ticks(plan, tiled, self._price)
+        ticks += placing.moves_ticks(plan, tiled, self._price)
         return replace(plan, estimate=replace(plan.estimate, ticks=ticks))
 
 

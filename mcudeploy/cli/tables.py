@@ -222,7 +222,7 @@ def _plan_facts(report: Values) -> list[tuple[str, str]]:
         facts.append(("split", "; ".join(cuts)))
     facts += [("sharing", _sharing(report.get("sharing"))), ("steps", _count(report, "steps"))]
     if report.get("moves"):
-        facts.append(("moves", f"{count_text(report['moves'], 'block')}, {report['moved_bytes']:,} B"))
+        facts.append(("moves", f"{report['moves']:,}, {report['moved_bytes']:,} B"))
     facts += [("estimates", _stand_in(report.get("estimates")))]
     if "flash_bytes" not in report:  # else it stands with the other parts of the flash
         facts += [("tables in flash", _bytes(report, "tables_bytes"))]

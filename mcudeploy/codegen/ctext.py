@@ -20,8 +20,8 @@ _C_TYPES = {
 }
 _PER_LINE = {"int8": 20, "int32": 8, "float32": 6, "uint16": 14, "uint32": 8}
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*", re.ASCII)
-_RECORD = re.compile(r"t[0-9]*(_.*)?|(s|p|in|op|on)[0-9]*")
-"""What the names of generated records begin with: behind `t_` stands any name of a tensor."""
+_RECORD = re.compile(r"(t|s|p|in|op|on)[0-9]*(_.*)?")
+"""What the names of generated records begin with; behind it stands any name of a tensor or an operator."""
 _C_KEYWORDS = """
     auto break case char const continue default do double else enum extern float for goto if inline int long
     register restrict return short signed sizeof static struct switch typedef union unsigned void volatile

@@ -74,7 +74,7 @@ def spots(  # noqa: PLR0917
 
 
 @njit(f"int64({_INTS}, int64, {_INTS}, int64)", cache=True)
-def _alive(live: Ints, count: int, death: Ints, now: int) -> int:
+def alive(live: Ints, count: int, death: Ints, now: int) -> int:
     """Takes the dead out of `live`; how many are left."""
     left = 0
     for k in range(count):
@@ -85,7 +85,7 @@ def _alive(live: Ints, count: int, death: Ints, now: int) -> int:
 
 
 @njit(f"void(int64, {_PLACED})", cache=True)
-def _put(u: int, live: Ints, count: int, offset: Ints) -> None:
+def put(u: int, live: Ints, count: int, offset: Ints) -> None:
     """Puts rectangle u among the `count` of `live`, by its offset."""
     while count > 0 and offset[live[count - 1]] > offset[u]:
         live[count] = live[count - 1]
@@ -104,13 +104,13 @@ def _quick(  # noqa: PLR0917
     work = 0
     for place in range(start, len(order)):
         u = order[place]
-        count = _alive(live, count, items[1], items[0][u])
+        count = alive(live, count, items[1], items[0][u])
         work += count + 1
         found = spots(u, live, count, offset, items, meets, limit, taste, spot, price)
         if found == 0:
             return place, work
         offset[u] = spot[np.argmin(price[:found])]
-        _put(u, live, count, offset)
+        put(u, live, count, offset)
         count += 1
     return len(order), work
 
@@ -136,7 +136,7 @@ def _children(  # noqa: PLR0917
     """State and spot of all choices for rectangle u, one of those with the same future; and the work."""
     room, work = 0, 0
     for b in range(states):
-        counts[b] = _alive(lives[b], counts[b], items[1], items[0][u])
+        counts[b] = alive(lives[b], counts[b], items[1], items[0][u])
         work += counts[b] + 1
     children, keys = np.empty((2 * work, 2), np.int64), np.empty(2 * work, np.int64)
     live = np.empty(lives.shape[1], np.int64)
@@ -144,7 +144,7 @@ def _children(  # noqa: PLR0917
         found = spots(u, lives[b], counts[b], offsets[b], items, meets, limit, 0, spot, price)
         for k in range(found):
             live[: counts[b]], offsets[b, u] = lives[b, : counts[b]], spot[k]
-            _put(u, live, counts[b], offsets[b])
+            put(u, live, counts[b], offsets[b])
             keys[room] = _key(live, counts[b] + 1, offsets[b], items[4])
             children[room] = b, spot[k]
             room += 1
@@ -195,7 +195,7 @@ def go_on(  # noqa: PLR0917
             for taste in tastes:
                 live[: counts[b]], offset[:] = lives[b, : counts[b]], offsets[b]
                 offset[u] = at
-                _put(u, live, counts[b], offset)
+                put(u, live, counts[b], offset)
                 placed, done = _quick(
                     order, place + 1, live, counts[b] + 1, offset, items, meets, limit, taste, spot, price
                 )
@@ -215,6 +215,6 @@ def go_on(  # noqa: PLR0917
             b, at = children[ranked[k]]
             offsets[k], lives[k, : old_counts[b]] = old_offsets[b], old_lives[b, : old_counts[b]]
             offsets[k, u] = at
-            _put(u, lives[k], old_counts[b], offsets[k])
+            put(u, lives[k], old_counts[b], offsets[k])
             counts[k] = old_counts[b] + 1
     return best, work, best_offset

@@ -84,6 +84,8 @@ def _require_movable(plan: Plan, board: Board) -> None:
             raise PlanFaultError(f"{where} is out of order, or not before a step")
         if roots.get(move.tensor) != move.tensor:
             raise PlanFaultError(f"{where}: no tensor of this name owns memory")
+        if not 0 <= move.block < len(plan.layout.tensors[move.tensor].offsets):
+            raise PlanFaultError(f"{where}: {move.tensor} has no block {move.block}")
         if move.tensor in fixed:
             raise PlanFaultError(f"{where}, which is {fixed[move.tensor]}: the application knows its place")
         latest = move.before
@@ -186,6 +188,8 @@ class _Owners:
             (self._bytes[memory][old.lo : old.hi] == self._numbers[key]).all()
         ):
             raise PlanFaultError(f"{where}, which is not there")
+        if move.offset == old.lo:
+            raise PlanFaultError(f"{where}, which lies there already")
         self._moved[key] = move.offset
         _, new = self.span(*key)
         self._bytes[memory][old.lo : old.hi] = _NOBODY

@@ -23,8 +23,11 @@ _TRIES = (
     (64, (1, 3)), (64, (0, 1, 3, 4)), (64, (0, 1, 2, 3, 4, 5)), (128, (1, 3)), (128, (0, 1, 3, 4)),
 )  # fmt: skip
 """How many births ahead a choice is judged by, and by which quick ways (`beam.spots`) together; the cheapest
-first. One does best here, another there, so the best of all is taken. A beam of several states does no better.
+first. One does best here, another there: the best of all is taken. A beam of several states does no better.
 """
+
+_FIRST_S = 5.0
+"""The first tries may take as long; what is not done then is too large."""
 
 _RECORDS = 1000.0
 """What a move counts for beside its ticks: it takes some 34 bytes of flash."""
@@ -39,7 +42,7 @@ class Moved:
 
 
 def fit(
-    problem: Problem, limit: int, pinned: Collection[int], price: MovePrice, *, seconds: float, seed: int = 0
+    problem: Problem, limit: int, pinned: Collection[int], price: MovePrice, *, seconds: float
 ) -> Moved | None:
     """Offsets within `limit` bytes, and the cheapest moves that are found in `seconds` of effort; None where
     there are none.
@@ -57,7 +60,7 @@ def fit(
         stacks=tuple(tuple(number[index] for index in stack) for stack in problem.stacks),
     )
     stay = [number[index] for index in pinned if index in number]
-    found = _searched(live, limit, stay, price, seconds=seconds, seed=seed)
+    found = _searched(live, limit, stay, price, seconds=seconds)
     if found is None:
         return None
     offsets = [0] * len(problem.rectangles)
@@ -68,7 +71,7 @@ def fit(
 
 
 def _searched(
-    problem: Problem, limit: int, pinned: Collection[int], price: MovePrice, *, seconds: float, seed: int
+    problem: Problem, limit: int, pinned: Collection[int], price: MovePrice, *, seconds: float
 ) -> Moved | None:
     import numpy as np  # noqa: PLC0415 - with the loops below it takes its time
 
@@ -76,7 +79,7 @@ def _searched(
     from mcudeploy.layout.sweep import Sweep  # noqa: PLC0415
 
     sweep = Sweep.of(Units.of(problem))
-    starts = [at for at in _stacks(problem, limit) if min(at.values(), default=0) >= 0]
+    starts = _stacks(problem, limit)
     if sweep is None:
         return None
     count = len(problem.rectangles)
@@ -86,13 +89,14 @@ def _searched(
     items = (sweep.lo, sweep.hi, sweep.size, sweep.grain, sweep.kind)
     prices = np.array([price.move + _RECORDS, price.piece, price.byte])
     left, best, least, each = seconds * effort.SLID, None, np.inf, 0.0
+    first = max(left, _FIRST_S * effort.SLID)
     for number, ((sight, tastes), given) in enumerate(product(_TRIES, starts)):
         if least == 0 or (number >= len(starts) and left < each * sight * len(tastes)):
             break
         base = np.array([given.get(index, -1) for index in range(count)])
         cost, work, offsets, moves = slides.go_on(
             items, movable, sweep.meets, order[base[order] < 0], base, limit, prices, sight, np.array(tastes),
-            seed,
+            first if best is None else left,
         )  # fmt: skip
         left, each = left - work, max(each, work / (sight * len(tastes)))
         if cost < least:
@@ -111,4 +115,8 @@ def _stacks(problem: Problem, limit: int) -> list[dict[int, int]]:
         align_up(sum(rectangles[index].size_bytes for index in stack), rectangles[stack[0]].alignment)
         for stack in problem.stacks
     )
-    return [stacks_at_the_top(problem, limit), stacks_at_the_top(problem, bottom)]
+    starts = [stacks_at_the_top(problem, limit), stacks_at_the_top(problem, bottom)]
+    ends = [max(at + rectangles[index].size_bytes for index, at in start.items()) for start in starts]
+    return [
+        start for start, end in zip(starts, ends, strict=True) if min(start.values()) >= 0 and end <= limit
+    ]

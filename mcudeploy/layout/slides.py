@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from mcudeploy.layout.beam import Flags, Ints, _alive, _put, spots
+from mcudeploy.layout.beam import Flags, Ints, alive, put, spots
 
 Table = NDArray[np.int64]
 Costs = NDArray[np.float64]
@@ -26,6 +26,9 @@ _MEAN = 0.2
 
 _MOST_MOVES = 4_096
 """More of them are no plan."""
+
+_STUCK = 1e9
+"""What a birth costs for which a quick way has no room."""
 
 _INTS = "int64[::1]"
 _TABLE = "int64[:, ::1]"
@@ -145,7 +148,7 @@ def _make_way(  # noqa: PLR0917
         lines = _go(v, way[4], at, items, now, log, lines)
         for k in range(first, count - 1):
             live[k] = live[k + 1]
-        _put(v, live, count - 1, at)
+        put(v, live, count - 1, at)
     return lines
 
 
@@ -160,12 +163,12 @@ def _quick(  # noqa: PLR0917
     cost: Costs, nothing: Table,
 ) -> tuple[float, float]:  # fmt: skip
     """What it costs to place the births from `start` to `stop`, each at the cheapest spot, or where the
-    cheapest way makes room; and the work. Infinite where there is none.
+    cheapest way makes room; and the work. Where none does it ends, and what is left costs a lot.
     """
     work, total = 0.0, 0.0
     for place in range(start, stop):
         u = order[place]
-        count = _alive(live, count, items[1], items[0][u])
+        count = alive(live, count, items[1], items[0][u])
         work += count + 1
         found = spots(u, live, count, at, items, meets, limit, taste, spot, worth)
         if found > 0:
@@ -174,32 +177,33 @@ def _quick(  # noqa: PLR0917
             found = _ways(u, live, count, at, items, movable, limit, price, way, cost)
             work += 4 * count
             if found == 0:
-                return np.inf, work
+                return total + _STUCK * (stop - place), work
             best = np.argmin(cost[:found])
             total += cost[best]
             _make_way(way[best], live, count, at, items, limit, items[0][u], nothing, 0)
             at[u] = way[best, 3]
-        _put(u, live, count, at)
+        put(u, live, count, at)
         count += 1
     return total, work
 
 
 @njit(
     f"Tuple((float64, int64, {_INTS}, {_TABLE}))({_ITEMS}, {_FLAGS}, boolean[:, ::1], {_INTS}, {_INTS},"
-    f" int64, {_FLOATS}, int64, {_INTS}, int64)",
+    f" int64, {_FLOATS}, int64, {_INTS}, float64)",
     cache=True,
 )
 def go_on(  # noqa: PLR0917
     items: tuple[Ints, ...], movable: Flags, meets: Flags, order: Ints, base: Ints, limit: int, price: Costs,
-    sight: int, tastes: Ints, seed: int,
+    sight: int, tastes: Ints, most: float,
 ) -> tuple[float, int, Ints, Table]:  # fmt: skip
     """Places the births of `order` around what `base` has offsets for: what the moves cost, the work, the
     offsets at birth, and the moves: step, rectangle, new offset.
 
     Of all spots, or ways where there is none, that is taken after which the next `sight` births cost least
-    by the quick ways. The cost is infinite where nothing makes room, or there are too many moves.
+    by the quick ways; their mean and some noise decide between equals. The cost is infinite where nothing
+    makes room, the work is more than `most`, or there are too many moves.
     """
-    np.random.seed(seed)
+    np.random.seed(0)
     n, total, work, count, lines = len(base), 0.0, 0.0, 0, 0
     at, live, born = base.copy(), np.empty(n, np.int64), base.copy()
     for u in np.argsort(base):
@@ -214,7 +218,7 @@ def go_on(  # noqa: PLR0917
     for place in range(len(order)):
         u = order[place]
         now, stop = items[0][u], min(len(order), place + 1 + sight)
-        count = _alive(live, count, items[1], now)
+        count = alive(live, count, items[1], now)
         found = spots(u, live, count, at, items, meets, limit, 0, spot, worth)
         has_room = found > 0
         if not has_room:
@@ -226,7 +230,7 @@ def go_on(  # noqa: PLR0917
             if not has_room:
                 _make_way(way[k], then, count, then_at, items, limit, now, nothing, 0)
             then_at[u] = spot[k] if has_room else way[k, 3]
-            _put(u, then, count, then_at)
+            put(u, then, count, then_at)
             after, mean = np.inf, 0.0
             for taste in tastes:
                 quick, quick_at = then.copy(), then_at.copy()
@@ -239,7 +243,7 @@ def go_on(  # noqa: PLR0917
             score = (0.0 if has_room else cost[k]) + after + _MEAN * mean + 1e-3 * np.random.random()
             if score < least:
                 best, least = k, score
-        if best < 0 or lines + count > _MOST_MOVES:
+        if best < 0 or work > most or (not has_room and lines + count > _MOST_MOVES):
             return np.inf, int(work), born, nothing
         if not has_room:
             total += cost[best]
@@ -248,6 +252,6 @@ def go_on(  # noqa: PLR0917
                 if items[0][live[k]] == now:
                     born[live[k]] = at[live[k]]
         born[u] = at[u] = spot[best] if has_room else way[best, 3]
-        _put(u, live, count, at)
+        put(u, live, count, at)
         count += 1
     return total, int(work), born, log[:lines].copy()

@@ -50,7 +50,7 @@ class MovePrice:
 
 
 _COPIED = 256
-"""Bytes of a row, or of half a row, whose copying tells the price of moves."""
+"""Bytes of a narrow row whose copying, beside that of a row of twice as many, tells the price of moves."""
 
 
 def move_price(tiles: TileSource) -> MovePrice:

@@ -171,7 +171,7 @@ def test_moves_are_told_of_where_there_are_any(mcudeploy_command: Invoke, deploy
     assert "moves" not in mcudeploy_command("plan m.onnx --board tiny").stderr
     deploy.answers["plan_report"] = PLAN | {"moves": 12, "moved_bytes": 8448}
     text = mcudeploy_command("plan m.onnx --board tiny").stderr
-    assert "12 blocks, 8,448 B" in text
+    assert "12, 8,448 B" in text
 
 
 @pytest.mark.parametrize(("status", "peak"), [("optimal", 992), ("feasible", 992), ("optimal", 993)])

@@ -33,6 +33,8 @@ def test_given_names(given: str, made: str) -> None:
         ("t", "records begin with"),
         ("in12", "records begin with"),
         ("t1_x", "records begin with"),
+        ("p_feed", "records begin with"),
+        ("op_feed", "records begin with"),
         ("mcud", "runtime"),
         ("mcud_tape", "runtime"),
         ("conv2d_s8_1x1", "runtime"),
@@ -48,7 +50,7 @@ def test_given_names_that_cannot_be(given: str, reason: str) -> None:
     ("stem", "made"),
     [("model", "model"), ("2nd", "model_2nd"), ("math", "model_math"), ("int", "model_int"),
      ("\xfc", "model"), ("mcud_hal", "model_mcud_hal"), ("conv2d_s8", "model_conv2d_s8"),
-     ("t_x", "model_t_x"), ("tiny_x", "tiny_x")],
+     ("t_x", "model_t_x"), ("p_feed", "model_p_feed"), ("tiny_x", "tiny_x")],
 )  # fmt: skip
 def test_names_of_files(stem: str, made: str) -> None:
     assert model_name(None, stem) == made

@@ -12,7 +12,7 @@ from mcudeploy.board import load_board
 from mcudeploy.layout.check import check
 from mcudeploy.layout.problem import align_up
 from mcudeploy.model import Model, load_model
-from mcudeploy.placing import moved, moves_ticks, placed
+from mcudeploy.placing import moved, moves_ticks, placed, still_ticks
 from mcudeploy.plan import Form, Plan
 from mcudeploy.scheduler.rpo import reverse_post_order
 from mcudeploy.simulator.blocks import TiledGraph
@@ -76,6 +76,17 @@ def test_moves_that_save_too_little_are_not_made(
     assert moved(plan, model, BOARD, tiled, PRICE, seconds=0.0) is plan
     monkeypatch.setattr(placing, "_SAVED_BYTES", saved / len(made.layout.moves))
     assert moved(plan, model, BOARD, tiled, PRICE, seconds=0.0).layout == made.layout
+
+
+def test_ticks_of_moves_count_once(plan: Plan, model: Model, tiled: TiledGraph) -> None:
+    """A plan with moves, but above its peak, gets others."""
+    timed = replace(plan, estimate=replace(plan.estimate, ticks=1e6))
+    made = moved(timed, model, BOARD, tiled, PRICE, seconds=0.0)
+    above = replace(made, layout=replace(made.layout, arenas={"sram": made.layout.arena_bytes + 4096}))
+    again = moved(above, model, BOARD, tiled, PRICE, seconds=0.0)
+    assert again.layout == made.layout
+    assert again.estimate.ticks == pytest.approx(made.estimate.ticks)
+    assert still_ticks(again, tiled, PRICE) == pytest.approx(1e6)
 
 
 def test_at_its_peak_nothing_moves(plan: Plan, model: Model, tiled: TiledGraph) -> None:

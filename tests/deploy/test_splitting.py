@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 from models import quantised_convolutions
 
+from mcudeploy import placing
 from mcudeploy.board import load_board
 from mcudeploy.model import load_model
-from mcudeploy.plan import Search
+from mcudeploy.plan import Estimate, Layout, Move, Placement, Plan, Schedule, Search
 from mcudeploy.planner import Options, find_plans
 from mcudeploy.progress import SILENT
+from mcudeploy.simulator.cost import MovePrice
 from mcudeploy.splitting import Limits, Splitting, could_win
 
 BOARD = load_board("host")
@@ -65,6 +67,56 @@ def test_what_could_win_is_packed_the_least_peak_first_with_moves_and_then_witho
     Packing()._pack(plans)
     assert packed == [(600, "moves"), (700, "moves"), (600, "fixed")]  # the others have no chance then
     assert [one.layout.arena_bytes for one in plans] == [1200, 1100, 690, 700]
+
+
+class Packed(Splitting):
+    """Nothing but the choice between fixed offsets and moves, which all together take 5 ticks."""
+
+    def __init__(self, most_ticks: float, moves: int) -> None:
+        self._board, self._effort, self._price = BOARD, 1.0, MovePrice(5.0 / moves, 0.0, 0.0)
+        self._most_ticks, self.moves = most_ticks, moves
+
+    def _cut(self, _: Any) -> Any:
+        return SimpleNamespace(block_bytes=lambda *_: 1), SimpleNamespace(work={})
+
+
+def made_of(arena: int, ticks: float, moves: int = 0) -> Any:
+    placement = Placement(BOARD.memories[0].name, 1, (0,))
+    every = tuple(Move(1, "t", 0, at + 1) for at in range(moves))
+    layout = Layout(
+        {"t": placement}, {}, {placement.memory: arena}, "optimal" if moves else "feasible", every
+    )
+    return Plan(None, "", {}, Schedule((), ""), layout, Estimate(600, 0, 600, {}, ticks))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("fixed", "moves", "most_ticks", "arena", "ticks"),
+    [
+        (1000, 10, 105.0, 600, 105.0),  # the moves' time counts once, and just fits
+        (1000, 10, 104.0, 1000, 100.0),  # it does not fit
+        (600, 10, 105.0, 600, 100.0),  # nothing needs to move
+        (640, 10, 105.0, 640, 100.0),  # four bytes for each move are too few
+    ],
+)
+def test_fixed_offsets_or_moves(
+    fixed: int, moves: int, most_ticks: float, arena: int, ticks: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    splitting = Packed(most_ticks, moves)
+    monkeypatch.setattr(placing, "placed", lambda *_, **__: made_of(fixed, 0.0))
+    monkeypatch.setattr(
+        placing, "with_moves", lambda plan, *_, **__: (made_of(600, 0.0, moves).layout, plan.estimate)
+    )
+    first = splitting._packed(made_of(1000, 100.0), 1.0, 1.0)
+    for plan_ in (first, splitting._packed(first, 1.0, 1.0)):  # packed again, it is the same
+        assert (plan_.layout.arena_bytes, plan_.estimate.ticks) == (arena, pytest.approx(ticks))
+
+
+def test_moves_stay_where_fixed_offsets_are_much_worse(monkeypatch: pytest.MonkeyPatch) -> None:
+    splitting = Packed(105.0, 10)
+    monkeypatch.setattr(placing, "placed", lambda *_, **__: made_of(1000, 0.0))
+    monkeypatch.setattr(placing, "with_moves", lambda plan, *_, **__: (plan.layout, plan.estimate))
+    plan_ = made_of(600, 105.0, 10)
+    assert splitting._packed(plan_, 1.0, 1.0) is plan_
 
 
 def test_of_slower_plans_with_larger_arenas_none_is_handed_on() -> None:

@@ -102,7 +102,11 @@ def after_it_is_overwritten(plan: Plan) -> Plan:
 
 
 def of_a_block_that_is_not(plan: Plan) -> Plan:
-    return moving(plan, Move(4, "a", 4, FREE))
+    return moving(plan, Move(4, "a", 9, FREE))
+
+
+def to_where_it_is(plan: Plan) -> Plan:
+    return moving(plan, Move(4, "a", 0, FREE), Move(4, "a", 0, FREE))
 
 
 def of_a_negative_block(plan: Plan) -> Plan:
@@ -168,7 +172,8 @@ def in_two_arenas(plan: Plan) -> Plan:
 FAULTS = [
     (before_it_is_made, "block 2 of a .* which is not there"),
     (after_it_is_overwritten, "block 0 of b .* which is not there"),
-    (of_a_block_that_is_not, "a has no block 4"),
+    (of_a_block_that_is_not, "a has no block 9"),
+    (to_where_it_is, "lies there already"),
     (of_a_negative_block, "a has no block -1"),
     (of_a_tensor_that_is_not, "no tensor of this name"),
     (of_an_output, "a graph output"),
