@@ -7,13 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from mcudeploy import placing
+from mcudeploy import deploy, placing
 from mcudeploy.board import load_board
+from mcudeploy.device import Target
 from mcudeploy.layout.check import check
 from mcudeploy.layout.problem import align_up
 from mcudeploy.model import Model, load_model
 from mcudeploy.placing import moved, moves_ticks, placed, still_ticks
-from mcudeploy.plan import Form, Plan
+from mcudeploy.plan import Form, Plan, Split
+from mcudeploy.planfile import save_plan
+from mcudeploy.planner import Options
 from mcudeploy.scheduler.rpo import reverse_post_order
 from mcudeploy.simulator.blocks import TiledGraph
 from mcudeploy.simulator.cost import MovePrice, move_price
@@ -109,3 +112,18 @@ def test_the_price_of_moves_is_that_of_copies(core: str) -> None:
     far, near = price.ticks(1000, 4000), price.ticks(1000, 100)
     assert near - far == pytest.approx(9 * price.piece)
     assert far == pytest.approx(price.move + price.piece + 1000 * price.byte)
+
+
+def test_such_a_plan_is_built_run_and_verified(model: Model, tiled: TiledGraph, tmp_path: Path) -> None:
+    host, schedule = load_board("host"), reverse_post_order(tiled)
+    names = [operator.name for operator in model.graph.operators]
+    cut = tuple(name for name, count in zip(names, tiled.step_counts, strict=True) if count > 1)
+    splits = (Split(cut, "row", 1),)
+    made = placed(model, host, tiled, schedule, splits=splits, seconds=0.0)
+    made = moved(made, model, host, tiled, PRICE, seconds=0.1)
+    save_plan(made, model.sha256, tmp_path / "plan.json")
+    options = Options(plan_file=tmp_path / "plan.json")
+    found = deploy.run_model(EXAMPLE, Target(host), options, inputs=[], expected=[])
+    assert found["verified"], found["reason"]
+    assert found["moves"] == len(made.layout.moves) > 0
+    assert found["arena_bytes"] == align_up(found["peak_bytes"], 8)
