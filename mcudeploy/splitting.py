@@ -46,9 +46,9 @@ _USUAL_S = 60.0
 """With another time limit packing has less or more in proportion, and with a shorter one all have less."""
 
 _SEARCHED, _MADE, _PACKED = 0.5, 0.6, 0.75
-"""Parts of the time, after which end the search, the making of plans from candidates, and the packing of
-several; then the best plan has what it must have. The nearer the limit is to the usual one, the more of it
-has the search, and the more comes on top; from there on the search may take all of it.
+"""Parts of the time, after which end the search, the making of plans from candidates, and other orders and
+fixed offsets for several; then the best plan has what it must have. The nearer the limit is to the usual
+one, the more of it has the search, and the more comes on top; from there on the search may take all of it.
 """
 
 
@@ -180,9 +180,9 @@ class Splitting:
     def _pack(self, plans: list[Plan]) -> None:
         """Smaller arenas for what could win with them, by peaks: with moves, then better fixed offsets."""
         self._progress.stage("packing the best plans")
-        for fixed in (False, True):
+        for fixed, part in ((False, 1.0), (True, _PACKED)):
             for plan in sorted(plans, key=lambda plan: plan.estimate.peak_bytes):
-                if self._enough(plans) or not self._left(_PACKED):
+                if self._enough(plans) or not self._left(part):
                     return
                 if could_win(plan.estimate.peak_bytes, min(map(self._demand, plans))):
                     packed = (
