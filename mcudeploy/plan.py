@@ -1,4 +1,4 @@
-"""All decisions about one model on one board, and what was predicted and observed of them. Types only."""
+"""All decisions about one model on one board, what was predicted of them and observed: types, hardly more."""
 
 from __future__ import annotations
 

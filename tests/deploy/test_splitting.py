@@ -95,7 +95,7 @@ def made_of(arena: int, ticks: float, moves: int = 0) -> Any:
         (1000, 10, 105.0, 600, 105.0),  # the moves' time counts once, and just fits
         (1000, 10, 104.0, 1000, 100.0),  # it does not fit
         (600, 10, 105.0, 600, 100.0),  # nothing needs to move
-        (640, 10, 105.0, 640, 100.0),  # four bytes for each move are too few
+        (632, 10, 105.0, 632, 100.0),  # 3.2 bytes for each move are too few
     ],
 )
 def test_fixed_offsets_or_moves(
