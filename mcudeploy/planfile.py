@@ -22,6 +22,7 @@ from mcudeploy.simulator.flow import Flow
 from mcudeploy.simulator.live import WorkBytes
 from mcudeploy.wording import count_text
 
+_FORMAT: Literal[7] = 7
 MOST_MOVES = 4096
 """Moves of a plan that a search may end with; more of them are no plan."""
 
@@ -83,7 +84,7 @@ def plan_text(plan: Plan, model_sha256: str) -> str:
         }
 
     content = _PlanFile(
-        format=7,
+        format=_FORMAT,
         model_sha256=model_sha256,
         board=plan.board,
         streamed=plan.form.streamed,
@@ -107,6 +108,9 @@ def _read(path: Path, model_sha256: str, board: str) -> _PlanFile:
     try:
         content = _PlanFile.model_validate_json(path.read_bytes())
     except ValidationError as error:
+        other = next((it["input"] for it in error.errors() if it["loc"] == ("format",)), None)
+        if isinstance(other, int):
+            raise no_plan(path, f"its format is {other}, not {_FORMAT}") from error
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"]) or "the file"
         raise ConfigError(f"{path} is not a plan: {place}: {first['msg']}") from error
@@ -234,7 +238,7 @@ def _move_faults(content: _PlanFile, tiled: TiledGraph) -> Iterator[str]:
     latest = 0
     for before, name, block, _ in content.moves:
         if name not in tiled.first_block:
-            yield f"{name} is moved, but is no tensor that owns memory"
+            yield f"{name!r} is moved, but is no tensor that owns memory"
         elif block >= tiled.block_count(name):
             yield f"{name} has no block {block} to move"
         elif before >= len(content.steps):

@@ -144,6 +144,7 @@ class Splitting:
         """Better plans in place of some, and others with halos computed again, or in other orders."""
         if self._enough(plans):
             return
+        self._pack(plans, fixed=False)  # first of all: an interrupt keeps what there is
         for candidate in candidates[:_MADE_ANYWAY]:
             again = recompute(candidate, self._costs, self._lean.work, self._most_ticks, self._is_late)
             if again is not candidate:
@@ -152,7 +153,8 @@ class Splitting:
         for plan in sorted(plans, key=lambda plan: plan.estimate.peak_bytes)[:_REORDERED]:
             for other in self._in_better_order(plan):
                 self._add(plans, other)
-        self._pack(plans)
+        self._pack(plans, fixed=False)
+        self._pack(plans, fixed=True)
         if self._enough(plans):
             return
         plans.sort(key=self._rank)
@@ -177,18 +179,15 @@ class Splitting:
             return self._share == 1 or not late
         return not late and could_win(candidate.peak_bytes, min(map(self._demand, plans)))
 
-    def _pack(self, plans: list[Plan]) -> None:
-        """Smaller arenas for what could win with them, by peaks: with moves, then better fixed offsets."""
+    def _pack(self, plans: list[Plan], *, fixed: bool) -> None:
+        """Smaller arenas for what could win with them, by peaks: with moves, or by better `fixed` offsets."""
         self._progress.stage("packing the best plans")
-        for fixed, part in ((False, 1.0), (True, _PACKED)):
-            for plan in sorted(plans, key=lambda plan: plan.estimate.peak_bytes):
-                if self._enough(plans) or not self._left(part):
-                    return
-                if could_win(plan.estimate.peak_bytes, min(map(self._demand, plans))):
-                    packed = (
-                        self._packed(plan, _SOME_S, _FEW_MOVES_S) if fixed else self._with_moves(plan, 0.0)
-                    )
-                    plans[plans.index(plan)] = packed
+        for plan in sorted(plans, key=lambda plan: plan.estimate.peak_bytes):
+            if self._enough(plans) or not self._left(_PACKED if fixed else 1.0):
+                return
+            if could_win(plan.estimate.peak_bytes, min(map(self._demand, plans))):
+                packed = self._packed(plan, _SOME_S, _FEW_MOVES_S) if fixed else self._with_moves(plan, 0.0)
+                plans[plans.index(plan)] = packed
 
     def _search(self, stored: Plan | None) -> Found:
         # The search compares with the graph that it cuts, uncut: running sums have kernels of their own.

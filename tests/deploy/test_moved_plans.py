@@ -111,7 +111,10 @@ CHANGES: dict[str, tuple[Callable[[File], object], str]] = {
         lambda p: p["arenas"].update(dict.fromkeys(p["arenas"], 2048)), "what lies in them needs"
     ),
     "a number too much": (lambda p: p["moves"][0].append(0), r"moves\.0"),
-    "the format before": (lambda p: p.update(format=6), "format: Input should be 7"),
+    "the format before": (
+        lambda p: (p.update(format=6), p.pop("moves")), "its format is 6, not 7. .* Make a new one"
+    ),
+    "a name of two lines": (lambda p: p["moves"][0].__setitem__(1, "a\nb"), r"'a\\nb' is moved"),
 }  # fmt: skip
 
 

@@ -64,7 +64,8 @@ def test_what_could_win_is_packed_the_least_peak_first_with_moves_and_then_witho
             packed.append((plan_.estimate.peak_bytes, "fixed"))
             return plan(plan_.estimate.peak_bytes, "feasible", **{name: 690})
 
-    Packing()._pack(plans)
+    for fixed in (False, True):
+        Packing()._pack(plans, fixed=fixed)
     assert packed == [(600, "moves"), (700, "moves"), (600, "fixed")]  # the others have no chance then
     assert [one.layout.arena_bytes for one in plans] == [1200, 1100, 690, 700]
 
@@ -161,6 +162,18 @@ def test_an_interrupt_while_packing_keeps_the_plans(model: Path, monkeypatch: py
     monkeypatch.setattr("mcudeploy.splitting.Splitting._pack", interrupt)
     found = find_plans(load_model(model), BOARD, Options())
     assert found.plans[0].layout.arena_bytes < found.unsplit.layout.arena_bytes
+
+
+def test_an_interrupt_while_ordering_finds_blocks_moved(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[bool] = []
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("mcudeploy.splitting.Splitting._pack", lambda *_, fixed: asked.append(fixed))
+    monkeypatch.setattr("mcudeploy.splitting.Splitting._in_better_order", interrupt)
+    assert find_plans(load_model(model), BOARD, Options()).plans[0].splits
+    assert asked == [False]
 
 
 def test_a_limit_that_is_kept_needs_no_halo_twice(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
