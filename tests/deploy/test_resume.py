@@ -157,14 +157,14 @@ def test_control_c_keeps_the_best_and_writes_it(command: str, tmp_path: Path) ->
 def test_a_short_limit_is_for_all_and_a_usual_one_leaves_nothing_out(
     monkeypatch: pytest.MonkeyPatch, model: Path
 ) -> None:
-    """By a clock on which placing a plan takes a second, and everything else no time."""
+    """By a clock on which placing a plan with splits takes a second, and everything else no time."""
     clock = [0.0]
 
     def slowly(*args: Any, **kwargs: Any) -> Plan:
-        clock[0] += 1
+        clock[0] += "splits" in kwargs
         return placed(*args, **kwargs)
 
-    monkeypatch.setattr("mcudeploy.splitting.placed", slowly)
+    monkeypatch.setattr("mcudeploy.placing.placed", slowly)
     monkeypatch.setattr("mcudeploy.splitting.time", SimpleNamespace(monotonic=lambda: clock[0]))
     taken = {}
     for limit in (4, 60):
