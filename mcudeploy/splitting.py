@@ -142,16 +142,17 @@ class Splitting:
 
     def _finish(self, plans: list[Plan], candidates: tuple[Candidate, ...]) -> None:
         """Better plans in place of some, and others with halos computed again, or in other orders."""
+        self._pack(plans, fixed=False)  # first of all: an interrupt keeps what there is
         if self._enough(plans):
             return
-        self._pack(plans, fixed=False)  # first of all: an interrupt keeps what there is
         for candidate in candidates[:_MADE_ANYWAY]:
             again = recompute(candidate, self._costs, self._lean.work, self._most_ticks, self._is_late)
             if again is not candidate:
                 self._add(plans, self._first_fit(again))
         self._progress.stage("ordering the best plans")
         for plan in sorted(plans, key=lambda plan: plan.estimate.peak_bytes)[:_REORDERED]:
-            for other in self._in_better_order(plan):
+            other = self._in_better_order(plan)
+            if other is not plan:
                 self._add(plans, other)
         self._pack(plans, fixed=False)
         self._pack(plans, fixed=True)
@@ -160,8 +161,7 @@ class Splitting:
         plans.sort(key=self._rank)
         self._progress.stage("ordering and packing the best plan")
         plans[0] = self._reordered(plans[0])
-        plans[0] = self._packed(plans[0], _BEST_S, _MOVES_S)
-        best = plans[0]
+        plans[0] = best = self._packed(plans[0], _BEST_S, _MOVES_S)
         for plan in self._front(plans):
             if plan is not best and self._left(1.0) > 0:
                 plans[plans.index(plan)] = self._with_moves(plan, _FEW_MOVES_S)
@@ -283,15 +283,15 @@ class Splitting:
         other = _ordered(other, schedule)
         return other if self._demand(other) <= self._demand(plan) else plan
 
-    def _in_better_order(self, plan: Plan) -> Iterator[Plan]:
-        """The plan in an order with a lower peak, if one is found soon; repeated steps stay."""
+    def _in_better_order(self, plan: Plan) -> Plan:
+        """The plan in an order with a lower peak if one is found soon, else as it is; repeated steps stay."""
         if _has_repeated(plan) or not self._left(_PACKED):
-            return
+            return plan
         tiled, _ = self._cut(plan)
         order = placing.reordered(self._lean, tiled, plan.schedule, self._share * _QUICK_S, _QUICK)
-        peak_bytes, _ = live_peak(tiled, order.steps, self._lean.work)
-        if peak_bytes < plan.estimate.peak_bytes:
-            yield self._made(tiled, replace(order, status="feasible"), plan.splits, 0.0)
+        if live_peak(tiled, order.steps, self._lean.work)[0] >= plan.estimate.peak_bytes:
+            return plan
+        return self._made(tiled, replace(order, status="feasible"), plan.splits, 0.0)
 
     def _timed(self, plan: Plan) -> Plan:
         """A plan with the time that it takes by the costs of this search."""
