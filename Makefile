@@ -20,8 +20,14 @@ demo: $(VENV)/.ready $(VENV)/.packages ## run a person detector on a picture, on
 	    --input $(EXAMPLE)/person.npy --expected $(EXAMPLE)/person_expected.npy
 
 .PHONY: test
-test: lint $(VENV)/.packages ## ruff, mypy, and all tests on JOBS workers
+test: lint $(VENV)/.packages ## ruff, mypy, gcc -fanalyzer, and all tests on JOBS workers
+	$(BIN)/python benchmarks/analyse.py quick
 	$(BIN)/python -m pytest -n $(JOBS)
+
+.PHONY: analyse
+analyse: $(VENV)/.ready $(VENV)/.packages ## gcc -fanalyzer, cppcheck with MISRA and clang-tidy on all C: 10 minutes, for once a week
+	@.ci/packages cppcheck clang-tidy
+	$(BIN)/python benchmarks/analyse.py
 
 .PHONY: lint
 lint: $(VENV)/.ready ## ruff and mypy

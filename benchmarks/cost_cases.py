@@ -5,12 +5,14 @@ Shapes are drawn at random, always the same; none is taken from a model.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from mcudeploy.graph import Border, DType, Graph, Operator, Quantization, Shape, Tensor
+from mcudeploy.ops.affine import Affine
 from mcudeploy.ops.channel_rows import Conv2dToRows
 from mcudeploy.ops.concat import Concat
 from mcudeploy.ops.conv import Conv2d, Conv2dByRows
@@ -34,6 +36,10 @@ SHAPES: tuple[Shape, ...] = (
     (16, 16, 4),
     (2, 3, 40),
     (6, 1, 20),
+    (9, 1, 33),
+    (5, 3, 6),
+    (7, 2, 10),
+    (3, 7, 5),
 )
 _DEPTHS = (4, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 MOST_BYTES = 60_000
@@ -46,6 +52,7 @@ def cases(dtype: DType) -> Iterator[Graph]:
     yield from _elementwise(dtype)
     yield from _windows(dtype)
     yield from _moves(dtype)
+    yield from _ragged(dtype)
 
 
 def one_operator(
@@ -130,13 +137,63 @@ def _linear(dtype: DType) -> Iterator[Graph]:
             add(more, shape, (2 * depth, side, side, 1))
     if dtype is DType.FLOAT32:
         _few_channels(add)
+    _narrow(add)
     yield from made
     for rows, depth, cols in ((16, 16, 16), (8, 32, 20), (12, 24, 30), (5, 40, 8)):
         yield one_operator(MatMul(False, False), ((rows, 1, depth), (depth, 1, cols)), dtype)
         yield one_operator(MatMul(False, True), ((rows, 1, depth), (cols, 1, depth)), dtype)
 
 
-def _few_channels(add: Callable[[Any, Shape, tuple[int, ...]], None]) -> None:
+_Add = Callable[[Any, Shape, tuple[int, ...]], None]
+
+
+def _narrow(add: _Add) -> None:
+    """Rows of one to eight pixels, channels that fill no block, sequences, and results that are clipped."""
+    rng = np.random.default_rng(3)
+
+    def number(low: int, high: int) -> int:
+        return int(rng.integers(low, high, endpoint=True))
+
+    for width in (*range(1, 9), *range(1, 9)):
+        rows, depth, outputs = number(3, 7), number(1, 17) * number(1, 4), number(1, 40)
+        low = -math.inf if width % 3 else 0.0
+        add(Conv2d(outputs, low=low), (rows, width, depth), (outputs, 1, 1, depth))
+        channels = number(1, 12)
+        kernel, grow = (number(1, 3), number(2, 3)), number(1, 2)
+        pads = (kernel[0] // 2, kernel[1] // 2, kernel[0] // 2, kernel[1] // 2)
+        general = Conv2d(
+            outputs, kernel, (1, number(1, 2)), (1, grow), pads=(pads[0], grow * pads[1]) * 2, low=low
+        )
+        shape = (rows, width * general.stride[1] + grow * kernel[1], channels)
+        add(general, shape, (outputs, *kernel, channels))
+        few = 4 * number(1, 8)
+        grouped = Conv2d(3 * outputs, (3, 3), groups=3, pads=(1, 1, 1, 1), low=low)
+        add(grouped, (rows, width, 3 * few), (3 * outputs, 3, 3, few))
+        near = Conv2d(depth, (3, 3), pads=(1, 1, 1, 1), groups=depth, low=low)
+        add(near, (rows, width, depth), (depth, 3, 3, 1))
+        more = Conv2d(2 * channels, (3, 3), pads=(1, 1, 1, 1), groups=channels, low=low)
+        add(more, (rows, width, channels), (2 * channels, 3, 3, 1))
+        # sequences: a window of several rows of one pixel
+        taps, step, wide = number(2, 8), 2 ** number(0, 3), 4 * number(2, 16)
+        length = (taps - 1) * step + number(1, 9)
+        add(
+            Conv2d(outputs, (taps, 1), dilation=(step, 1), low=low),
+            (length, 1, wide),
+            (outputs, taps, 1, wide),
+        )
+        same = ((taps - 1) * step // 2, 0, taps * step // 2, 0)
+        add(
+            Conv2d(wide, (taps, 1), dilation=(step, 1), pads=same), (length, 1, depth), (wide, taps, 1, depth)
+        )
+        alone = Conv2d(wide, (taps, 1), dilation=(step, 1), pads=same, groups=wide)
+        add(alone, (length, 1, wide), (wide, taps, 1, 1))
+        size = (rows, width)
+        add(Conv2d(outputs, size, low=low), (*size, channels), (outputs, *size, channels))
+        add(Conv2dByRows(outputs, size, low=low), (*size, channels), (outputs, *size, channels))
+        add(Conv2dToRows(rows, width, low=low), (1, 1, depth), (rows * width, 1, 1, depth))
+
+
+def _few_channels(add: _Add) -> None:
     """More windows of one channel or two, which have a kernel of their own where values are floats."""
     rng = np.random.default_rng(2)
     for _ in range(10):
@@ -148,12 +205,30 @@ def _few_channels(add: Callable[[Any, Shape, tuple[int, ...]], None]) -> None:
             add(op, (rows + kernel[0], cols, depth), (outputs, *kernel, depth))
 
 
+def _ragged(dtype: DType) -> Iterator[Graph]:
+    """Windows at borders whose taps are many channels and no whole groups, and large ones."""
+    for number, channels in enumerate((13, 18, 23, 35, 38, 57, 70)):
+        width, outputs = 2 + number % 5, 5 + 3 * number
+        kernel = 2 + number % 2, 2 + number % 3
+        pads = (1, kernel[1] // 2, 1, kernel[1] // 2)
+        general = Conv2d(outputs, kernel, pads=pads)
+        yield weighted(general, (5, width, channels), (outputs, *kernel, channels), dtype)
+        for size in ((5, 5), (7, 1 + 2 * (number % 3)), (4, 1)):
+            around = (size[0] // 2, size[1] // 2) * 2
+            near = Conv2d(channels, size, pads=around, groups=channels)
+            yield weighted(near, (9, width + 3, channels), (channels, *size, 1), dtype)
+
+
 def _elementwise(dtype: DType) -> Iterator[Graph]:
     for shape in SHAPES:
         for function in ("add", "sub", "mul", "div"):
-            yield one_operator(Binary(function), (shape, shape), dtype)
+            for second, low in ((shape, -math.inf), (shape, 0.0), ((1, 1, shape[2]), -math.inf)):
+                yield one_operator(Binary(function, low=low), (shape, second), dtype)
         if dtype is DType.INT8:
             yield one_operator(Lut(), (shape,), dtype, {"table": np.zeros(256, np.int8)})
+            channels = dict.fromkeys(("factor", "offset"), np.full(shape[2], 0.7, np.float32))
+            for low in (-math.inf, 0.0):
+                yield one_operator(Affine(low), (shape,), dtype, channels)
             yield one_operator(Dequantize(), (shape,), dtype, made=DType.FLOAT32)
             continue
         for function in ("clip", "leaky_relu", "sigmoid", "tanh", "hard_sigmoid", "hard_swish"):
@@ -169,6 +244,9 @@ def _windows(dtype: DType) -> Iterator[Graph]:
             window = ((size, size), (2, 2), (1, 1), (0, 0, 0, 0), out)
             yield one_operator(MaxPool(*window), (shape,), dtype, scale=0.05)
             yield one_operator(AveragePool(*window, False), (shape,), dtype)
+            same = ((size, size), (1, 1), (1, 1), (size - 2, size - 2, 1, 1), shape[:2])
+            yield one_operator(MaxPool(*same), (shape,), dtype, scale=0.05)
+            yield one_operator(AveragePool(*same, False), (shape,), dtype)
         whole = (shape[:2], (1, 1), (1, 1), (0, 0, 0, 0), (1, 1))
         yield one_operator(AveragePool(*whole, False), (shape,), dtype)
         yield one_operator(AveragePoolByRows(), (shape,), dtype)
@@ -185,10 +263,14 @@ def _moves(dtype: DType) -> Iterator[Graph]:
             yield one_operator(move, (shape,), dtype, scale=0.05)
         for axis in (0, 2):
             yield one_operator(Concat(axis), (shape, shape), dtype, scale=0.05)
-        yield one_operator(Pad((1, 1, 0), (1, 1, 0), 0.0), (shape,), dtype, scale=0.05)
-        yield one_operator(Slice((0, 0, 0), (1, 1, 1), (rows, cols, (channels + 1) // 2)), (shape,), dtype,
-                           scale=0.05)  # fmt: skip
+            yield one_operator(Concat(axis), (shape, shape), dtype)  # int8: through a table
+        for around in ((1, 1, 0), (0, 2, 1)):
+            yield one_operator(Pad(around, around, 0.0), (shape,), dtype, scale=0.05)
+        for step in (1, 2):
+            some = Slice((0, 0, 0), (1, 1, step), (rows, cols, (channels + 1) // 2))
+            yield one_operator(some, (shape,), dtype, scale=0.05)
         yield one_operator(Transpose(shape, (2, 0, 1), (channels, rows, cols)), (shape,), dtype, scale=0.05)
         for mode in ("nearest", "linear"):
             samples = [resize_samples(size, 2 * size, 2.0, mode=mode) for size in (rows, cols)]
             yield one_operator(Resize(mode, *samples), (shape,), dtype, scale=0.05)
+            yield one_operator(Resize(mode, *samples), (shape,), dtype)

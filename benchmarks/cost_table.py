@@ -3,9 +3,10 @@
     python benchmarks/cost_table.py [--core cortex-m4 ...]
     python benchmarks/cost_table.py --check MODEL... [--board mps2-an386 ...]
 
-Every variant of every case in cost_cases.py is timed as a whole, by one row and by two; per variant the costs
-of `mcudeploy.simulator.estimate.Work` are those, none negative, of the least sum of relative errors (a linear
-program). Writes mcudeploy/costs/<core>.csv. `--check` prints predicted beside measured instructions.
+Every variant of every case in cost_cases.py is timed as a whole and by few rows, in the middle and at the
+edges; per variant the costs of its loops (`mcudeploy.simulator.estimate.counts_of`) are those, none negative,
+of the least sum of relative errors (a linear program). Writes mcudeploy/costs/<core>.csv. `--check` prints
+predicted beside measured instructions.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ import csv
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import astuple, fields
 from pathlib import Path
 from statistics import median
 
@@ -34,10 +34,11 @@ from mcudeploy.graph import DType, Graph
 from mcudeploy.interval import Interval
 from mcudeploy.measurer.session import Session
 from mcudeploy.measurer.tile import KernelTable, Region, TileTimer
+from mcudeploy.ops.opdef import Counts
 from mcudeploy.planner import Options
 from mcudeploy.simulator.blocks import TiledGraph
-from mcudeploy.simulator.cost import timed_block
-from mcudeploy.simulator.estimate import COSTS, Work, estimated_tile_time, work_of
+from mcudeploy.simulator.cost import Costs
+from mcudeploy.simulator.estimate import COSTS, CoreCosts, counts_of, estimated_tile_time
 from mcudeploy.simulator.flow import Flow
 
 BOARDS = {
@@ -56,7 +57,7 @@ CHECKED = (
 )  # fmt: skip
 """The columns of `check`."""
 
-Sample = tuple[Work, float]
+Sample = tuple[Counts, float]
 
 
 def board_of(core: str) -> Board:
@@ -102,32 +103,41 @@ def times(graph: Graph, timer: TileTimer, board: Board) -> Iterator[tuple[str, S
     inputs = graph.input_tensors(operator)
     total = (inputs[0] if operator.op.accumulates else output).shape[0]
     for call in operator.op.kernel(operator, inputs, output).variants(vectors=board.vectors):
-        for count in sorted({1, min(2, total), total}):
-            first = total // count // 2 * count
-            rows = Interval(first, first + count)
+        for rows in _blocks(total):
             ticks = timer.time(graph, operator, call, rows).ticks
-            yield call.variant, (work_of(graph, operator, loops, rows), board.instructions(ticks))
+            yield call.variant, (counts_of(graph, operator, loops, call, rows), board.instructions(ticks))
 
 
-def fit(found: Sequence[Sample]) -> Work:
+def _blocks(total: int) -> list[Interval]:
+    """Rows that are timed: one to three and all, from the middle, and the first ones and the last."""
+    sizes = {1, min(2, total), min(3, total), total}
+    middle = {Interval(total // size // 2 * size, (total // size // 2 + 1) * size) for size in sizes}
+    last = total - total % 2 if total % 2 and total > 2 else total - 1
+    return sorted(middle | {Interval(0, 1), Interval(0, min(2, total)), Interval(last, total)}, key=str)
+
+
+def fit(found: Sequence[Sample]) -> dict[str, float]:
     """The costs of the least sum of relative errors."""
     solver = pywraplp.Solver.CreateSolver("GLOP")
-    costs = [solver.NumVar(0, solver.infinity(), field.name) for field in fields(Work)]
-    for work, measured in found:
+    names = sorted({name for counts, _ in found for name in counts})
+    costs = {name: solver.NumVar(0, solver.infinity(), name) for name in names}
+    for counts, measured in found:
         above, below = solver.NumVar(0, solver.infinity(), ""), solver.NumVar(0, solver.infinity(), "")
-        predicted = sum(cost * count / measured for cost, count in zip(costs, astuple(work), strict=True))
+        predicted = sum(costs[name] * (count / measured) for name, count in counts.items())
         solver.Add(predicted + below - above == 1)
         solver.Objective().SetCoefficient(above, 1)
         solver.Objective().SetCoefficient(below, 1)
+    unused = [name for name in names if not any(counts.get(name) for counts, _ in found)]
+    if unused:
+        raise RuntimeError(f"no case has loops {', '.join(unused)}")
     solver.Objective().SetMinimization()
     if solver.Solve() != pywraplp.Solver.OPTIMAL:
         raise RuntimeError("the fit has no optimum")
-    return Work(*(float(f"{cost.solution_value():.4g}") for cost in costs))
+    return {name: float(f"{cost.solution_value():.4g}") for name, cost in costs.items()}
 
 
 def write_table(core: str) -> Iterator[tuple[object, ...]]:
     """Fit and write the table of a core; rows of a report on how well it fits."""
-    names = [field.name for field in fields(Work)]
     found = samples(board_of(core))
     missing = set(all_kernels()) - {"feed"} - {variant.partition(":")[0] for variant in found}
     if not board_of(core).vectors:
@@ -136,11 +146,17 @@ def write_table(core: str) -> Iterator[tuple[object, ...]]:
         raise RuntimeError(f"no case for {', '.join(sorted(missing))}")
     with (COSTS / f"{core}.csv").open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["variant", *names])
+        writer.writerow(["variant", "loop", "instructions"])
         for variant in sorted(found):
-            cost = fit(found[variant])
-            writer.writerow([variant, *(f"{value:g}" for value in astuple(cost))])
-            errors = sorted(abs(100 * (work.times(cost) / real - 1)) for work, real in found[variant])
+            try:
+                cost = fit(found[variant])
+            except RuntimeError as error:
+                raise RuntimeError(f"{variant}: {error}") from None
+            writer.writerows([variant, loop, f"{each:g}"] for loop, each in cost.items())
+            fitted = CoreCosts(core, {variant: cost})
+            errors = sorted(
+                abs(100 * (fitted.ticks(variant, counts) / real - 1)) for counts, real in found[variant]
+            )
             yield variant, len(errors), f"{median(errors):.1f}", f"{errors[-1]:.1f}"
 
 
@@ -176,14 +192,13 @@ def check(models: Iterable[Path], boards: Iterable[str], *, streamed: bool) -> I
 def predicted_ticks(made: Deployment) -> dict[str, float]:
     """What the shipped table foretells of every operator of a plan; nothing of views and of fed rows."""
     graph, tiled = made.plan.graph, TiledGraph(Flow.of(made.plan.graph), made.plan.block_rows)
-    time = estimated_tile_time(graph, made.model.calls, made.board.core)
+    costs = Costs(tiled.flow, estimated_tile_time(graph, made.model.calls, made.board.core))
     steps = Counter(step.operator for step in made.plan.schedule.steps)
     ticks = {}
     for at, operator in enumerate(graph.operators):
-        total, rows = tiled.flow.iteration_rows[at], tiled.step_rows[at]
-        made_again = steps[at] / tiled.step_counts[at]
-        tile = 0.0 if operator.op.is_view else time(operator, timed_block(total, rows))
-        ticks[operator.name] = tile * total / rows * made_again
+        if operator.inputs and not operator.op.is_view:
+            made_again = steps[at] / tiled.step_counts[at]
+            ticks[operator.name] = costs.operator_ticks(at, tiled.step_rows[at]) * made_again
     return ticks
 
 

@@ -34,7 +34,7 @@ from mcudeploy.ops.elementwise import Binary
 from mcudeploy.ops.pool import AveragePool, MaxPool
 from mcudeploy.ops.softmax import Softmax
 from mcudeploy.planner import Options
-from mcudeploy.timing.disassembly import Functions
+from mcudeploy.targets.disassembly import Functions
 from mcudeploy.timing.profile import CORES
 
 UNSPLIT = Options(split=False)

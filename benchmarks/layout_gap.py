@@ -16,8 +16,8 @@ from pathlib import Path
 
 from mcudeploy.board import Board, load_board
 from mcudeploy.errors import DeployError
+from mcudeploy.layout.arena import ARENA_GRAIN_BYTES
 from mcudeploy.layout.problem import align_up
-from mcudeploy.layout.solve import ARENA_GRAIN_BYTES
 from mcudeploy.model import Model, load_model
 from mcudeploy.placing import placed
 from mcudeploy.plan import Plan
@@ -29,7 +29,7 @@ from mcudeploy.simulator.flow import Flow
 def greedy_bytes(plan: Plan, model: Model, board: Board) -> int:
     """The arena with the offsets of first fit."""
     tiled = TiledGraph(Flow.of(model.graph), plan.block_rows)
-    return placed(model, board, tiled, plan.schedule, seconds=0.0).layout.arena_bytes
+    return placed(model, board, tiled, plan.schedule).layout.arena_bytes
 
 
 def best_of_each(plans: Sequence[Plan]) -> list[Plan]:

@@ -12,6 +12,7 @@ import sys
 import time
 from pathlib import Path
 
+from mcudeploy.effort import Effort
 from mcudeploy.layout.judge import judge
 from mcudeploy.layout.place import place
 from mcudeploy.layout.problem import Problem
@@ -21,15 +22,15 @@ from mcudeploy.layout.rectfile import read_rectangles
 def row(path: Path, capacity: int, seconds: float) -> tuple[bool, tuple[str, ...]]:
     """Whether the instance fits, and its line of the table."""
     rectangles = tuple(named.rectangle for named in read_rectangles(path))
-    greedy = place(Problem(rectangles, {"": capacity}), 0.0).used_bytes[""]
+    greedy = place(Problem(rectangles), capacity, Effort(0)).used_bytes
     wall, cpu = time.monotonic(), time.process_time()
-    placed = place(Problem(rectangles, {"": capacity}), seconds)
+    placed = place(Problem(rectangles), capacity, Effort.of(seconds))
     wall, cpu = time.monotonic() - wall, time.process_time() - cpu
     judge(Problem(rectangles), placed.offsets)
-    used = placed.used_bytes[""]
+    used = placed.used_bytes
     cells = (
         path.name, f"{len(rectangles)}", f"{greedy / capacity:.3f}", f"{used:,}", f"{used / capacity:.3f}",
-        f"{placed.lower_bound_bytes['']:,}", placed.status, f"{wall:.1f}", f"{cpu:.1f}",
+        f"{placed.lower_bound_bytes:,}", placed.status, f"{wall:.1f}", f"{cpu:.1f}",
     )  # fmt: skip
     return used <= capacity, cells
 

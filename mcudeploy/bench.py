@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
 from mcudeploy.board import Board
-from mcudeploy.choosing import KnownSource, nothing_known
 from mcudeploy.codegen.bench import all_kernels, bench_sources
 from mcudeploy.device import Target, open_device
 from mcudeploy.errors import BuildError, ConfigError
 from mcudeploy.measurer.costs import MeasuredTiles, stored
 from mcudeploy.measurer.database import Database
 from mcudeploy.measurer.tile import KernelTable, Region, TileTimer
+from mcudeploy.simulator.cost import KnownSource, nothing_known
 from mcudeploy.targets import Firmware, build_firmware
 from mcudeploy.targets.build import firmware_hash
 
@@ -40,7 +40,7 @@ def measured_tiles(targets: Sequence[Target]) -> Iterator[MeasuredTiles]:
             TileTimer(session, KernelTable.of(session, all_kernels()), flash=Region.of(board))
             for session in sessions
         ]
-        yield stack.enter_context(MeasuredTiles((board.name, bench.hash), database, timers))
+        yield MeasuredTiles((board.name, bench.hash), database, timers)
 
 
 def known_times(board: Board) -> KnownSource:

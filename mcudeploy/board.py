@@ -18,6 +18,9 @@ from mcudeploy.resources import resource_dir
 Address = Annotated[int, Field(ge=0, lt=2**32)]
 Size = Annotated[int, Field(gt=0, le=2**32)]
 Identifier = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
+Core = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$", max_length=40)]
+HalSource = Annotated[str, Field(pattern=r"^([a-z0-9_]+/)*[a-z0-9_]+\.[cS]$", max_length=80)]
+"""A file below firmware/hal."""
 
 FIRMWARE_RAM_BYTES = 656
 """What the measurer keeps beside arena and stack: .data and .bss of its device side, 640 bytes at most on the
@@ -58,7 +61,7 @@ class Memory(_Region):
 
     name: Identifier
     alignment: Alignment
-    cost: Annotated[float, Field(ge=1)] = 1.0
+    cost: Annotated[float, Field(ge=1, le=1e6)] = 1.0
     dma: bool = True
     emulated_origin: Address | None = None
     arena_limit: Annotated[int, Field(ge=0)] | None = None
@@ -100,7 +103,7 @@ class Uart(_Facts):
 class Timer(_Facts):
     """A free-running 32-bit counter: HAL source that reads it, base address, rate, and what it counts."""
 
-    source: str
+    source: HalSource
     base: Address
     hz: Annotated[int, Field(gt=0)]
     unit: Literal["ticks", "cycles"] = "ticks"
@@ -153,15 +156,15 @@ class Board(_Facts):
     title: str
     family: Identifier
     family_default: bool = False
-    core: str
+    core: Core
     toolchain: Literal["arm-none-eabi", "riscv64-unknown-elf", "xtensa-esp32s3-elf", "host"]
     cpu_flags: tuple[str, ...]
     vectors: bool = False
     clock_hz: Annotated[int, Field(gt=0)]
     stack_bytes: Annotated[int, Field(ge=512)]
     usb_ids: tuple[Annotated[str, Field(pattern=r"^[0-9a-f]{4}:[0-9a-f]{4}$")], ...] = ()
-    hal: tuple[str, ...] = ()
-    unit_hal: tuple[str, ...] = ()
+    hal: tuple[HalSource, ...] = ()
+    unit_hal: tuple[HalSource, ...] = ()
     source: str = ""
     flash: Flash
     memories: Annotated[tuple[Memory, ...], Field(alias="memory", min_length=1)]

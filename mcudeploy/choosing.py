@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from mcudeploy.graph import Graph
 from mcudeploy.interval import Interval
 from mcudeploy.model import Model
 from mcudeploy.ops.opdef import KernelCall
@@ -15,14 +14,6 @@ from mcudeploy.simulator.blocks import TiledGraph
 from mcudeploy.simulator.cost import CallTile, CallTime, Costs, KnownTime, by_calls
 from mcudeploy.simulator.flow import Flow
 from mcudeploy.simulator.live import live_loads
-
-KnownSource = Callable[[Graph], KnownTime]
-"""Where times of a graph's tiles come from that were measured before."""
-
-
-def nothing_known(_: Graph) -> KnownTime:
-    """No time is known."""
-    return lambda *_: None
 
 
 def alternatives(model: Model) -> Iterator[CallTile]:

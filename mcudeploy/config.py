@@ -12,8 +12,10 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, FilePath, ValidationError
 
 from mcudeploy.errors import ConfigError
+from mcudeploy.files import read_regular
 
 FILE_NAME = "mcudeploy.toml"
+_MOST_BYTES = 2**20
 _PREFIX = "MCUDEPLOY_"
 _NOT_OPTIONS = frozenset({"MCUDEPLOY_CACHE_DIR"})
 _LISTS = frozenset({"input", "expected", "assign", "memory"})
@@ -71,10 +73,11 @@ class Settings(BaseModel):
     name: str | None = None
     output: Path | None = None
     plan: FilePath | None = None
-    input: tuple[FilePath, ...] | None = None
-    expected: tuple[FilePath, ...] | None = None
+    input: Annotated[tuple[FilePath, ...], BeforeValidator(_listed)] | None = None
+    expected: Annotated[tuple[FilePath, ...], BeforeValidator(_listed)] | None = None
     port: str | None = None
     emulate: bool | None = None
+    guards: bool | None = None
     assign: Annotated[tuple[str, ...], BeforeValidator(_listed)] | None = None
     measurers: Annotated[int, Field(ge=1)] | None = None
     timing: Literal["instructions", "cycles-model"] | None = None
@@ -86,6 +89,7 @@ class Settings(BaseModel):
     max_overhead: Annotated[float, Field(ge=0)] | None = None
     time_limit: Annotated[float, Field(gt=0)] | None = None
     split: bool | None = None
+    verify: bool | None = None
     stream_input: bool | None = None
     seed: Annotated[int, Field(ge=0)] | None = None
     method: str | None = None
@@ -104,10 +108,10 @@ def load_settings(directory: Path, environment: Mapping[str, str]) -> dict[str, 
 
 def _from_file(path: Path) -> dict[str, object]:
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
+        table = tomllib.loads(read_regular(path, _MOST_BYTES).decode())
     except FileNotFoundError:
         return {}
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ConfigError(f"{path.name} is not valid TOML: {error}") from None
     except OSError as error:
         raise ConfigError(f"{path.name} cannot be read: {error.strerror}") from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,31 +12,37 @@ from typing import Any
 from mcudeploy import chart, planfile, report
 from mcudeploy.bench import build_bench, known_times, measured_tiles
 from mcudeploy.board import Board, load_board
-from mcudeploy.choosing import KnownSource, alternatives
+from mcudeploy.choosing import alternatives
+from mcudeploy.codegen import footprint
 from mcudeploy.codegen.ctext import model_name
-from mcudeploy.codegen.library import write_library
 from mcudeploy.codegen.program import Program, make_program
 from mcudeploy.codegen.render import Source, render_firmware
-from mcudeploy.device import Device, Target, open_device, require_port
-from mcudeploy.errors import BuildError, ConfigError, ModelError
+from mcudeploy.device import Target, open_device, require_port
+from mcudeploy.effort import Effort
+from mcudeploy.errors import BuildError, ConfigError, FitError, ModelError, UsageError
+from mcudeploy.guards import guarded
 from mcudeploy.measurer.database import Database, RunKey
 from mcudeploy.model import Model, load_model
-from mcudeploy.placing import unsplit_plan
-from mcudeploy.plan import Form, Measurement, OperatorTime, Plan, Search
-from mcudeploy.planner import Options, Planned, find_plans
+from mcudeploy.placing import unsplit_plan, unsplit_schedule
+from mcudeploy.plan import Form, Measurement, Plan
+from mcudeploy.planner import Options, Planned, find_plans, search_plans
 from mcudeploy.progress import SILENT, Progress, telling
+from mcudeploy.running import Ran, known_within_limit, run_within_limit
 from mcudeploy.samples import Sample, load_samples
+from mcudeploy.simulator.cost import KnownSource
 from mcudeploy.targets import Firmware, build_firmware
 from mcudeploy.targets.build import firmware_hash
 from mcudeploy.targets.flashing import flash_command
 from mcudeploy.timing.core import Core
 from mcudeploy.timing.profile import core_of, profile
 from mcudeploy.timing.report import cycles_report
-from mcudeploy.verdict import judge
-from mcudeploy.verify import Storage, fed_runs, run_once
+from mcudeploy.verdict import Verdict, judge
 
 JsonObject = dict[str, Any]
 _LOG = logging.getLogger(__name__)
+
+_CHECK_S = 3.0
+"""How long `check` searches for a split plan, and for one with streamed input."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,20 +53,37 @@ class Deployment:
     board: Board
     plan: Plan
     program: Program
-    unsplit: Plan
-    unsplit_model: Model
-    search: Search
-    costs_of: str | None
+    planned: Planned
 
     @classmethod
     def of(cls, planned: Planned, plan: Plan, board: Board, options: Options) -> Deployment:
         """One of the plans that were found, and the program that it becomes."""
         model = planned.model_of(plan)
-        name = model_name(options.name, model.path.stem)
-        program = make_program(plan, model.calls, name, board)
-        unsplit_model = planned.model_of(planned.unsplit)
-        found, costs_of = planned.search, planned.costs_of
-        return cls(model, board, plan, program, planned.unsplit, unsplit_model, found, costs_of)
+        program = make_program(plan, model.calls, model_name(options.name, model.path.stem), board)
+        return cls(model, board, plan, program, planned)
+
+    def with_plan(self, plan: Plan) -> Deployment:
+        """The same with another of the plans that were found."""
+        if plan is self.plan:
+            return self
+        model = self.planned.model_of(plan)
+        program = make_program(plan, model.calls, self.program.prefix, self.board)
+        return replace(self, model=model, plan=plan, program=program)
+
+    @property
+    def unsplit(self) -> Plan:
+        return self.planned.unsplit
+
+    @property
+    def fits(self) -> bool:
+        """Whether the board has room for it."""
+        return not footprint.missing(self.plan, self.model.calls, self.board, None)
+
+    @property
+    def estimated_overhead(self) -> float | None:
+        """Percent over the latency of the unsplit plan; None where that was not estimated."""
+        ticks, unsplit = self.plan.estimate.ticks, self.unsplit.estimate.ticks
+        return 100 * (ticks / unsplit - 1) if ticks and unsplit else None
 
     @property
     def source(self) -> Source:
@@ -73,20 +97,22 @@ class Deployment:
 
     def build(self, target: Target) -> Firmware:
         """Firmware with the measurer; the target may be the host, to check the same plan there."""
-        files = render_firmware(self.program, self.plan, self.source)
-        return build_firmware(target.board, files, self.program.kernels, emulate=target.emulated)
+        program = guarded(self.program) if target.guards else self.program
+        files = render_firmware(program, self.plan, self.source)
+        return build_firmware(target.board, files, program.kernels, emulate=target.emulated)
 
     def run_key(self, firmware_hash: int) -> RunKey:
         """What a measurement of this plan is stored under."""
         digest = hashlib.sha256(planfile.plan_text(self.plan, self.model.sha256).encode()).hexdigest()
         return RunKey(self.model.sha256, self.board.name, f"{firmware_hash:08x}", digest)
 
-    def measured(self) -> Measurement | None:
-        """What was measured of this plan before: on hardware, else emulated; None where it never was.
+    def measured(self, *forms: bool) -> Measurement | None:
+        """What was measured of this plan before: emulated (True) or on hardware (False), or in either.
+        None where it never was.
 
         A database that cannot be read is warned of: the plan at hand is worth more than its history.
         """
-        hashes = self._firmware_hashes()
+        hashes = self._firmware_hashes(forms or (False, True))
         try:
             with Database() as database:
                 found = [database.run(self.run_key(each)) for each in hashes]
@@ -99,17 +125,11 @@ class Deployment:
         """What was measured of the unsplit plan; None on a host, whose times hang on what else runs."""
         if self.board.is_host:
             return None
-        return self.measured() if self.plan is self.unsplit else self.unsplit_deployment().measured()
+        return self.with_plan(self.unsplit).measured()
 
-    def unsplit_deployment(self) -> Deployment:
-        """The same with the unsplit plan."""
-        model = self.unsplit_model
-        program = make_program(self.unsplit, model.calls, self.program.prefix, self.board)
-        return replace(self, model=model, plan=self.unsplit, program=program)
-
-    def _firmware_hashes(self) -> list[int]:
+    def _firmware_hashes(self, forms: Sequence[bool]) -> list[int]:
         files = render_firmware(self.program, self.plan, self.source)
-        forms = [emulate for emulate in (False, True) if self.board.has_form(emulate)]
+        forms = [form for form in forms if self.board.has_form(form)]
         try:
             return [firmware_hash(self.board, files, self.program.kernels, emulate=form) for form in forms]
         except BuildError:  # without its compiler nothing can have been measured
@@ -122,30 +142,75 @@ def plan_model(
     options: Options,
     progress: Progress = SILENT,
 ) -> Deployment:
-    """Cut, order and place a model on a board; the plan has passed the checker. Raises FitError."""
+    """Cut, order and place a model on a board; the plan has passed the checker. Raises FitError.
+
+    A plan that was measured before and missed the latency limit is passed over.
+    """
+    return known_within_limit(_planned(path, board, options, progress), options.max_overhead)
+
+
+def _planned(path: Path, board: Board, options: Options, progress: Progress) -> Deployment:
+    """The plan with the least arena, and all others that were found."""
     model_name(options.name, path.stem)  # refused before the search, not after it
     model = load_model(path, options.float_io, vectors=board.vectors)
-    planned = find_plans(
-        model, board, options, told=telling(progress), progress=progress, known=known_times(board)
-    )
+    tell_notes(model)
+    known = known_times(board)
+    try:
+        planned = find_plans(model, board, options, told=telling(progress), progress=progress, known=known)
+    except FitError as error:
+        raise FitError(f"{error}{_with_streamed_input(model, board, options)}") from error
     return Deployment.of(planned, planned.plans[0], board, options)
 
 
+def _with_streamed_input(model: Model, board: Board, options: Options) -> str:
+    """Whether --stream-input would make a model fit that does not, by a short search; "" if it is no way."""
+    if options.stream_input or options.plan_file is not None:
+        return ""
+    board = board.limited(dict(options.memory_limits))
+    short = min(_CHECK_S, options.time_limit)
+    planned = search_plans(model, board, replace(options, stream_input=True, time_limit=short))
+    best = planned.plans[0]
+    if not planned.search.candidates:
+        return ""
+    missing = footprint.missing(best, planned.model_of(best).calls, board, options.ram_limit)
+    found = "which does not fit either" if missing else "which fits"
+    return f" With --stream-input the arena needs {best.layout.arena_bytes:,} bytes, {found}."
+
+
+def tell_notes(model: Model) -> None:
+    """Warns of what the front end took for granted about a model."""
+    for note in model.graph.notes:
+        _LOG.warning("note: %s", note)
+
+
 def check_model(path: Path, board: Board | None, options: Options) -> JsonObject:
-    """What of a model can be deployed, and its sizes. Unsupported nodes are part of the report."""
+    """What of a model can be deployed, and its sizes; with a board, whether it fits, by a short search.
+    Unsupported nodes are part of the report.
+    """
     try:
         model = load_model(path, options.float_io, vectors=board is not None and board.vectors)
     except ModelError as error:
         if not error.problems:
             raise
         return report.unsupported(error)
-    plan = unsplit_plan(model, board or load_board("host"))
-    return report.check(model, plan, board)
+    if board is None:
+        schedule = unsplit_schedule(model, Effort.of(_CHECK_S))
+        return report.check(model, unsplit_plan(model, load_board("host"), schedule).layout.arena_bytes)
+    options = replace(options, time_limit=_CHECK_S)
+    known = known_times(board)
+    split = search_plans(model, board, options, known=known)
+    best = {"unsplit": (split, split.unsplit)}
+    if split.search.candidates:  # else the weights alone are too large
+        streamed = search_plans(model, board, replace(options, stream_input=True), known=known)
+        best |= {"split": (split, split.plans[0]), "streamed": (streamed, streamed.plans[0])}
+    plans = {name: (plan, of.model_of(plan)) for name, (of, plan) in best.items()}
+    return report.check(model, split.unsplit.layout.arena_bytes) | report.fits(board, plans)
 
 
 def plan_report(made: Deployment) -> JsonObject:
     """The JSON object of `plan`; its latency is what was measured of this very plan before."""
-    return report.plan(made) | report.latency(made.measured(), made.yardstick())
+    measured = made.measured()
+    return report.plan(made) | report.latency(measured, made.yardstick(), made.estimated_overhead)
 
 
 def save_plan(made: Deployment, path: Path) -> None:
@@ -158,17 +223,21 @@ def save_chart(made: Deployment, path: Path) -> None:
     chart.save(chart.draw(made.plan, made.model.work, made.model.path.name), path)
 
 
-def build_model(path: Path, board: Board, options: Options, directory: Path) -> JsonObject:
-    """Write the C library of a model into a folder, and the firmware where the board has one."""
-    made = plan_model(path, board, options)
-    firmware = None if board.facts_only else made.build(Target(board))
-    elf = firmware.elf if firmware is not None else None
-    files = write_library(made.program, made.plan, made.source, directory, elf)
-    return report.build(made, firmware, files)
+def verdict_on_host(made: Deployment, samples: list[Sample], progress: Progress) -> Verdict:
+    """The verdict on a deployment's program that runs on this computer, whatever its board."""
+    progress.stage("checking every operator against ONNX Runtime")
+    host = Target(load_board("host"))
+    with open_device(host, made.build(host), made.patience_s) as machine:
+        return judge(machine, made.plan, made.model.path, samples, progress)
 
 
 def flash_board(path: Path | None, target: Target, options: Options, dry_run: bool) -> JsonObject:
-    """Build and flash a model's firmware, or the measurer alone; `dry_run` only names the command."""
+    """Build and flash a model's firmware, or the measurer alone; `dry_run` only names the command.
+
+    In the emulator the firmware runs until it answers. Raises UsageError for the host.
+    """
+    if target.board.is_host:
+        raise UsageError(f"{target.board.name} is a process of this computer: nothing is flashed")
     if not dry_run:
         require_port(target)
     firmware = build_bench(target) if path is None else plan_model(path, target.board, options).build(target)
@@ -176,7 +245,7 @@ def flash_board(path: Path | None, target: Target, options: Options, dry_run: bo
         command = flash_command(target.board, firmware.elf, target.port, emulate=target.emulated)
         return report.flash(firmware, target.port, command)
     with open_device(target, firmware) as device:
-        return report.flash(firmware, device.port, None)
+        return report.flash(firmware, None if target.emulated else device.port, None)
 
 
 def measure_model(
@@ -191,10 +260,10 @@ def measure_model(
     require_port(target)
     if options.plan_file is None and not target.board.is_host:
         _time_variants(path, target, options, progress)
-    made = plan_model(path, target.board, options, progress)
+    made = _planned(path, target.board, options, progress)
     samples = load_samples(made.model.graph, [], [], options.seed)
-    firmware, observed = run_on(made, target, samples, progress)
-    return _measured(made, firmware, observed, _Modelled(core, target, samples[0], progress))
+    ran = run_within_limit(made, target, samples, options.max_overhead, progress)
+    return _measured(ran, _Modelled(core, target, samples[0], progress))
 
 
 def _time_variants(path: Path, target: Target, options: Options, progress: Progress) -> None:
@@ -239,25 +308,15 @@ def run_model(
     """
     core = core_of(target) if cycles else None
     require_port(target)
+    if inputs or expected:  # files that do not fit the model are better known before the search
+        load_samples(load_model(path, options.float_io).graph, inputs, expected, options.seed)
     progress.stage(f"planning {path.name}")
-    made = plan_model(path, target.board, options, progress)
+    made = _planned(path, target.board, options, progress)
     samples = load_samples(made.model.graph, inputs, expected, options.seed)
-    progress.stage("checking every operator against ONNX Runtime")
-    host = Target(load_board("host"))
-    with open_device(host, made.build(host), made.patience_s) as machine:
-        verdict = judge(machine, made.plan, path, samples, progress)
-    firmware, observed = run_on(made, target, samples, progress)
+    ran = run_within_limit(made, target, samples, options.max_overhead, progress)
+    verdict = verdict_on_host(ran.made, samples, progress).with_device(ran.observed.outputs)
     modelled = _Modelled(core, target, samples[0], progress)
-    verdict = verdict.with_device(observed.outputs)
-    return _measured(made, firmware, observed, modelled) | report.verdict(made, verdict)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Observation:
-    """What a device did: its timings, and the stored outputs of each sample by tensor name."""
-
-    measurement: Measurement
-    outputs: list[dict[str, Any]]
+    return _measured(ran, modelled) | report.verdict(ran.made, verdict)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -270,56 +329,11 @@ class _Modelled:
     progress: Progress
 
 
-def _measured(made: Deployment, firmware: Firmware, observed: Observation, asked: _Modelled) -> JsonObject:
-    measurement = report.measurement(made, observed.measurement, firmware)
+def _measured(ran: Ran, asked: _Modelled) -> JsonObject:
+    made, firmware = ran.made, ran.firmware
+    measurement = report.measurement(ran)
     if asked.core is not None:
         asked.progress.stage(f"counting instructions for a model of the {asked.core.name}")
         counted = profile(made.plan, asked.target, firmware, asked.sample.stored, made.patience_s)
         measurement |= cycles_report(counted, asked.core, measurement)
     return report.plan(made) | report.sizes(firmware) | measurement
-
-
-def run_on(
-    made: Deployment, target: Target, samples: list[Sample], progress: Progress
-) -> tuple[Firmware, Observation]:
-    """Build a deployment's firmware, run the samples on the target, keep what was measured."""
-    progress.stage(f"building firmware for {target.board.name}")
-    firmware = made.build(target)
-    progress.stage(f"running on {target.board.name}")
-    with open_device(target, firmware, made.patience_s) as device:
-        observed = observe(device, target, made, samples, progress)
-    keep(made, firmware, observed)
-    return firmware, observed
-
-
-def keep(made: Deployment, firmware: Firmware, observed: Observation) -> None:
-    """Store what was measured; a database that cannot be written is warned of: the run itself is done."""
-    try:
-        with Database() as database:
-            database.add_run(made.run_key(firmware.hash), observed.measurement)
-    except ConfigError as error:
-        _LOG.warning("warning: the measurement is not kept: %s", error)
-
-
-def observe(
-    device: Device, target: Target, made: Deployment, samples: list[Sample], progress: Progress
-) -> Observation:
-    """Run all samples on a device, and the first one a second time step by step."""
-    storage = Storage.of(made.plan)
-    outputs, ticks = [], []
-    for done, sample in enumerate(samples):
-        ticks.append(run_once(device, storage, sample.stored))
-        outputs.append({b.tensor: storage.get_tensor(device, b.tensor) for b in made.plan.graph.outputs})
-        progress.advance(done + 1, len(samples))
-    stack_bytes = device.session.stack().used_bytes
-    ticks_by: dict[str, list[int]] = {}
-    timed: list[int] = []
-    for first, count in fed_runs(device, storage, samples[0].stored):
-        timed += device.session.time_steps(first, count, timeout_s=made.patience_s).ticks
-    for entry, elapsed in zip(made.plan.tape, timed, strict=True):
-        ticks_by.setdefault(made.plan.name_of(entry), []).append(elapsed)
-    unit, convert = device.time_unit(target)
-    operators = tuple(
-        OperatorTime(name, len(ticks_of), convert(sum(ticks_of))) for name, ticks_of in ticks_by.items()
-    )
-    return Observation(Measurement(convert(ticks[0]), unit, operators, stack_bytes), outputs)

@@ -22,6 +22,7 @@ START_S = 10.0
 @dataclass(frozen=True, slots=True)
 class Target:
     """Where a program is to run: a board, the port it is on (found where not given), or its emulator.
+    `guards`: a debug build, see `mcudeploy.guards`.
 
     Raises UsageError for a board that there is no firmware for.
     """
@@ -29,6 +30,7 @@ class Target:
     board: Board
     port: str | None = None
     emulate: bool = False
+    guards: bool = False
 
     def __post_init__(self) -> None:
         if self.board.facts_only:
@@ -49,6 +51,7 @@ class Device:
 
     session: Session
     port: str
+    firmware: Firmware
     patience_s: float = 60.0
 
     def write(self, memory: int, offset: int, data: bytes) -> None:
@@ -103,14 +106,14 @@ def open_device(
     if board.is_host:
         name = f"process:{firmware.elf}"
         with connect(name, board=board.name, firmware_hash=firmware.hash, timeout_s=START_S) as session:
-            yield Device(session, name, patience_s)
+            yield Device(session, name, firmware, patience_s)
     elif port is None:
         with Emulator(board, firmware.elf, emulator_arguments) as emulator:
             try:
                 with connect(
                     emulator.url, board=board.name, firmware_hash=firmware.hash, timeout_s=START_S
                 ) as session:
-                    yield Device(session, emulator.url, patience_s)
+                    yield Device(session, emulator.url, firmware, patience_s)
             except ProtocolError as error:
                 reason = emulator.why_dead()
                 raise ProtocolError(f"{error}\n{reason}" if reason else str(error)) from error
@@ -119,4 +122,4 @@ def open_device(
         with connect(
             port, baud=_baud(board), board=board.name, firmware_hash=firmware.hash, timeout_s=START_S
         ) as session:
-            yield Device(session, port, patience_s)
+            yield Device(session, port, firmware, patience_s)

@@ -2,39 +2,28 @@
 
 from __future__ import annotations
 
-import json
 import os
-import signal
 import sys
-from types import FrameType
 from typing import NoReturn
 
-_INTERRUPTED = 130
+from mcudeploy import interrupts
 
 
 def main() -> NoReturn:
     """Entry point of the console script."""
-    listening = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # else the parent ignores it
-    if listening:
-        signal.signal(signal.SIGINT, _end)
+    interrupts.listen()
+    _open_streams()
     from mcudeploy.cli.main import main as run  # noqa: PLC0415
 
-    if listening:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    interrupts.begin()
     run()
 
 
-def _end(_: int, __: FrameType | None) -> NoReturn:
-    """Ends at once: nothing was started yet, and an import that is unwound may say anything."""
-    _say(2, "error: interrupted\n")
-    if "--json" in sys.argv:
-        error = {"exit_code": _INTERRUPTED, "message": "interrupted", "problems": []}
-        _say(1, json.dumps({"error": error}, indent=2) + "\n")
-    os._exit(_INTERRUPTED)
-
-
-def _say(stream: int, text: str) -> None:
-    try:
-        os.write(stream, text.encode())
-    except OSError:  # closed or full: the exit code is still told
-        return
+def _open_streams() -> None:
+    """Streams that the parent has closed lead nowhere: else the next file opened takes their place."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+            setattr(sys, name, open(number, "w" if number else "r", encoding="utf-8"))  # noqa: PTH123, SIM115

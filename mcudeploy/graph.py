@@ -99,6 +99,7 @@ class Graph:
     """Operators in a valid execution order.
 
     `references` has, for each tensor that exists in the ONNX model too, how to compare the two.
+    `notes` say what the front end took for granted about the model, for its user to confirm.
     Raises ValueError for a graph that is dangling, unordered, or whose shapes do not fit.
     """
 
@@ -108,6 +109,7 @@ class Graph:
     inputs: tuple[Border, ...]
     outputs: tuple[Border, ...]
     references: Mapping[str, Border] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "tensors", MappingProxyType(dict(self.tensors)))

@@ -7,9 +7,11 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
+from mcudeploy.effort import Effort
+from mcudeploy.files import write_file
 from mcudeploy.frontend.plaingraph import load_plain_graph
 from mcudeploy.progress import SILENT, Progress
-from mcudeploy.scheduler.portfolio import METHODS, best_order
+from mcudeploy.scheduler.portfolio import DEFAULT, best_order
 from mcudeploy.wording import count_text
 
 AUTO = "auto"
@@ -22,18 +24,19 @@ def order_graph(
     order_file: Path | None = None,
     progress: Progress = SILENT,
 ) -> dict[str, Any]:
-    """Order a dependency graph within some `seconds`, by one of `METHODS` or by all; the order's node ids go
-    into `order_file`. Raises ModelError for a file that is no such graph.
+    """Order a dependency graph with the effort of some `seconds`, by one of `METHODS` or by the default ones;
+    the order's node ids go into `order_file`. Raises ModelError for a file that is no such graph.
     """
     progress.stage(f"reading {path.name}")
     graph = load_plain_graph(path)
     progress.stage(f"ordering {graph.problem.steps} of {count_text(len(graph.nodes), 'node')}")
     start = monotonic()
-    methods = METHODS if method == AUTO else (method,)
-    found = best_order(graph.problem, seconds, set_aside=graph.updates, methods=methods, interruptible=True)
+    methods = DEFAULT if method == AUTO else (method,)
+    effort = Effort.of(seconds)
+    found = best_order(graph.problem, effort, methods, updates=graph.updates, interruptible=True)
     if order_file:
         content = {"name": graph.name, "peak_bytes": found.peak_bytes, "order": graph.node_order(found.order)}
-        order_file.write_text(json.dumps(content) + "\n", encoding="utf-8")
+        write_file(order_file, json.dumps(content) + "\n")
     return {
         "name": graph.name,
         "nodes": len(graph.nodes),

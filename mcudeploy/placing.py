@@ -6,40 +6,40 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from mcudeploy.board import Board
-from mcudeploy.layout.problem import align_up
-from mcudeploy.layout.solve import ARENA_GRAIN_BYTES, spread, with_moves
+from mcudeploy.effort import Effort
+from mcudeploy.layout.arena import Relocation
+from mcudeploy.layout.solve import spread
 from mcudeploy.model import Model
+from mcudeploy.optimizer.recompute import schedule_ticks
 from mcudeploy.plan import Plan, Schedule, Split
-from mcudeploy.scheduler.portfolio import METHODS, best_order
+from mcudeploy.scheduler.portfolio import DEFAULT, best_order
 from mcudeploy.scheduler.rpo import reverse_post_order
 from mcudeploy.scheduler.tiled import problem_of, schedule_of
 from mcudeploy.simulator.blocks import TiledGraph, whole
-from mcudeploy.simulator.cost import MovePrice
+from mcudeploy.simulator.cost import Costs, MovePrice, TileSource, by_calls, timed_blocks
+from mcudeploy.simulator.flow import Flow
 from mcudeploy.simulator.whereabouts import Whereabouts
 
-ORDERING_S, PACKING_S = 20.0, 2.0
-"""What an unsplit plan may take. Its order is proven in less than a second, as a rule."""
-
-_SAVED_BYTES = 4
-"""What a move saves of RAM at least, on the average of a plan: it takes some 34 bytes of flash, of which
-microcontrollers have about eight times as much.
-"""
+QUICK = ("chain_dfs", "refine", "beam")
+"""Methods that find a better order soon, if there is one."""
 
 
-def unsplit_schedule(model: Model) -> Schedule:
+def unsplit_schedule(model: Model, effort: Effort) -> Schedule:
     """The order of the operators with the least peak that is found."""
     tiled = whole(model.graph)
-    return reordered(model, tiled, reverse_post_order(tiled), ORDERING_S)
+    return reordered(model, tiled, reverse_post_order(tiled), effort)
 
 
-def unsplit_plan(model: Model, board: Board) -> Plan:
-    """The unsplit plan: the best order, or a depth-first one where that needs no larger arena."""
+def unsplit_plan(
+    model: Model, board: Board, schedule: Schedule, relocation: Relocation | None = None
+) -> Plan:
+    """The unsplit plan: in this order, or a depth-first one where that needs no larger arena."""
     tiled = whole(model.graph)
-    plan = placed(model, board, tiled, unsplit_schedule(model))
+    plan = placed(model, board, tiled, schedule, relocation=relocation)
     if plan.layout.arena_bytes <= plan.estimate.peak_bytes and demand(plan, board)[:2] == (0, 0):
         return plan
     schedules = (reverse_post_order(tiled, first_input_first) for first_input_first in (True, False))
-    others = (placed(model, board, tiled, schedule) for schedule in schedules)
+    others = (placed(model, board, tiled, schedule, relocation=relocation) for schedule in schedules)
     return min((plan, *others), key=lambda one: demand(one, board))
 
 
@@ -58,11 +58,11 @@ def reordered(
     model: Model,
     tiled: TiledGraph,
     schedule: Schedule,
-    seconds: float,
-    methods: Collection[str] = METHODS,
+    effort: Effort,
+    methods: Collection[str] = DEFAULT,
 ) -> Schedule:
     """The schedule, in which no step may be repeated, in the order with the least peak that is found."""
-    found = best_order(problem_of(tiled, model.work, steps=schedule.steps), seconds, methods=methods)
+    found = best_order(problem_of(tiled, model.work, steps=schedule.steps), effort, methods)
     ordered = schedule_of(schedule.steps, found.order, found.status)
     return replace(ordered, lower_bound_bytes=found.lower_bound_bytes)
 
@@ -74,10 +74,10 @@ def placed(
     schedule: Schedule,
     *,
     splits: tuple[Split, ...] = (),
-    seconds: float = PACKING_S,
+    relocation: Relocation | None = None,
 ) -> Plan:
-    """The plan with a memory and an offset for everything."""
-    layout, estimate = spread(tiled, schedule, model.work, board, model.functions, seconds=seconds)
+    """The plan with a memory and an offset for everything; blocks move if there is a relocation."""
+    layout, estimate = spread(tiled, schedule, model.work, board, model.functions, relocation)
     return Plan(
         model.graph,
         board.name,
@@ -92,30 +92,38 @@ def placed(
     )
 
 
-def moved(
-    plan: Plan, model: Model, board: Board, tiled: TiledGraph, price: MovePrice, *, seconds: float
-) -> Plan:
-    """The plan with an arena at its peak, its ticks with those of the moves; as it is where none are found or
-    they save too little.
-    """
-    if plan.layout.arena_bytes <= align_up(plan.estimate.peak_bytes, ARENA_GRAIN_BYTES):
+def moved(plan: Plan, model: Model, board: Board, tiled: TiledGraph, relocation: Relocation) -> Plan:
+    """The plan with blocks that move where that saves RAM, its ticks with those of the moves."""
+    if plan.layout.status == "optimal" and not plan.layout.moves:
         return plan
-    layout, estimate = with_moves(plan, tiled, model.work, board, price, seconds=seconds)
-    if not worth_moving(plan.layout.arena_bytes - layout.arena_bytes, len(layout.moves)):
-        return plan
+    layout, estimate = spread(tiled, plan.schedule, model.work, board, model.functions, relocation)
     made = replace(plan, layout=layout, estimate=estimate)
+    price = relocation.price
     ticks = still_ticks(plan, tiled, price) + moves_ticks(made, tiled, price)
-    return replace(made, estimate=replace(estimate, ticks=ticks))
-
-
-def worth_moving(saved_bytes: int, moves: int) -> bool:
-    """Whether so many moves may be made for so much RAM."""
-    return saved_bytes > 0 and saved_bytes >= _SAVED_BYTES * moves
+    made = replace(made, estimate=replace(estimate, ticks=ticks))
+    return min(plan, made, key=lambda one: (demand(one, board), one.estimate.ticks))
 
 
 def still_ticks(plan: Plan, tiled: TiledGraph, price: MovePrice) -> float:
     """The ticks of a plan without those of its moves."""
     return plan.estimate.ticks - moves_ticks(plan, tiled, price)
+
+
+def timed(plan: Plan, model: Model, tiles: TileSource, price: MovePrice) -> Plan:
+    """The plan with its ticks: those of its steps by the kernels of `model`, and those of its moves."""
+    flow, steps = Flow.of(plan.graph), plan.schedule.steps
+    tiled = TiledGraph(flow, plan.block_rows)
+    wanted = (
+        (operator, model.calls[operator.name], rows)
+        for position, operator in enumerate(plan.graph.operators)
+        if not operator.op.is_view
+        for rows, _ in timed_blocks(flow, position, tiled.step_rows[position])
+    )
+    costs = Costs(flow, by_calls(tiles(plan.graph, wanted), model.calls))
+    once = schedule_ticks(tiled, tuple(dict.fromkeys(steps)), costs)
+    ticks = costs.ticks(tiled.step_rows) + schedule_ticks(tiled, steps, costs) - once
+    ticks += moves_ticks(plan, tiled, price)
+    return replace(plan, estimate=replace(plan.estimate, ticks=ticks))
 
 
 def moves_ticks(plan: Plan, tiled: TiledGraph, price: MovePrice) -> float:

@@ -187,3 +187,9 @@ class Measurement:
     unit: str
     operators: tuple[OperatorTime, ...] = field(default_factory=tuple)
     stack_bytes: int = 0
+
+    def overhead(self, unsplit: Measurement | None) -> float | None:
+        """Percent over the latency of the unsplit plan; None where that was not measured in the same unit."""
+        if unsplit is None or unsplit.unit != self.unit or not unsplit.latency:
+            return None
+        return 100 * (self.latency / unsplit.latency - 1)

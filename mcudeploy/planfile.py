@@ -13,9 +13,11 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from mcudeploy.errors import ConfigError
+from mcudeploy.files import read_limited, write_file
 from mcudeploy.graph import Graph
+from mcudeploy.layout.arena import ARENA_GRAIN_BYTES
 from mcudeploy.layout.problem import align_up
-from mcudeploy.layout.solve import ARENA_GRAIN_BYTES, estimate, layout_status
+from mcudeploy.layout.solve import estimate, layout_status
 from mcudeploy.plan import Form, Function, Layout, Move, Placement, Plan, Schedule, Split, Step
 from mcudeploy.simulator.blocks import TiledGraph
 from mcudeploy.simulator.flow import Flow
@@ -25,6 +27,9 @@ from mcudeploy.wording import count_text
 _FORMAT: Literal[7] = 7
 MOST_MOVES = 4096
 """Moves of a plan that a search may end with; more of them are no plan."""
+
+_MOST_BYTES = 16 * 2**20
+"""A plan of ten thousand steps takes less than one of them."""
 
 _Offset = Annotated[int, Field(ge=0, lt=2**32)]
 _Rows = Annotated[int, Field(ge=1, lt=2**32)]
@@ -71,7 +76,7 @@ class _PlanFile(_Model):
 
 def save_plan(plan: Plan, model_sha256: str, path: Path) -> None:
     """Writes a plan. Raises OSError where it cannot be written."""
-    path.write_text(plan_text(plan, model_sha256), encoding="utf-8")
+    write_file(path, plan_text(plan, model_sha256))
 
 
 def plan_text(plan: Plan, model_sha256: str) -> str:
@@ -106,7 +111,7 @@ def plan_text(plan: Plan, model_sha256: str) -> str:
 
 def _read(path: Path, model_sha256: str, board: str) -> _PlanFile:
     try:
-        content = _PlanFile.model_validate_json(path.read_bytes())
+        content = _PlanFile.model_validate_json(read_limited(path, _MOST_BYTES))
     except ValidationError as error:
         other = next((it["input"] for it in error.errors() if it["loc"] == ("format",)), None)
         if isinstance(other, int):

@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mcudeploy import planfile, report
+from mcudeploy import __version__, planfile
 from mcudeploy.analyzer.functions import Assignment, assign
 from mcudeploy.board import Board
-from mcudeploy.choosing import KnownSource, alternatives, fastest, nothing_known
-from mcudeploy.errors import ConfigError, ModelError
+from mcudeploy.choosing import alternatives, fastest
+from mcudeploy.codegen import footprint
+from mcudeploy.effort import Effort
+from mcudeploy.errors import ConfigError, FitError, ModelError
+from mcudeploy.layout.arena import Relocation
 from mcudeploy.layout.check import PlanFaultError
 from mcudeploy.layout.check import check as check_plan
 from mcudeploy.model import Model
-from mcudeploy.optimizer.search import Report
-from mcudeploy.placing import demand, unsplit_plan
+from mcudeploy.placing import demand, timed, unsplit_plan, unsplit_schedule
 from mcudeploy.plan import Form, Plan, Search
-from mcudeploy.progress import SILENT, Progress
-from mcudeploy.simulator.cost import TileSource
+from mcudeploy.progress import SILENT, Progress, Report, no_report
+from mcudeploy.simulator.cost import KnownSource, TileSource, move_price, nothing_known
 from mcudeploy.simulator.estimate import estimated, load_costs
-from mcudeploy.splitting import Limits, Splitting
+from mcudeploy.splitting import Task, split_plans
+
+_LOG = logging.getLogger(__name__)
+
+_UNSPLIT_SHARE = 0.2
+"""Share of the effort for the order of the unsplit plan, and again for its moves. Both need far less."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,17 +55,19 @@ class Options:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Planned:
-    """Plans of a model, the least arena first; the unsplit one is the yardstick and among them.
+    """Plans of a model that fit the board, the least arena first, each faster than those before it; the last
+    is the unsplit one if it fits and none was given.
 
     `costs_of`: the core whose costs of kernels the times are estimated from; None where they were measured.
+    `interrupted`: Ctrl-C ended the search, or what comes after it.
     """
 
     models: Mapping[Form, Model]
     plans: tuple[Plan, ...]
     unsplit: Plan
     search: Search
-    unsplit_ticks: float = 0.0
     costs_of: str | None = None
+    interrupted: bool = False
 
     def model_of(self, plan: Plan) -> Model:
         """The model in the form of one of the plans, by its kernels."""
@@ -70,17 +80,36 @@ def find_plans(
     options: Options,
     tiles: TileSource | None = None,
     *,
-    told: Report = lambda *_: None,
+    start: Plan | None = None,
+    told: Report = no_report,
     progress: Progress = SILENT,
     known: KnownSource = nothing_known,
 ) -> Planned:
-    """Search for plans of a model on a board, take the one of `options.plan_file`, or search on from it.
+    """Search for plans of a model on a board, take the one of `options.plan_file`, or search on from it, or
+    from `start`.
 
     Without `tiles` times are estimated from the costs of the board's core, and kernels are chosen by times
     that are `known`, as far as they go. A stored plan says whether inputs are streamed. Every plan has passed
-    the checker. Raises FitError where even the least arena is too large.
+    the checker: one that does not is a defect, of which the user is warned, and is left out. Raises FitError
+    where even the least arena is too large, PlanFaultError where the unsplit plan does not pass.
     """
     board = board.limited(dict(options.memory_limits))
+    found = search_plans(model, board, options, tiles, start=start, told=told, progress=progress, known=known)
+    return _without_faults(_fitting(found, board, options.ram_limit), board)
+
+
+def search_plans(
+    model: Model,
+    board: Board,
+    options: Options,
+    tiles: TileSource | None = None,
+    *,
+    start: Plan | None = None,
+    told: Report = no_report,
+    progress: Progress = SILENT,
+    known: KnownSource = nothing_known,
+) -> Planned:
+    """The plans that `find_plans` chooses from: they may not fit, and have not passed the checker."""
     costs_of = None
     if tiles is None:
         costs = load_costs(board.core)
@@ -104,26 +133,66 @@ def find_plans(
         model = model.on_units(board, assignment)
     base = chosen(Form(streamed=options.stream_input))
     models[base.form] = base
-    unsplit = unsplit_plan(base, board)
-    if report.weights_bytes(base.calls) > board.flash_bytes:  # no search helps
-        report.require_fit(unsplit, base.calls, board, options.ram_limit)
-    plans, searched, ticks = [stored or unsplit], Search(), 0.0
-    if options.split and (stored is None or options.resume):
+    searching = options.split and (stored is None or options.resume)
+    searching &= footprint.weights_bytes(base.calls) <= board.flash_bytes  # else no search helps
+    effort = Effort.of(options.time_limit)
+    schedule = unsplit_schedule(base, effort.part(_UNSPLIT_SHARE))
+    relocation = Relocation(move_price(estimated(load_costs(board.core))), effort.part(_UNSPLIT_SHARE))
+    unsplit = unsplit_plan(base, board, schedule, relocation)
+    if searching or costs_of:  # else tiles would be timed for nothing
+        unsplit = timed(unsplit, base, source, move_price(source))
+    if stored is not None and not searching and costs_of:
+        stored = timed(stored, models[stored.form], source, move_price(source))
+    plans, searched, interrupted = [stored or unsplit], Search(), False
+    if searching:
         cut = chosen(Form(options.stream_input, accumulating=True))
         models[cut.form] = cut
-        limits = Limits(options.max_overhead, options.time_limit, options.ram_limit or 0)
-        splitting = Splitting(
-            cut, base, board=board, limits=limits, tiles=source, told=told, progress=progress
+        ticks = unsplit.estimate.ticks
+        task = Task.of(
+            cut,
+            board,
+            source,
+            order=tuple(step.operator for step in schedule.steps),
+            unsplit_ticks=ticks,
+            max_overhead=options.max_overhead,
+            enough_bytes=options.ram_limit,
         )
-        split = splitting.plans(stored)
-        searched, ticks = split.search, split.unsplit_ticks
+
+        def report_search(found: Search, peak_bytes: int, best_ticks: float) -> None:
+            told(found, peak_bytes, 100 * (best_ticks / ticks - 1))
+
+        split = split_plans(task, effort, stored or start, report=report_search, progress=progress)
+        searched, interrupted = split.search, split.interrupted
         plans = sorted([*split.plans, unsplit], key=lambda plan: demand(plan, board))
-    planned = Planned(models, tuple(plans), unsplit, searched, ticks, costs_of)
-    for plan in plans:
-        if demand(plan, board)[0] == 0:  # else it ends in FitError
-            _check(plan, planned.model_of(plan), board)
-    report.require_fit(plans[0], planned.model_of(plans[0]).calls, board, options.ram_limit)
-    return planned
+    return Planned(models, tuple(plans), unsplit, searched, costs_of, interrupted)
+
+
+def _fitting(planned: Planned, board: Board, ram_limit: int | None) -> Planned:
+    """The same without plans that do not fit. Raises FitError where none does."""
+
+    def missing(plan: Plan) -> list[str]:
+        return footprint.missing(plan, planned.model_of(plan).calls, board, ram_limit)
+
+    fitting = tuple(plan for plan in planned.plans if not missing(plan))
+    if not fitting:
+        raise FitError(" ".join(missing(planned.plans[0])))
+    return replace(planned, plans=fitting)
+
+
+def _without_faults(planned: Planned, board: Board) -> Planned:
+    """The same without plans that the checker refuses. Raises PlanFaultError if one is the unsplit plan."""
+    sound: list[Plan] = []
+    for plan in planned.plans:
+        try:
+            check_plan(plan, planned.model_of(plan).work, board)
+            sound.append(plan)
+        except PlanFaultError as error:
+            fault = f"the checker refuses a plan with an arena of {plan.layout.arena_bytes:,} B: {error}"
+            way = f"Please report this with the model, the command line, and mcudeploy {__version__}"
+            if plan is planned.unsplit:
+                raise PlanFaultError(f"defect: {fault}. It is the unsplit one. {way}") from error
+            _LOG.warning("warning: defect: %s. It is passed over. %s", fault, way)
+    return replace(planned, plans=tuple(sound))
 
 
 def _stored_plan(model: Model, board: Board, path: Path) -> tuple[Model, Model, Plan]:
@@ -141,13 +210,9 @@ def _stored_plan(model: Model, board: Board, path: Path) -> tuple[Model, Model, 
         raise ConfigError(f"{path} is no plan of this model: its functions are not those of their operators")
     for name in plan.layout.arenas:
         board.memory(name)  # or it is none of this board
-    report.require_fit(plan, made.calls, board, None)
+    footprint.require_fit(plan, made.calls, board, None)
     try:
-        _check(plan, made, board)
+        check_plan(plan, made.work, board)
     except PlanFaultError as error:
         raise planfile.no_plan(path, error) from error
     return model, made, plan
-
-
-def _check(plan: Plan, model: Model, board: Board) -> None:
-    check_plan(plan, model.work, board)

@@ -8,8 +8,14 @@ from typing import TYPE_CHECKING, Protocol
 from mcudeploy.wording import count_text
 
 if TYPE_CHECKING:
-    from mcudeploy.optimizer.search import Report
     from mcudeploy.plan import Search
+
+Report = Callable[["Search", int, float], None]
+"""Told of a search: what it has done so far, the best peak in bytes, its latency overhead in percent."""
+
+
+def no_report(_: Search, __: int, ___: float) -> None:
+    """Nobody is told."""
 
 
 class Progress(Protocol):

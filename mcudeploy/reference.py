@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnxruntime
 from numpy.typing import NDArray
 
 from mcudeploy.errors import ModelError
 from mcudeploy.frontend.expose import expose
+
+# Read as it is loaded; without it there are a device id and a database in the home folder, for uploads.
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
+
+import onnxruntime
 
 Array = NDArray[Any]
 

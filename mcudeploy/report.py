@@ -6,28 +6,26 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from mcudeploy.codegen.footprint import missing, weights_bytes
 from mcudeploy.codegen.tape import tables_bytes
-from mcudeploy.errors import FitError, ModelError
+from mcudeploy.errors import ModelError
 from mcudeploy.graph import DType
 from mcudeploy.kernelfiles import MOVE
 from mcudeploy.layout.sharing import sharing
-from mcudeploy.layout.shortage import shortages, step_text
 from mcudeploy.plan import MOVES
 from mcudeploy.simulator.blocks import TiledGraph
 from mcudeploy.simulator.flow import Flow
-from mcudeploy.simulator.live import work_bytes
+from mcudeploy.targets.stack import stack_bound
+from mcudeploy.verify import FLOAT_SHARE_OF_RANGE, OUTPUT_LSB
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from mcudeploy.board import Board
     from mcudeploy.deploy import Deployment
     from mcudeploy.model import Model
-    from mcudeploy.ops.opdef import KernelCall
     from mcudeploy.plan import Measurement, Plan
+    from mcudeploy.running import Ran
     from mcudeploy.targets import Firmware
+    from mcudeploy.targets.stack import StackBound
     from mcudeploy.verdict import Verdict
 
 JsonObject = dict[str, Any]
@@ -36,72 +34,48 @@ JsonObject = dict[str, Any]
 def unsupported(error: ModelError) -> JsonObject:
     """The object of `check` for a model with nodes that cannot be deployed."""
     problems = [asdict(problem) for problem in error.problems]
-    return {"supported": False, "problems": problems, "parameters": None, "macs": None, "weights_bytes": None}
+    sizes = dict.fromkeys(("parameters", "macs", "weights_bytes"))
+    return {"supported": False, "problems": problems, "notes": [], **sizes}
 
 
-def check(model: Model, plan: Plan, board: Board | None) -> JsonObject:
-    """The object of `check` for a model that can be deployed; with a board, whether it fits."""
+def check(model: Model, arena_bytes: int) -> JsonObject:
+    """The object of `check` for a model that can be deployed, with its unsplit arena."""
     parameters = sum(
         operator.constants[name].size
         for operator in model.graph.operators
-        for name in ("weights", "bias", "constant")
+        for name in ("weights", "bias", "constant", "factor", "offset")
         if name in operator.constants
     )
-    found: JsonObject = {
+    return {
         "supported": True,
         "problems": [],
+        "notes": list(model.graph.notes),
         "parameters": parameters,
         "macs": model.macs,
         "weights_bytes": weights_bytes(model.calls),
-        "arena_bytes": plan.layout.arena_bytes,
+        "arena_bytes": arena_bytes,
         "operators": len(model.calls),
     }
-    if board is not None:
-        missing = _missing(plan, model.calls, board, None)
-        found |= {"board": board.name, "fits": not missing, "missing": missing}
-    return found
 
 
-def weights_bytes(calls: Mapping[str, KernelCall]) -> int:
-    """Bytes of constants in flash; equal ones count once, as they are stored."""
-    arrays = {
-        (value.dtype.name, value.tobytes())
-        for call in calls.values()
-        for value in call.params.values()
-        if isinstance(value, np.ndarray)
+def fits(board: Board, plans: Mapping[str, tuple[Plan, Model]]) -> JsonObject:
+    """What `check` says of a board: of each way to plan a model its arena, and whether it fits; in `missing`
+    what the plan with the least arena lacks, where none fits.
+    """
+    short = {name: missing(plan, model.calls, board, None) for name, (plan, model) in plans.items()}
+    arenas = {name: plan.layout.arena_bytes for name, (plan, _) in plans.items()}
+    some = not all(short.values())
+    return {
+        "board": board.name,
+        "fits": some,
+        "missing": [] if some else short[min(arenas, key=arenas.__getitem__)],
+        "plans": {name: {"arena_bytes": arenas[name], "fits": not short[name]} for name in plans},
     }
-    return sum(len(data) for _, data in arrays)
-
-
-def require_fit(plan: Plan, calls: Mapping[str, KernelCall], board: Board, ram_limit: int | None) -> None:
-    """Raises FitError where arena or constants are larger than what the board has, saying by how much."""
-    missing = _missing(plan, calls, board, ram_limit)
-    if missing:
-        raise FitError(" ".join(missing))
-
-
-def _missing(
-    plan: Plan, calls: Mapping[str, KernelCall], board: Board, ram_limit: int | None
-) -> list[str]:  # fmt: skip
-    arena = plan.layout.arena_bytes
-    missing = shortages(plan, work_bytes(calls), board)
-    if ram_limit is not None and arena > ram_limit:
-        missing.append(
-            f"arena needs {arena:,} bytes, the limit is {ram_limit:,}: {arena - ram_limit:,} too many; "
-            f"the peak is at {step_text(plan, plan.estimate.peak_step)}."
-        )
-    weights, tables = weights_bytes(calls), tables_bytes(plan, calls, board)
-    if weights + tables > board.flash_bytes:
-        missing.append(
-            f"weights need {weights:,} bytes and the plan's tables {tables:,}, the flash of {board.name} has "
-            f"{board.flash_bytes:,}: {weights + tables - board.flash_bytes:,} too many."
-        )
-    return missing
 
 
 def plan(made: Deployment) -> JsonObject:
     """The object of `plan`: an unsplit plan is its own yardstick."""
-    found = made.plan
+    found, costs_of = made.plan, made.planned.costs_of
     return {
         "board": made.board.name,
         "model_sha256": made.model.sha256,
@@ -133,8 +107,8 @@ def plan(made: Deployment) -> JsonObject:
         "moves": len(found.layout.moves),
         "moved_bytes": _moved_bytes(found),
         "macs": made.model.macs,
-        "search": asdict(made.search),
-        "estimates": made.costs_of and {"core": made.board.core, "costs_of": made.costs_of},
+        "search": asdict(made.planned.search),
+        "estimates": costs_of and {"core": made.board.core, "costs_of": costs_of},
     }
 
 
@@ -163,34 +137,53 @@ def _elsewhere(made: Deployment) -> dict[str, list[str]]:
     return found
 
 
-def latency(measured: Measurement | None, unsplit: Measurement | None) -> JsonObject:
-    """Latency of a plan and of its yardstick, the unsplit plan; null where it was not measured."""
-    overhead = None
-    if measured is not None and unsplit is not None and measured.unit == unsplit.unit and unsplit.latency:
-        overhead = 100 * (measured.latency / unsplit.latency - 1)
+def latency(
+    measured: Measurement | None, unsplit: Measurement | None, estimated: float | None = None
+) -> JsonObject:
+    """Latency of a plan and of the unsplit plan, null where it was not measured; and the percent between
+    them, `estimated` where one of them was not: `overhead_source` says so.
+    """
+    overhead = None if measured is None else measured.overhead(unsplit)
+    source = "measured"
+    if overhead is None:
+        overhead, source = estimated, "estimated"
     return {
         "latency": None if measured is None else {"value": measured.latency, "unit": measured.unit},
         "unsplit_latency": None if unsplit is None else {"value": unsplit.latency, "unit": unsplit.unit},
         "overhead_percent": overhead,
+        "overhead_source": None if overhead is None else source,
     }
 
 
 def sizes(firmware: Firmware) -> JsonObject:
-    """What the ELF says."""
+    """What the ELF says, and the bounds of its stack."""
     return {
         "flash_bytes": firmware.flash_bytes,
         "code_bytes": firmware.code_bytes,
         "weights_bytes": firmware.weights_bytes,
         "tables_bytes": firmware.sizes.tables_bytes,
         "static_ram_bytes": firmware.static_ram_bytes,
+        **stack(stack_bound(firmware)),
         "firmware_hash": f"{firmware.hash:08x}",
     }
 
 
-def build(made: Deployment, firmware: Firmware | None, files: Sequence[Path]) -> JsonObject:
-    """The object of `build`; without firmware, weights are all that is known of the program's size."""
+def stack(bound: StackBound | None) -> JsonObject:
+    """The most stack that the firmware can need, and any function of the library; null where not known."""
+    return {
+        "stack_bound_bytes": bound and bound.program_bytes,
+        "library_stack_bound_bytes": bound and bound.library_bytes,
+    }
+
+
+def build(made: Deployment, firmware: Firmware | None, checked: Verdict | None) -> JsonObject:
+    """What `build` says of one model; without firmware, weights are all that is known of its size.
+
+    `verified` is null where the program was not run.
+    """
     known = {"weights_bytes": weights_bytes(made.model.calls)} if firmware is None else sizes(firmware)
-    return {"files": [str(file) for file in files], **plan(made), **known}
+    judged = {"verified": None} if checked is None else verdict(made, checked)
+    return {"name": made.program.prefix, **plan(made), **known, **judged}
 
 
 def flash(firmware: Firmware, port: str | None, command: Sequence[str] | None) -> JsonObject:
@@ -202,16 +195,17 @@ def flash(firmware: Firmware, port: str | None, command: Sequence[str] | None) -
     }
 
 
-def measurement(made: Deployment, observed: Measurement, firmware: Firmware) -> JsonObject:
+def measurement(ran: Ran) -> JsonObject:
     """What the device reported: latency, stack, and every operator."""
+    made, observed = ran.made, ran.observed.measurement
     macs = {operator.name: made.model.graph.loops(operator).macs() for operator in made.plan.graph.operators}
     kernels = {name: (call.kernel, call.variant) for name, call in made.model.calls.items()}
     kernels[MOVES] = MOVE, MOVE
     total = sum(time.ticks for time in observed.operators) or 1
     return {
-        **latency(observed, made.yardstick()),
+        **latency(observed, ran.unsplit, made.estimated_overhead),
         "stack_bytes": observed.stack_bytes,
-        "total_ram_bytes": firmware.static_ram_bytes + observed.stack_bytes,
+        "total_ram_bytes": ran.firmware.static_ram_bytes + observed.stack_bytes,
         "operators": [
             {
                 "name": time.operator,
@@ -245,7 +239,14 @@ def verdict(made: Deployment, found: Verdict) -> JsonObject:
         "mismatches": found.outputs.mismatches,
         "max_abs_error": found.outputs.worst,
         "error_unit": "LSB" if all(dtype is DType.INT8 for dtype in outputs) else "absolute",
+        "tolerance": {
+            "lsb": OUTPUT_LSB if DType.INT8 in outputs else None,
+            "share_of_range": FLOAT_SHARE_OF_RANGE if DType.FLOAT32 in outputs else None,
+        },
+        "range": found.outputs.range,
         "ties_resolved": found.ties_resolved,
+        "mismatches_resolved": found.resolved.mismatches,
+        "max_abs_error_resolved": found.resolved.worst,
         "operator_checks": checks,
         "reason": "\n".join(found.reasons) or None,
     }

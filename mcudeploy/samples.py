@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,10 +13,14 @@ from numpy.typing import NDArray
 
 from mcudeploy.borders import to_device
 from mcudeploy.errors import UsageError
-from mcudeploy.graph import Border, Graph, Tensor
+from mcudeploy.files import read_limited
+from mcudeploy.graph import Border, Graph
 from mcudeploy.wording import agree, count_text
 
 Array = NDArray[Any]
+_MOST_BYTES = 512 * 2**20
+"""No tensor of a model that can be deployed is larger."""
+_NPY_MAGIC = b"\x93NUMPY"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,7 +66,7 @@ def _groups(
     step = len(borders)
     return [
         {
-            border.name: _fit(border, graph.tensors[border.tensor], value, path)
+            border.name: _fit(border, value, path)
             for border, value, path in zip(borders, group, paths, strict=True)
         }
         for group, paths in ((values[i : i + step], files[i : i + step]) for i in range(0, len(values), step))
@@ -70,22 +75,26 @@ def _groups(
 
 def _read(path: Path) -> Array:
     try:
-        return np.asarray(np.load(path, allow_pickle=False))
-    except (OSError, ValueError, EOFError) as error:
-        raise UsageError(f"{path} is not a .npy file: {error}") from error
+        content = read_limited(path, _MOST_BYTES)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}") from error
+    if not content.startswith(_NPY_MAGIC):
+        raise UsageError(f"{path} is not a .npy file: write the values with numpy.save")
+    try:
+        return np.asarray(np.load(io.BytesIO(content), allow_pickle=False))
+    except (OSError, ValueError, EOFError, OverflowError, MemoryError) as error:
+        raise UsageError(f"{path} is damaged, or holds no plain numbers") from error
 
 
-def _fit(border: Border, tensor: Tensor, value: Array, path: Path) -> Array:
+def _fit(border: Border, value: Array, path: Path) -> Array:
     if value.dtype.name != border.dtype:
         raise UsageError(f"{path} holds {value.dtype.name}, {border.name} of the model is {border.dtype}")
     if value.shape != border.shape:
         raise UsageError(
             f"{path} has the shape {list(value.shape)}, {border.name} of the model {list(border.shape)}"
         )
-    try:
-        to_device(border, tensor, value)
-    except ValueError as error:  # NaN where the device holds int8
-        raise UsageError(f"{path}: {error}") from error
+    if value.dtype.kind == "f" and not np.isfinite(value).all():
+        raise UsageError(f"{path} has values that are not finite: nothing could be verified with them")
     return value
 
 

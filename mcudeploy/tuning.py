@@ -7,14 +7,13 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from itertools import takewhile
 from pathlib import Path
 
 import numpy as np
 
 from mcudeploy import report
-from mcudeploy.bench import measured_tiles
-from mcudeploy.deploy import Deployment, JsonObject, Observation, keep, observe
+from mcudeploy.bench import known_times, measured_tiles
+from mcudeploy.deploy import Deployment, JsonObject, tell_notes
 from mcudeploy.device import Target, open_device, require_port
 from mcudeploy.errors import LatencyError, OutputsDifferError
 from mcudeploy.graph import Graph
@@ -22,6 +21,7 @@ from mcudeploy.model import Model, load_model
 from mcudeploy.plan import Plan, Search
 from mcudeploy.planner import Options, Planned, find_plans
 from mcudeploy.progress import SILENT, Progress, telling
+from mcudeploy.running import Observation, keep, observe
 from mcudeploy.samples import Sample, load_samples
 from mcudeploy.simulator.cost import CallTile, CallTime
 from mcudeploy.targets import Firmware
@@ -33,23 +33,21 @@ _PREFETCH_SHARE = 2
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tuned:
-    """The plan that was chosen, what was observed of it and of the unsplit one, and what was predicted.
-
-    Nothing was predicted where there was no search.
+    """The plan that was chosen, what was observed of it and of the unsplit one (None: it does not fit), and
+    how many plans were run for that.
     """
 
     made: Deployment
     observed: Observation
-    unsplit: Observation
-    overhead: float
-    predicted_overhead: float | None
+    unsplit: Observation | None
     tried: int
 
 
 def tune_model(
     path: Path, targets: Sequence[Target], options: Options, progress: Progress = SILENT
 ) -> tuple[Deployment, JsonObject]:
-    """Find the plan with the least arena whose measured latency keeps the limit.
+    """Find the plan with the least arena whose measured latency keeps the limit; the search begins with the
+    one that `plan` would give.
 
     `targets`: one or more of one board; they share the measuring. The plans that the search hands on are run
     as a whole, the least arena first, until one keeps the limit; the unsplit plan always does. Raises
@@ -59,22 +57,31 @@ def tune_model(
     for target in targets:
         require_port(target)
     model = load_model(path, options.float_io, vectors=targets[0].board.vectors)
+    tell_notes(model)
     planned = _search(model, targets, options, progress)
     tuned = _choose(planned, targets, options, progress)
-    predicted = tuned.predicted_overhead
-    measurement = report.latency(tuned.observed.measurement, tuned.unsplit.measurement)
-    made = tuned.made
-    return made, report.plan(made) | measurement | {
+    made, measured = tuned.made, tuned.observed.measurement
+    unsplit = None if tuned.unsplit is None else tuned.unsplit.measurement
+    overhead, predicted = measured.overhead(unsplit), made.estimated_overhead
+    return made, report.plan(made) | report.latency(measured, unsplit, predicted) | {
         "measurers": len(targets),
         "predicted_overhead_percent": predicted,
-        "prediction_error_percent": None if predicted is None else tuned.overhead - predicted,
+        "prediction_error_percent": None if predicted is None or overhead is None else overhead - predicted,
         "plans_run": tuned.tried,
-        "stack_bytes": tuned.observed.measurement.stack_bytes,
+        "stack_bytes": measured.stack_bytes,
+        **report.stack(tuned.observed.stack),
     }
 
 
 def _search(model: Model, targets: Sequence[Target], options: Options, progress: Progress) -> Planned:
     board = targets[0].board
+    start = None
+    if options.split and options.plan_file is None:
+        known = known_times(board)
+        begun = find_plans(model, board, options, told=telling(progress), progress=progress, known=known)
+        if begun.interrupted:
+            return begun
+        start = begun.plans[0]
     progress.stage(f"building the measurer for {board.name}")
     with measured_tiles(targets) as measured:
 
@@ -92,14 +99,16 @@ def _search(model: Model, targets: Sequence[Target], options: Options, progress:
             return replace(search, measured=measured.measured, cache_hits=measured.hits)
 
         progress.stage(f"timing tiles on {board.name}" + (f", {len(targets)} of them" if targets[1:] else ""))
-        planned = find_plans(model, board, options, tiles, told=telling(progress, counted), progress=progress)
+        told = telling(progress, counted)
+        planned = find_plans(model, board, options, tiles, start=start, told=told, progress=progress)
     return replace(planned, search=counted(planned.search))
 
 
 def _choose(planned: Planned, targets: Sequence[Target], options: Options, progress: Progress) -> Tuned:
     """The first plan that keeps the limit as measured, run as many at a time as there are devices.
 
-    A plan that is predicted to take as long as one that missed the limit is passed over.
+    A plan that is predicted to take as long as one that missed the limit is passed over. Where the unsplit
+    plan does not fit the board nothing is compared with it, and the first is taken.
     """
 
     def deployed(plan: Plan) -> Deployment:
@@ -107,11 +116,12 @@ def _choose(planned: Planned, targets: Sequence[Target], options: Options, progr
 
     base = deployed(planned.unsplit)
     samples = load_samples(base.model.graph, [], [], options.seed)
-    waiting = list(takewhile(lambda plan: plan is not planned.unsplit, planned.plans))
-    first = max(1, len(targets) - 1)
+    waiting = [plan for plan in planned.plans if plan is not planned.unsplit]
+    bases = [base] if base.fits else []
+    first = max(1, len(targets) - len(bases))
     batch, waiting = [deployed(plan) for plan in waiting[:first]], waiting[first:]
-    unsplit, *observed = _run_all([base, *batch], targets, samples, progress)
-    yardstick = unsplit.measurement.latency
+    observed = _run_all([*bases, *batch], targets, samples, progress)
+    unsplit = observed.pop(0) if bases else None
     tried, missed = 0, math.inf
     while batch:
         for made, found in zip(batch, observed, strict=True):
@@ -119,21 +129,23 @@ def _choose(planned: Planned, targets: Sequence[Target], options: Options, progr
             if ticks >= missed:
                 continue
             tried += 1
+            if unsplit is None:
+                return Tuned(made, found, None, tried)
             _require_same(made, found, unsplit)
-            overhead = 100 * (found.measurement.latency / yardstick - 1)
-            if overhead <= options.max_overhead:
-                predicted = 100 * (ticks / planned.unsplit_ticks - 1) if planned.unsplit_ticks else None
-                return Tuned(made, found, unsplit, overhead, predicted, tried)
+            overhead = found.measurement.overhead(unsplit.measurement)
+            if overhead is None or overhead <= options.max_overhead:
+                return Tuned(made, found, unsplit, tried)
             missed = ticks or missed
         waiting = [plan for plan in waiting if plan.estimate.ticks < missed]
         batch = [deployed(plan) for plan in waiting[: len(targets)]]
         waiting = waiting[len(targets) :]
         observed = _run_all(batch, targets, samples, progress)
-    if planned.unsplit in planned.plans:
-        return Tuned(base, unsplit, unsplit, 0.0, 0.0, tried + 1)
+    if unsplit is not None and planned.unsplit in planned.plans:
+        return Tuned(base, unsplit, unsplit, tried + 1)
+    what = f"the plan of {options.plan_file}" if options.plan_file else "the fastest plan within --ram-limit"
     raise LatencyError(
-        f"the plan of {options.plan_file} takes {overhead:+.2f} % of the unsplit plan's time, the limit is "
-        f"{options.max_overhead:g} %. Search for another (--split), or raise --max-overhead"
+        f"{what} takes {overhead:+.2f} % of the unsplit plan's time, the limit is {options.max_overhead:g} "
+        "%. Search for another (--split), or raise --max-overhead"
     )
 
 

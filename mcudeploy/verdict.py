@@ -43,13 +43,18 @@ DEVICE_SHARE_OF_RANGE = 1e-5
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Verdict:
-    """What was compared. `reasons` says what does not stand; empty means verified."""
+    """What was compared. `reasons` says what does not stand; empty means verified.
+
+    `resolved` is `outputs` of the host build, in samples that needed it with the reference's choice at
+    `ties_resolved` ties: what was judged.
+    """
 
     plan: Plan
     operators: Mapping[str, Difference]
     expected: Sequence[Outputs]
     host: Sequence[Outputs]
     outputs: Difference
+    resolved: Difference
     ties_resolved: int
     reasons: tuple[str, ...]
 
@@ -80,7 +85,7 @@ def judge(
     names = [border.name for border in (*graph.references.values(), *graph.outputs)]
     quantizers = quantizer_inputs(model, names)
     reference = Reference(model, [*names, *quantizers.values()])
-    tables, host, expected, reasons = [], [], [], []
+    tables, host, judged, expected, reasons = [], [], [], [], []
     ties_resolved = 0
     for done, sample in enumerate(samples):
         values = reference.run(sample.inputs)
@@ -92,11 +97,11 @@ def judge(
         expected.append(
             {b.tensor: to_device(b, graph.tensors[b.tensor], wanted[b.name]) for b in graph.outputs}
         )
-        doubts = _output_reasons(plan, done, host[-1], expected[-1])
-        if doubts:
+        judged.append(host[-1])
+        if _output_reasons(plan, done, host[-1], expected[-1]):
             ties_resolved += run_with_ties_as_reference(machine, storage, sample.stored, stored, ties)
-            doubts = _output_reasons(plan, done, _outputs(machine, storage), expected[-1])
-        reasons += doubts
+            judged[-1] = _outputs(machine, storage)
+        reasons += _output_reasons(plan, done, judged[-1], expected[-1])
         progress.advance(done + 1, len(samples))
     operators = merge_all(tables)
     return Verdict(
@@ -105,6 +110,7 @@ def judge(
         expected=expected,
         host=host,
         outputs=_compare(plan, host, expected),
+        resolved=_compare(plan, judged, expected),
         ties_resolved=ties_resolved,
         reasons=(*diverging(graph, operators), *reasons),
     )

@@ -6,7 +6,9 @@ than 4 LSB. A float32 tensor must be within 1e-4 of the reference's range.
 
 A tie is an element whose value before rounding, in the reference itself, lies within 1e-4 LSB of the
 middle between two int8 values: there the reference's float32 noise decides, and both neighbours are right.
-Means of int8 values are such ties by construction: one in n for n values of equal scale.
+Means of int8 values are such ties by construction: one in n for n values of equal scale. Where a
+convolution's bias was rounded to units of its accumulator, the 1e-4 LSB grow by what that moves the channel;
+for a sum by what its multipliers were rounded by.
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcudeploy.borders import to_device
-from mcudeploy.graph import DType, Graph, Tensor
+from mcudeploy.graph import DType, Graph, Operator, Tensor
+from mcudeploy.ops.elementwise import Binary
 from mcudeploy.plan import Move, Plan, Step
 from mcudeploy.simulator.blocks import BlockId, TiledGraph
 from mcudeploy.simulator.flow import Flow
@@ -197,16 +200,34 @@ def stored_ties(graph: Graph, values: Mapping[str, Array], quantizers: Mapping[s
     `quantizers` maps an ONNX tensor to the float tensor that its QuantizeLinear rounds.
     """
     ties: dict[str, Array] = {}
+    makers = {operator.output: operator for operator in graph.operators}
     for name, border in graph.references.items():
         quantization = graph.tensors[border.tensor].quantization
         if quantization is None or border.name not in quantizers:
             continue
         steps = values[quantizers[border.name]].astype(np.float64).ravel() / quantization.scale
         mask = np.empty(steps.size, np.bool_)
+        window = np.full(steps.size, TIE_LSB)
+        if border.tensor in makers:
+            window += np.resize(_rounding(graph, makers[border.tensor]), steps.size)
         with np.errstate(invalid="ignore"):  # infinity is no tie
-            mask[border.order] = np.abs(steps - np.floor(steps) - 0.5) < TIE_LSB
+            mask[border.order] = np.abs(steps - np.floor(steps) - 0.5) < window[border.order]
         ties[name] = mask.reshape(graph.tensors[border.tensor].shape)
     return ties
+
+
+def _rounding(graph: Graph, operator: Operator) -> Array:
+    """How far the rounding of its constants moves a result of an operator, in LSB, by channel; 0 for most."""
+    if isinstance(operator.op, Binary):
+        return np.full(1, operator.op.rounding(graph.input_tensors(operator), graph.tensors[operator.output]))
+    rounding = operator.constants.get("bias_rounding")
+    if rounding is None:
+        return np.zeros(1)
+    source, output = (graph.tensors[name].quantization for name in (operator.inputs[0], operator.output))
+    if source is None or output is None:
+        raise ValueError(f"{operator.name} rounds its bias without being quantised")
+    units = operator.constants["weight_scale"].astype(np.float64) * source.scale / output.scale
+    return np.asarray(rounding * units, np.float64)
 
 
 def run_once(machine: Machine, storage: Storage, inputs: Mapping[str, Array]) -> int:

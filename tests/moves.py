@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from mcudeploy.interval import Interval
+from mcudeploy.layout.arena import ARENA_GRAIN_BYTES
 from mcudeploy.layout.problem import align_up
-from mcudeploy.layout.solve import ARENA_GRAIN_BYTES
 from mcudeploy.plan import Layout, Move, Placement, Plan
 from mcudeploy.simulator.blocks import BlockId, TiledGraph
 from mcudeploy.simulator.flow import Flow
@@ -76,6 +76,8 @@ class _Mover:
                 lo = now.lo + self.random.choice((-3, -1, 1, 2, 5)) * self.alignment
             else:
                 lo = align_up(self.base, self.alignment) + self.random.randrange(300) * self.alignment
+            if now is not None and lo == now.lo:
+                continue
             if lo >= self.base and not any(span.overlaps(Interval(lo, lo + size)) for span in others):
                 self.above[block_id] = Interval(lo, lo + size)
                 self.moves.append(Move(time, *block_id, lo))

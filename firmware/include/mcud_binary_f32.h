@@ -46,11 +46,10 @@ static inline void mcud_binary_f32(const mcud_op *op, int32_t first_row, int32_t
                                    mcud_binary_f32_function *function)
 {
     const mcud_binary_f32_params *params = op->params;
-    const mcud_tensor *a_tensor = op->in[0];
-    const mcud_tensor *b_tensor = op->in[params->a == NULL && params->b == NULL ? 1 : 0];
+    const mcud_operands tensors = mcud_find_operands(op, params->a, params->b);
     for (int32_t row = first_row; row < end_row; row++) {
-        const float *a = mcud_operand_f32(params->a, a_tensor, row, params->a_row_step);
-        const float *b = mcud_operand_f32(params->b, b_tensor, row, params->b_row_step);
+        const float *a = mcud_operand_f32(params->a, tensors.a, row, params->a_row_step);
+        const float *b = mcud_operand_f32(params->b, tensors.b, row, params->b_row_step);
         float *out = mcud_row(op->out, row);
         for (int32_t col = 0; col < params->cols; col++) {
             mcud_binary_f32_pixel(params, function, a, b, out);

@@ -6,6 +6,26 @@
 
 #include "mcud.h"
 
+/* Of a binary operator; NULL for an operand that is a constant. */
+typedef struct {
+    const mcud_tensor *a;
+    const mcud_tensor *b;
+} mcud_operands;
+
+/* The inputs are the operands that are not constants, in order. */
+static inline mcud_operands mcud_find_operands(const mcud_op *op, const void *constant_a, const void *constant_b)
+{
+    const mcud_tensor *const *next = op->in;
+    mcud_operands tensors = {NULL, NULL};
+    if (constant_a == NULL) {
+        tensors.a = *next++;
+    }
+    if (constant_b == NULL) {
+        tensors.b = *next;
+    }
+    return tensors;
+}
+
 /* The operand's values for a row of the output; row_step is 0 where one row stands for all. */
 static inline const int8_t *mcud_operand_s8(const int8_t *constant, const mcud_tensor *tensor, int32_t row,
                                             int32_t row_step)

@@ -9,11 +9,10 @@ void mcud_add_s8_mve(const mcud_op *op, int32_t first_row, int32_t end_row)
     const mcud_add_s8_mve_params *params = op->params;
     const mcud_vector_addition addition = {params->a_multiplier, params->b_multiplier, params->constant,
                                            params->shift, params->output_zero_point};
-    const mcud_tensor *a_tensor = op->in[0];
-    const mcud_tensor *b_tensor = op->in[params->a == NULL && params->b == NULL ? 1 : 0];
+    const mcud_operands tensors = mcud_find_operands(op, params->a, params->b);
     for (int32_t row = first_row; row < end_row; row++) {
-        const int8_t *a = mcud_operand_s8(params->a, a_tensor, row, params->a_row_step);
-        const int8_t *b = mcud_operand_s8(params->b, b_tensor, row, params->b_row_step);
+        const int8_t *a = mcud_operand_s8(params->a, tensors.a, row, params->a_row_step);
+        const int8_t *b = mcud_operand_s8(params->b, tensors.b, row, params->b_row_step);
         int8_t *const out = mcud_row(op->out, row);
         for (int32_t col = 0; col < params->cols; col++) {
             mcud_vector_add(a, b, out + col * params->channels, params->channels, &addition);

@@ -18,11 +18,10 @@ static void divide(const mcud_div_s8_params *params, const int8_t *a, const int8
 void mcud_div_s8(const mcud_op *op, int32_t first_row, int32_t end_row)
 {
     const mcud_div_s8_params *params = op->params;
-    const mcud_tensor *a_tensor = op->in[0];
-    const mcud_tensor *b_tensor = op->in[params->a == NULL && params->b == NULL ? 1 : 0];
+    const mcud_operands tensors = mcud_find_operands(op, params->a, params->b);
     for (int32_t row = first_row; row < end_row; row++) {
-        const int8_t *a = mcud_operand_s8(params->a, a_tensor, row, params->a_row_step);
-        const int8_t *b = mcud_operand_s8(params->b, b_tensor, row, params->b_row_step);
+        const int8_t *a = mcud_operand_s8(params->a, tensors.a, row, params->a_row_step);
+        const int8_t *b = mcud_operand_s8(params->b, tensors.b, row, params->b_row_step);
         int8_t *out = mcud_row(op->out, row);
         for (int32_t col = 0; col < params->cols; col++) {
             divide(params, a, b, out);

@@ -29,14 +29,13 @@ static void multiply(const mcud_mul_s8_params *params, const int8_t *a, const in
 void mcud_mul_s8(const mcud_op *op, int32_t first_row, int32_t end_row)
 {
     const mcud_mul_s8_params *params = op->params;
-    const mcud_tensor *a_tensor = op->in[0];
-    const mcud_tensor *b_tensor = op->in[params->a == NULL && params->b == NULL ? 1 : 0];
+    const mcud_operands tensors = mcud_find_operands(op, params->a, params->b);
     const mcud_byte_product product = {params->a_zero_point, params->b_zero_point, 32 - params->shift,
                                        params->multiplier, params->output_zero_point};
     const int32_t usual = params->a_channel_step * params->b_channel_step == 1 && product.left >= 0 && product.left <= 14;
     for (int32_t row = first_row; row < end_row; row++) {
-        const int8_t *a = mcud_operand_s8(params->a, a_tensor, row, params->a_row_step);
-        const int8_t *b = mcud_operand_s8(params->b, b_tensor, row, params->b_row_step);
+        const int8_t *a = mcud_operand_s8(params->a, tensors.a, row, params->a_row_step);
+        const int8_t *b = mcud_operand_s8(params->b, tensors.b, row, params->b_row_step);
         int8_t *out = mcud_row(op->out, row);
         for (int32_t col = 0; col < params->cols; col++) {
             if (usual) {

@@ -8,6 +8,7 @@ from mcudeploy.chart.drawing import Drawing, draw
 from mcudeploy.chart.page import html_page
 from mcudeploy.chart.svg import svg_picture
 from mcudeploy.errors import UsageError
+from mcudeploy.files import write_file
 
 _FORMATS = {".svg": svg_picture, ".html": html_page}
 
@@ -21,7 +22,7 @@ def require_format(path: Path) -> None:
 def save(drawing: Drawing, path: Path) -> None:
     """Writes a picture in the format of the file's ending. Raises UsageError, or OSError."""
     require_format(path)
-    path.write_text(_FORMATS[path.suffix.lower()](drawing), encoding="utf-8")
+    write_file(path, _FORMATS[path.suffix.lower()](drawing))
 
 
 __all__ = ["Drawing", "draw", "html_page", "require_format", "save", "svg_picture"]

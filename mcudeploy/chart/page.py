@@ -25,6 +25,7 @@ def html_page(drawing: Drawing) -> str:
         "<!DOCTYPE html>",
         '<html lang="en">',
         '<head><meta charset="utf-8"><meta name="viewport" content="width=device-width">',
+        '<meta name="generator" content="mcudeploy">',
         f"<title>{safe(drawing.model)} on {safe(drawing.board)}</title>",
         f"<style>\n{_STYLE}\n</style></head>",
         "<body>",

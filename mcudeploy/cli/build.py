@@ -12,11 +12,11 @@ from mcudeploy.cli import tables
 from mcudeploy.cli.options import (
     board_option,
     device_options,
-    model_argument,
     output_options,
     planning_options,
 )
 from mcudeploy.cli.output import Output
+from mcudeploy.cli.values import InputFile, NewFolder
 
 if TYPE_CHECKING:
     from mcudeploy.board import Board
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@model_argument
+@click.argument("models", metavar="MODEL...", nargs=-1, required=True, type=InputFile())
 @board_option(required=True)
 @click.option(
     "-o",
@@ -33,29 +33,48 @@ if TYPE_CHECKING:
     "directory",
     metavar="DIR",
     required=True,
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Folder for the C library and the firmware; made if it is not there.",
+    type=NewFolder(),
+    help="Folder for the C library and the firmware, which an earlier build may have written.",
 )
 @click.option(
     "--name", help="What the model's functions and files are called in C; the file's name by default."
 )
+@click.option(
+    "--verify/--no-verify",
+    default=True,
+    show_default=True,
+    help="Run the program on this computer against ONNX Runtime, and write it only if it is right.",
+)
+@click.option(
+    "--force", is_flag=True, help="Overwrite files in the folder that mcudeploy did not write, or you edited."
+)
 @planning_options
 @output_options
 def build(
-    *, model: Path, board: Board, directory: Path, name: str | None, options: Options, output: Output
+    *,
+    models: tuple[Path, ...],
+    board: Board,
+    directory: Path,
+    name: str | None,
+    verify: bool,
+    force: bool,
+    options: Options,
+    output: Output,
 ) -> None:
-    """Write a self-contained C library of the model, and the firmware that runs it."""
-    from mcudeploy import deploy
+    """Write a self-contained C library of one or several models, and the firmware that runs each."""
+    from mcudeploy import building
 
     with output.progress() as progress:
-        progress.stage(f"building {model.name} for {board.name}")
-        report = deploy.build_model(model, board, replace(options, name=name), directory)
+        options = replace(options, name=name)
+        report = building.build_models(
+            models, board, options, directory, verify=verify, force=force, progress=progress
+        )
     output.result(report, tables.build)
 
 
 @click.command()
 @device_options
-@click.argument("model", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("model", required=False, type=InputFile())
 @planning_options
 @click.option("--dry-run", is_flag=True, help="Build, then print the command that would write the board.")
 @output_options

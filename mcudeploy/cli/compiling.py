@@ -2,10 +2,40 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
+from mcudeploy.resources import cache_dir
+
+_PACKAGE = Path(__file__).resolve().parents[1]
+_CACHE = "NUMBA_CACHE_DIR"
 COMPILING = "compiling the search for this machine, which takes up to a minute, once"
+
+
+@contextmanager
+def compiled_code_kept() -> Iterator[None]:
+    """Gives numba a folder where it has none: it refuses to start where neither the installation nor the
+    user's cache can be written. Without any folder, what is compiled lasts until the block ends.
+    """
+    if _CACHE in os.environ or all(map(_holds_caches, _PACKAGE.iterdir())):
+        yield
+        return
+    with TemporaryDirectory(prefix="mcudeploy-", ignore_cleanup_errors=True) as temporary:
+        kept = cache_dir() / "compiled"
+        try:
+            kept.mkdir(parents=True, exist_ok=True)
+        except OSError:
+            kept = Path(temporary)
+        os.environ[_CACHE] = str(kept if os.access(kept, os.W_OK) else temporary)
+        yield
+
+
+def _holds_caches(folder: Path) -> bool:
+    cache = folder / "__pycache__"
+    return not folder.is_dir() or os.access(cache if cache.exists() else folder, os.W_OK)
 
 
 @contextmanager

@@ -13,13 +13,12 @@ from typing import Any, NoReturn
 
 import rich_click as click
 
-from mcudeploy import __version__
+from mcudeploy import __version__, interrupts
 from mcudeploy.cli import boards, build, model, place, run, schedule
+from mcudeploy.cli.compiling import compiled_code_kept
 from mcudeploy.cli.output import describe, print_error
 from mcudeploy.config import load_settings
 from mcudeploy.errors import DeployError
-
-_INTERRUPTED = 130
 
 
 class Program(click.RichGroup):
@@ -40,7 +39,9 @@ class Program(click.RichGroup):
             result = super().main(arguments, **extra)
             code = result if isinstance(result, int) else 0
         except (click.Abort, KeyboardInterrupt) as error:
-            code = _report(error, _INTERRUPTED, "interrupted", as_json)
+            code = _report(error, interrupts.INTERRUPTED, "interrupted", as_json)
+        except BrokenPipeError:  # whoever read stdout has seen enough: `mcudeploy boards | head -1`
+            code = _muted(1)
         except click.ClickException as error:
             code = _report(error, error.exit_code, _usage(error), as_json)
         except Exception as error:
@@ -75,10 +76,17 @@ def _usage(error: click.ClickException) -> str:
 
 def _report(error: BaseException, code: int, message: str, as_json: bool) -> int:
     """Print the error and return the exit code, also where neither stream takes a word any more."""
+    interrupts.close()
     try:
         print_error(error, code, message, as_json)
     except OSError:
-        sys.stdout = sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
+        return _muted(code)
+    return code
+
+
+def _muted(code: int) -> int:
+    """The exit code; nothing more is written, also not when Python ends."""
+    sys.stdout = sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
     return code
 
 
@@ -96,7 +104,8 @@ for group in (boards, model, build, run, schedule, place):
 def main() -> NoReturn:
     """Run the command line of this process; see `mcudeploy.entry`."""
     signal.signal(signal.SIGTERM, _terminated)
-    cli.main()
+    with compiled_code_kept():
+        cli.main()
 
 
 def _terminated(number: int, _: FrameType | None) -> NoReturn:

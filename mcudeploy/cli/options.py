@@ -12,7 +12,8 @@ from click import get_current_context
 from click.core import ParameterSource
 
 from mcudeploy.cli.output import Output
-from mcudeploy.cli.values import Finite, Limit, NewFile, Size
+from mcudeploy.cli.values import Finite, InputFile, Limit, NewFile, Size
+from mcudeploy.config import FILE_NAME
 from mcudeploy.errors import UsageError
 
 if TYPE_CHECKING:
@@ -23,12 +24,11 @@ _PLAN_HELP = (
     "Use this plan, written by `mcudeploy plan -o`; `plan` and `tune` search on from it, unless --no-split."
 )
 _MOST_MEASURERS = 64
-_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 def model_argument(command: Command) -> Command:
     """Adds MODEL as `model: Path`."""
-    return click.argument("model", type=_FILE)(command)
+    return click.argument("model", type=InputFile())(command)
 
 
 def board_option(required: bool) -> Callable[[Command], Command]:
@@ -49,7 +49,7 @@ def _board_name(required: bool, load: Callable[..., Board | None]) -> Callable[[
 def _load_board(_: click.Context, __: click.Parameter, name: str | None) -> Board | None:
     from mcudeploy.board import load_board
 
-    return load_board(name) if name else None
+    return None if name is None else load_board(name)
 
 
 def _load_attached(context: click.Context, _: click.Parameter, name: str) -> Board:
@@ -76,7 +76,7 @@ def float_io_option(command: Command) -> Command:
 def planning_options(command: Command) -> Command:
     """Adds the options of the search, packed as `options: deploy.Options`."""
 
-    @click.option("--plan", "plan_file", type=_FILE, help=_PLAN_HELP)
+    @click.option("--plan", "plan_file", type=InputFile(), help=_PLAN_HELP)
     @click.option(
         "--max-overhead",
         metavar="PERCENT",
@@ -91,8 +91,8 @@ def planning_options(command: Command) -> Command:
         type=Finite(min=0, min_open=True),
         default=60.0,
         show_default=True,
-        help="How long the search may take; ordering and packing of its best plans come on top, a "
-        "minute or two for long ones. A limit of a few seconds is for all of this, which takes some more.",
+        help="How long planning may take on an ordinary PC. Work is counted, not timed: a busy machine takes "
+        "longer and finds the same plan.",
     )
     @click.option("--ram-limit", type=Size(), help="Bytes that the arena may take, such as 96k, 64KiB or 1M.")
     @click.option(
@@ -144,6 +144,10 @@ def planning_options(command: Command) -> Command:
     ) -> None:
         from mcudeploy.planner import Options
 
+        memories = [name for name, _ in memory_limits]
+        twice = next((name for index, name in enumerate(memories) if name in memories[:index]), None)
+        if twice is not None:
+            raise UsageError(f"--memory {twice} is given twice")
         options = Options(
             max_overhead=max_overhead,
             time_limit=time_limit,
@@ -178,7 +182,49 @@ def plan_file_options(command: Command) -> Command:
         callback=_chart_file,
         help="Draw the plan, the arena over steps, as .svg or .html.",
     )
-    return destination(picture(command))
+    return destination(picture(files_option(command)))
+
+
+def files_option(command: Command) -> Command:
+    """Adds --force, and refuses to run where a file to write is one that is read, or is not ours.
+
+    Belongs to every command with a `NewFile`.
+    """
+
+    @click.option("--force", is_flag=True, help="Overwrite files that mcudeploy did not write.")
+    @functools.wraps(command)
+    def guarded(*args: Any, force: bool, **rest: Any) -> None:
+        _require_new_files(get_current_context(), force)
+        command(*args, **rest)
+
+    return guarded
+
+
+def _require_new_files(context: click.Context, force: bool) -> None:
+    from mcudeploy.files import is_ours, same_file
+
+    known = [(FILE_NAME, Path(FILE_NAME)), *_paths(context, InputFile)]
+    for name, path in _paths(context, NewFile):
+        for other, taken in known:
+            if same_file(path, taken):
+                raise UsageError(f"{name} {path} is also {other}: choose another file")
+        if path.is_file() and not force and not is_ours(path):
+            raise UsageError(
+                f"{path} exists and was not written by mcudeploy: choose another file, or overwrite it with "
+                "--force"
+            )
+        known.append((name, path))
+
+
+def _paths(context: click.Context, kind: type[click.ParamType[Any]]) -> list[tuple[str, Path]]:
+    """What the user calls each parameter of this kind, and every path that it was given."""
+    given = [(each, context.params.get(each.name or "")) for each in context.command.params]
+    return [
+        (parameter.opts[-1] if isinstance(parameter, click.Option) else parameter.make_metavar(context), path)
+        for parameter, value in given
+        if isinstance(parameter.type, kind) and value is not None
+        for path in (value if isinstance(value, tuple) else (value,))
+    ]
 
 
 def _chart_file(_: click.Context, __: click.Parameter, path: Path | None) -> Path | None:
@@ -308,14 +354,14 @@ def sample_options(command: Command) -> Command:
         "--input",
         "inputs",
         metavar="FILE.npy",
-        type=_FILE,
+        type=InputFile(),
         multiple=True,
         help="Value of the next input, in the ONNX file's layout; more sets, more runs; drawn if none.",
     )
     expected = click.option(
         "--expected",
         metavar="FILE.npy",
-        type=_FILE,
+        type=InputFile(),
         multiple=True,
         help="Value that the next model output must have; ONNX Runtime computes it if none is given.",
     )

@@ -1,4 +1,4 @@
-"""Everything that is printed: one JSON object on stdout, all for people on stderr."""
+"""Everything that is printed: results on stdout, as tables or one JSON object; the rest on stderr."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TaskID, 
 from rich.progress import Progress as Bar
 from rich.text import Text
 
+from mcudeploy import interrupts
 from mcudeploy.cli.compiling import compiling_told
 from mcudeploy.errors import DeployError, ModelError
 from mcudeploy.progress import SILENT, Progress
@@ -41,9 +42,9 @@ def cell(text: object, style: str = "") -> Text:
     return Text(plain(text), style=style)
 
 
-def terminal() -> Console:
+def terminal(*, stderr: bool) -> Console:
     """The console for people. A pipe or log has no width of its own: wide enough that no table is folded."""
-    console = Console(stderr=True, highlight=False, markup=False, emoji=False)
+    console = Console(stderr=stderr, highlight=False, markup=False, emoji=False)
     if not console.is_terminal and console.width < _PLAIN_WIDTH:
         console.width = _PLAIN_WIDTH
     return console
@@ -57,16 +58,18 @@ class Output:
     quiet: bool
 
     def result(self, report: Report, render: Callable[[Console, Report], None]) -> None:
-        """Print the command's report: JSON on stdout, or a table on stderr."""
+        """Print the command's report on stdout, as JSON or as a table."""
+        interrupts.close()
         if self.as_json:
             print_json(report)
         elif not self.quiet:
-            render(terminal(), report)
+            with _naming_stdout():
+                render(terminal(stderr=False), report)
 
     @contextmanager
     def progress(self) -> Iterator[Progress]:
         """What long stages report to, drawn on stderr until the block ends."""
-        console = terminal()
+        console = terminal(stderr=True)
         if self.quiet:
             yield SILENT
             return
@@ -136,15 +139,27 @@ class DrawnProgress:
 
 def print_json(report: Report) -> None:
     """One JSON object on stdout. Raises OSError where stdout takes no more."""
-    json.dump(_jsonable(report), sys.stdout, indent=2, allow_nan=False)
-    sys.stdout.write("\n")
-    sys.stdout.flush()
+    with _naming_stdout():
+        json.dump(_jsonable(report), sys.stdout, indent=2, allow_nan=False)
+        sys.stdout.write("\n")
+        sys.stdout.flush()
+
+
+@contextmanager
+def _naming_stdout() -> Iterator[None]:
+    """What cannot be written to stdout, such as on a full disk, is said of stdout."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OSError(error.errno, error.strerror or str(error), "stdout") from error
 
 
 def print_error(error: BaseException, exit_code: int, message: str, as_json: bool) -> None:
     """The last words of a command that failed; with `as_json` an `error` object as well."""
     problems = error.problems if isinstance(error, ModelError) else ()
-    console = terminal()
+    console = terminal(stderr=True)
     console.print(Text.assemble(("error: ", "bold red"), lines(message)), soft_wrap=True)
     for problem in problems:
         console.print(Text(f"  {plain(problem)}"), soft_wrap=True)

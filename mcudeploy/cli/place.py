@@ -7,17 +7,14 @@ from pathlib import Path
 import rich_click as click
 
 from mcudeploy.cli import tables
-from mcudeploy.cli.options import output_options
+from mcudeploy.cli.options import files_option, output_options
 from mcudeploy.cli.output import Output
-from mcudeploy.cli.values import Finite, NewFile, Size
+from mcudeploy.cli.values import Finite, InputFile, NewFile, Size
 from mcudeploy.wording import count_text
-
-_MEMORY = ""
-"""The one memory has no name."""
 
 
 @click.command()
-@click.argument("rects", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("rects", type=InputFile(pipes=True))
 @click.option("--capacity", type=Size(), required=True, help="Bytes there are, such as 96k, 64KiB or 1M.")
 @click.option(
     "--time-limit",
@@ -42,11 +39,13 @@ _MEMORY = ""
     type=NewFile(),
     help="Write the rectangles with their offsets to this CSV file.",
 )
+@files_option
 @output_options
 def place(
     *, rects: Path, capacity: int, time_limit: float, seed: int, target: Path | None, output: Output
 ) -> None:
     """Place rectangles, a CSV file of id,lower,upper,size (upper exclusive), in a memory."""
+    from mcudeploy.effort import Effort
     from mcudeploy.errors import FitError
     from mcudeploy.layout.judge import judge
     from mcudeploy.layout.place import place as place_problem
@@ -54,7 +53,7 @@ def place(
     from mcudeploy.layout.rectfile import read_rectangles, write_offsets
 
     named = read_rectangles(rects)
-    problem = Problem(tuple(one.rectangle for one in named), {_MEMORY: capacity})
+    problem = Problem(tuple(one.rectangle for one in named))
     least = lower_bound(problem)
     if least > capacity:
         missing = least - capacity
@@ -63,15 +62,14 @@ def place(
         )
     with output.progress() as progress:
         progress.stage(f"placing {count_text(len(named), 'rectangle')}")
-        placed = place_problem(problem, time_limit, seed=seed, interruptible=True)
-    used = placed.used_bytes.get(_MEMORY, 0)
-    bound = placed.lower_bound_bytes.get(_MEMORY, 0)
+        placed = place_problem(problem, capacity, Effort.of(time_limit), seed=seed)
+    used, bound = placed.used_bytes, placed.lower_bound_bytes
     if used > capacity:
         raise FitError(
             f"{rects}: the best placement found has {used:,} bytes, the capacity is {capacity:,}: "
             f"{used - capacity:,} missing. None below {bound:,} is possible; try a larger --time-limit"
         )
-    judge(problem, placed.offsets)
+    judge(problem, placed.offsets, capacity)
     if target is not None:
         write_offsets(target, named, placed.offsets)
     report = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,6 +46,11 @@ def measure(*, model: Path, target: Target, timing: str, options: Options, outpu
 @device_options
 @sample_options
 @timing_option
+@click.option(
+    "--guards/--no-guards",
+    default=False,
+    help="Put 16 bytes behind each arena; fail where the run overwrites them or the end of the stack.",
+)
 @planning_options
 @output_options
 @click.pass_context
@@ -56,6 +62,7 @@ def run(
     inputs: tuple[Path, ...],
     expected: tuple[Path, ...],
     timing: str,
+    guards: bool,
     options: Options,
     output: Output,
 ) -> None:
@@ -65,7 +72,7 @@ def run(
     with output.progress() as progress:
         report = deploy.run_model(
             model,
-            target,
+            replace(target, guards=guards),
             options,
             inputs=list(inputs),
             expected=list(expected),

@@ -7,15 +7,15 @@ from pathlib import Path
 import rich_click as click
 
 from mcudeploy.cli import tables
-from mcudeploy.cli.options import output_options
+from mcudeploy.cli.options import files_option, output_options
 from mcudeploy.cli.output import Output
-from mcudeploy.cli.values import Finite, NewFile
+from mcudeploy.cli.values import Finite, InputFile, NewFile
 
-_METHODS = ("auto", "rpo", "lifetime_bfs", "chain_dfs", "set_aside", "beam", "refine", "exact", "ilp")
+_METHODS = ("auto", "rpo", "lifetime_bfs", "chain_dfs", "deferred_updates", "refine", "beam", "exact", "ilp")
 
 
 @click.command()
-@click.argument("graph", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("graph", type=InputFile(pipes=True))
 @click.option(
     "--time-limit",
     metavar="SECONDS",
@@ -29,7 +29,7 @@ _METHODS = ("auto", "rpo", "lifetime_bfs", "chain_dfs", "set_aside", "beam", "re
     type=click.Choice(_METHODS),
     default="auto",
     show_default=True,
-    help="How to look for it; auto: all of them. Never worse than the order of the file.",
+    help="How to look for it; auto: all of them but ilp. Never worse than the order of the file.",
 )
 @click.option(
     "-o",
@@ -39,6 +39,7 @@ _METHODS = ("auto", "rpo", "lifetime_bfs", "chain_dfs", "set_aside", "beam", "re
     type=NewFile(),
     help="Write the order: the ids of all nodes, as JSON.",
 )
+@files_option
 @output_options
 def schedule(
     *, graph: Path, time_limit: float, method: str, destination: Path | None, output: Output

@@ -48,30 +48,42 @@ def check(console: Console, report: Values) -> None:
             table.add_row(cell(problem["node"]), cell(problem["op"]), cell(problem["reason"]))
         console.print(table)
     facts = [("parameters", _count(report, "parameters")), ("MACs", _count(report, "macs"))]
-    facts += [("weights", _bytes(report, "weights_bytes")), ("arena", _bytes(report, "arena_bytes"))]
+    facts += [("weights", _bytes(report, "weights_bytes"))]
+    if "plans" in report:
+        way = {"streamed": "streamed (--stream-input)"}
+        facts += [
+            (f"arena, {way.get(name, name)}", _fit(report["board"], found))
+            for name, found in report["plans"].items()
+        ]
+    else:
+        facts += [("arena, unsplit", _bytes(report, "arena_bytes"))]
     _facts(console, facts)
-    for missing in report.get("missing", ()):
-        console.print(cell(missing), soft_wrap=True)
+    for line in (*report["notes"], *report.get("missing", ())):
+        console.print(cell(line), soft_wrap=True)
     verdict = ("supported", "green") if report["supported"] else ("not supported", "bold red")
     console.print(Text(*verdict))
+
+
+def _fit(board: str, found: Values) -> str:
+    return f"{found['arena_bytes']:,} B: {'fits' if found['fits'] else 'does not fit'} {plain(board)}"
 
 
 def plan(console: Console, report: Values) -> None:
     """The `plan` report."""
     if "explanation" in report:
         console.print(Text(lines(report["explanation"]) + "\n"), soft_wrap=True)
-    _facts(console, _plan_facts(report))
+    _facts(console, [*_plan_facts(report), *_latency_facts(report)])
 
 
 def tune(console: Console, report: Values) -> None:
     """The `tune` report."""
     search = report["search"]
-    overhead, predicted = report["overhead_percent"], report["predicted_overhead_percent"]
+    predicted = report["predicted_overhead_percent"]
     _facts(
         console,
         [
             *_plan_facts(report),
-            ("latency", f"{_latency(report['latency'])} ({overhead:+.2f} % of unsplit)"),
+            *_latency_facts(report),
             ("predicted", "" if predicted is None else f"{predicted:+.2f} %"),
             ("search", f"{count_text(search['candidates'], 'candidate')}, "
                        f"{count_text(search['duplicates'], 'duplicate')}, "
@@ -85,14 +97,22 @@ def build(console: Console, report: Values) -> None:
     """The `build` report."""
     for name in report["files"]:
         console.print(cell(name), soft_wrap=True)
-    _facts(console, _size_facts(report))
+    for model in report.get("models", (report,)):
+        if "models" in report:
+            console.print(cell(f"\n{model['name']}".strip(), "bold"))
+        _facts(console, [*_size_facts(model), ("stack", _library_stack(model))])
+        if model["verified"] is None:
+            console.print(Text("not verified: the program was not run (--no-verify)"))
+        else:
+            _verdict(console, model, "verified on this computer, for a drawn input")
 
 
 def flash(console: Console, report: Values) -> None:
     """The `flash` report."""
     if report.get("command"):
         console.print(cell(shlex.join(report["command"])), soft_wrap=True)
-    _facts(console, [("port", plain(report["port"] or "-")), ("firmware", plain(report["firmware_hash"]))])
+    port = [("port", plain(report["port"]))] if report["port"] else []
+    _facts(console, [*port, ("firmware", plain(report["firmware_hash"]))])
 
 
 def measure(console: Console, report: Values) -> None:
@@ -103,9 +123,9 @@ def measure(console: Console, report: Values) -> None:
         [
             *_plan_facts(report),
             *_size_facts(report),
-            ("stack", _bytes(report, "stack_bytes")),
+            ("stack", _painted(report)),
             ("RAM, all told", _bytes(report, "total_ram_bytes")),
-            ("latency", _latency(report.get("latency"))),
+            *_latency_facts(report),
             *_model_facts(report.get("cycles_model")),
         ],
     )
@@ -114,17 +134,46 @@ def measure(console: Console, report: Values) -> None:
 def run(console: Console, report: Values) -> None:
     """The `run` report."""
     measure(console, report)
-    unit = f" {report['error_unit']}" if report.get("error_unit") == "LSB" else ""
-    wrong = report["mismatches"]
-    counts = (
-        f"{count_text(report['elements'], 'output element')}, {wrong:,} {agree(wrong, 'differs', 'differ')}"
-    )
-    verdict = ("verified", "bold green") if report["verified"] else ("NOT verified", "bold red")
-    _operator_checks(console, report.get("operator_checks") or {})
-    text = f": {counts} from the reference, largest error {report['max_abs_error']:g}{unit}"
-    console.print(Text.assemble(verdict, text), soft_wrap=True)
+    _verdict(console, report, "verified")
     if report.get("reason"):
         console.print(Text(lines(report["reason"])), soft_wrap=True)
+
+
+def _verdict(console: Console, report: Values, verified: str) -> None:
+    """What was compared with the reference, operator by operator and at the outputs.
+
+    The outputs that were judged come first: those with ties resolved, where that was needed.
+    """
+    _operator_checks(console, report.get("operator_checks") or {})
+    ties = report["ties_resolved"]
+    text = verified if report["verified"] else "NOT verified"
+    text += f" after {count_text(ties, 'rounding tie')} {agree(ties, 'was', 'were')} resolved" if ties else ""
+    kind = "_resolved" if ties else ""
+    found = (
+        f": {count_text(report['elements'], 'output element')}, {_error(report, kind)}; {_allowed(report)}"
+    )
+    style = "bold green" if report["verified"] else "bold red"
+    console.print(Text.assemble((text, style), found), soft_wrap=True)
+    if ties:
+        without = (
+            f"unresolved, {_error(report, '')}: a value halfway between two int8 values may round either way"
+        )
+        console.print(Text(without), soft_wrap=True)
+
+
+def _error(report: Values, kind: str) -> str:
+    wrong, worst = report[f"mismatches{kind}"], report[f"max_abs_error{kind}"]
+    unit = " LSB" if report["error_unit"] == "LSB" else ""
+    return f"{wrong:,} {agree(wrong, 'differs', 'differ')} from the reference, largest error {worst:g}{unit}"
+
+
+def _allowed(report: Values) -> str:
+    """How far an output may be from the reference: the tolerance of int8 and of float32 outputs."""
+    lsb, share = report["tolerance"]["lsb"], report["tolerance"]["share_of_range"]
+    parts = [f"{lsb} LSB"] if lsb is not None else []
+    if share is not None:
+        parts.append(f"{share:g} of the range, which is {report['range']:g}")
+    return f"allowed: {' or '.join(parts)}"
 
 
 def _operator_checks(console: Console, checked: Values) -> None:
@@ -137,7 +186,7 @@ def _operator_checks(console: Console, checked: Values) -> None:
     text += "reference in every element"
     if differing:
         elements, differ = count_text(differing, "element"), agree(differing, "differs", "differ")
-        text += f"; {elements} of the others {differ}, {ties:,} of them at rounding ties"
+        text += f"; {elements} {differ}, {ties:,} of them at rounding ties"
     console.print(Text(text), soft_wrap=True)
 
 
@@ -194,8 +243,8 @@ def schedule(console: Console, report: Values) -> None:
 
 
 def _plan_facts(report: Values) -> list[tuple[str, str]]:
+    from mcudeploy.layout.arena import ARENA_GRAIN_BYTES
     from mcudeploy.layout.problem import align_up
-    from mcudeploy.layout.solve import ARENA_GRAIN_BYTES
 
     arenas = report.get("arenas") or {}
     outside = report.get("elsewhere") or {}
@@ -211,8 +260,9 @@ def _plan_facts(report: Values) -> list[tuple[str, str]]:
         facts += [(f"in {plain(name)}", plain(", ".join(it))) for name, it in outside.items()]
     least, peak = report.get("order_lower_bound_bytes"), _bytes(report, "peak_bytes")
     unproven = least is not None and report.get("order_status") == "feasible"
-    order = f" (orders with {least:,} B or more are not excluded)" if unproven else ""
-    facts += [("live peak", f"{peak}{order}"), ("lower bound", _bytes(report, "lower_bound_bytes"))]
+    order = f" (other orders need {least:,} B at least)" if unproven else ""
+    bound = _bytes(report, "lower_bound_bytes")
+    facts += [("live peak", f"{peak}{order}"), ("lower bound", f"{bound} in this order" if order else bound)]
     if report.get("splits"):
         facts.append(("unsplit arena", _bytes(report, "unsplit_arena_bytes")))
         cuts = (
@@ -220,13 +270,20 @@ def _plan_facts(report: Values) -> list[tuple[str, str]]:
             for s in report["splits"]
         )
         facts.append(("split", "; ".join(cuts)))
-    facts += [("sharing", _sharing(report.get("sharing"))), ("steps", _count(report, "steps"))]
-    if report.get("moves"):
-        facts.append(("moves", f"{report['moves']:,}, {report['moved_bytes']:,} B"))
+    facts += [("sharing", _sharing(report.get("sharing"))), ("steps", _steps(report))]
     facts += [("estimates", _stand_in(report.get("estimates")))]
     if "flash_bytes" not in report:  # else it stands with the other parts of the flash
         facts += [("tables in flash", _bytes(report, "tables_bytes"))]
     return facts
+
+
+def _steps(report: Values) -> str:
+    """All entries of the tape, as the header of the generated C counts them."""
+    steps, moves = report.get("steps"), report.get("moves", 0)
+    if not steps or not moves:
+        return _count(report, "steps")
+    how = "moves a block" if moves == 1 else "move a block each"
+    return f"{steps + moves:,}, {moves:,} of them {how} ({report['moved_bytes']:,} B)"
 
 
 def _stand_in(estimates: Values | None) -> str:
@@ -262,6 +319,17 @@ def _size_facts(report: Values) -> list[tuple[str, str]]:
     ]
 
 
+def _painted(report: Values) -> str:
+    found, most = _bytes(report, "stack_bytes"), _bytes(report, "stack_bound_bytes")
+    return f"{found} (at most {most}; {_library_stack(report)})" if most else found
+
+
+def _library_stack(report: Values) -> str:
+    """What an application needs; empty where no firmware was built, or on the host."""
+    most = _bytes(report, "library_stack_bound_bytes")
+    return f"a call of the library needs at most {most}" if most else ""
+
+
 def _model_facts(model: Values | None) -> list[tuple[str, str]]:
     if model is None:
         return []
@@ -273,6 +341,17 @@ def _model_facts(model: Values | None) -> list[tuple[str, str]]:
         ("cycles go to", most),
         ("left out", "; ".join(model["left_out"])),
     ]
+
+
+def _latency_facts(report: Values) -> list[tuple[str, str]]:
+    """The latency, and what the split costs of it."""
+    facts = [("latency", _latency(report.get("latency")))]
+    overhead, unsplit = report.get("overhead_percent"), report.get("unsplit_latency")
+    if overhead is None or not report.get("splits"):
+        return facts
+    if report["overhead_source"] == "estimated":
+        return [*facts, ("overhead", f"{overhead:+.2f} % of the unsplit plan's latency, estimated")]
+    return [*facts, ("overhead", f"{overhead:+.2f} % of the unsplit plan's {_latency(unsplit)}")]
 
 
 def _latency(latency: Values | None) -> str:

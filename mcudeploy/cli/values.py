@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,22 @@ class Limit(click.ParamType[tuple[str, int]]):
             self.fail(str(error), param, ctx)
 
 
+class InputFile(click.Path):
+    """A file to read; with `pipes` it may also come through one: it is read only once."""
+
+    def __init__(self, *, pipes: bool = False) -> None:
+        super().__init__(exists=True, dir_okay=False)
+        self._pipes = pipes
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        """The path; a usage error for a device, a socket, or a file that is not there."""
+        path = Path(os.fsdecode(super().convert(value, param, ctx)))
+        mode = path.stat().st_mode
+        if not (stat.S_ISREG(mode) or (self._pipes and stat.S_ISFIFO(mode))):
+            self.fail(f"{path} is not a file.", param, ctx)
+        return path
+
+
 class NewFile(click.Path):
     """A file to write, in a folder that is there: known before a long search, not after it."""
 
@@ -48,11 +65,33 @@ class NewFile(click.Path):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
         """The path; a usage error where no file can be written."""
+        if "\0" in str(value):
+            self.fail("a path has no NUL characters.", param, ctx)
         path = Path(os.fsdecode(super().convert(value, param, ctx)))
         if path.is_dir():
             self.fail(f"{path} is a folder.", param, ctx)
-        if not (os.access(path, os.W_OK) or os.access(path.parent, os.W_OK | os.X_OK)):
-            self.fail(f"{path.parent} is no folder that files can be written to.", param, ctx)
+        if path.exists() and not path.is_file():  # a device or a pipe
+            return path
+        folder = Path(os.path.realpath(path)).parent
+        if not (folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)):
+            self.fail(f"{folder} is no folder that files can be written to.", param, ctx)
+        return path
+
+
+class NewFolder(click.Path):
+    """A folder to write files to, which can be made: known before a long search, not after it."""
+
+    def __init__(self) -> None:
+        super().__init__(file_okay=False)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        """The path; a usage error where there is no folder and none can be made."""
+        if not str(value) or "\0" in str(value):
+            self.fail(f"{str(value)!r} names no folder.", param, ctx)
+        path = Path(os.fsdecode(super().convert(value, param, ctx)))
+        there = next(it for it in (path, *path.absolute().parents) if it.exists())
+        if not (there.is_dir() and os.access(there, os.W_OK | os.X_OK)):
+            self.fail(f"{there} is no folder that files can be written to.", param, ctx)
         return path
 
 

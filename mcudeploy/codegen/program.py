@@ -13,9 +13,10 @@ import numpy as np
 from mcudeploy.board import Board
 from mcudeploy.codegen.ctext import c_elements, c_float, c_int, c_type
 from mcudeploy.codegen.header import BorderText, MapLine, arena_map, borders_text, entry_of
-from mcudeploy.codegen.tape import Record, Stored, Tape, handed_over, integer_bits
+from mcudeploy.codegen.tape import Moves, Record, Stored, Tape, handed_over, integer_bits
 from mcudeploy.kernelfiles import MOVE, ON_UNIT
-from mcudeploy.layout.solve import ARENA_GRAIN_BYTES, base_alignments
+from mcudeploy.layout.arena import ARENA_GRAIN_BYTES
+from mcudeploy.layout.solve import base_alignments
 from mcudeploy.ops.opdef import ConstantArray, KernelCall, Symbol
 from mcudeploy.plan import Plan
 from mcudeploy.wording import count_text
@@ -77,8 +78,9 @@ class OperatorText:
 
 @dataclass(frozen=True, slots=True)
 class MovesText:
-    """The record of all moves: their old and their new places, and the bytes of each."""
+    """The record of the moves in one arena: their old and their new places, and the bytes of each."""
 
+    memory: str
     kernel: str
     old: TensorText
     new: TensorText
@@ -95,7 +97,7 @@ class Program:
     tensors: list[TensorText]
     scratch: list[TensorText]
     operators: list[OperatorText]
-    moves: MovesText | None
+    moves: list[MovesText]
     kernels: list[str]
     offset_lines: list[tuple[str, str]]
     offset_bits: int
@@ -103,6 +105,7 @@ class Program:
     code_lines: list[str]
     block_bits: int
     steps: int
+    move_count: int
     peak_step: int
     alignment: int
     arenas: list[ArenaText]
@@ -130,9 +133,8 @@ def make_program(plan: Plan, calls: Mapping[str, KernelCall], prefix: str, board
         for name, version in tape.tensors
     ]
     scratch = [offsets.add(name, f"s_{name}", tape.scratch(name)) for name in plan.layout.scratch]
-    moves = _moves_text(tape, offsets) if plan.layout.moves else None
-    if moves is not None:
-        kernels.add(moves.kernel)
+    moves = [_moves_text(each, offsets) for each in tape.moves()]
+    kernels |= {each.kernel for each in moves}
     return Program(
         prefix=prefix,
         constants=constants.texts,
@@ -147,6 +149,7 @@ def make_program(plan: Plan, calls: Mapping[str, KernelCall], prefix: str, board
         code_lines=c_elements(tape.codes),
         block_bits=tape.block_bits,
         steps=len(tape.codes),
+        move_count=len(plan.layout.moves),
         peak_step=entry_of(plan, plan.estimate.peak_step),
         alignment=board.offset_unit,
         arenas=_arenas(plan, board),
@@ -218,15 +221,15 @@ def _symbol(kind: str, number: int, name: str) -> str:
     return f"{kind}{number or ''}_{name}"
 
 
-def _moves_text(tape: Tape, offsets: _OffsetTable) -> MovesText:
-    old, new = tape.moves()
-    sizes = c_elements(np.array(tape.move_bytes(), np.uint32))
+def _moves_text(moves: Moves, offsets: _OffsetTable) -> MovesText:
+    memory = moves.old.memory
     return MovesText(
+        memory,
         MOVE,
-        offsets.add("moved from", "move_from", old),
-        offsets.add("moved to", "move_to", new),
-        len(new.offsets),
-        sizes,
+        offsets.add(f"moved from, in {memory}", f"move_from_{memory}", moves.old),
+        offsets.add(f"moved to, in {memory}", f"move_to_{memory}", moves.new),
+        len(moves.sizes),
+        c_elements(np.array(moves.sizes, np.uint32)),
     )
 
 

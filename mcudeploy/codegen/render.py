@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -20,6 +21,15 @@ class Source:
 
     file_name: str
     sha256: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Member:
+    """One model of a library."""
+
+    program: Program
+    plan: Plan
+    source: Source
 
 
 @cache
@@ -57,14 +67,22 @@ def render_firmware(program: Program, plan: Plan, source: Source) -> dict[str, s
     return files | {"deployed.c": _render("deployed.c.j2", program, plan, source)}
 
 
-def render_package(program: Program, plan: Plan, source: Source) -> dict[str, str]:
-    """The files around the C of a library folder: build scripts and an example."""
-    names = {
-        "main.c.j2": "examples/main.c",
-        "CMakeLists.txt.j2": "CMakeLists.txt",
-        "library.json.j2": "library.json",
+def render_package(name: str, members: Sequence[Member]) -> dict[str, str]:
+    """The files around the C of a library folder: build scripts, and an example for each model."""
+    prefixes = [member.program.prefix for member in members]
+    examples = [
+        (prefix, "examples/main.c" if len(members) == 1 else f"examples/{prefix}.c") for prefix in prefixes
+    ]
+    texts = {
+        file: _render("main.c.j2", member.program, member.plan, member.source)
+        for (_, file), member in zip(examples, members, strict=True)
     }
-    return {file_name: _render(template, program, plan, source) for template, file_name in names.items()}
+    file_names = ", ".join(comment_text(member.source.file_name) for member in members)
+    for template in ("CMakeLists.txt", "library.json"):
+        texts[template] = render(
+            f"{template}.j2", name=name, upper=name.upper(), examples=examples, file_names=file_names
+        )
+    return texts
 
 
 def render(template: str, **values: object) -> str:

@@ -4,6 +4,7 @@ lays them out.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -48,12 +49,21 @@ class Stored:
     block_rows: int
 
 
+@dataclass(frozen=True, slots=True)
+class Moves:
+    """The moves in one arena: the old and the new places, and the bytes of each."""
+
+    old: Stored
+    new: Stored
+    sizes: tuple[int, ...]
+
+
 class Tape:
     """The records of a plan, the tensors that they name, and the entries of the tape as codes.
 
-    A code is `record << block_bits | block`; of a move the record behind all others, and the move's number.
-    Views have no record. Where blocks are moved, an operator has a record for each stretch of its steps
-    that finds all it touches in one version of each tensor.
+    A code is `record << block_bits | block`; of a move the record of its arena, behind all others, and its
+    number there. Views have no record. Where blocks are moved, an operator has a record for each stretch of
+    its steps that finds all it touches in one version of each tensor.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -72,11 +82,13 @@ class Tape:
         self.codes: NDArray[np.uint32] = np.array(list(self._codes(of_step)), np.uint32)
 
     def _codes(self, of_step: Sequence[int]) -> Iterator[int]:
-        records, moves = iter(of_step), 0
+        records, made = iter(of_step), Counter[str]()
+        arenas = sorted({self._memory(move) for move in self.plan.layout.moves})
         for entry in self.plan.tape:
             if isinstance(entry, Move):
-                yield len(self.records) << self.block_bits | moves
-                moves += 1
+                memory = self._memory(entry)
+                yield len(self.records) + arenas.index(memory) << self.block_bits | made[memory]
+                made[memory] += 1
             else:
                 yield next(records) << self.block_bits | entry.block
 
@@ -98,22 +110,27 @@ class Tape:
         """The scratch of an operator, in one place or at one for each step."""
         return _stored(self.plan.layout.scratch[operator], 0)
 
-    def moves(self) -> tuple[Stored, Stored]:
-        """The old and the new places of all moves, of which there is one or more, all in one arena."""
-        (memory,) = self.plan.layout.arenas
-        old, new = zip(*self._where.ways(), strict=True)
-        return Stored(memory, old, 0, 1), Stored(memory, new, 0, 1)
+    def _memory(self, move: Move) -> str:
+        return self.plan.layout.tensors[move.tensor].memory
 
-    def move_bytes(self) -> list[int]:
-        """How many bytes each move takes to its new place."""
-        return [self._tiled.block_bytes(move.tensor, move.block) for move in self.plan.layout.moves]
+    def moves(self) -> list[Moves]:
+        """The moves in each arena, by its name."""
+        ways: dict[str, list[tuple[int, int, int]]] = {}
+        for move, (old, new) in zip(self.plan.layout.moves, self._where.ways(), strict=True):
+            size = self._tiled.block_bytes(move.tensor, move.block)
+            ways.setdefault(self._memory(move), []).append((old, new, size))
+        found = []
+        for memory, each in sorted(ways.items()):
+            olds, news, sizes = zip(*each, strict=True)
+            found.append(Moves(Stored(memory, olds, 0, 1), Stored(memory, news, 0, 1), sizes))
+        return found
 
     def stored(self) -> Iterator[Stored]:
         """Every record with offsets, in the order of the table."""
         yield from (self.tensor(name, version) for name, version in self.tensors)
         yield from (self.scratch(name) for name in self.plan.layout.scratch)
-        if self.plan.layout.moves:
-            yield from self.moves()
+        for moves in self.moves():
+            yield from (moves.old, moves.new)
 
 
 def _records(plan: Plan, tiled: TiledGraph, where: Whereabouts) -> tuple[list[Record], list[int]]:
@@ -212,7 +229,7 @@ def tables_bytes(plan: Plan, calls: Mapping[str, KernelCall], board: Board) -> i
 
     It is what the linker reports for the generated tables, up to a few bytes between them.
     """
-    tape, moves = Tape(plan), len(plan.layout.moves)
+    tape = Tape(plan)
     pointer_bytes, handed = 8 if board.is_host else 4, len(handed_over(plan, board))
     # An operator of another unit has a second record, which shares its inputs, and one that points to it.
     pointers, words = (5 + 1) * handed, (2 + 1 + 1 % (pointer_bytes // _WORD)) * handed
@@ -230,8 +247,8 @@ def tables_bytes(plan: Plan, calls: Mapping[str, KernelCall], board: Board) -> i
         pointers += len(values) - scalars
         words += scalars + padding
     records = len(named) + len(plan.layout.scratch)
-    if moves:  # a record, its input and its parameters, the two tensors of places; the bytes of each move
-        pointers, words, records = pointers + 5 + 1 + 1, words + 2 + moves, records + 2
+    for moves in tape.moves():  # a record, its input and its parameters, two tensors of places, bytes of each
+        pointers, words, records = pointers + 5 + 1 + 1, words + 2 + len(moves.sizes), records + 2
     arenas = len(plan.layout.arenas)
     pointers += 2 * records + 2 * arenas + 3  # an arena's size is padded to a pointer
     words += 2 * records + 3 + 3 % (pointer_bytes // _WORD)

@@ -100,8 +100,7 @@ class Builder:
         source = self.value(node.inputs[0])
         if source.real:
             raise Unsupported("DequantizeLinear needs integers, its input is float32")
-        info = self.model.infos.get(node.inputs[0])
-        dtype = info.dtype if info is not None and info.dtype == "uint8" else "int8"
+        dtype = self.model.dtype_of(node.inputs[0])
         quantization = activation_parameters(self.constants, node, dtype)
         if source.table is None:
             return replace(source, real=True, table=dequantize_table(quantization), quantization=quantization)

@@ -81,3 +81,8 @@ def dequantized(
     value = ((wide - zero_points).astype(np.float32) * scales).astype(np.float32)
     bits = integers.dtype.itemsize * 8
     return Constant(value, Quantized(wide, scales, zero_points, bits, integers.dtype.kind == "i"))
+
+
+def integers_of(constant: Constant) -> list[int]:
+    """The constant's elements as integers."""
+    return [int(item) for item in constant.value.reshape(-1).tolist()]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from math import prod
 
 import numpy as np
@@ -211,8 +212,7 @@ def fold(model: Model) -> tuple[Model, dict[str, str]]:
     infos = folder.infos
     for name, constant in folder.constants.items():
         infos[name] = Info(name, constant.shape, str(constant.value.dtype))
-    folded = Model(model.name, model.opset, tuple(kept), folder.constants, model.inputs, model.outputs, infos)
-    return folded, reasons
+    return replace(model, nodes=tuple(kept), constants=folder.constants, infos=infos), reasons
 
 
 def _constant_node(node: Node) -> Constant:

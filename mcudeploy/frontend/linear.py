@@ -29,6 +29,9 @@ _FULL_ACCUMULATOR = 2.0**31 - 2.0**20
 _CROWDED_BIAS = 2.0**30
 """The most a bias may take of an accumulator of 32 bits where the channel's steps are made coarser for it."""
 
+_TELLING_ROUNDING = 1e-4
+"""Output steps that the rounding of a bias must move a result by for the graph to state it."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Linear:
@@ -97,17 +100,29 @@ def emit_linear(
             if weights is not None:
                 scales = value.quantization.scale, ending.quantization.scale
                 weights = fitted(weights, linear.biases(), *scales)
-                made = _emit_int8(
-                    builder, node, linear, reading, weights=weights, scale=scales[0], ending=ending
-                )
-                finish(builder, ending, made, quantized=True)
-                return
+                if _keeps_bias(linear, weights, *scales):
+                    made = _emit_int8(
+                        builder, node, linear, reading, weights=weights, scale=scales[0], ending=ending
+                    )
+                    finish(builder, ending, made, quantized=True)
+                    return
     reading = reader(builder.real(source), linear.weights)
-    made = _emit_float(builder, node, linear, reading, ending)
+    made = emit_float(builder, node, linear, reading, ending)
     finish(builder, ending, made, quantized=False)
 
 
-def _emit_float(builder: Builder, node: Node, linear: Linear, reading: Reading, ending: Ending) -> Value:
+def _keeps_bias(linear: Linear, weights: QuantizedWeights, input_scale: float, output_scale: float) -> bool:
+    """Whether rounding the bias to units of the accumulator moves no result by more than half an output step.
+
+    It moves some by more where a quantiser has given an input that is always zero a large scale.
+    """
+    units = weights.scale * input_scale
+    moved = np.abs(linear.biases() - quantized_bias(linear, units) * units)
+    return bool(np.all(moved <= 0.5 * output_scale))
+
+
+def emit_float(builder: Builder, node: Node, linear: Linear, reading: Reading, ending: Ending) -> Value:
+    """Emits the Conv2d on floats and returns its result, behind which only views of the ending are left."""
     along = (-1,) + (1,) * (reading.weights.value.ndim - 1)
     weights = reading.weights.value
     if np.any(linear.factor != 1):
@@ -136,11 +151,16 @@ def _emit_int8(
 ) -> Value:
     if ending.quantization is None:
         raise Unsupported("an int8 operator needs a quantised result")
+    units = weights.scale * scale
+    bias = quantized_bias(linear, units)
     constants: dict[str, ConstantArray] = {
         "weights": weights.integers,
-        "bias": quantized_bias(linear, weights.scale * scale),
+        "bias": bias,
         "weight_scale": weights.scale.astype(np.float32),
     }
+    rounding = np.abs(linear.biases() / units - bias)
+    if np.any(rounding * units > _TELLING_ROUNDING * ending.quantization.scale):
+        constants["bias_rounding"] = rounding.astype(np.float32)
     nodes = (node, *linear.nodes, *fused_nodes(node, ending, quantized=True)[1:])
     op = replace(reading.op, low=ending.low, high=ending.high)
     tensor = builder.emit(

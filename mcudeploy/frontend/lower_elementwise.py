@@ -22,10 +22,12 @@ from mcudeploy.frontend.values import (
     scattered,
 )
 from mcudeploy.graph import UNSIGNED_OFFSET, DType, Quantization, Shape
-from mcudeploy.ops.elementwise import Binary, BinaryFunction, Unary, UnaryFunction
+from mcudeploy.ops.elementwise import Binary, BinaryFunction, Unary, UnaryFunction, sum_error
 from mcudeploy.ops.opdef import ConstantArray
 
 _Floats = NDArray[np.float32]
+_MOST_SUM_ERROR = 2.0**-8
+"""Steps of the output that an int8 sum may be off by before it is rounded; others are computed in float."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +155,7 @@ Operands = tuple[Value | Constant, Value | Constant]
 
 
 def binary(builder: Builder, node: Node) -> None:
-    """A table where both operands depend on one int8 value; int8 where all is quantised; else float."""
+    """A table where both operands depend on one int8 value; int8 where all is quantised, well; else float."""
     operands = builder.operand(node.inputs[0]), builder.operand(node.inputs[1])
     table = _table_form(node, operands)
     if table is not None:
@@ -162,12 +164,23 @@ def binary(builder: Builder, node: Node) -> None:
     ending = follow(builder, node.output)
     if ending.quantization is not None:
         quantized = _quantized_operands(builder, node)
-        if quantized is not None:
+        if quantized is not None and _rounds_well(node, quantized, ending.quantization):
             made = _emit(builder, node, quantized, ending, ending.quantization)
             finish(builder, ending, made, quantized=True)
             return
     made = _emit(builder, node, _real_operands(builder, node), ending, None)
     finish(builder, ending, made, quantized=False)
+
+
+def _rounds_well(node: Node, operands: Operands, output: Quantization) -> bool:
+    """Whether an int8 sum is right but for ties; it is not where the scale of an operand is too coarse."""
+    if OPERATIONS[node.op][0] not in ("add", "sub"):
+        return True
+    a, b = (
+        constant_quantization(operand) if isinstance(operand, Constant) else operand.quantization
+        for operand in operands
+    )
+    return a is None or b is None or sum_error(a, b, output) <= _MOST_SUM_ERROR
 
 
 def real_binary(builder: Builder, node: Node) -> Value:

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mcudeploy.frontend.builder import Builder
-from mcudeploy.frontend.constants import Constant, Quantized
-from mcudeploy.frontend.follow import finish, follow, fused_nodes
-from mcudeploy.frontend.linear import Linear, Reading, emit_linear, normalization
+from mcudeploy.frontend.constants import Constant
+from mcudeploy.frontend.follow import Ending, finish, follow, fused_nodes
+from mcudeploy.frontend.linear import (
+    Linear,
+    Reading,
+    emit_float,
+    emit_linear,
+    fold_affine,
+    normalization,
+)
 from mcudeploy.frontend.model import Node, Unsupported
 from mcudeploy.frontend.values import (
     IndexArray,
@@ -23,13 +29,9 @@ from mcudeploy.frontend.values import (
 )
 from mcudeploy.frontend.windows import Window, window_of
 from mcudeploy.graph import DType, Quantization, Shape
+from mcudeploy.ops.affine import Affine, affine_records
 from mcudeploy.ops.conv import Conv2d
 from mcudeploy.ops.matmul import MatMul
-
-_UNIT = 127
-"""The int8 weight that stands for a factor: the finest that keeps bias and requantisation exact."""
-_BIAS_LIMIT = 2.0**24
-"""Largest bias, in units of the accumulator, of a channel whose factor is small."""
 
 
 def conv(builder: Builder, node: Node) -> None:
@@ -227,30 +229,45 @@ def _emit_product(
 
 
 def batch_normalization(builder: Builder, node: Node) -> None:
-    """On its own, a depthwise 1x1 convolution; behind a convolution it was folded already."""
+    """On its own: Affine on int8 values, a depthwise 1x1 convolution on floats. Behind a convolution it was
+    folded already.
+    """
     value = builder.value(node.inputs[0])
     if value.index.ndim < 2:
         raise Unsupported("the input needs a channel axis")
     channels = value.shape[1]
     factor, offset = normalization(builder, node, channels)
-    weights, bias = _factors(factor, offset, builder.pure(node.inputs[0]))
-    linear = Linear(weights, None, np.ones(channels), bias)
-    reader = partial(_read_channels, builder)
-    emit_linear(builder, node, value.shape, 1, linear=linear, reader=reader)
+    weights = Constant(np.ones((channels, 1, 1, 1), np.float32))
+    linear, name = fold_affine(builder, node.output, value.shape, 1, Linear(weights, None, factor, offset))
+    ending = follow(builder, name)
+    made = _affine(builder, node, linear, ending)
+    if made is not None:
+        finish(builder, ending, made, quantized=True)
+        return
+    reading = _read_channels(builder, builder.real(node.inputs[0]), linear.weights)
+    finish(builder, ending, emit_float(builder, node, linear, reading, ending), quantized=False)
 
 
-def _factors(
-    factor: NDArray[np.float64], offset: NDArray[np.float64], source: Value | None
-) -> tuple[Constant, NDArray[np.float64]]:
-    """Factors as depthwise weights [C, 1, 1, 1]; with an int8 form where the input has one."""
-    column = factor.astype(np.float32).reshape(-1, 1, 1, 1)
-    if source is None or source.quantization is None:
-        return Constant(column), offset
-    scale = np.maximum(np.abs(factor) / _UNIT, np.abs(offset) / (source.quantization.scale * _BIAS_LIMIT))
-    scale = np.maximum(scale, np.finfo(np.float32).tiny)
-    integers = np.rint(factor / scale).astype(np.int32).reshape(column.shape)
-    scales = scale.astype(np.float32).reshape(column.shape)
-    return Constant(column, Quantized(integers, scales, np.zeros_like(integers), 8, True)), offset
+def _affine(builder: Builder, node: Node, linear: Linear, ending: Ending) -> Value | None:
+    """The factors and offsets on int8 values; None where input or result are not quantised so."""
+    source = None if ending.quantization is None else builder.pure(node.inputs[0])
+    if source is None or source.quantization is None or ending.quantization is None:
+        return None
+    factor, offset = linear.factor.astype(np.float32), linear.offset.astype(np.float32)
+    if affine_records(factor, offset, source.quantization, ending.quantization) is None:
+        return None
+    reading = _read_channels(builder, source, linear.weights)
+    nodes = (node, *linear.nodes, *fused_nodes(node, ending, quantized=True)[1:])
+    tensor = builder.emit(
+        Affine(ending.low, ending.high),
+        (reading.tensor,),
+        reading.shape,
+        DType.INT8,
+        ending.quantization,
+        constants={"factor": factor, "offset": offset},
+        nodes=nodes,
+    )
+    return Value(tensor, reading.index, real=True)
 
 
 def _read_channels(builder: Builder, source: Value, weights: Constant) -> Reading:

@@ -1,4 +1,4 @@
-"""Slice, Split, Gather, Pad, Concat, Resize: what moves elements, mostly on what is stored."""
+"""Pad and Concat: what moves elements, mostly on what is stored."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcudeploy.frontend.builder import Builder
-from mcudeploy.frontend.constants import Constant
+from mcudeploy.frontend.constants import integers_of
 from mcudeploy.frontend.follow import finish, follow, fused_nodes
 from mcudeploy.frontend.lower_softmax import along
 from mcudeploy.frontend.model import Node, Unsupported
@@ -23,129 +23,9 @@ from mcudeploy.frontend.values import (
 )
 from mcudeploy.graph import UNSIGNED_OFFSET, DType, Quantization, Shape
 from mcudeploy.ops.concat import Concat
-from mcudeploy.ops.move import Pad, Slice
+from mcudeploy.ops.move import Pad
 from mcudeploy.ops.requantize import STORED, dequantize, quantize
 from mcudeploy.wording import agree, count_text
-
-Triple = tuple[int, int, int]
-
-
-def part(builder: Builder, value: Value, index: IndexArray, node: Node) -> Value:
-    """The elements of a value that `index` (positions in its tensor) names, as a Slice of the tensor.
-
-    Raises Unsupported where they are no regular part of it.
-    """
-    if index.size == 0:
-        raise Unsupported("its result holds no elements")
-    source = builder.tensors[value.tensor]
-    if index.size == source.elements:
-        return replace(value, index=index)
-    for shape in dict.fromkeys((source.shape, natural_shape(value.shape))):
-        found = regular(index, shape)
-        if found is None:
-            continue
-        op, places = found
-        tensor = builder.viewed(value.tensor, shape)
-        quantization = source.quantization
-        made = builder.emit(op, (tensor,), op.out_shape, source.dtype, quantization, nodes=(node,))
-        return replace(value, tensor=made, index=places)
-    raise Unsupported("it takes elements that do not lie regularly in memory")
-
-
-def regular(index: IndexArray, shape: Shape) -> tuple[Slice, IndexArray] | None:
-    """The Slice of a tensor of `shape` that has just these positions, and where they are in its result."""
-    starts, steps, sizes, places = [], [], [], []
-    for place in coordinates(index, shape):
-        flat = place.reshape(-1)
-        kept = np.unique(flat)
-        step = int(kept[1] - kept[0]) if kept.size > 1 else 1
-        if kept.size > 1 and np.any(np.diff(kept) != step):
-            return None
-        falling = kept.size > 1 and flat[0] > flat[-1]
-        starts.append(int(kept[-1] if falling else kept[0]))
-        steps.append(-step if falling else step)
-        sizes.append(int(kept.size))
-        places.append((place - starts[-1]) // steps[-1])
-    made: Shape = (sizes[0], sizes[1], sizes[2])
-    if sizes[0] * sizes[1] * sizes[2] != index.size:
-        return None
-    op = Slice((starts[0], starts[1], starts[2]), (steps[0], steps[1], steps[2]), made)
-    return op, np.ravel_multi_index(tuple(places), made).astype(np.int32)
-
-
-def integers_of(constant: Constant) -> list[int]:
-    """The constant's elements as integers."""
-    return [int(item) for item in constant.value.reshape(-1).tolist()]
-
-
-def _chosen(builder: Builder, node: Node, index: IndexArray) -> IndexArray:
-    """The index array behind a Slice or Gather."""
-    if node.op == "Gather":
-        axis = node.integer("axis", 0)
-        wanted = builder.constant(node.input(1), "the indices").value
-        if not -index.ndim <= axis < index.ndim or wanted.dtype.kind not in "iu":
-            raise Unsupported(f"axis {axis} is outside {index.ndim} dimensions")
-        size = index.shape[axis]
-        if wanted.size and (wanted.min() < -size or wanted.max() >= size):
-            raise Unsupported(f"indices are outside an axis of {size}")
-        return np.asarray(np.take(index, wanted.astype(np.int64) % size, axis=axis), np.int32)
-    starts, ends = (integers_of(builder.constant(node.input(k), "the range")) for k in (1, 2))
-    axes = list(range(len(starts)))
-    if node.input(3):
-        axes = integers_of(builder.constant(node.input(3), "the axes"))
-    steps = [1] * len(starts)
-    if node.input(4):
-        steps = integers_of(builder.constant(node.input(4), "the steps"))
-    ranges = [slice(None)] * index.ndim
-    for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
-        if not -index.ndim <= axis < index.ndim or step == 0:
-            raise Unsupported(f"axis {axis} step {step} does not fit {index.ndim} dimensions")
-        ranges[axis] = _range(start, end, step, index.shape[axis])
-    return index[tuple(ranges)]
-
-
-def _range(start: int, end: int, step: int, size: int) -> slice:
-    """ONNX clamps where Python does not: an end below the first element of a falling range is -1."""
-    start = start + size if start < 0 else start
-    end = end + size if end < 0 else end
-    if step > 0:
-        return slice(min(max(start, 0), size), min(max(end, 0), size), step)
-    start, end = min(max(start, 0), size - 1), min(max(end, -1), size - 1)
-    return slice(start, None if end == -1 else end, step)
-
-
-def pick(builder: Builder, node: Node) -> None:
-    """Slice, and Gather with constant indices."""
-    value = builder.value(node.inputs[0])
-    builder.define(node.output, part(builder, value, _chosen(builder, node, value.index), node))
-
-
-def real_pick(builder: Builder, node: Node) -> Value:
-    """The same on a float tensor."""
-    value = builder.real(node.inputs[0])
-    return part(builder, value, _chosen(builder, node, value.index), node)
-
-
-def split(builder: Builder, node: Node) -> None:
-    """One Slice for each output that something reads."""
-    value = builder.value(node.inputs[0])
-    axis = node.integer("axis", 0)
-    if not -value.index.ndim <= axis < value.index.ndim:
-        raise Unsupported(f"axis {axis} is outside {value.index.ndim} dimensions")
-    size, count = value.shape[axis], len(node.outputs)
-    if node.input(1):
-        sizes = integers_of(builder.constant(node.input(1), "the sizes"))
-    else:
-        each = -(-size // count)
-        sizes = [each] * (count - 1) + [size - each * (count - 1)]
-    if sum(sizes) != size or min(sizes) < 1 or len(sizes) != count:
-        raise Unsupported(f"sizes {sizes} do not fit an axis of {size}")
-    first = 0
-    for name, length in zip(node.outputs, sizes, strict=True):
-        if name and (name in builder.consumers or name in builder.outputs):
-            index = np.take(value.index, np.arange(first, first + length), axis=axis)
-            builder.define(name, part(builder, value, index, node))
-        first += length
 
 
 def pad(builder: Builder, node: Node) -> None:
@@ -156,8 +36,7 @@ def pad(builder: Builder, node: Node) -> None:
         builder.define(node.output, value)
         return
     filling = _filling(builder, node)
-    info = builder.model.infos.get(node.inputs[0])
-    unsigned = not value.real and info is not None and info.dtype == "uint8"
+    unsigned = not value.real and builder.model.dtype_of(node.inputs[0]) == "uint8"
     stored = _stored_filling(builder, value, filling - UNSIGNED_OFFSET if unsigned else filling)
     if stored is not None:
         builder.define(node.output, _pad(builder, node, value, amounts, stored))

@@ -42,8 +42,7 @@ def along(builder: Builder, value: Value, axis: int) -> tuple[Value, int]:
             tensor = builder.viewed(value.tensor, shape)
             return Value(tensor, value.index, value.real, value.table, value.quantization), dimension
     last = np.moveaxis(value.index, axis, -1)
-    size = last.shape[-1]
-    tensor = builder.arranged(value.tensor, last.reshape(-1, 1, size))
+    tensor = builder.arranged(value.tensor, last.reshape(natural_shape(last.shape)))
     order = np.arange(last.size, dtype=np.int32).reshape(last.shape)
     index = np.ascontiguousarray(np.moveaxis(order, -1, axis))
     return Value(tensor, index, value.real, value.table, value.quantization), 2

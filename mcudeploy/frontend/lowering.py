@@ -16,10 +16,11 @@ from mcudeploy.frontend.lower_elementwise import (
     unary,
 )
 from mcudeploy.frontend.lower_linear import batch_normalization, conv, gemm, matmul
-from mcudeploy.frontend.lower_move import concat, pad, pick, real_concat, real_pad, real_pick, split
+from mcudeploy.frontend.lower_move import concat, pad, real_concat, real_pad
 from mcudeploy.frontend.lower_pool import average_pool, max_pool, real_max_pool, reduce_mean
 from mcudeploy.frontend.lower_quantized import dequantize_linear, quantize_linear, real_view, view
 from mcudeploy.frontend.lower_resize import real_resize, resize
+from mcudeploy.frontend.lower_slice import pick, real_pick, split
 from mcudeploy.frontend.lower_softmax import softmax
 from mcudeploy.frontend.model import Model, Node, Unsupported
 from mcudeploy.frontend.names import printable
@@ -157,6 +158,7 @@ def _graph(builder: Builder, model: Model, inputs: tuple[Border, ...], outputs: 
             inputs=inputs,
             outputs=tidied.outputs,
             references={name: border for name, border in tidied.references.items() if name in made},
+            notes=model.notes,
         )
     except ValueError as fault:
         raise ModelError(f"the model cannot be put in order: {fault}") from fault

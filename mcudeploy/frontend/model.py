@@ -11,6 +11,7 @@ import onnx
 from numpy.typing import NDArray
 
 from mcudeploy.frontend.constants import Constant
+from mcudeploy.frontend.names import printable
 
 MAX_TENSOR_ELEMENTS = 1 << 24
 """No tensor of a microcontroller model comes near this; a file that asks for more is malformed."""
@@ -87,7 +88,10 @@ class Node:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Model:
-    """A checked model: nodes in topological order, constants by name, borders in the file's order."""
+    """A checked model: nodes in topological order, constants by name, borders in the file's order.
+
+    `notes`: what the reader took for granted.
+    """
 
     name: str
     opset: int
@@ -96,6 +100,16 @@ class Model:
     inputs: tuple[Info, ...]
     outputs: tuple[Info, ...]
     infos: Mapping[str, Info]
+    notes: tuple[str, ...] = ()
+
+    def dtype_of(self, name: str) -> str:
+        """The element type of a value, a numpy name. Raises Unsupported where nothing states it."""
+        info = self.infos.get(name)
+        if info is None or info.dtype == "undefined":
+            raise Unsupported(
+                f"the element type of {printable(name)!r} is not known; export the model with it"
+            )
+        return info.dtype
 
     def producers(self) -> dict[str, Node]:
         """The node that makes each value."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from mcudeploy.frontend.builder import Builder
-from mcudeploy.frontend.lower_move import regular
+from mcudeploy.frontend.lower_slice import regular
 from mcudeploy.frontend.model import Info, Unsupported
 from mcudeploy.frontend.values import Value, is_plain, natural_shape, positions
 from mcudeploy.graph import Border
@@ -27,7 +27,7 @@ def _held(builder: Builder, info: Info, *, float_io: bool) -> tuple[Value, str]:
         raise Unsupported("it does not depend on the inputs: it is constant")
     value = builder.value(info.name)
     if not value.real:
-        return builder.integers(info.name), "uint8" if info.dtype == "uint8" else "int8"
+        return builder.integers(info.name), builder.model.dtype_of(info.name)
     if value.table is None:
         return value, "float32"
     pure = None if float_io else builder.pure(info.name)

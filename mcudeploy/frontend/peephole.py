@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mcudeploy.graph import Border, Operator, Tensor
+from mcudeploy.ops.affine import Affine
 from mcudeploy.ops.conv import Conv2d
 from mcudeploy.ops.elementwise import Binary, Lut
 from mcudeploy.ops.requantize import STORED
@@ -53,7 +54,7 @@ def _alive(operators: Sequence[Operator], wanted: set[str]) -> list[Operator]:
 def _clips_fused(
     operators: Sequence[Operator], wanted: set[str], tensors: Mapping[str, Tensor]
 ) -> tuple[list[Operator], dict[str, str]]:
-    """A Lut that only clamps, on the only use of a convolution's or a Binary's result, becomes its clip.
+    """A Lut that only clamps, on the only use of a result that has a clip of its own, becomes that clip.
 
     Also returns the tensors that went away: each under the name of the one that now holds the values.
     """
@@ -84,7 +85,7 @@ def _clipped(producer: Operator, table: Operator, tensors: Mapping[str, Tensor])
     """The producer with the clamp of the table; None where it is no clamp or the producer has no clip."""
     op = producer.op
     quantization = tensors[table.output].quantization
-    if not isinstance(op, Conv2d | Binary) or quantization is None:
+    if not isinstance(op, Affine | Conv2d | Binary) or quantization is None:
         return None
     if tensors[producer.output].quantization != quantization:
         return None

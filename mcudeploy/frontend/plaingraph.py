@@ -12,6 +12,7 @@ from the start. A view is its base's memory and costs nothing; what overwrites c
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import zlib
 from collections.abc import Iterator, Sequence
@@ -22,9 +23,10 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from mcudeploy.errors import ModelError
+from mcudeploy.files import read_limited
 from mcudeploy.scheduler.problem import Buffer, Problem
 
-MAX_FILE_BYTES = 256 * 2**20
+MAX_FILE_BYTES = 32 * 2**20
 _PERSISTENT = frozenset({"param", "buffer"})
 _INPUT = "input"
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -129,9 +131,9 @@ def graph_of(content: object, default_name: str = "graph") -> PlainGraph:
 
 def _json(path: Path) -> object:
     try:
-        packed = path.read_bytes()
+        packed = read_limited(path, MAX_FILE_BYTES)
         if packed.startswith(_GZIP_MAGIC):
-            with gzip.open(path) as stream:
+            with gzip.open(io.BytesIO(packed)) as stream:
                 packed = stream.read(MAX_FILE_BYTES + 1)
     except (OSError, EOFError, zlib.error) as fault:
         raise ModelError(f"{path} cannot be read: {getattr(fault, 'strerror', None) or fault}") from fault

@@ -67,8 +67,7 @@ def quantized_dtype(model: Model, model_constants: dict[str, Constant], node: No
     zero_point = model_constants.get(node.input(2))
     if zero_point is not None:
         return str(zero_point.value.dtype)
-    info = model.infos.get(node.output)
-    return info.dtype if info is not None and info.dtype != "undefined" else "uint8"
+    return model.dtype_of(node.output)
 
 
 def is_identity(table: IntegerTable) -> bool:

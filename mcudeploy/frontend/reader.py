@@ -12,7 +12,7 @@ from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper, shape_inference
 
-from mcudeploy.errors import ModelError
+from mcudeploy.errors import ModelError, Problem
 from mcudeploy.frontend.constants import Constant
 from mcudeploy.frontend.model import (
     MAX_TENSOR_ELEMENTS,
@@ -23,9 +23,9 @@ from mcudeploy.frontend.model import (
     Node,
 )
 from mcudeploy.frontend.names import printable
+from mcudeploy.frontend.versions import require_versions
 
 MAX_FILE_BYTES = 512 * 2**20
-OPSETS = range(13, 22)
 _ITEM_BYTES: dict[int, int] = {
     TensorProto.FLOAT: 4,
     TensorProto.UINT8: 1,
@@ -42,19 +42,20 @@ _ITEM_BYTES: dict[int, int] = {
 }
 
 
+_ONNX_DOMAINS = ("", "ai.onnx")
+
+
 def read(path: Path) -> Model:
     """The checked model in the file. Raises ModelError naming what is wrong with it."""
     proto = _parse(path)
     _require_text(proto)
-    _require_opset(proto)
+    require_versions(proto)
     for tensor in _tensors(proto.graph):
         _load_external(tensor, path)
         _require_consistent(tensor)
     _require_order(proto.graph)
-    batch_names = _fix_inputs(proto.graph)
-    _fix_batch(proto.graph, batch_names)
-    proto = _checked(proto)
-    return _model(proto)
+    notes = _fix_inputs(proto.graph)
+    return _model(_checked(proto), notes)
 
 
 def _parse(path: Path) -> ModelProto:
@@ -94,17 +95,6 @@ def _require_text(proto: ModelProto) -> None:
         names += [value.name, *(size.dim_param for size in value.type.tensor_type.shape.dim)]
     if not all(isinstance(name, str) for name in names):
         raise ModelError("a name in the model is not UTF-8 text: the file is damaged")
-
-
-def _require_opset(proto: ModelProto) -> None:
-    versions = [entry.version for entry in proto.opset_import if entry.domain in ("", "ai.onnx")]
-    if len(versions) != 1:
-        raise ModelError(f"the model names {len(versions)} versions of the ONNX operator set, it needs one")
-    if versions[0] not in OPSETS:
-        raise ModelError(
-            f"the model uses opset {versions[0]}; {OPSETS.start} to {OPSETS.stop - 1} are supported. "
-            "onnx.version_converter converts it"
-        )
 
 
 def _tensors(graph: GraphProto) -> Iterator[TensorProto]:
@@ -196,10 +186,11 @@ def _require_order(graph: GraphProto) -> None:
         raise ModelError("the graph has no outputs")
 
 
-def _fix_inputs(graph: GraphProto) -> set[str]:
-    """Takes a symbolic batch as 1. Returns its names. Raises ModelError for other open or negative sizes."""
+def _fix_inputs(graph: GraphProto) -> tuple[str, ...]:
+    """Takes an open batch as 1, and says so in notes. Raises ModelError for other open or negative sizes."""
     initializers = {tensor.name for tensor in graph.initializer}
     names: set[str] = set()
+    notes: list[str] = []
     for value in graph.input:
         if value.name in initializers:
             continue
@@ -219,10 +210,16 @@ def _fix_inputs(graph: GraphProto) -> set[str]:
                     f"({printable(dimension.dim_param) or '?'}): microcontroller code needs fixed shapes; "
                     "export the model with them, or fix them with onnxruntime.tools.make_dynamic_shape_fixed"
                 )
+            called = printable(dimension.dim_param) or "?"
+            notes.append(
+                f"input {printable(value.name)!r}: dimension 0 ({called}) is open and taken as a batch of 1; "
+                "export the model with another size where that is not meant"
+            )
             if dimension.dim_param:
                 names.add(dimension.dim_param)
             dimension.dim_value = 1
-    return names
+    _fix_batch(graph, names)
+    return tuple(notes)
 
 
 def _fix_batch(graph: GraphProto, names: set[str]) -> None:
@@ -248,6 +245,7 @@ def _checked(proto: ModelProto) -> ModelProto:
 
     Without data propagation: it would write out every element of a constant that a file asks for.
     """
+    _require_known(proto)
     try:
         onnx.checker.check_model(proto)
         inferred = shape_inference.infer_shapes(proto, check_type=True, strict_mode=True)
@@ -258,16 +256,32 @@ def _checked(proto: ModelProto) -> ModelProto:
     return inferred
 
 
+def _require_known(proto: ModelProto) -> None:
+    """Raises ModelError naming all nodes of ONNX's own domain with an operator that ONNX does not know."""
+    opset = max((it.version for it in proto.opset_import if it.domain in _ONNX_DOMAINS), default=1)
+    local = {(function.domain, function.name) for function in proto.functions}
+    problems = tuple(
+        Problem(_label(node, at), printable(node.op_type), f"ONNX has no such operator in opset {opset}")
+        for at, node in enumerate(proto.graph.node)
+        if node.domain in _ONNX_DOMAINS
+        and (node.domain, node.op_type) not in local
+        and not onnx.defs.has(node.op_type, opset, "")
+    )
+    if problems:
+        raise ModelError.unsupported(problems)
+
+
 def _first_lines(text: str) -> str:
     line = " ".join(text.strip().splitlines()[:3])[:400]
     return "".join(letter if letter.isprintable() else " " for letter in line) or "no reason given"
 
 
 def _label(node: NodeProto, position: int) -> str:
-    return node.name or f"#{position}"
+    """What messages call a node."""
+    return printable(node.name) or f"#{position}"
 
 
-def _model(proto: ModelProto) -> Model:
+def _model(proto: ModelProto, notes: tuple[str, ...]) -> Model:
     graph = proto.graph
     constants = {tensor.name: Constant(_array(tensor)) for tensor in graph.initializer}
     infos = {value.name: info_of(value) for value in (*graph.value_info, *graph.input, *graph.output)}
@@ -297,6 +311,7 @@ def _model(proto: ModelProto) -> Model:
         inputs=tuple(infos[value.name] for value in graph.input if value.name not in constants),
         outputs=tuple(infos[value.name] for value in graph.output),
         infos=infos,
+        notes=notes,
     )
 
 
@@ -317,10 +332,10 @@ def info_of(value: onnx.ValueInfoProto) -> Info:
 def _node(node: NodeProto, position: int) -> Node:
     domain = "" if node.domain == "ai.onnx" else node.domain
     attributes = {item.name: _attribute(item) for item in node.attribute}
-    label = _label(node, position)
+    label = node.name or f"#{position}"
     outputs = tuple(node.output)
     if not outputs:
-        raise ModelError(f"node {printable(label)} ({printable(node.op_type)}) has no outputs")
+        raise ModelError(f"node {_label(node, position)} ({printable(node.op_type)}) has no outputs")
     return Node(label, node.op_type, domain, tuple(node.input), outputs, attributes, node)
 
 

@@ -57,6 +57,7 @@ def fold_pads(model: Model) -> Model:
 
     In a quantised file the padding stands in a pair of its own (DQ, Pad, Q, DQ, Conv): as zero is exactly
     the zero point, it commutes with the pair. Only where every reader of the padded value can take it.
+    Values between the Pad and the windows lose their padding, so their shapes in the file no longer hold.
     """
     consumers = model.consumers()
     outputs = {info.name for info in model.outputs}
@@ -64,11 +65,11 @@ def fold_pads(model: Model) -> Model:
     renamed: dict[str, str] = {}
     stale: set[str] = set()
     for node in model.nodes:
-        amounts = zero_padding(model, node)
-        if amounts is None or node.output in outputs:
+        padded_value = _padded(model, node)
+        if padded_value is None or node.output in outputs:
             continue
         path: set[str] = {node.output}
-        windows = _windows_behind(_Padded(node.output, amounts), consumers, outputs, path)
+        windows = _windows_behind(model, padded_value, consumers, path)
         if windows is None:
             continue
         padded = [_with_pads(replaced.get(window.output, window), pads) for window, pads in windows]
@@ -85,16 +86,20 @@ def fold_pads(model: Model) -> Model:
             continue
         current = replaced.get(node.output, node)
         nodes.append(replace(current, inputs=tuple(_resolve(renamed, name) for name in current.inputs)))
-    infos = {name: info for name, info in model.infos.items() if name not in stale}
+    infos = {name: replace(info, shape=None) if name in stale else info for name, info in model.infos.items()}
     return replace(model, nodes=tuple(nodes), infos=infos)
 
 
 @dataclass(frozen=True, slots=True)
 class _Padded:
-    """A value on the way from a Pad to the windows behind it, and its padding: befores, then afters."""
+    """A value between a Pad and the windows behind it, and its padding: befores, then afters.
+
+    `filling` is the integer in the padding of an integer value; None: the padding is the float zero.
+    """
 
     name: str
     amounts: tuple[int, ...]
+    filling: int | None
 
 
 def _resolve(renamed: Mapping[str, str], name: str) -> str:
@@ -103,29 +108,43 @@ def _resolve(renamed: Mapping[str, str], name: str) -> str:
     return name
 
 
-def zero_padding(model: Model, node: Node) -> tuple[int, ...] | None:
-    """The pads (befores, then afters) of a node that pads with constant zeros, else None."""
+def _padded(model: Model, node: Node) -> _Padded | None:
+    """What a Pad with one constant makes of its input; None where a window cannot do that padding."""
     if node.op != "Pad" or node.domain or node.input(3):
         return None
     if node.attributes.get("mode", "constant") != "constant":
         return None
     amounts = model.constants.get(node.input(1))
-    value = model.constants.get(node.input(2))
-    if node.input(2) and (value is None or value.value.size != 1 or np.any(value.value != 0)):
-        return None
     if amounts is None or amounts.value.size % 2 or amounts.value.size < 6:
         return None
     pads = tuple(int(amount) for amount in amounts.value.reshape(-1))
-    return pads if min(pads) >= 0 else None
+    value = _scalar(model, node.input(2))
+    if min(pads) < 0 or value is None:
+        return None
+    info = model.infos.get(node.inputs[0])
+    if info is not None and info.dtype in ("int8", "uint8"):
+        return _Padded(node.output, pads, int(value))
+    if info is not None and info.dtype == "float32" and value == 0:
+        return _Padded(node.output, pads, None)
+    return None
+
+
+def _scalar(model: Model, name: str) -> float | None:
+    """A constant of one element, 0 where the input is left out; None for others."""
+    if not name:
+        return 0
+    constant = model.constants.get(name)
+    return float(constant.value.reshape(-1)[0]) if constant is not None and constant.value.size == 1 else None
 
 
 def _windows_behind(
-    padded: _Padded, consumers: Mapping[str, list[Node]], outputs: set[str], path: set[str]
+    model: Model, padded: _Padded, consumers: Mapping[str, list[Node]], path: set[str]
 ) -> list[tuple[Node, tuple[int, ...]]] | None:
     """The convolutions and pools that read a padded value, behind Q, DQ and transposes, and their padding.
 
     None where others read it too. The names on the way are added to `path`.
     """
+    outputs = {info.name for info in model.outputs}
     found: list[tuple[Node, tuple[int, ...]]] = []
     waiting = [padded]
     while waiting:
@@ -136,24 +155,30 @@ def _windows_behind(
             if node.op in _PADDED_WINDOWS:
                 found.append((node, current.amounts))
                 continue
-            amounts = _behind(node, current.amounts)
-            if amounts is None or node.output in outputs:
+            behind = _behind(model, node, current)
+            if behind is None or node.output in outputs:
                 return None
             path.add(node.output)
-            waiting.append(_Padded(node.output, amounts))
+            waiting.append(behind)
     return found
 
 
-def _behind(node: Node, amounts: tuple[int, ...]) -> tuple[int, ...] | None:
-    """The padding behind a node that it commutes with."""
+def _behind(model: Model, node: Node, padded: _Padded) -> _Padded | None:
+    """The value behind a node that padding commutes with; None behind others."""
     if node.op in ("QuantizeLinear", "DequantizeLinear"):
-        return amounts
+        zero_point = _scalar(model, node.input(2))
+        if zero_point is None:
+            return None
+        if node.op == "QuantizeLinear":
+            return _Padded(node.output, padded.amounts, int(zero_point))
+        return _Padded(node.output, padded.amounts, None) if padded.filling == zero_point else None
     perm = node.attributes.get("perm")
-    rank = len(amounts) // 2
+    rank = len(padded.amounts) // 2
     if node.op != "Transpose" or not isinstance(perm, tuple) or sorted(perm) != list(range(rank)):
         return None
     axes = [int(axis) for axis in perm]
-    return tuple(amounts[axis] for axis in axes) + tuple(amounts[axis + rank] for axis in axes)
+    amounts = (*(padded.amounts[axis] for axis in axes), *(padded.amounts[axis + rank] for axis in axes))
+    return _Padded(node.output, amounts, padded.filling)
 
 
 def _with_pads(window: Node, amounts: tuple[int, ...]) -> Node | None:

@@ -113,9 +113,11 @@ def is_storage_order(wanted: IndexArray) -> bool:
     return bool(np.array_equal(wanted.reshape(-1), positions((wanted.size,))))
 
 
-def permutation(wanted: IndexArray) -> Permutation | None:
-    """The transposition of storage that gives the wanted order of positions; None where none does."""
-    flat = wanted.reshape(-1)
+def nested_runs(flat: IndexArray) -> list[tuple[int, int]] | None:
+    """(count, step) of the loops, the innermost first, that go through these positions; None where none do.
+
+    Only the first positions of each run are looked at: the caller checks the rest.
+    """
     axes: list[tuple[int, int]] = []
     rest = flat
     while rest.size > 1:
@@ -126,9 +128,16 @@ def permutation(wanted: IndexArray) -> Permutation | None:
             return None
         axes.append((run, step))
         rest = rest[::run]
-    axes.reverse()
-    if flat[0] != 0:
+    return axes
+
+
+def permutation(wanted: IndexArray) -> Permutation | None:
+    """The transposition of storage that gives the wanted order of positions; None where none does."""
+    flat = wanted.reshape(-1)
+    axes = nested_runs(flat)
+    if axes is None or flat[0] != 0:
         return None
+    axes.reverse()
     order = sorted(range(len(axes)), key=lambda position: -axes[position][1])
     expected = 1
     for position in reversed(order):

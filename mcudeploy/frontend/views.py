@@ -45,7 +45,8 @@ def _reshape(constants: Mapping[str, Constant], node: Node, index: IndexArray) -
             if size == 0 and axis < index.ndim:
                 wanted[axis] = index.shape[axis]
     known = prod(size for size in wanted if size != -1)
-    if wanted.count(-1) > 1 or known <= 0 or index.size % known:
+    counts = known > 0 and min(wanted, default=0) >= -1 and wanted.count(-1) <= 1
+    if not counts or (index.size % known if -1 in wanted else index.size != known):
         raise Unsupported(f"{list(index.shape)} cannot be reshaped to {wanted}")
     return index.reshape(wanted)
 

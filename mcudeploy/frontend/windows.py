@@ -39,15 +39,17 @@ def window_of(node: Node, kernel: tuple[int, ...], size: tuple[int, ...], *, cei
     auto_pad = node.text("auto_pad", "NOTSET")
     if auto_pad not in ("", "NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"):
         raise Unsupported(f"auto_pad {auto_pad!r} is not supported")
+    reaches = [d * (k - 1) + 1 for d, k in zip(dilation, kernel, strict=True)]
     axes = []
-    for axis in range(rank):
+    for axis, reach in enumerate(reaches):
         given = (0, 0) if auto_pad == "VALID" else (pads[axis], pads[axis + rank])
-        reach = dilation[axis] * (kernel[axis] - 1) + 1
         if auto_pad.startswith("SAME"):
             axes.append(_same(size[axis], reach, stride[axis], upper=auto_pad == "SAME_UPPER"))
         else:
             axes.append((*given, _positions(size[axis], reach, stride[axis], given, ceil_mode=ceil_mode)))
     (top, bottom, rows), (left, right, cols) = axes[0], axes[1] if rank == 2 else (0, 0, size[1])
+    if all(at + reaches[0] <= 0 or at >= size[0] for at in range(-top, rows * stride[0] - top, stride[0])):
+        raise Unsupported("every window lies in the padding: its result does not depend on its input")
     return Window(
         kernel=(kernel[0], kernel[1] if rank == 2 else 1),
         stride=(stride[0], stride[1] if rank == 2 else 1),
@@ -58,11 +60,20 @@ def window_of(node: Node, kernel: tuple[int, ...], size: tuple[int, ...], *, cei
 
 
 def _same(size: int, reach: int, stride: int, *, upper: bool) -> tuple[int, int, int]:
-    """(pad before, pad after, outputs) so that there are ceil(size / stride) outputs."""
+    """(pad before, pad after, outputs) so that there are ceil(size / stride) outputs.
+
+    With a stride beyond the window the total is negative. ONNX Runtime halves that as well, and so leaves
+    out what lies in front; TensorFlow does not. Raises Unsupported where the two differ.
+    """
     count = -(-size // stride)
-    total = max(0, (count - 1) * stride + reach - size)
-    less, more = total // 2, total - total // 2
-    return (less, more, count) if upper else (more, less, count)
+    total = (count - 1) * stride + reach - size
+    before = int((total if upper else total + 1) / 2)
+    if before < 0:
+        raise Unsupported(
+            f"auto_pad with a stride of {stride} and a window of {reach}: runtimes begin it at different "
+            f"places; give pads instead"
+        )
+    return before, max(0, total - before), count
 
 
 def _positions(size: int, reach: int, stride: int, pads: tuple[int, int], *, ceil_mode: bool) -> int:

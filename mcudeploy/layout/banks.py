@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import lcm
 
-from mcudeploy.layout.place import place
-from mcudeploy.layout.problem import Placed, Problem, align_up
+from mcudeploy.layout.arena import ARENA_GRAIN_BYTES, Packed, Relocation, pack
+from mcudeploy.layout.problem import Problem, align_up
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,15 +36,19 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Assigned:
-    """The bank of every group, and offsets.
+    """The bank of every group; by rectangle its offset at birth; moves as in `Packed`; by the name of each
+    memory that is used the bytes of its arena, and a bound for them.
 
-    `proven`: where it fits, that no assignment has a lower cost; where it does not, that none fits.
+    `proven`: where it fits, that no assignment costs less; where it does not, that none fits.
     """
 
     banks: tuple[int, ...]
-    placed: Placed
+    offsets: tuple[int, ...]
+    moves: tuple[tuple[int, int, int], ...]
+    used_bytes: Mapping[str, int]
+    bound_bytes: Mapping[str, int]
     fits: bool
-    proven: bool
+    proven: bool = False
 
 
 Table = tuple[tuple[int, ...], ...]
@@ -53,26 +57,29 @@ Table = tuple[tuple[int, ...], ...]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Task:
-    """What is to be assigned; rectangles name no memory yet. `costs`, and `ranks` that decide between equal
-    costs, are tables of whole numbers.
+    """What is to be assigned. `costs`, and `ranks` that decide between equal costs, are tables of whole
+    numbers; `pinned` rectangles do not move.
     """
 
     problem: Problem
     groups: Sequence[Group]
     banks: Sequence[Bank]
-    grain: int
     costs: Table
     ranks: Table
+    pinned: frozenset[int] = frozenset()
 
     @classmethod
-    def of(cls, problem: Problem, groups: Sequence[Group], banks: Sequence[Bank], grain: int) -> Task:
+    def of(
+        cls, problem: Problem, groups: Sequence[Group], banks: Sequence[Bank], pinned: Collection[int] = ()
+    ) -> Task:
         """The task with its tables."""
         costs = [Fraction(bank.cost).limit_denominator(1000) for bank in banks]
         unit = lcm(*(cost.denominator for cost in costs))
         return cls(
-            problem, groups, banks, grain,
+            problem, groups, banks,
             tuple(tuple(group.accessed_bytes * int(cost * unit) for cost in costs) for group in groups),
             tuple(tuple(max(1, group.accessed_bytes) * b for b in range(len(banks))) for group in groups),
+            frozenset(pinned),
         )  # fmt: skip
 
     def expense(self, banks: Sequence[int]) -> tuple[int, int]:
@@ -80,40 +87,41 @@ class Task:
         at = tuple(enumerate(banks))
         return sum(self.costs[g][b] for g, b in at), sum(self.ranks[g][b] for g, b in at)
 
-    def alignment(self, index: int, bank: int) -> int:
-        """What the offset of a rectangle is a multiple of in a bank."""
-        return lcm(self.problem.rectangles[index].alignment, self.banks[bank].alignment)
+    def padded_bytes(self, index: int, bank: int) -> int:
+        """Bytes of a rectangle up to where another one may begin in a bank."""
+        item = self.problem.rectangles[index]
+        return align_up(item.size_bytes, lcm(item.alignment, self.banks[bank].alignment))
 
-    def packed(
-        self,
-        banks: Sequence[int],
-        seconds: float,
-        *,
-        limited: bool = True,
-        fitting: bool = False,
-    ) -> Assigned:
-        """The groups in these banks, with offsets; `limited`: the capacities are aimed at; `fitting`: to keep
-        them is enough.
+    def packed(self, banks: Sequence[int], relocation: Relocation | None) -> Assigned:
+        """The groups in these banks, with offsets. What does not fit has offsets nevertheless, beyond a
+        capacity.
         """
-        bank_of = {i: bank for group, bank in zip(self.groups, banks, strict=True) for i in group.rectangles}
-        rectangles = tuple(
-            replace(item, alignment=self.alignment(i, bank_of[i]), memory=self.banks[bank_of[i]].name)
-            for i, item in enumerate(self.problem.rectangles)
-        )
-        capacities = {bank.name: bank.capacity_bytes for bank in self.banks} if limited else {}
-        problem = replace(self.problem, rectangles=rectangles, capacities=capacities)
-        placed = place(problem, seconds, grain=self.grain, fitting=fitting)
-        return Assigned(tuple(banks), placed, not self.excess(placed.used_bytes), proven=False)
+        offsets = [0] * len(self.problem.rectangles)
+        moves: list[tuple[int, int, int]] = []
+        used, bound = dict[str, int](), dict[str, int]()
+        for number, bank in enumerate(self.banks):
+            there = [g.rectangles for g, at in zip(self.groups, banks, strict=True) if at == number]
+            indices = sorted(index for rectangles in there for index in rectangles)
+            if not indices:
+                continue
+            found = self._packed(indices, bank, relocation)
+            used[bank.name], bound[bank.name] = found.used_bytes, found.bound_bytes
+            for index, offset in zip(indices, found.offsets, strict=True):
+                offsets[index] = offset
+            moves += [(step, indices[at], offset) for step, at, offset in found.moves]
+        moves.sort(key=lambda move: move[0])
+        excess = bool(self.excess(used))
+        return Assigned(tuple(banks), tuple(offsets), tuple(moves), used, bound, fits=not excess)
 
-    def settled(self, banks: Sequence[int], offsets: Sequence[int]) -> Assigned:
-        """The groups in these banks, at these offsets."""
-        used: dict[str, int] = {}
-        for group, bank in zip(self.groups, banks, strict=True):
-            name = self.banks[bank].name
-            for index in group.rectangles:
-                end = align_up(offsets[index] + self.problem.rectangles[index].size_bytes, self.grain)
-                used[name] = max(used.get(name, 0), end)
-        return Assigned(tuple(banks), Placed(tuple(offsets), used, {}), not self.excess(used), proven=False)
+    def _packed(self, indices: Sequence[int], bank: Bank, relocation: Relocation | None) -> Packed:
+        number = {index: at for at, index in enumerate(indices)}
+        rectangles = (self.problem.rectangles[index] for index in indices)
+        problem = Problem(
+            tuple(replace(item, alignment=lcm(item.alignment, bank.alignment)) for item in rectangles),
+            tuple(tuple(number[i] for i in stack) for stack in self.problem.stacks if stack[0] in number),
+        )
+        pinned = [number[index] for index in self.pinned if index in number]
+        return pack(problem, pinned, relocation, bank.capacity_bytes // ARENA_GRAIN_BYTES * ARENA_GRAIN_BYTES)
 
     def excess(self, used_bytes: Mapping[str, int]) -> dict[int, int]:
         """By bank the bytes beyond its capacity, where there are any."""

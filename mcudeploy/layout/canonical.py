@@ -17,12 +17,10 @@ Import only where it is needed: numba takes its time.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping
-
 import numpy as np
 from numba import njit
 
+from mcudeploy.effort import Effort
 from mcudeploy.layout.problem import Outcome, Problem, stacks_at_the_top
 from mcudeploy.layout.sections import Floats, Ints, Sections, tries
 
@@ -36,34 +34,32 @@ _FAR = 1 << 60
 
 
 def applies(problem: Problem) -> bool:
-    """True for rectangles of one alignment without overlaps and fixed offsets."""
+    """True for rectangles of one alignment, not too many."""
     same = len({item.alignment for item in problem.rectangles}) == 1
-    return same and not problem.overlaps and not problem.fixed and len(problem.rectangles) <= _MOST_RECTANGLES
+    return same and len(problem.rectangles) <= _MOST_RECTANGLES
 
 
 def pack(
     problem: Problem,
     neighbours: list[list[int]],
     capacity: int,
+    effort: Effort,
     *,
     work: int,
-    deadline: float,
     seed: int,
-    hung: Mapping[int, int] | None = None,
 ) -> Outcome:
     """Offsets with all ends within `capacity` bytes, a proof that there are none, or neither after `work`:
-    rectangles and sections that are looked at, in all nodes together. The result hangs on no clock, unless
-    `deadline` (of `time.process_time`) comes first. `problem` is one that the search `applies` to.
-    `hung`: offsets by index of what hangs from the top, stacks among it; without it stacks alone do.
+    rectangles and sections that are looked at, in all nodes together, or when the clock ends the effort.
+    `problem` is one that the search `applies` to.
     """
-    hung = stacks_at_the_top(problem, capacity) if hung is None else hung
+    hung = stacks_at_the_top(problem, capacity)
     if any(offset < 0 for offset in hung.values()):
         return Outcome(None)
     free = [index for index in range(len(problem.rectangles)) if index not in hung]
     sections = Sections.of(problem, neighbours, free, hung, capacity)
     done = 0
     for keys, crowd, nodes in tries(sections, seed):
-        if done >= work or time.process_time() > deadline:
+        if done >= work or effort.is_spent():
             break
         found, looked_at, offsets = _run(sections, keys, crowd, nodes, work - done)
         done += looked_at

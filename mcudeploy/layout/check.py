@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcudeploy.board import Board, Unit
-from mcudeploy.errors import ConfigError
+from mcudeploy.errors import DeployError
 from mcudeploy.graph import Graph, Operator
 from mcudeploy.interval import Interval
 from mcudeploy.plan import Move, Placement, Plan, Step
@@ -19,7 +19,7 @@ from mcudeploy.plan import Move, Placement, Plan, Step
 _NOBODY, _SCRATCH = -1, -2
 
 
-class PlanFaultError(ConfigError):
+class PlanFaultError(DeployError):
     """A plan that would compute garbage; a defect of mcudeploy or of a plan file."""
 
 
@@ -66,13 +66,14 @@ def check(plan: Plan, work: Mapping[str, tuple[int, int]], board: Board) -> None
 
 
 def _require_movable(plan: Plan, board: Board) -> None:
-    """Raises PlanFaultError where the tape cannot have the moves of a plan."""
-    moves, roots = plan.layout.moves, _roots(plan.graph)
-    if moves and len(plan.layout.arenas) > 1:
-        raise PlanFaultError(f"blocks are moved in a plan of {len(plan.layout.arenas)} arenas")
-    other = next((each.unit for each in plan.functions if each.unit != board.units[0].name), None)
-    if moves and other is not None:
-        raise PlanFaultError(f"blocks are moved in a plan with functions of {other}")
+    """Raises PlanFaultError where the tape cannot have the moves of a plan: the first unit makes them."""
+    moves, roots, first = plan.layout.moves, _roots(plan.graph), board.units[0]
+    units = {name: board.unit(each.unit) for each in plan.functions for name in each.operators}
+    touched: dict[str, set[str]] = {}
+    for operator in plan.graph.operators:
+        for tensor in (operator.output, *operator.inputs):
+            touched.setdefault(roots[tensor], set()).add(units.get(operator.name, first).name)
+    cached = any(unit.cached for unit in (first, *units.values()))
     fixed = {roots[border.tensor]: "a graph output" for border in plan.graph.outputs}
     for border in plan.graph.resident_inputs():
         if len(plan.layout.tensors[border.tensor].offsets) > 1:
@@ -88,6 +89,11 @@ def _require_movable(plan: Plan, board: Board) -> None:
             raise PlanFaultError(f"{where}: {move.tensor} has no block {move.block}")
         if move.tensor in fixed:
             raise PlanFaultError(f"{where}, which is {fixed[move.tensor]}: the application knows its place")
+        memory = plan.layout.tensors[move.tensor].memory
+        if first.memories and memory not in first.memories:
+            raise PlanFaultError(f"{where}: {first.name}, which moves blocks, does not reach {memory}")
+        if cached and touched[move.tensor] != {first.name}:
+            raise PlanFaultError(f"{where}: a cache may hold it, and another unit touches it")
         latest = move.before
 
 

@@ -6,11 +6,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate, chain
+from typing import TYPE_CHECKING
 
-from mcudeploy.layout.problem import Problem, align_up, conflicts, stacks_at_the_top
+from mcudeploy.layout.problem import Problem, conflicts, stacks_at_the_top
+
+if TYPE_CHECKING:
+    from mcudeploy.layout.greedy_loops import Arrays
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Units:
     """What gets one offset each: the rectangles of a unit with their distance from its base."""
 
@@ -41,7 +47,9 @@ class Units:
             sum(rectangles[i].size_bytes * sum(map(len, rectangles[i].lives)) for i, _ in part)
             for part in self.parts
         ]
-        birth = [min(rectangles[i].lives[0].lo for i, _ in part) for part in self.parts]
+        birth = [
+            min((life.lo for i, _ in part for life in rectangles[i].lives), default=0) for part in self.parts
+        ]
         everyone = range(len(self.parts))
         yield sorted(everyone, key=lambda u: (-size[u], -life[u], birth[u]))
         yield sorted(everyone, key=lambda u: (-life[u], -size[u], birth[u]))
@@ -50,29 +58,35 @@ class Units:
 
     def first_fit(self, order: Sequence[int], hung: Mapping[int, int] | None = None) -> tuple[int, ...]:
         """Offsets of all rectangles with the units placed in this order, but for `hung`, offsets by index."""
-        rectangles, fixed = self.problem.rectangles, {**self.problem.fixed, **(hung or {})}
-        offsets = [fixed.get(index, -1) for index in range(len(rectangles))]  # below 0: not placed yet
-        for unit in order:
-            first = self.parts[unit][0][0]
-            if first in fixed:
-                continue
-            taken = []
-            for index, distance in self.parts[unit]:
-                end = distance + rectangles[index].size_bytes
-                for other in self.neighbours[index]:
-                    at = offsets[other]
-                    if at >= 0:
-                        taken.append((at - end, at + rectangles[other].size_bytes - distance))
-            taken.sort()
-            base, alignment = 0, rectangles[first].alignment
-            for below, above in taken:  # a base between these two, both excluded, would share bytes
-                if base <= below:
-                    break
-                if base < above:
-                    base = align_up(above, alignment)
-            for index, distance in self.parts[unit]:
-                offsets[index] = base + distance
-        return tuple(offsets)
+        import numpy as np  # noqa: PLC0415 - with the loop it takes its time
+
+        from mcudeploy.layout import greedy_loops  # noqa: PLC0415
+
+        hung = hung or {}
+        offsets = np.full(len(self.problem.rectangles), -1, np.int64)
+        offsets[list(hung)] = list(hung.values())
+        left = [unit for unit in order if self.parts[unit][0][0] not in hung]
+        greedy_loops.first_fit(np.array(left, np.int64), self._arrays, offsets)
+        return tuple(offsets.tolist())
+
+    @cached_property
+    def _arrays(self) -> Arrays:
+        import numpy as np  # noqa: PLC0415
+
+        rectangles = self.problem.rectangles
+        lists = (
+            list(accumulate(map(len, self.parts), initial=0)),
+            [index for part in self.parts for index, _ in part],
+            [distance for part in self.parts for _, distance in part],
+            [item.size_bytes for item in rectangles],
+            [item.alignment for item in rectangles],
+            list(accumulate(map(len, self.neighbours), initial=0)),
+            list(chain.from_iterable(self.neighbours)),
+        )
+        begin, members, distance, size, alignment, at, neighbours = (
+            np.array(each, np.int64) for each in lists
+        )
+        return begin, members, distance, size, alignment, at, neighbours
 
 
 def used_bytes(problem: Problem, offsets: Sequence[int]) -> int:
@@ -98,8 +112,6 @@ def fixed_orders(units: Units, target: int) -> tuple[int, ...]:
 
 def _bases(problem: Problem, top: int) -> list[dict[int, int] | None]:
     """Where stacks and scratch may be: hung from the top, which leaves one free piece, or anywhere."""
-    if problem.fixed or problem.overlaps:
-        return [None]
     hung, brief = stacks_at_the_top(problem, top), brief_at_the_top(problem, top)
     choices = [hung, brief] if brief != hung else [hung]
     return [*(one for one in choices if one and min(one.values()) >= 0), None]

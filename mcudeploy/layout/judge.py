@@ -13,26 +13,23 @@ class PlacementFaultError(ConfigError):
     """Offsets that break a rule of their problem; a defect of mcudeploy."""
 
 
-def judge(problem: Problem, offsets: Sequence[int]) -> None:
-    """Raises PlacementFaultError where a rectangle is misaligned, beyond its memory, off its fixed offset,
-    apart from its stack, or shares bytes with one that is alive at the same step without leave.
+def judge(problem: Problem, offsets: Sequence[int], capacity: int | None = None) -> None:
+    """Raises PlacementFaultError where a rectangle is misaligned, beyond the capacity (bytes), apart from its
+    stack, or shares bytes with one that is alive at the same step.
     """
     if len(offsets) != len(problem.rectangles):
         raise PlacementFaultError(f"{len(offsets)} offsets for {len(problem.rectangles)} rectangles")
     behind = {below: above for stack in problem.stacks for above, below in pairwise(stack)}
     for index, item in enumerate(problem.rectangles):
         offset, end = offsets[index], offsets[index] + item.size_bytes
-        capacity = problem.capacities.get(item.memory)
         if offset < 0 or (capacity is not None and end > capacity):
             raise PlacementFaultError(f"rectangle {index} at [{offset}, {end}) leaves its {capacity} bytes")
         if index in behind:
             above = behind[index]
             if offset != offsets[above] + problem.rectangles[above].size_bytes:
                 raise PlacementFaultError(f"rectangle {index} at {offset} is apart from {above} of its stack")
-        elif index not in problem.fixed and offset % item.alignment:
+        elif offset % item.alignment:
             raise PlacementFaultError(f"rectangle {index} at {offset} is not aligned to {item.alignment}")
-        if problem.fixed.get(index, offset) != offset:
-            raise PlacementFaultError(f"rectangle {index} at {offset} is fixed at {problem.fixed[index]}")
     for one in range(len(offsets)):
         for two in range(one):
             _judge_pair(problem, offsets, one, two)
@@ -40,13 +37,10 @@ def judge(problem: Problem, offsets: Sequence[int]) -> None:
 
 def _judge_pair(problem: Problem, offsets: Sequence[int], one: int, two: int) -> None:
     a, b = problem.rectangles[one], problem.rectangles[two]
-    if a.memory != b.memory:
-        return
     if offsets[one] >= offsets[two] + b.size_bytes or offsets[two] >= offsets[one] + a.size_bytes:
         return
-    windows = [w.steps for w in problem.overlaps if {w.first, w.second} == {one, two}]
     for life in a.lives:
         for other in b.lives:
-            for step in range(max(life.lo, other.lo), min(life.hi, other.hi)):
-                if not any(window.lo <= step < window.hi for window in windows):
-                    raise PlacementFaultError(f"rectangles {two} and {one} share bytes at step {step}")
+            if life.overlaps(other):
+                step = max(life.lo, other.lo)
+                raise PlacementFaultError(f"rectangles {two} and {one} share bytes at step {step}")

@@ -1,121 +1,135 @@
-"""Offsets for a problem within a time limit: greedy, then searched for; and how good they are."""
+"""Fixed offsets for plain rectangles within a capacity: first fit, then a canonical search."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 
+from mcudeploy.effort import Effort
 from mcudeploy.interval import Interval
-from mcudeploy.layout.greedy import Units, fixed_orders
-from mcudeploy.layout.part import Part, Wanted
-from mcudeploy.layout.problem import Placed, Problem, align_up, lower_bound
+from mcudeploy.layout.greedy import Units, fixed_orders, used_bytes
+from mcudeploy.layout.problem import Problem, lower_bound
+
+_UNITS = 0.01
+"""Effort of a rectangle or section that the canonical search looks at."""
+
+_LESS_SHARE = 3
+"""The search for less than the capacity has this part of the work."""
+
+_SIZES = 6
+"""Between the bound and what is used sizes are bisected, each with this part of the work that is left."""
 
 
-def place(
-    problem: Problem,
-    seconds: float,
-    *,
-    grain: int = 1,
-    seed: int = 0,
-    fitting: bool = False,
-    interruptible: bool = False,
-) -> Placed:
-    """Offsets of all rectangles, with as few bytes used in each memory as are found in `seconds`.
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Byte offsets by rectangle, the bytes that are used, and a bound that no placement goes below."""
 
-    `seconds` stand for an effort, so that the same problem and seed have the same offsets on any computer.
-    It stops at the lower bound, rounded up to `grain` bytes: a finer arena has no use; `fitting`: or at the
-    capacity, which is aimed at first in any case. A capacity that is exceeded is not an error: compare
-    `used_bytes`. With `seconds` 0 the fixed greedy orders alone are tried. `interruptible`: Ctrl-C ends the
-    search, not the program, once no capacity is exceeded.
+    offsets: tuple[int, ...]
+    used_bytes: int
+    lower_bound_bytes: int
+
+    @property
+    def status(self) -> str:
+        """`optimal` where what is used is the bound."""
+        return "optimal" if self.used_bytes == self.lower_bound_bytes else "feasible"
+
+
+@dataclass(slots=True, eq=False)
+class _Part:
+    """Rectangles, by index, that meet no others, their best offsets so far, and the bytes needed at least."""
+
+    indices: list[int]
+    units: Units
+    best: tuple[int, ...]
+    bound: int
+
+    @property
+    def used(self) -> int:
+        return used_bytes(self.units.problem, self.best)
+
+
+def place(problem: Problem, capacity: int, effort: Effort, *, seed: int = 0) -> Placed:
+    """Offsets of all rectangles within the capacity (bytes) if some are found, then with fewer bytes.
+
+    A capacity that is exceeded is not an error: compare `used_bytes`. Without effort first fit alone is
+    tried. Ctrl-C ends the search, and the program where nothing fits yet.
     """
     seed %= 1 << 31  # compiled loops have numbers of 64 bits
-    members = _parts(problem)
-    bounds = [lower_bound(one) for _, one, _ in members]
-    targets: dict[str, int] = {}
-    for (memory, _, _), bound in zip(members, bounds, strict=True):
-        enough = problem.capacities.get(memory, 0) // grain * grain if fitting else 0
-        targets[memory] = max(targets.get(memory, enough), align_up(bound, grain))
-    parts = []
-    for (memory, one, indices), bound in zip(members, bounds, strict=True):
-        units = Units.of(one)
-        parts.append(Part(memory, indices, units, fixed_orders(units, targets[memory]), bound))
-    high = [part for part in parts if part.used > targets[part.memory]]
-    high.sort(key=lambda part: -part.bound)  # who needs most comes first
+    parts = [_part(problem, indices) for indices in _apart(problem)]
     try:
-        for part in high if seconds > 0 else ():
-            memory = part.memory
-            if part.used > targets[memory]:
-                wanted = Wanted(problem.capacities.get(memory), grain, seed)
-                part.improve(wanted, targets[memory], seconds / len(high))
-                # Less than what one part has is of no use for the others.
-                targets[memory] = max(targets[memory], align_up(part.used, grain))
+        for part in sorted(parts, key=lambda part: -part.bound):
+            enough = max((other.bound for other in parts), default=0)
+            if part.used > enough and not effort.is_spent():
+                _improve(part, capacity, enough, effort.part(1 / len(parts)), seed)
     except KeyboardInterrupt:
-        over = any(part.used > problem.capacities.get(part.memory, part.used) for part in parts)
-        if over or not interruptible:
+        if any(part.used > capacity for part in parts):
             raise
-    return _together(problem, parts, grain)
-
-
-def _together(problem: Problem, parts: Sequence[Part], grain: int) -> Placed:
-    """What the parts of a problem add up to."""
     offsets = [0] * len(problem.rectangles)
-    used: dict[str, int] = {}
-    least: dict[str, int] = {}
     for part in parts:
         for index, offset in zip(part.indices, part.best, strict=True):
             offsets[index] = offset
-        used[part.memory] = max(used.get(part.memory, 0), align_up(part.used, grain))
-        least[part.memory] = max(least.get(part.memory, 0), align_up(part.bound, grain))
-    for item in problem.rectangles:
-        if not item.lives:  # at the start of its memory, but inside
-            used[item.memory] = max(used.get(item.memory, 0), align_up(item.size_bytes, grain))
-            least[item.memory] = max(least.get(item.memory, 0), align_up(item.size_bytes, grain))
-    return Placed(tuple(offsets), used, least)
+    idle = max((item.size_bytes for item in problem.rectangles if not item.lives), default=0)
+    return Placed(
+        tuple(offsets),
+        max((part.used for part in parts), default=idle),
+        max((part.bound for part in parts), default=idle),
+    )
 
 
-def _parts(problem: Problem) -> list[tuple[str, Problem, list[int]]]:
-    """Problems that have nothing to do with each other: by memory, and between steps where nothing lives."""
-    group = _groups(problem)
-    members: dict[tuple[str, int], list[int]] = {}
-    for index, item in enumerate(problem.rectangles):
-        if item.lives:
-            members.setdefault((item.memory, group[index]), []).append(index)
-    parts = []
-    for (memory, _), indices in members.items():
-        number = {index: at for at, index in enumerate(indices)}
-        part = Problem(
-            tuple(problem.rectangles[index] for index in indices),
-            stacks=tuple(tuple(number[i] for i in s) for s in problem.stacks if s[0] in number),
-            overlaps=tuple(
-                replace(overlap, first=number[overlap.first], second=number[overlap.second])
-                for overlap in problem.overlaps
-                if overlap.first in number and overlap.second in number
-            ),
-            fixed={number[index]: at for index, at in problem.fixed.items() if index in number},
-        )
-        parts.append((memory, part, indices))
-    return parts
+def _improve(part: _Part, capacity: int, enough: int, effort: Effort, seed: int) -> None:
+    """The canonical search for the capacity, if that is not kept yet; then for the bound, and for sizes
+    halfway between it and what is used. Less than `enough` has no use.
+    """
+    from mcudeploy.layout import canonical  # noqa: PLC0415 - numba takes long to import
+
+    problem = part.units.problem
+    if not canonical.applies(problem):
+        return
+    work = int(effort.left / _UNITS)
+    floor = max(part.bound, enough)
+    size, left = (capacity, work) if floor <= capacity < part.used else (floor, work // _LESS_SHARE)
+    while size < part.used and left > work // 1000 and not effort.is_spent():
+        share = left if size == capacity < part.used else left // _SIZES
+        outcome = canonical.pack(problem, part.units.neighbours, size, effort, work=share, seed=seed)
+        effort.spend(_UNITS * outcome.work)
+        left = min(left - max(outcome.work, 1), work // _LESS_SHARE)
+        if outcome.offsets is not None:
+            part.best = outcome.offsets
+            size = floor if size == capacity else (floor + part.used) // 2
+        else:
+            if outcome.proven:
+                part.bound = max(part.bound, size + 1)
+                floor = max(floor, size + 1)
+            size = max(floor, (size + part.used + 1) // 2)
 
 
-def _groups(problem: Problem) -> list[int]:
-    """By rectangle the number of its run of steps, within its memory, in which something is always alive."""
+def _part(problem: Problem, indices: list[int]) -> _Part:
+    number = {index: at for at, index in enumerate(indices)}
+    one = Problem(
+        tuple(problem.rectangles[index] for index in indices),
+        tuple(tuple(number[i] for i in stack) for stack in problem.stacks if stack[0] in number),
+    )
+    units, bound = Units.of(one), lower_bound(one)
+    return _Part(indices, units, fixed_orders(units, bound), bound)
+
+
+def _apart(problem: Problem) -> list[list[int]]:
+    """Rectangles by runs of steps in which something is always alive."""
     spans = [
-        Interval(item.lives[0].lo, item.lives[-1].hi) if item.lives else Interval(0, 0)
-        for item in problem.rectangles
+        Interval(item.lives[0].lo, item.lives[-1].hi) if item.lives else None for item in problem.rectangles
     ]
     for stack in problem.stacks:
         hull = spans[stack[0]]
         for index in stack:
-            hull = hull.hull(spans[index])
+            other = spans[index]
+            hull = hull.hull(other) if hull and other else hull or other
         for index in stack:
             spans[index] = hull
-    group = [0] * len(spans)
-    ends: dict[str, tuple[int, int]] = {}
-    for index in sorted(range(len(spans)), key=lambda i: spans[i].lo):
-        memory = problem.rectangles[index].memory
-        number, end = ends.get(memory, (-1, -1))
-        if number < 0 or spans[index].lo >= end:
-            number += 1
-        ends[memory] = number, max(end, spans[index].hi)
-        group[index] = number
-    return group
+    runs: list[list[int]] = []
+    end = -1
+    alive = [(span.lo, span.hi, index) for index, span in enumerate(spans) if span]
+    for lo, hi, index in sorted(alive):
+        if not runs or lo >= end:
+            runs.append([])
+        runs[-1].append(index)
+        end = max(end, hi)
+    return [sorted(run) for run in runs]

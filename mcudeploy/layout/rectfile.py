@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from mcudeploy.errors import ConfigError
+from mcudeploy.files import read_limited, write_file
 from mcudeploy.interval import Interval
 from mcudeploy.layout.problem import Rectangle
 
 _COLUMNS = ("id", "lower", "upper", "size")
+_MOST_BYTES = 16 * 2**20
 _LARGEST = 1 << 40
 """Larger numbers are no bytes and no steps, and the search calculates with 64 bits."""
 
@@ -27,10 +30,10 @@ class Named:
 def read_rectangles(path: Path) -> tuple[Named, ...]:
     """The rectangles of a file, alive in [lower, upper). Raises ConfigError with the first bad line."""
     try:
-        with path.open(encoding="utf-8-sig", newline="") as stream:
-            rows = list(csv.reader(stream, strict=True))
+        text = read_limited(path, _MOST_BYTES).decode("utf-8-sig")
+        rows = list(csv.reader(io.StringIO(text, newline=""), strict=True))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise ConfigError(f"{path} cannot be read: {error}") from error
+        raise ConfigError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from error
     header = tuple(cell.strip() for cell in rows[0]) if rows else ()
     if missing := [column for column in _COLUMNS if header.count(column) != 1]:
         raise ConfigError(
@@ -71,9 +74,10 @@ def _number(text: str, column: str, where: str) -> int:
 
 def write_offsets(path: Path, rectangles: Sequence[Named], offsets: Sequence[int]) -> None:
     """Writes them with a column `offset`, in bytes. Raises OSError where that is not possible."""
-    with path.open("w", encoding="utf-8", newline="") as stream:
-        writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow((*_COLUMNS, "offset"))
-        for named, offset in zip(rectangles, offsets, strict=True):
-            item = named.rectangle
-            writer.writerow((named.name, item.lives[0].lo, item.lives[0].hi, item.size_bytes, offset))
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow((*_COLUMNS, "offset"))
+    for named, offset in zip(rectangles, offsets, strict=True):
+        item = named.rectangle
+        writer.writerow((named.name, item.lives[0].lo, item.lives[0].hi, item.size_bytes, offset))
+    write_file(path, text.getvalue())

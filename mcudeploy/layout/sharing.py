@@ -8,9 +8,8 @@ from math import lcm
 from mcudeploy.analyzer.needs import unit_names, users
 from mcudeploy.board import Board, Unit
 from mcudeploy.interval import Interval
-from mcudeploy.layout.place import place
+from mcudeploy.layout.arena import pack
 from mcudeploy.layout.problem import Problem, Rectangle
-from mcudeploy.layout.solve import ARENA_GRAIN_BYTES
 from mcudeploy.layout.tagform import program_of
 from mcudeploy.layout.tags import assign_tags
 from mcudeploy.ops.transfer import Copy
@@ -18,8 +17,6 @@ from mcudeploy.plan import Plan
 from mcudeploy.simulator.blocks import BlockId, TiledGraph
 from mcudeploy.simulator.flow import Flow
 from mcudeploy.simulator.live import Buffer, WorkBytes, buffers, joined, lives
-
-_PACKING_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +86,7 @@ class _Apart:
             for name in inputs
             if self._tiled.block_count(name) > 1 and (name, 0) in index_of
         )
-        placed = place(Problem(tuple(rectangles), {}, stacks), _PACKING_S, grain=ARENA_GRAIN_BYTES)
-        return sum(placed.used_bytes.values())
+        return pack(Problem(tuple(rectangles), stacks), (), None).used_bytes
 
     def _spans(self, item: Buffer, unit: str) -> tuple[Interval, ...]:
         """When a buffer is needed by a unit: the lives of those of its blocks that the unit touches."""

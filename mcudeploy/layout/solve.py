@@ -6,99 +6,84 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import lcm
 
-from mcudeploy.analyzer.needs import Need, Needs, needs
+from mcudeploy.analyzer.needs import Need, Needs, needs, users
 from mcudeploy.board import Board
+from mcudeploy.layout.arena import ARENA_GRAIN_BYTES, Relocation
 from mcudeploy.layout.assign import assign
-from mcudeploy.layout.banks import Bank, Group
-from mcudeploy.layout.moving import Moved, fit
-from mcudeploy.layout.problem import Problem, Rectangle, align_up, lower_bound
+from mcudeploy.layout.banks import Assigned, Bank, Group, Task
+from mcudeploy.layout.problem import Problem, Rectangle, align_up
 from mcudeploy.plan import Estimate, Function, Layout, Move, Placement, Plan, Schedule, Step
 from mcudeploy.simulator.blocks import BlockId, TiledGraph
-from mcudeploy.simulator.cost import MovePrice
 from mcudeploy.simulator.live import Buffer, WorkBytes, buffers, in_place_chances, lives, peak
 from mcudeploy.simulator.traffic import Traffic, traffic
 
-ARENA_GRAIN_BYTES = 8
-"""An arena's size is a multiple of this, as the C array that holds it is."""
 
-
-def spread(
+def spread(  # noqa: PLR0917
     tiled: TiledGraph,
     schedule: Schedule,
     work: WorkBytes,
     board: Board,
     functions: Sequence[Function] = (),
-    *,
-    seconds: float = 2.0,
+    relocation: Relocation | None = None,
 ) -> tuple[Layout, Estimate]:
     """Places everything in the memories of a board, so that access to it costs least.
 
-    If the cheapest memory has room for all of it, all lies there, in the smallest arena that is found in
-    `seconds`; the status is `optimal` where none has a smaller one. All blocks of a tensor, and tensors that
-    share a buffer, lie in one memory; the scratch of an operator does as well. A graph input lies in one
-    piece, because the application fills it as an array. What does not fit has its place too: an arena is then
-    larger than the board's room for it. The status of a layout over several memories is `optimal` where none
-    of this schedule costs less. Raises FitError where units reach no memory in common.
+    If the cheapest memory has room for all of it, all lies there, in the smallest arena that is found; the
+    status is `optimal` where it is as large as what is alive at once. Without a relocation every block stays
+    where it is made. All blocks of a tensor, and tensors that share a buffer, lie in one memory; the scratch
+    of an operator does as well. A graph input lies in one piece, because the application fills it as an
+    array. What does not fit has its place too: an arena is then larger than the board's room for it. The
+    status of a layout over several memories is `optimal` where none of this schedule costs less. Raises
+    FitError where units reach no memory in common.
     """
     wanted = needs(tiled.graph, board, functions)
     items = buffers(tiled, schedule.steps, work, _apart(tiled, schedule.steps, wanted, board))
-    alignments = _alignments(items, wanted)
     groups = _groups(items, wanted, board, traffic(tiled, schedule.steps, work))
-    found = assign(
-        _problem(tiled, items, alignments), groups, _banks(board), seconds, grain=ARENA_GRAIN_BYTES
-    )
+    problem = _problem(tiled, items, _alignments(items, wanted))
+    pinned = _pinned(tiled, items, wanted, board, functions)
+    found = assign(Task.of(problem, groups, _banks(board), pinned), relocation)
     memories = [""] * len(items)
     for group, bank in zip(groups, found.banks, strict=True):
         for index in group.rectangles:
             memories[index] = board.memories[bank].name
-    used = found.placed.used_bytes
+    used = found.used_bytes
     arenas = {it.name: used[it.name] for it in board.memories if it.name in used} or {
         board.memories[0].name: 0
     }
-    status = found.placed.status
-    if len(arenas) > 1:
-        status = "optimal" if found.fits and found.proven else "feasible"
-    places = list(zip(memories, found.placed.offsets, strict=True))
-    layout = _layout(tiled, items, places, arenas, status)
+    optimal = used == found.bound_bytes if len(arenas) == 1 else found.fits and found.proven
+    places = list(zip(memories, found.offsets, strict=True))
+    layout = _layout(tiled, items, places, arenas, "optimal" if optimal else "feasible")
+    layout = _moving(tiled, schedule.steps, items, layout, found)
     return layout, estimate(tiled, schedule, work, layout)
 
 
-def with_moves(
-    plan: Plan, tiled: TiledGraph, work: WorkBytes, board: Board, price: MovePrice, *, seconds: float
-) -> tuple[Layout, Estimate]:
-    """A layout in an arena as large as what is alive at once, in which blocks move for that; that of the plan
-    where its arena is as small already, or no moves are found.
-
-    Plans with repeated steps, several arenas or several compute units are left as they are.
+def _pinned(
+    tiled: TiledGraph, items: Sequence[Buffer], wanted: Needs, board: Board, functions: Sequence[Function]
+) -> list[int]:
+    """Buffers that do not move: scratch and state; what the application knows the place of; and what other
+    units touch where the first unit, which moves blocks, may not reach it or a cache may hold it.
     """
-    layout, schedule = plan.layout, plan.schedule
-    if len(layout.arenas) > 1 or plan.functions or len(set(schedule.steps)) < len(schedule.steps):
-        return layout, plan.estimate
-    ((memory, arena_bytes),) = layout.arenas.items()
-    items = buffers(tiled, schedule.steps, work)
-    alignment = board.memory(memory).alignment
-    alignments = [lcm(each, alignment) for each in _alignments(items, needs(tiled.graph, board, ()))]
-    problem = _problem(tiled, items, alignments)
-    room = align_up(lower_bound(problem), ARENA_GRAIN_BYTES)
     borders = (*tiled.graph.resident_inputs(), *tiled.graph.outputs)
     stay = {tiled.flow.roots[border.tensor] for border in borders}
-    pinned = [
+    first, reached = board.units[0], set(board.reach(board.units[0]))
+    used = {first.name, *(function.unit for function in functions)}
+    cached = any(board.unit(name).cached for name in used)
+    for name, units in users(tiled.graph, board, functions).items():
+        if set(units) != {first.name} and (cached or not reached.issuperset(wanted.tensors[name].memories)):
+            stay.add(name)
+    return [
         at for at, item in enumerate(items) if not item.members or any(it in stay for it, _ in item.members)
     ]
-    found = fit(problem, room, pinned, price, seconds=seconds) if room < arena_bytes else None
-    if found is not None:
-        places = [(memory, offset) for offset in found.offsets]
-        made = _layout(tiled, items, places, {memory: room}, "optimal")
-        layout = _moving(tiled, schedule.steps, items, made, found)
-    return layout, estimate(tiled, schedule, work, layout)
 
 
 def _moving(
-    tiled: TiledGraph, steps: tuple[Step, ...], items: Sequence[Buffer], layout: Layout, found: Moved
+    tiled: TiledGraph, steps: tuple[Step, ...], items: Sequence[Buffer], layout: Layout, found: Assigned
 ) -> Layout:
     """The layout with the moves of buffers: of the block that is in it then; those that take over later are
     born where it has gone.
     """
+    if not found.moves:
+        return layout
     first = dict(zip(tiled.block_ids(), lives(tiled, steps).first, strict=True))
     offsets = {name: list(placement.offsets) for name, placement in layout.tensors.items()}
     moves = []
@@ -252,7 +237,7 @@ def _problem(tiled: TiledGraph, items: tuple[Buffer, ...], alignments: Sequence[
         for border in tiled.graph.resident_inputs()
         if tiled.block_count(border.tensor) > 1
     )
-    return Problem(rectangles, {}, stacks)
+    return Problem(rectangles, stacks)
 
 
 def _layout(

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from queue import SimpleQueue
-from threading import Event
-from types import TracebackType
+from threading import Event, Lock
 from typing import NamedTuple, Protocol
 
 from mcudeploy.errors import FitError
@@ -18,9 +17,6 @@ from mcudeploy.measurer.database import Database, TileKey, shape_key
 from mcudeploy.measurer.replies import Ticks
 from mcudeploy.ops.opdef import KernelCall
 from mcudeploy.simulator.cost import CallTile, CallTime, KnownTime
-
-_BATCH = 64
-"""New measurements are written to the database in batches of this many."""
 
 Advance = Callable[[int, int], None]
 """Told how many tiles of how many are timed."""
@@ -63,7 +59,7 @@ def stored(times: Mapping[TileKey, int], board: str, firmware: int, graph: Graph
 
 
 class MeasuredTiles:
-    """Times of tiles on devices of one kind. Use as a context manager: leaving it stores what is new.
+    """Times of tiles on devices of one kind. Each is in the database as soon as a device has reported it.
 
     `measured` tiles ran on a device, `hits` were known when they were asked for. Where a tile does not fit
     the arena for timing, a part of it is timed and scaled by its rows. `device`: the board and its firmware's
@@ -74,22 +70,7 @@ class MeasuredTiles:
         self._timers, self._database = timers, database
         self._device = device
         self._known = database.tiles(device[0], f"{device[1]:08x}")
-        self._new: dict[TileKey, int] = {}
         self.measured = self.hits = 0
-
-    def __enter__(self) -> MeasuredTiles:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.store()
-
-    def store(self) -> None:
-        """Write what is new to the database."""
-        if self._new:
-            self._database.add_tiles(self._new)
-            self._new = {}
 
     def of(self, graph: Graph) -> CallTime:
         """The times of a graph's tiles; what is not known is measured on the first device when asked for.
@@ -134,14 +115,15 @@ class MeasuredTiles:
         shares = [dealt[first :: len(self._timers)] for first in range(min(len(self._timers), len(dealt)))]
         if shares:
             self._time(shares, time.monotonic() + seconds, advance)
-            self.store()
 
     def _time(
         self, shares: Sequence[Sequence[tuple[TileKey, _Tile]]], deadline: float, advance: Advance
     ) -> None:
-        """A thread for each device and its share; this thread alone stores what they find."""
-        found: SimpleQueue[tuple[TileKey, float] | None] = SimpleQueue()
-        stop = Event()
+        """A thread for each device and its share. It stores a time before it takes the next one: a process
+        that is killed loses the one that is on its way.
+        """
+        done: SimpleQueue[bool] = SimpleQueue()  # False: a thread has ended
+        stop, storing = Event(), Lock()
 
         def work(timer: Timer, share: Sequence[tuple[TileKey, _Tile]]) -> None:
             try:
@@ -149,40 +131,35 @@ class MeasuredTiles:
                     if stop.is_set() or time.monotonic() > deadline:
                         break
                     with suppress(FitError):
-                        found.put((key, _measure(timer, tile)))
+                        ticks = _measure(timer, tile)
+                        with storing:
+                            self._add(key, ticks)
+                        done.put(True)
             except BaseException:
                 stop.set()
                 raise
             finally:
-                found.put(None)
+                done.put(False)
 
-        total, before, running = sum(map(len, shares)), self.measured, len(shares)
-        try:
-            with ThreadPoolExecutor(running) as pool:
-                workers = [pool.submit(work, *each) for each in zip(self._timers, shares, strict=False)]
-                try:
-                    while running:
-                        one = found.get()
-                        if one is None:
-                            running -= 1
-                            continue
-                        self._add(*one)
-                        advance(self.measured - before, total)
-                finally:
-                    stop.set()
-        finally:
-            while not found.empty():  # after an interrupt: what was being timed then
-                one = found.get()
-                if one is not None:
-                    self._add(*one)
+        total, told, running = sum(map(len, shares)), 0, len(shares)
+        with ThreadPoolExecutor(running) as pool:
+            workers = [pool.submit(work, *each) for each in zip(self._timers, shares, strict=False)]
+            try:
+                while running:
+                    if not done.get():
+                        running -= 1
+                        continue
+                    told += 1
+                    advance(told, total)
+            finally:
+                stop.set()
         for worker in workers:
             worker.result()
 
     def _add(self, key: TileKey, ticks: float) -> None:
-        self._known[key] = self._new[key] = round(ticks)
+        self._known[key] = round(ticks)
+        self._database.add_tiles({key: self._known[key]})
         self.measured += 1
-        if len(self._new) >= _BATCH:
-            self.store()
 
 
 def _measure(timer: Timer, tile: _Tile) -> float:

@@ -80,7 +80,7 @@ def default_path() -> Path:
 
 
 class Database:
-    """Measurements on disk. Use as a context manager, each process and thread its own.
+    """Measurements on disk. Use as a context manager, each process its own; threads one at a time.
 
     Raises ConfigError where the file cannot be read or written: it names the file and the way out.
     """
@@ -89,7 +89,9 @@ class Database:
         self.path = path or default_path()
         with self._explained():
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._connection = sqlite3.connect(self.path, timeout=_BUSY_MS / 1000, isolation_level=None)
+            self._connection = sqlite3.connect(
+                self.path, timeout=_BUSY_MS / 1000, isolation_level=None, check_same_thread=False
+            )
             try:
                 self._prepare()
             except BaseException:
@@ -99,6 +101,7 @@ class Database:
     def _prepare(self) -> None:
         run = self._connection.execute
         run(f"PRAGMA busy_timeout = {_BUSY_MS}")
+        run("PRAGMA synchronous = NORMAL")  # without waiting for the disk: only a power cut can lose a time
         version = run("PRAGMA user_version").fetchone()[0]
         if version == SCHEMA:
             return
@@ -145,7 +148,7 @@ class Database:
             raise ConfigError(f"cannot make {self.path.parent}: {error.strerror}. {_ELSEWHERE}") from error
         except sqlite3.Error as error:
             raise ConfigError(self._explain(error)) from error
-        except (TypeError, ValueError) as error:  # of what was read: nothing that was ever written
+        except (ArithmeticError, RecursionError, TypeError, ValueError) as error:  # of what was read
             raise ConfigError(f"{self.path} is damaged: {error}. {_DELETE}") from error
 
     def _explain(self, error: sqlite3.Error) -> str:

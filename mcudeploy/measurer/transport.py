@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 import serial
 
 from mcudeploy.errors import PortError, ProtocolError
+from mcudeploy.measurer.ports import list_serial_ports
 
 _CHUNK_BYTES = 65536
 _HEAD_LINES, _TAIL_LINES = 12, 3
@@ -224,7 +225,8 @@ def _why_not_open(port: str, error: Exception) -> str:
     elif code in (errno.EBUSY, errno.EAGAIN) or "exclusively lock" in text:
         hint = "another program holds it. Close serial monitors and other mcudeploy runs."
     elif code == errno.ENOENT or "No such file" in text:
-        hint = 'there is no such port. "mcudeploy doctor" lists the ports of this machine.'
+        there = ", ".join(found.name for found in list_serial_ports())
+        hint = f"there is no such port; this machine has {there or 'no serial ports'}."
     else:
         hint = f"{text}."
     return f"cannot open {port}: {hint}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mcudeploy.ops.affine import Affine
 from mcudeploy.ops.channel_rows import Conv2dToRows
 from mcudeploy.ops.concat import Concat
 from mcudeploy.ops.conv import Conv2d, Conv2dByRows
@@ -22,6 +23,7 @@ from mcudeploy.ops.view import Reshape
 __all__ = ["OPERATORS"]
 
 _FAMILIES: tuple[type[OperatorDef], ...] = (
+    Affine,
     AveragePool,
     AveragePoolByRows,
     Binary,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from mcudeploy.ops.opdef import Access, Axis, AxisKind, Index, LoopNest
+from mcudeploy.ops.opdef import Access, Axis, AxisKind, Counts, Index, LoopNest
 from mcudeploy.ops.requantize import quantization_of
 
 if TYPE_CHECKING:
@@ -56,3 +57,45 @@ def require_same_values(source: Tensor, output: Tensor) -> None:
     require_same_dtype(source, output)
     if is_int8(output) and quantization_of(source) != quantization_of(output):
         raise ValueError(f"{output.name} needs the quantisation of {source.name}, whose elements it holds")
+
+
+def moved(size_bytes: int, times: float = 1) -> Counts:
+    """Runs of so many bytes are copied: libraries take 64 bytes at a time, then 16, words, and the rest."""
+    return {
+        "moves": times,
+        "bytes_64": times * (size_bytes // 64),
+        "bytes_16": times * (size_bytes % 64 // 16),
+        "words": times * (size_bytes % 16 // 4),
+        "rest": times * (size_bytes % 4),
+    }
+
+
+def filled(size_bytes: int, times: float = 1) -> Counts:
+    """Runs of so many bytes are set: 16 at a time, then words, and the rest."""
+    return {
+        "fills": times,
+        "filled_16": times * (size_bytes // 16),
+        "filled_words": times * (size_bytes % 16 // 4),
+        "filled_rest": times * (size_bytes % 4),
+    }
+
+
+def taken(size_bytes: int, times: float, *, by_table: bool) -> Counts:
+    """Runs of so many bytes are copied, or each byte is looked up; see mcud_move.h."""
+    if by_table:
+        return {"looks": times, "looked": times * size_bytes}
+    return moved(size_bytes, times)
+
+
+def merged(*parts: Mapping[str, float]) -> Counts:
+    """The sum of counts."""
+    total: Counts = {}
+    for part in parts:
+        for name, count in part.items():
+            total[name] = total.get(name, 0) + count
+    return total
+
+
+def scaled(counts: Mapping[str, float], times: float) -> Counts:
+    """The counts of something that happens so many times."""
+    return {name: times * count for name, count in counts.items()}

@@ -8,14 +8,18 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from mcudeploy.interval import Interval
 from mcudeploy.ops.common import (
     AXIS_NAMES,
     ELEMENTWISE,
     is_int8,
+    merged,
     require_same_dtype,
+    scaled,
     spatial_axes,
+    taken,
 )
-from mcudeploy.ops.opdef import Index, KernelCall, LoopNest, ParamValue
+from mcudeploy.ops.opdef import Counts, CountsOf, Index, KernelCall, LoopNest, ParamValue
 from mcudeploy.ops.requantize import quantization_of, requantization_table
 
 if TYPE_CHECKING:
@@ -61,31 +65,47 @@ class Concat:
         require_same_dtype(*inputs, output)
         tables, table_of_input = _tables(inputs, output)
         table_count = 0 if tables is None else tables.size // 256
+        through = (
+            [False] * len(inputs) if table_of_input is None else [at < table_count for at in table_of_input]
+        )
         params: dict[str, ParamValue] = {"tables": tables, "table_of_input": table_of_input}
         size = output.dtype.size_bytes
         if self.axis == 0:
             rows = np.array([tensor.shape[0] for tensor in inputs], np.uint32)
-            return KernelCall(
-                "concat_rows",
-                {**params, "rows": rows, "row_bytes": output.row_bytes, "table_count": table_count},
-            )
+            params |= {"rows": rows, "row_bytes": output.row_bytes, "table_count": table_count}
+            ends = np.cumsum(rows).tolist()
+            return KernelCall("concat_rows", params, counts=_row_counts(output.row_bytes, ends, through))
         pieces = output.shape[1] if self.axis == 2 else 1
         run_bytes = [tensor.row_bytes // pieces for tensor in inputs]
-        return KernelCall(
-            "concat",
-            {
-                **params,
-                "run_bytes": np.array(run_bytes, np.uint32),
-                "inputs": len(inputs),
-                "runs": pieces,
-                "out_run_bytes": output.shape[2] * size if self.axis == 2 else output.row_bytes,
-                "table_count": table_count,
-            },
-        )
+        params |= {
+            "run_bytes": np.array(run_bytes, np.uint32),
+            "inputs": len(inputs),
+            "runs": pieces,
+            "out_run_bytes": output.shape[2] * size if self.axis == 2 else output.row_bytes,
+            "table_count": table_count,
+        }
+        each = (taken(run, pieces, by_table=mapped) for run, mapped in zip(run_bytes, through, strict=True))
+        row = {"rows": 1, "inputs": len(inputs)} | merged(*each)
+        return KernelCall("concat", params, counts=lambda rows: {"calls": 1} | scaled(row, len(rows)))
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
         """None: the output is larger."""
         return ()
+
+
+def _row_counts(row_bytes: int, ends: list[int], through: list[bool]) -> CountsOf:
+    """Rows are copied, or looked up `through` a table; input i ends at row ends[i] of the output."""
+
+    def counts(rows: Interval) -> Counts:
+        inputs = [rows.clip(start, end) for start, end in zip([0, *ends], ends, strict=False)]
+        each = (
+            taken(row_bytes, len(some), by_table=mapped)
+            for some, mapped in zip(inputs, through, strict=True)
+            if len(some)
+        )
+        return {"calls": 1, "rows": len(rows)} | merged(*each)
+
+    return counts
 
 
 def _tables(

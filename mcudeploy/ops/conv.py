@@ -29,7 +29,8 @@ class Conv2d:
 
     x (H, W, C) -> y (OH, OW, K). Pairs are (rows, cols); pads are (top, left, bottom, right).
     Constants: `weights` int8 or float32 [K, kh, kw, C/groups]; `bias` int32 (scale sx * sw[k]) or float32
-    [K]; for int8 also `weight_scale` float32 [K], the weights' zero point being 0.
+    [K]; for int8 also `weight_scale` float32 [K], the weights' zero point being 0, and where the model's bias
+    is not a multiple of sx * sw[k], `bias_rounding` float32 [K], what it was rounded by, in that unit.
     A matrix product with constant weights is a 1x1 convolution over (B, 1, K), or one with kernel (H, W)
     behind a flatten of (H, W, C). `low` and `high` are the fused clip in real values.
     """

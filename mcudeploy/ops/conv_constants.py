@@ -81,6 +81,7 @@ def numbers_of(
     requantize.check_accumulator(operator.name, _largest_sums(weights, bias), scales)
     weights, bias, scales = requantize.settle_channels(weights, bias, scales)
     multipliers, left = requantize.quantize_sums(operator.name, scales, _largest_sums(weights, bias))
+    bias = requantize.exact_bias(weights, bias, scales, multipliers, left)
     low_q, high_q = requantize.clamp_bounds(made, conv.low, conv.high)
     scalars: dict[str, ParamValue] = {
         "left": left,
@@ -112,5 +113,4 @@ def fold_zero_point(
 
 def _largest_sums(weights: NDArray[np.int8], bias: NDArray[np.int32]) -> NDArray[np.int64]:
     """The largest absolute value any partial sum of a channel can take."""
-    reach = np.abs(weights.reshape(len(weights), -1).astype(np.int64)).sum(axis=1) * 128
-    return np.asarray(reach + np.abs(bias.astype(np.int64)), np.int64)
+    return requantize.largest_products(weights) + np.abs(bias.astype(np.int64))

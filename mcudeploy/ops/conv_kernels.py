@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mcudeploy import graph
-from mcudeploy.ops import conv_mve, requantize
+from mcudeploy.ops import conv_counts, conv_counts_f32, conv_mve, requantize
 from mcudeploy.ops.common import OFFSET_BYTES, SUM_BYTES
 from mcudeploy.ops.conv_constants import FOUR, Constants, check_constants, numbers_of, without
 from mcudeploy.ops.opdef import ConstantArray, KernelCall, ParamValue
@@ -48,7 +48,8 @@ def conv_kernel(conv: Conv2d, operator: Operator, source: Tensor, output: Tensor
         fields = _full_fields(conv, source)
         arrays = constants.packed(runs=source.shape[0], block=FOUR)
         vectors = conv_mve.full(constants, numbers, fields, source.shape[0])
-        return KernelCall("conv2d_s8_full", arrays | fields | numbers, others=(vectors,))
+        params, counts = arrays | fields | numbers, conv_counts.full(fields)
+        return KernelCall("conv2d_s8_full", params, counts=counts, others=(vectors,))
     if _is_pointwise(conv):
         fields = {
             "input_channels": channels,
@@ -61,9 +62,10 @@ def conv_kernel(conv: Conv2d, operator: Operator, source: Tensor, output: Tensor
         scratch = padded(channels, GROUP) * _PIXELS * _EXPANDED_BYTES
         arrays = constants.packed(runs=1, block=_PAIR)
         vectors = conv_mve.pointwise(constants, numbers, fields)
-        direct = constants.packed(runs=1, block=FOUR) | without(fields, "groups") | numbers
-        others = KernelCall("conv2d_s8_1x1_direct", direct), vectors
-        return KernelCall("conv2d_s8_1x1", arrays | fields | numbers, scratch, others=others)
+        params = constants.packed(runs=1, block=FOUR) | without(fields, "groups") | numbers
+        direct = KernelCall("conv2d_s8_1x1_direct", params, counts=conv_counts.direct(fields))
+        params, counts = arrays | fields | numbers, conv_counts.pointwise(fields)
+        return KernelCall("conv2d_s8_1x1", params, scratch, counts=counts, others=(direct, vectors))
     return _general_kernel(conv, constants, numbers, source, output)
 
 
@@ -95,12 +97,14 @@ def _general_kernel(
     def by(pixels: int) -> KernelCall:
         params = expanded | fields | runs | {"most_pixels": pixels} | zero_point | numbers
         scratch = offsets + pixels * patch_groups * GROUP * _EXPANDED_BYTES + tail
-        return KernelCall("conv2d_s8", params, scratch, form=str(pixels))
+        return KernelCall("conv2d_s8", params, scratch, form=str(pixels), counts=conv_counts.general(params))
 
     window_groups = -(-kernel_rows * kernel_cols * group_inputs // GROUP)
     params = constants.packed(runs=1, block=FOUR, groups=conv.groups) | fields
     params |= {"patch_groups": window_groups} | zero_point | numbers
-    deep = KernelCall("conv2d_s8_deep", params, offsets + window_groups * GROUP)
+    deep = KernelCall(
+        "conv2d_s8_deep", params, offsets + window_groups * GROUP, counts=conv_counts.deep(params)
+    )
     odd_row = output.shape[1] % 2 == 1 and output.shape[1] > 1
     calls = [by(3), by(2)] if odd_row else [by(2), by(3)]
     is_large = 2 * patch_groups * GROUP * _EXPANDED_BYTES > _MOST_EXPANDED_BYTES
@@ -124,14 +128,16 @@ def _depthwise_kernel(
             "input_zero_point": zero_point,
         }
         arrays = constants.arrays() | {"weights": _by_tap(constants.weights)}
-        return KernelCall("dwconv2d_s8_multiplied", arrays | fields | numbers, scratch)
+        params, counts = arrays | fields | numbers, conv_counts.multiplied(fields)
+        return KernelCall("dwconv2d_s8_multiplied", params, scratch, counts=counts)
     del fields["output_channels"]
     fields = {("channels" if name == "input_channels" else name): value for name, value in fields.items()}
     padding = np.full(channels, zero_point, np.int8)
     arrays = constants.packed_taps() | {"padding": padding}
     scratch += OFFSET_BYTES
     vectors = conv_mve.depthwise(constants, numbers, fields, padding, scratch)
-    return KernelCall("dwconv2d_s8", arrays | fields | numbers, scratch, others=vectors)
+    params, counts = arrays | fields | numbers, conv_counts.depthwise(fields)
+    return KernelCall("dwconv2d_s8", params, scratch, counts=counts, others=vectors)
 
 
 def _float_kernel(conv: Conv2d, operator: Operator, source: Tensor, output: Tensor) -> KernelCall:
@@ -144,7 +150,8 @@ def _float_kernel(conv: Conv2d, operator: Operator, source: Tensor, output: Tens
         fields = _window_fields(conv, source, output) | {"multiplier": multiplier}
         scratch = conv.kernel_shape[0] * OFFSET_BYTES
         form = "multiplied" if multiplier > 1 else ""  # it takes another path
-        return KernelCall("dwconv2d_f32", arrays | fields | numbers, scratch, form=form)
+        params, counts = arrays | fields | numbers, conv_counts_f32.depthwise(fields)
+        return KernelCall("dwconv2d_f32", params, scratch, form=form, counts=counts)
     if _is_pointwise(conv):
         fields = {
             "input_channels": channels,
@@ -154,10 +161,12 @@ def _float_kernel(conv: Conv2d, operator: Operator, source: Tensor, output: Tens
             "pixel_step": conv.stride[1] * channels,
             "rows_join": int(conv.stride == (1, 1)),
         }
-        return KernelCall("conv2d_f32_1x1", constants.packed_floats() | fields | numbers)
+        params, counts = constants.packed_floats() | fields | numbers, conv_counts_f32.pointwise(fields)
+        return KernelCall("conv2d_f32_1x1", params, counts=counts)
     if conv.kernel_shape == source.shape[:2] and output.shape[:2] == (1, 1) and is_plain(conv):
-        fields = constants.packed_floats() | _full_fields(conv, source)
-        return KernelCall("conv2d_f32_full", fields | numbers, source.shape[0] * OFFSET_BYTES)
+        params = constants.packed_floats() | _full_fields(conv, source) | numbers
+        scratch, counts = source.shape[0] * OFFSET_BYTES, conv_counts_f32.full(params)
+        return KernelCall("conv2d_f32_full", params, scratch, counts=counts)
     group_inputs = channels // conv.groups
     fields = _window_fields(conv, source, output) | {
         "groups": conv.groups,
@@ -172,8 +181,10 @@ def _float_kernel(conv: Conv2d, operator: Operator, source: Tensor, output: Tens
     if run <= _SHORT_RUN and patch <= _MOST_GATHERED:
         fields |= {"patch_values": patch}
         scratch = offsets + FOUR * patch * source.dtype.size_bytes
-        return KernelCall("conv2d_f32_gathered", arrays | fields | numbers, scratch)
-    return KernelCall("conv2d_f32", arrays | fields | {"one_run": int(one_run)} | numbers, offsets)
+        params, counts = arrays | fields | numbers, conv_counts_f32.patches(fields)
+        return KernelCall("conv2d_f32_gathered", params, scratch, counts=counts)
+    params = arrays | fields | {"one_run": int(one_run)} | numbers
+    return KernelCall("conv2d_f32", params, offsets, counts=conv_counts_f32.general(params))
 
 
 def by_rows_kernel(conv: Conv2dByRows, operator: Operator, source: Tensor, output: Tensor) -> KernelCall:
@@ -185,13 +196,15 @@ def by_rows_kernel(conv: Conv2dByRows, operator: Operator, source: Tensor, outpu
     fields: dict[str, ParamValue] = {"row_values": cols * channels, "output_channels": conv.out_channels}
     if source.dtype is graph.DType.FLOAT32:
         floats = constants.packed_floats() | fields | numbers
-        return KernelCall("conv2d_f32_by_rows", floats, state_bytes=outputs * SUM_BYTES)
+        counts = conv_counts_f32.by_rows(fields, rows)
+        return KernelCall("conv2d_f32_by_rows", floats, state_bytes=outputs * SUM_BYTES, counts=counts)
     arrays = constants.packed(runs=rows, block=FOUR)
     numbers = {"padded_outputs": outputs} | numbers
     vectors = conv_mve.by_rows(constants, numbers, fields, rows)
     state = outputs * SUM_BYTES
     params = arrays | fields | numbers
-    return KernelCall("conv2d_s8_by_rows", params, state_bytes=state, others=(vectors,))
+    counts = conv_counts.by_rows(fields, rows)
+    return KernelCall("conv2d_s8_by_rows", params, state_bytes=state, counts=counts, others=(vectors,))
 
 
 def to_rows_kernel(conv: Conv2dToRows, operator: Operator, source: Tensor, output: Tensor) -> KernelCall:
@@ -201,11 +214,15 @@ def to_rows_kernel(conv: Conv2dToRows, operator: Operator, source: Tensor, outpu
     constants, numbers = numbers_of(conv, operator, source, output)
     fields: dict[str, ParamValue] = {"input_channels": channels, "row_channels": conv.channels}
     if source.dtype is graph.DType.FLOAT32:
-        return KernelCall("conv2d_f32_to_rows", constants.packed_floats(conv.rows) | fields | numbers)
+        params, counts = (
+            constants.packed_floats(conv.rows) | fields | numbers,
+            conv_counts_f32.to_rows(fields),
+        )
+        return KernelCall("conv2d_f32_to_rows", params, counts=counts)
     arrays = constants.packed(runs=1, block=FOUR, groups=conv.rows)
     record_words = FOUR * (2 + -(-channels // GROUP))
     fields["row_words"] = -(-conv.channels // FOUR) * record_words
-    return KernelCall("conv2d_s8_to_rows", arrays | fields | numbers)
+    return KernelCall("conv2d_s8_to_rows", arrays | fields | numbers, counts=conv_counts.to_rows(fields))
 
 
 def _by_tap(weights: ConstantArray) -> ConstantArray:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mcudeploy.ops import conv_counts_mve
 from mcudeploy.ops.common import OFFSET_BYTES, SUM_BYTES
 from mcudeploy.ops.conv_constants import without
 from mcudeploy.ops.opdef import KernelCall, ParamValue
@@ -29,7 +30,9 @@ _MOST_GATHERED_BYTES = 2048
 def pointwise(constants: Constants, numbers: Params, fields: Params) -> KernelCall:
     """conv2d_s8_1x1_mve; `fields` are conv2d_s8_1x1's."""
     params = _records(constants) | without(fields, "groups") | numbers
-    return KernelCall("conv2d_s8_1x1_mve", params, needs_vectors=True)
+    return KernelCall(
+        "conv2d_s8_1x1_mve", params, needs_vectors=True, counts=conv_counts_mve.pointwise(fields)
+    )
 
 
 def general(constants: Constants, numbers: Params, fields: Params, groups: int) -> tuple[KernelCall, ...]:
@@ -49,8 +52,9 @@ def general(constants: Constants, numbers: Params, fields: Params, groups: int) 
     def by(pixels: int) -> KernelCall:
         known = without(fields, *zero_point) | {"patch_values": patch, "pixels": pixels} | facts | zero_point
         scratch = kernel_shape[0] * OFFSET_BYTES + pixels * patch
+        params, counts = records | known | numbers, conv_counts_mve.general(known | {"groups": groups})
         return KernelCall(
-            "conv2d_s8_mve", records | known | numbers, scratch, form=str(pixels), needs_vectors=True
+            "conv2d_s8_mve", params, scratch, form=str(pixels), needs_vectors=True, counts=counts
         )
 
     usual = max(1, min(_PIXELS, _MOST_GATHERED_BYTES // patch))
@@ -60,7 +64,7 @@ def general(constants: Constants, numbers: Params, fields: Params, groups: int) 
 def full(constants: Constants, numbers: Params, fields: Params, rows: int) -> KernelCall:
     """conv2d_s8_full_mve; `fields` are conv2d_s8_full's, which takes in `rows` rows."""
     params = _records(constants, runs=rows) | fields | numbers
-    return KernelCall("conv2d_s8_full_mve", params, needs_vectors=True)
+    return KernelCall("conv2d_s8_full_mve", params, needs_vectors=True, counts=conv_counts_mve.full(fields))
 
 
 def by_rows(constants: Constants, numbers: Params, fields: Params, rows: int) -> KernelCall:
@@ -69,7 +73,8 @@ def by_rows(constants: Constants, numbers: Params, fields: Params, rows: int) ->
     known = fields | {"padded_outputs": outputs} | without(numbers, "padded_outputs")
     params = _records(constants, runs=rows) | known
     state = outputs * SUM_BYTES
-    return KernelCall("conv2d_s8_by_rows_mve", params, state_bytes=state, needs_vectors=True)
+    counts = conv_counts_mve.by_rows(fields, rows)
+    return KernelCall("conv2d_s8_by_rows_mve", params, state_bytes=state, needs_vectors=True, counts=counts)
 
 
 def depthwise(
@@ -90,7 +95,8 @@ def depthwise(
     )
     arrays: Params = {"records": records, "padding": padding}
     params = arrays | fields | _columns_inside(fields) | {"pixels": pixels} | numbers
-    return (KernelCall("dwconv2d_s8_mve", params, scratch_bytes, needs_vectors=True),)
+    counts = conv_counts_mve.depthwise(params)
+    return (KernelCall("dwconv2d_s8_mve", params, scratch_bytes, needs_vectors=True, counts=counts),)
 
 
 def _columns_inside(fields: Mapping[str, Any]) -> dict[str, int]:

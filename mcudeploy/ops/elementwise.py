@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
+from mcudeploy.interval import Interval
 from mcudeploy.ops.common import (
     AXIS_NAMES,
     ELEMENTWISE,
@@ -16,7 +18,7 @@ from mcudeploy.ops.common import (
     require_same_dtype,
     spatial_axes,
 )
-from mcudeploy.ops.opdef import ConstantArray, Index, KernelCall, LoopNest, ParamValue
+from mcudeploy.ops.opdef import ConstantArray, Counts, CountsOf, Index, KernelCall, LoopNest, ParamValue
 from mcudeploy.ops.requantize import clamp_bounds, float_bounds, quantization_of, quantize_scale
 
 if TYPE_CHECKING:
@@ -33,6 +35,27 @@ def broadcast_shape(a: Shape, b: Shape) -> Shape:
             raise ValueError(f"shapes {a} and {b} do not broadcast")
     rows, cols, channels = (left if right == 1 else right for left, right in zip(a, b, strict=True))
     return rows, cols, channels
+
+
+_LANES = 4
+"""Values of a vector that are computed in 32 bits."""
+
+
+def _counts(strides: Mapping[str, Any]) -> CountsOf:
+    """Runs of channels, one for each column where an operand broadcasts, else one for a row."""
+    cols, channels = strides["cols"], strides["channels"]
+
+    def counts(rows: Interval) -> Counts:
+        runs = len(rows) * cols
+        return {
+            "calls": 1,
+            "rows": len(rows),
+            "runs": runs,
+            "elements": runs * channels,
+            "vectors": runs * -(-channels // _LANES),
+        }
+
+    return counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +113,11 @@ class Binary:
             "b": constant if self.constant_operand == 1 else None,
         }
         strides = broadcast_strides(self._operands(tuple(tensor.shape for tensor in inputs)))
+        counts = _counts(strides)
         if not is_int8(output):
             lowest, highest = float_bounds(self.low, self.high)
             clip = {"low": lowest, "high": highest}
-            return KernelCall(f"{self.function}_f32", {**pointers, **strides, **clip})
+            return KernelCall(f"{self.function}_f32", {**pointers, **strides, **clip}, counts=counts)
         a, b = self._quantizations(inputs)
         target = quantization_of(output)
         low, high = clamp_bounds(target, self.low, self.high)
@@ -101,14 +125,13 @@ class Binary:
         match self.function:
             case "add" | "sub":
                 sign = 1 if self.function == "add" else -1
-                arithmetic = _add_arithmetic(a, b, sign, target)
-                params = {**pointers, **strides, **arithmetic, **clamp}
+                params = {**pointers, **strides, **_add_arithmetic(a, b, sign, target), **clamp}
                 by_one = strides["a_channel_step"] == strides["b_channel_step"] == 1
-                vectors = KernelCall("add_s8_mve", params, needs_vectors=True)
-                return KernelCall("add_s8", params, others=(vectors,) if by_one else ())
+                vectors = KernelCall("add_s8_mve", params, needs_vectors=True, counts=counts)
+                return KernelCall("add_s8", params, counts=counts, others=(vectors,) if by_one else ())
             case "mul":
                 arithmetic = _mul_arithmetic(a, b, target)
-                return KernelCall("mul_s8", {**pointers, **strides, **arithmetic, **clamp})
+                return KernelCall("mul_s8", {**pointers, **strides, **arithmetic, **clamp}, counts=counts)
             case "div":
                 scales = {
                     "a_zero_point": a.zero_point,
@@ -119,7 +142,13 @@ class Binary:
                     "b_scale": float(b.scale),
                     "output_scale": float(target.scale),
                 }
-                return KernelCall("div_s8", {**pointers, **strides, **scales})
+                return KernelCall("div_s8", {**pointers, **strides, **scales}, counts=counts)
+
+    def rounding(self, inputs: tuple[Tensor, ...], output: Tensor) -> float:
+        """How far an int8 sum may be off before it is rounded, in LSB; see sum_error. 0 for anything else."""
+        if self.function not in ("add", "sub") or not is_int8(output):
+            return 0.0
+        return sum_error(*self._quantizations(inputs), quantization_of(output))
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
         """Any operand that does not broadcast: each element is read before it is written."""
@@ -175,7 +204,7 @@ def broadcast_strides(operands: tuple[Shape, Shape]) -> dict[str, ParamValue]:
     return strides
 
 
-def _add_arithmetic(a: Quantization, b: Quantization, sign: int, out: Quantization) -> dict[str, ParamValue]:
+def _add_arithmetic(a: Quantization, b: Quantization, sign: int, out: Quantization) -> dict[str, int]:
     """Multipliers, constant and the largest shift with |a * ma| + |b * mb| + |c| + 2^shift < 2^31."""
     ratios = a.scale / out.scale, sign * b.scale / out.scale
     for shift in range(30, 0, -1):
@@ -190,6 +219,24 @@ def _add_arithmetic(a: Quantization, b: Quantization, sign: int, out: Quantizati
                 "output_zero_point": out.zero_point,
             }
     raise ValueError(f"input scales {a.scale}, {b.scale} are too large for the output scale {out.scale}")
+
+
+def sum_error(a: Quantization, b: Quantization, out: Quantization) -> float:
+    """How far add_s8 may be off before it rounds, in steps of the output, in sums that do not saturate.
+
+    An operand whose scale is many times the output's leaves few bits for both multipliers. Infinite where
+    they do not fit.
+    """
+    try:
+        made = _add_arithmetic(a, b, 1, out)
+    except ValueError:
+        return inf
+    ratio_a, ratio_b = a.scale / out.scale, b.scale / out.scale
+    error = 0.0
+    for multiplier, own, other in (("a_multiplier", ratio_a, ratio_b), ("b_multiplier", ratio_b, ratio_a)):
+        reach = min(255.0, 255.0 * (1 + other) / own)
+        error += reach * abs(own - made[multiplier] / 2 ** made["shift"])
+    return error
 
 
 def _mul_arithmetic(a: Quantization, b: Quantization, out: Quantization) -> dict[str, ParamValue]:

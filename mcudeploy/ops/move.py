@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from mcudeploy.interval import Interval
 from mcudeploy.ops.common import (
     AXIS_NAMES,
     ELEMENTWISE,
+    filled,
     is_int8,
+    merged,
+    moved,
     require_same_values,
+    scaled,
     spatial_axes,
 )
-from mcudeploy.ops.opdef import Index, KernelCall, LoopNest, ParamValue
+from mcudeploy.ops.opdef import Counts, CountsOf, Index, KernelCall, LoopNest, ParamValue
 from mcudeploy.ops.requantize import quantization_of, quantize_value
 
 if TYPE_CHECKING:
@@ -68,7 +74,11 @@ class Slice:
             "channel_step": channel_step,
             "element_bytes": output.dtype.size_bytes,
         }
-        return KernelCall("slice", params)
+        size = output.dtype.size_bytes
+        row = {"taken": cols * channels, "runs": cols} if channel_step != 1 else moved(channels * size, cols)
+        return KernelCall(
+            "slice", params, counts=lambda rows: {"calls": 1, "rows": len(rows)} | scaled(row, len(rows))
+        )
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
         """None: elements change their place."""
@@ -123,7 +133,7 @@ class Pad:
             "element_bytes": output.dtype.size_bytes,
             "fill": self._fill_bits(output),
         }
-        return KernelCall("pad", params)
+        return KernelCall("pad", params, counts=_pad_counts(params))
 
     def _fill_bits(self, output: Tensor) -> int:
         """The padding element's bits as an int32: of the float32 value, or of the int8 value."""
@@ -134,3 +144,27 @@ class Pad:
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
         """None: elements change their place."""
         return ()
+
+
+def _pad_counts(params: Mapping[str, Any]) -> CountsOf:
+    """Rows, columns and ends of channels are filled where the input has none, bytes faster than words."""
+    size = params["element_bytes"]
+    out_cols, out_channels, before = params["out_cols"], params["out_channels"], params["channel_before"]
+    first, end = max(before, 0), min(before + params["channels"], out_channels)
+    last_col = min(params["cols"] + params["col_before"], out_cols)
+    inner = max(last_col - max(params["col_before"], 0), 0)
+
+    def fill(elements: int, times: int) -> Counts:
+        return filled(elements, times) if size == 1 else {"fills": times, "set": elements * times}
+
+    inside = [moved((end - first) * size, inner), fill(first, inner), fill(out_channels - end, inner)]
+    if end <= first:
+        inside = [fill(out_channels, inner)]
+    row = merged({"cols": inner}, fill(out_channels, out_cols - inner), *inside)
+
+    def counts(rows: Interval) -> Counts:
+        reading = len(rows.clip(params["row_before"], params["row_before"] + params["rows"]))
+        outside = fill(out_cols * out_channels, len(rows) - reading)
+        return {"calls": 1, "rows": len(rows)} | merged(scaled(row, reading), outside)
+
+    return counts

@@ -7,10 +7,10 @@ that are connected, halos, and multiply-accumulates.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from math import prod
+from math import isfinite, prod
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import numpy as np
@@ -156,6 +156,12 @@ ParamValue = int | float | ConstantArray | Symbol | None
 """A scalar (int -> int32_t, float -> float), an array in flash, a function, or None for a null pointer."""
 
 
+Counts = dict[str, float]
+"""How often loops of a kernel run, by their names."""
+CountsOf = Callable[[Interval], Counts]
+"""The counts of one call that computes these iteration rows."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class KernelCall:
     """What the code generator prints for one operator.
@@ -167,7 +173,7 @@ class KernelCall:
     last, by operators that accumulate. A kernel has one of the two, and finds it at op->scratch.
     `others` compute the same bits in another way: by another kernel, or by the same one in another `form`,
     with more scratch or less. With `needs_vectors` a call is for cores with vectors alone. The first that a
-    core can run is its choice where no time is known.
+    core can run is its choice where no time is known. Raises ValueError for a parameter that is not finite.
     """
 
     kernel: str
@@ -176,7 +182,13 @@ class KernelCall:
     state_bytes: int = 0
     form: str = ""
     needs_vectors: bool = False
+    counts: CountsOf | None = None
     others: tuple[KernelCall, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name, value in self.params.items():
+            if isinstance(value, float) and not isfinite(value):
+                raise ValueError(f"its parameter {name} is {value}: C has no literal for that")
 
     @property
     def variant(self) -> str:

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mcudeploy import graph
+from mcudeploy.interval import Interval
 from mcudeploy.ops import requantize
 from mcudeploy.ops.common import OFFSET_BYTES, SUM_BYTES
-from mcudeploy.ops.opdef import Axis, AxisKind, Index, KernelCall, LoopNest, ParamValue
+from mcudeploy.ops.opdef import Axis, AxisKind, Counts, CountsOf, Index, KernelCall, LoopNest, ParamValue
+from mcudeploy.ops.packing import VECTOR
+from mcudeploy.ops.windows import Windows
 
 if TYPE_CHECKING:
     from mcudeploy.graph import Operator, Shape, Tensor
+
+
+_MOST_SHORT_TAPS = 255
 
 
 def _pool_loops(pool: MaxPool | AveragePool, inputs: tuple[Shape, ...]) -> LoopNest:
@@ -42,6 +49,67 @@ def _pool_loops(pool: MaxPool | AveragePool, inputs: tuple[Shape, ...]) -> LoopN
         Index.of(c=1),
     )
     return LoopNest(axes, (read,), (Index.of(oh=1), Index.of(ow=1), Index.of(c=1)))
+
+
+def _window_counts(fields: Mapping[str, Any], *, sums: bool) -> CountsOf:
+    """Loops over the taps inside the input, for blocks of channels: vectors, fours and single ones; sums by
+    vectors take eights.
+
+    A core goes by vectors or not, so that a table has costs of either.
+    """
+    windows = Windows(fields)
+    channels = fields["channels"]
+    blocks = {"fours": channels // 4, "ones": channels % 4, "vectors": -(-channels // VECTOR)}
+    if sums:
+        blocks |= {"eights": channels // 8, "singles": channels % 8}
+    window = fields["kernel_rows"] * fields["kernel_cols"]
+    border = int((windows.cols < fields["kernel_cols"]).sum())
+    cols = int(windows.cols.sum())
+
+    def counts(rows: Interval) -> Counts:
+        reading = int(windows.rows(rows).sum())
+        pixels = len(rows) * windows.outputs
+        found: Counts = {
+            "calls": 1,
+            "rows": len(rows),
+            "row_taps": reading,
+            "pixels": pixels,
+            "border": len(rows) * border,
+            "outputs": pixels * channels,
+        }
+        for name, count in blocks.items():
+            found |= {
+                name: pixels * count,
+                f"lines_of_{name}": reading * windows.outputs * count,
+                f"taps_of_{name}": reading * cols * count,
+            }
+        return found | (_long_sums(found, window) if sums else {})
+
+    return counts
+
+
+def _long_sums(counts: Counts, taps: int) -> Counts:
+    """Sums of more int8 values than fit 16 bits are another loop; see mcud_sum_window."""
+    return {"long_taps": counts["taps_of_fours"] if taps > _MOST_SHORT_TAPS else 0}
+
+
+def _row_counts(shape: Shape, *, sums: bool) -> CountsOf:
+    """All rows as one run of pixels, for blocks of channels; the first begin the sums, the last end them."""
+    input_rows, cols, channels = shape
+    blocks = {"fours": channels // 4, "ones": channels % 4, "vectors": -(-channels // VECTOR)}
+    if sums:
+        blocks |= {"eights": channels // 8, "singles": channels % 8}
+
+    def counts(rows: Interval) -> Counts:
+        pixels = len(rows) * cols
+        found: Counts = {"calls": 1, "outputs": channels}
+        for name, count in blocks.items():
+            found |= {name: count, f"taps_of_{name}": pixels * count}
+        begun = {"begun": channels} if rows.lo == 0 else {}
+        ended = {"ended": channels} if rows.hi == input_rows else {}
+        return found | begun | ended | (_long_sums(found, pixels) if sums else {})
+
+    return counts
 
 
 def _window_fields(pool: MaxPool | AveragePool, source: Tensor) -> dict[str, ParamValue]:
@@ -90,7 +158,8 @@ class MaxPool:
             raise ValueError(f"{operator.name}: a maximum keeps dtype and quantisation")
         suffix = "s8" if source.dtype is graph.DType.INT8 else "f32"
         scratch = self.kernel_shape[0] * OFFSET_BYTES
-        return KernelCall(f"maxpool_{suffix}", _window_fields(self, source), scratch)
+        fields = _window_fields(self, source)
+        return KernelCall(f"maxpool_{suffix}", fields, scratch, counts=_window_counts(fields, sums=False))
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
         """None: windows overlap in rows and columns."""
@@ -172,7 +241,9 @@ class AveragePool:
         scratch = self.kernel_shape[0] * OFFSET_BYTES
         if source.dtype is graph.DType.FLOAT32:
             arrays: dict[str, ParamValue] = {"factors": factors.astype(np.float32)}
-            return KernelCall("avgpool_f32", arrays | fields, scratch)
+            return KernelCall(
+                "avgpool_f32", arrays | fields, scratch, counts=_window_counts(fields, sums=False)
+            )
         taps = self.kernel_shape[0] * self.kernel_shape[1]
         multipliers, shift = _multipliers(operator, source, output, factors, taps)
         numbers: dict[str, ParamValue] = {
@@ -180,7 +251,8 @@ class AveragePool:
             "input_zero_point": requantize.quantization_of(source).zero_point,
             "output_zero_point": requantize.quantization_of(output).zero_point,
         }
-        return KernelCall("avgpool_s8", {"multipliers": multipliers} | fields | numbers, scratch)
+        params = {"multipliers": multipliers} | fields | numbers
+        return KernelCall("avgpool_s8", params, scratch, counts=_window_counts(fields, sums=True))
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
         """None: windows overlap in rows and columns."""
@@ -232,7 +304,9 @@ class AveragePoolByRows:
         state = channels * SUM_BYTES
         if source.dtype is graph.DType.FLOAT32:
             fields["factor"] = float(factors.astype(np.float32)[0])
-            return KernelCall("avgpool_f32_by_rows", fields, state_bytes=state)
+            return KernelCall(
+                "avgpool_f32_by_rows", fields, state_bytes=state, counts=_row_counts(source.shape, sums=False)
+            )
         multipliers, shift = _multipliers(operator, source, output, factors, taps)
         fields |= {
             "bias": -taps * requantize.quantization_of(source).zero_point,
@@ -240,7 +314,9 @@ class AveragePoolByRows:
             "shift": shift,
             "output_zero_point": requantize.quantization_of(output).zero_point,
         }
-        return KernelCall("avgpool_s8_by_rows", fields, state_bytes=state)
+        return KernelCall(
+            "avgpool_s8_by_rows", fields, state_bytes=state, counts=_row_counts(source.shape, sums=True)
+        )
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
         """None: the output is written when all of the input has been read."""

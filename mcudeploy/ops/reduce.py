@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from mcudeploy.interval import Interval
 from mcudeploy.ops.common import (
     AXIS_NAMES,
     is_int8,
     require_same_dtype,
 )
-from mcudeploy.ops.opdef import Axis, AxisKind, Index, KernelCall, LoopNest, ParamValue
+from mcudeploy.ops.opdef import Axis, AxisKind, Counts, CountsOf, Index, KernelCall, LoopNest, ParamValue
 from mcudeploy.ops.requantize import quantization_of, quantize_scale
 
 if TYPE_CHECKING:
@@ -51,8 +53,9 @@ class ReduceMean:
         shape = inputs[0].shape
         count = prod(shape[axis] for axis in self.axes)
         size = self._size(shape)
+        counts = _counts(size)
         if not is_int8(output):
-            return KernelCall("reduce_mean_f32", {**size, "count": float(count)})
+            return KernelCall("reduce_mean_f32", {**size, "count": float(count)}, counts=counts)
         source, target = quantization_of(inputs[0]), quantization_of(output)
         if count * 255 >= 2**31:
             raise ValueError(f"a sum of {count} elements may overflow 32 bits")
@@ -67,7 +70,7 @@ class ReduceMean:
             "shift": shift,
             "output_zero_point": target.zero_point,
         }
-        return KernelCall("reduce_mean_s8", {**size, **rounding})
+        return KernelCall("reduce_mean_s8", {**size, **rounding}, counts=counts)
 
     def _size(self, shape: Shape) -> dict[str, ParamValue]:
         """Loops over what is summed (rows, outer, inner) and over a row of the output (cols, channels)."""
@@ -89,3 +92,23 @@ class ReduceMean:
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
         """None: the output is smaller."""
         return ()
+
+
+def _counts(size: Mapping[str, Any]) -> CountsOf:
+    """Every output looks up the rows that it sums, and in each of them runs of elements."""
+    row_elements = size["cols"] * size["channels"]
+
+    def counts(rows: Interval) -> Counts:
+        outputs = len(rows) * row_elements
+        lines = outputs * size["rows"]
+        runs = lines * size["outer"]
+        return {
+            "calls": 1,
+            "rows": len(rows),
+            "outputs": outputs,
+            "lines": lines,
+            "runs": runs,
+            "summed": runs * size["inner"],
+        }
+
+    return counts

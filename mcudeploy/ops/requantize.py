@@ -50,17 +50,45 @@ def quantize_sums(
 ) -> tuple[NDArray[np.int32], int]:
     """Multipliers and `left` with scale = multiplier * 2^left / 2^32, for sums up to `largest`, by channel.
 
-    `left` is 0 but for scales of 0.5 and more. A multiplier is within 0.5 of its real value, so that a result
-    is off by at most largest / 2^33 before it is rounded. Kernels saturate a sum that overflows when it is
-    taken times 2^left; raises ValueError where that could change a result that does not saturate itself.
+    `left` is 0 but for scales of 0.5 and more. A multiplier is within 0.5 of its real value; see exact_bias.
+    Kernels saturate a sum that overflows when it is taken times 2^left; raises ValueError where that could
+    change a result that does not saturate itself.
     """
-    left = 0
-    while np.rint(scales.max(initial=0.0) * 2.0 ** (_FAST_SHIFT - left)) > INT32_MAX:
-        left += 1
+    left = _left(scales)
     telling = np.minimum(largest, _BEYOND_INT8 / np.maximum(scales, 2.0**-_FAST_SHIFT))
     if telling.max(initial=0) * 2.0**left > INT32_MAX:
         raise ValueError(f"{name}: scales from {scales.min():g} to {scales.max():g} do not go together")
     return np.rint(scales * 2.0 ** (_FAST_SHIFT - left)).astype(np.int32), left
+
+
+def _left(scales: NDArray[np.float64]) -> int:
+    left = 0
+    while np.rint(scales.max(initial=0.0) * 2.0 ** (_FAST_SHIFT - left)) > INT32_MAX:
+        left += 1
+    return left
+
+
+def largest_products(weights: NDArray[np.int8]) -> NDArray[np.int64]:
+    """The largest absolute value that the sum of a channel's products can take, for weights [K, ...]."""
+    sums = np.abs(weights.reshape(len(weights), -1).astype(np.int64)).sum(axis=1)
+    return np.asarray(_INT8_REACH * sums, np.int64)
+
+
+def exact_bias(
+    weights: NDArray[np.int8],
+    bias: NDArray[np.int32],
+    scales: NDArray[np.float64],
+    multipliers: NDArray[np.int32],
+    left: int,
+) -> NDArray[np.int32]:
+    """The bias whose product with its rounded multiplier is that of `bias` and its scale, if sums fit int32.
+
+    A tiny scale has a multiplier of few bits, and its bias may be most of a sum near 2^31: what the
+    multiplier was rounded by would show in the result. It remains in the sum of products only.
+    """
+    most = INT32_MAX - largest_products(weights)
+    wanted = scales * 2.0 ** (_FAST_SHIFT - left) * bias / np.maximum(multipliers, 1)
+    return np.where(multipliers > 0, np.rint(np.clip(wanted, -most, most)), bias).astype(np.int32)
 
 
 def settle_channels(
@@ -69,10 +97,13 @@ def settle_channels(
     """Weights [K, ...], bias and scales where a channel of a constant result has it with a coarser scale.
 
     Training leaves dead channels: their weights are nothing beside their bias, which is huge, and times a
-    tiny scale. A 32-bit multiplier cannot render that; the same result as a bias in steps of 2^-16 can.
+    tiny scale. Where no bias can make up for the rounding of such a multiplier (see exact_bias), the same
+    result as a bias in steps of 2^-16 can.
     """
-    reach = _INT8_REACH * np.abs(weights.reshape(len(weights), -1).astype(np.int64)).sum(axis=1)
-    constant = (reach * scales < _NEGLIGIBLE) & (np.abs(bias.astype(np.int64)) * 2.0**-33 > _NEGLIGIBLE)
+    reach = largest_products(weights)
+    exact = scales * 2.0 ** (_FAST_SHIFT - _left(scales))
+    lost = np.abs(bias.astype(np.int64)) * exact > np.rint(exact) * (INT32_MAX - reach)
+    constant = (reach * scales < _NEGLIGIBLE) & lost
     results = np.clip(bias * scales, -_BEYOND_INT8, _BEYOND_INT8)
     return (
         np.where(constant.reshape(-1, *[1] * (weights.ndim - 1)), 0, weights).astype(np.int8),

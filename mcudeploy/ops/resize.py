@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from mcudeploy.interval import Interval
 from mcudeploy.ops.common import (
     ELEMENTWISE,
     is_int8,
     require_same_dtype,
     spatial_axes,
+    taken,
 )
-from mcudeploy.ops.opdef import Index, KernelCall, LoopNest, ParamValue, TableIndex
+from mcudeploy.ops.opdef import Counts, CountsOf, Index, KernelCall, LoopNest, ParamValue, TableIndex
 from mcudeploy.ops.requantize import quantization_of, quantize_scale, requantization_table
 
 if TYPE_CHECKING:
@@ -168,7 +170,8 @@ class Resize:
             if is_int8(output) and quantization_of(source) != quantization_of(output):
                 table = requantization_table(quantization_of(source), quantization_of(output))
             size = {"out_cols": out_cols, "run_bytes": channels * output.dtype.size_bytes}
-            return KernelCall("resize_nearest", {**places, "table": table, **size})
+            counts = _nearest_counts(out_cols, size["run_bytes"], by_table=table is not None)
+            return KernelCall("resize_nearest", {**places, "table": table, **size}, counts=counts)
         places["row_fractions"] = _fixed_point(self.rows.fraction)
         places["col_fractions"] = _fixed_point(self.cols.fraction)
         size = {"out_cols": out_cols, "channels": channels}
@@ -209,3 +212,11 @@ class Resize:
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
         """None: the output has another size."""
         return ()
+
+
+def _nearest_counts(out_cols: int, run_bytes: int, *, by_table: bool) -> CountsOf:
+    def counts(rows: Interval) -> Counts:
+        pixels = len(rows) * out_cols
+        return {"calls": 1, "rows": len(rows)} | taken(run_bytes, pixels, by_table=by_table)
+
+    return counts

@@ -17,7 +17,7 @@ from mcudeploy.ops.common import (
     require_same_dtype,
     spatial_axes,
 )
-from mcudeploy.ops.opdef import Index, KernelCall, LoopNest, ParamValue
+from mcudeploy.ops.opdef import CountsOf, Index, KernelCall, LoopNest, ParamValue
 from mcudeploy.ops.requantize import quantization_of, quantize_scale
 
 if TYPE_CHECKING:
@@ -59,8 +59,9 @@ class Softmax:
         require_same_dtype(*inputs, output)
         variant = "_rows" if self.axis == 0 else ""
         size = self._size(output.shape)
+        counts = self._row_counts(output.shape) if self.axis == 0 else None
         if not is_int8(output):
-            return KernelCall(f"softmax_f32{variant}", size)
+            return KernelCall(f"softmax_f32{variant}", size, counts=counts)
         target = quantization_of(output)
         multipliers, shift = quantize_scale(
             np.array([1 / (target.scale * 2.0**_PROBABILITY_BITS)], np.float64)
@@ -71,7 +72,17 @@ class Softmax:
             "table": exponentials(quantization_of(inputs[0]).scale, output.shape[self.axis])
         }
         rounding = {"multiplier": int(multipliers[0]), "shift": shift, "output_zero_point": target.zero_point}
-        return KernelCall(f"softmax_s8{variant}", {**table, **size, **rounding})
+        return KernelCall(f"softmax_s8{variant}", {**table, **size, **rounding}, counts=counts)
+
+    def _row_counts(self, shape: Shape) -> CountsOf:
+        """Over rows: whatever rows are made, each element of a row looks at all rows."""
+        total, elements = shape[0], shape[1] * shape[2]
+        return lambda rows: {
+            "calls": 1,
+            "elements": elements,
+            "looks": elements * total,
+            "outputs": elements * len(rows),
+        }
 
     def _size(self, shape: Shape) -> dict[str, ParamValue]:
         rows, cols, channels = shape

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from mcudeploy.ops.common import elementwise_loops, require_same_values
-from mcudeploy.ops.opdef import KernelCall, LoopNest
+from mcudeploy.ops.common import elementwise_loops, moved, require_same_values
+from mcudeploy.ops.opdef import CountsOf, KernelCall, LoopNest
 
 if TYPE_CHECKING:
     from mcudeploy.graph import Operator, Shape, Tensor
@@ -30,7 +30,11 @@ class _Identity:
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
         """A kernel that is told the bytes of a row. Raises ValueError where the two tensors differ."""
         require_same_values(inputs[0], output)
-        return KernelCall(self._kernel, {"row_bytes": output.row_bytes})
+        row_bytes = output.row_bytes
+        return KernelCall(self._kernel, {"row_bytes": row_bytes}, counts=self._counts(row_bytes))
+
+    def _counts(self, row_bytes: int) -> CountsOf:
+        return lambda rows: {"calls": 1} | moved(row_bytes, len(rows))
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
         """The input."""
@@ -63,3 +67,6 @@ class Invalidate(_Identity):
 
     kind: ClassVar[str] = "Invalidate"
     _kernel: ClassVar[str] = "invalidate"
+
+    def _counts(self, row_bytes: int) -> CountsOf:
+        return lambda rows: {"calls": 1} | moved(len(rows) * row_bytes)

@@ -55,16 +55,15 @@ class Space:
     def of(cls, flow: Flow, order: tuple[int, ...]) -> Space:
         """The space of a graph whose unsplit schedule is `order`.
 
-        Only operators of a component, and feeds, can be cut. A tensor that is looked at through a view stays
-        whole, since a view is one piece of memory.
+        Only operators of a component, and feeds, can be cut, of which nothing looks through a view at what
+        they make.
         """
         graph = flow.graph
         inside = frozenset().union(*components(graph))
-        viewed = {flow.roots[operator.output] for operator in graph.operators if operator.op.is_view}
         most = []
         for position, operator in enumerate(graph.operators):
             fed = not operator.inputs
-            whole = operator.op.is_view or operator.output in viewed or not (fed or position in inside)
+            whole = operator.op.is_view or operator.output in flow.viewed or not (fed or position in inside)
             most.append(1 if whole else flow.iteration_rows[position])
         return cls(flow, order, tuple(most))
 

@@ -8,10 +8,11 @@ ranked as in Capuchin (ASPLOS'20), by bytes freed at the peak.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import takewhile
 
+from mcudeploy.effort import Effort
 from mcudeploy.optimizer.search import Candidate
 from mcudeploy.plan import Schedule, Step
 from mcudeploy.simulator.blocks import TiledGraph
@@ -22,6 +23,9 @@ Drops = Mapping[int, frozenset[str]]
 """Position of an operator to the tensors of which no block is kept while it runs, but those it touches."""
 
 _MOST_ROUNDS = 24
+
+_UNITS = 15
+"""Effort of a try, for each step of the schedule."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,15 +39,12 @@ def recompute(
     costs: Costs,
     work: WorkBytes,
     most_ticks: float,
-    stopped: Callable[[], bool] = lambda: False,
+    effort: Effort,
 ) -> Candidate:
-    """The candidate with steps repeated where that lowers its peak within a latency; else itself.
-
-    `stopped` is asked before every try: where it says so, what was found by then is returned.
-    """
+    """The candidate with steps repeated where that lowers its peak within a latency; else itself."""
     state = _State(base, {})
     for _ in range(_MOST_ROUNDS):
-        drops_tried = takewhile(lambda _: not stopped(), _wider(state))
+        drops_tried = takewhile(lambda _: _begin(base, effort), _wider(state))
         options = (_tried(base, drops, costs, work) for drops in drops_tried)
         within = [one for one in options if one.candidate.ticks <= most_ticks]
         best = min(within, key=lambda one: (one.candidate.peak_bytes, one.candidate.ticks), default=state)
@@ -51,6 +52,12 @@ def recompute(
             break
         state = best
     return state.candidate
+
+
+def _begin(base: Candidate, effort: Effort) -> bool:
+    """Whether there is effort for one more try, which is spent."""
+    effort.spend(_UNITS * len(base.schedule.steps))
+    return not effort.is_spent()
 
 
 def _wider(state: _State) -> Iterator[Drops]:

@@ -18,7 +18,7 @@ from mcudeploy.optimizer.seeds import Seeds
 from mcudeploy.plan import Schedule, Search
 from mcudeploy.simulator.blocks import TiledGraph
 from mcudeploy.simulator.cost import Costs
-from mcudeploy.simulator.live import WorkBytes, live_peak
+from mcudeploy.simulator.live import live_peak
 from mcudeploy.simulator.places import Segment
 from mcudeploy.simulator.segments import Sections, Segments
 
@@ -26,29 +26,25 @@ FOLLOWED_WITHIN = 1.10
 """States with a higher peak than this times the best are not followed."""
 
 KEPT = 16
-"""How many candidates are handed on: the device may find the first too slow, or fixed offsets must do, and
-then the lowest peak does not pack best.
-"""
+"""Candidates returned: the device may reject the first as too slow, or the lowest peak may not pack best."""
 
 ALIKE = 3
-"""At most so many of them have one peak at one operator: there they are packed alike."""
-
-RUNGS = (0.5, 5.0)
-"""Limits in percent under which the search runs first, as far as they are below the one that is asked for:
-with more time allowed it begins where it ended with less, and finds nothing worse.
-"""
+"""Candidates kept for one peak at one operator: they usually pack the same."""
 
 PATIENCE = 2000
 """So many states in a row that bring nothing end the search: what is left are variants of the best."""
 
 SEEDING_SHARE = 0.5
-"""At most this share of the time goes into seeds."""
+"""At most this share of the effort goes into seeds."""
 
-TOLD_EVERY_S = 0.5
+REPORT_EVERY_S = 0.5
+
+_STATE_UNITS = 130
+"""Effort of a state, without the segments that are simulated for it."""
 
 Report = Callable[[Search, int, float], None]
-"""Told of every gain, and every `TOLD_EVERY_S` seconds: the search so far, the best peak in bytes, its
-overhead in percent.
+"""Called at every gain, and every `REPORT_EVERY_S` seconds: the search so far, the best peak in bytes, its
+ticks.
 """
 
 
@@ -69,50 +65,46 @@ class Candidate:
         return self.schedule.steps[self.peak_step].operator if self.schedule.steps else 0
 
 
-@dataclass(frozen=True, slots=True)
-class Budget:
-    """When to stop: after seconds, or at a new best candidate that is `enough`. What to drop: what takes more
-    percent of latency over the unsplit plan.
-    """
-
-    seconds: float
-    max_overhead: float
-    enough: Callable[[Candidate], bool] = lambda _: False
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Found:
-    """The best candidates, least peak first (the unsplit one is always among them), and the search."""
+    """The best candidates, least peak first (the unsplit one is always among them), and the search.
+
+    `hurried`: the effort was spent before the first move.
+    """
 
     best: tuple[Candidate, ...]
     unsplit: Candidate
     search: Search
     interrupted: bool = False
+    hurried: bool = False
+
+
+Enough = Callable[[Candidate], bool]
+"""Whether a new best candidate is so good that the search may end."""
 
 
 def search(
     space: Space,
     costs: Costs,
-    work: WorkBytes,
-    budget: Budget,
-    report: Report,
+    segments: Segments,
+    limits: Sequence[float],
     *,
     start: tuple[State, ...] = (),
+    report: Report = lambda *_: None,
+    enough: Enough = lambda _: False,
 ) -> Found:
-    """Search until the budget is spent, nothing is left, or Ctrl-C; what was found by then is returned.
+    """Search until the effort of the segments is spent, nothing is left, or Ctrl-C; the best is returned.
 
-    `start`: states of an earlier search, to be tried first.
+    `limits`: ticks, ascending; what takes more than the last one is dropped. The search runs under each of
+    them in turn and begins where it ended under the one before, so that more time allowed finds nothing
+    worse. `start`: states of an earlier search, to be tried first.
     """
     runs: list[_Run] = []
-    segments = Segments(space.flow, space.order, work)
-    limits = [*(rung for rung in RUNGS if rung < budget.max_overhead), budget.max_overhead]
-    end = time.monotonic() + budget.seconds
+    effort = segments.effort
     try:
-        for number, overhead in enumerate(limits):
-            seconds = max(0.0, end - time.monotonic()) / (len(limits) - number)
-            runs.append(
-                _Run(space, costs, segments, replace(budget, seconds=seconds, max_overhead=overhead), report)
-            )
+        for number, limit in enumerate(limits):
+            segments.effort = effort.part(1 / (len(limits) - number))
+            runs.append(_Run(space, costs, segments, limit, report, enough))
             runs[-1].explore(start)
             start = (*start, *(one.state for one in runs[-1].best))
             if runs[-1].enough:
@@ -122,6 +114,7 @@ def search(
         if not begun:
             raise
         return replace(_best_of(begun), interrupted=True)
+    segments.effort = effort
     return _best_of(runs)
 
 
@@ -134,7 +127,8 @@ def _best_of(runs: Sequence[_Run]) -> Found:
         sum(one.candidates for one in counts),
         sum(one.duplicates for one in counts),
     )
-    return replace(best.found(), search=total)
+    hurried = not (runs[-1].moved or any(run.enough for run in runs))
+    return replace(best.found(), search=total, hurried=hurried)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -153,19 +147,19 @@ class _Scored:
 class _Run:
     """One search under one limit: what was seen, what is waiting, what is best."""
 
-    def __init__(
-        self, space: Space, costs: Costs, segments: Segments, budget: Budget, report: Report
-    ) -> None:  # fmt: skip
-        self.space, self.costs, self._segments, self.budget, self._report = (
-            space,
-            costs,
-            segments,
-            budget,
-            report,
-        )
-        self._start = self._told = time.monotonic()
-        self._seconds = SEEDING_SHARE * budget.seconds
-        self.enough = False
+    def __init__(  # noqa: PLR0917
+        self,
+        space: Space,
+        costs: Costs,
+        segments: Segments,
+        most_ticks: float,
+        report: Report,
+        is_enough: Enough,
+    ) -> None:
+        self.space, self.costs, self._segments, self._most_ticks = space, costs, segments, most_ticks
+        self._report, self._is_enough = report, is_enough
+        self._start = self._reported = time.monotonic()
+        self.enough = self.moved = False
         self._seen: set[Sections] = set()
         self._duplicates = self._last_gain = 0
         self._added_ticks: dict[Segment, float] = {}
@@ -177,14 +171,16 @@ class _Run:
         """Seeds, then the moves of the most promising state, again and again."""
         ticks = self.costs.ticks(self.space.flow.iteration_rows)
         self.unsplit = _Scored((), (), *self._segments.peak(()), ticks)
-        self._limit = ticks * (1 + self.budget.max_overhead / 100)
         self._take(self.unsplit)
+        effort = self._segments.effort
+        self._segments.effort = effort.part(SEEDING_SHARE)
         self._try_all(start)
-        self._try_all(Seeds(self.space, self._segments, self.costs, self._limit, self._stopped).states())
+        self._try_all(Seeds(self.space, self._segments, self.costs, self._most_ticks, self._stopped).states())
         self._try_all(self._prefixes())
-        self._seconds = self.budget.seconds
+        self._segments.effort = effort
         self._last_gain = len(self._seen)
         while self._queue and not self._over():
+            self.moved = True
             *_, scored = heapq.heappop(self._queue)
             if scored.peak_bytes <= FOLLOWED_WITHIN * self.best[0].peak_bytes:
                 self._try_all(self.space.moves(scored.state, scored.hot))
@@ -207,11 +203,10 @@ class _Run:
         return Search(time.monotonic() - self._start, len(self._seen), self._duplicates)
 
     def _stopped(self) -> bool:
-        """Whether the budget is spent. To be asked often, also where a long phase has no state to show."""
-        now = time.monotonic()
-        if now - self._told > TOLD_EVERY_S:
+        """Whether the effort is spent. To be asked often, also where a long phase has no state to show."""
+        if time.monotonic() - self._reported > REPORT_EVERY_S:
             self._tell()
-        return self.enough or now - self._start > self._seconds
+        return self.enough or self._segments.effort.is_spent()
 
     def _over(self) -> bool:
         return self._stopped() or len(self._seen) - self._last_gain > PATIENCE
@@ -224,11 +219,12 @@ class _Run:
 
     def _try(self, state: State) -> None:
         sections = self.space.sections(state)
+        self._segments.effort.spend(_STATE_UNITS)
         if sections in self._seen:
             self._duplicates += 1
             return
         ticks = self._ticks(sections)
-        if ticks > self._limit:
+        if ticks > self._most_ticks:
             self._seen.add(sections)
             return
         self._take(_Scored(state, sections, *self._segments.peak(sections), ticks))
@@ -249,13 +245,13 @@ class _Run:
     def _take(self, scored: _Scored) -> None:
         """Count, remember and follow a state that keeps the limit."""
         self._seen.add(scored.sections)
-        key = (max(scored.ticks, self._limit), scored.peak_bytes, len(self._seen), scored)
+        key = (max(scored.ticks, self._most_ticks), scored.peak_bytes, len(self._seen), scored)
         heapq.heappush(self._queue, key)
         better = not self.best or scored.peak_bytes < self.best[0].peak_bytes
         self._keep(scored)
         if better and scored is not self.unsplit:
             self._last_gain = len(self._seen)
-            self.enough = self.budget.enough(self._candidate(scored))
+            self.enough = self._is_enough(self._candidate(scored))
             self._tell()
 
     def _keep(self, scored: _Scored) -> None:
@@ -276,6 +272,5 @@ class _Run:
         return Candidate(scored.state, tiled, schedule, peak_bytes, peak_step, scored.ticks)
 
     def _tell(self) -> None:
-        best, self._told = self.best[0], time.monotonic()
-        unsplit_ticks = self.best[0].ticks if self.unsplit is None else self.unsplit.ticks
-        self._report(self.counts(), best.peak_bytes, 100 * (best.ticks / unsplit_ticks - 1))
+        best, self._reported = self.best[0], time.monotonic()
+        self._report(self.counts(), best.peak_bytes, best.ticks)

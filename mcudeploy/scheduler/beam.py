@@ -9,17 +9,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from heapq import nsmallest
 
-from mcudeploy.scheduler.clock import Deadline
-from mcudeploy.scheduler.moves import Moves
+from mcudeploy.effort import Effort
 from mcudeploy.scheduler.problem import Problem
+
+_READY_UNITS, _TAKEN_UNITS = 1.0, 10.0
+"""Effort of a ready step of a set that is followed, and of a step that is taken where sets are small."""
+
+_LONG_SET = 3000
+"""Sets of so many steps take twice the effort."""
 
 _Path = tuple["_Path", int] | None
 
 
 @dataclass(slots=True)
 class _State:
-    """Steps done as a set of bits, the peak so far, bytes now, and by how much each ready step changes them:
-    while it runs, and after it.
+    """Steps done, the peak so far, bytes now, and by how much each ready step changes them: while it runs,
+    and after it.
     """
 
     done: int
@@ -28,63 +33,63 @@ class _State:
     ready: dict[int, tuple[int, int]]
     path: _Path
 
-    def take(self, moves: Moves, step: int) -> None:
+    def take(self, problem: Problem, step: int) -> None:
         """Run a step, if nobody else holds this state."""
-        need, change = self.ready.pop(step)
-        self.peak = max(self.peak, self.live + need)
-        self.live += change
+        rise, net = self.ready.pop(step)
+        self.peak = max(self.peak, self.live + rise)
+        self.live += net
         self.done |= 1 << step
         self.path = (self.path, step)
-        for number in moves.problem.touches[step]:
-            for other in moves.problem.buffers[number].touched_by:
-                if other in self.ready:
-                    self.ready[other] = moves.change(other, self.done)
-        for other in moves.problem.after[step]:
-            if not moves.needs[other] & ~self.done:
-                self.ready[other] = moves.change(other, self.done)
+        for other in problem.changed(step, self.done):
+            if other in self.ready:
+                self.ready[other] = problem.change(other, self.done)
+        for other in problem.freed(step, self.done):
+            self.ready[other] = problem.change(other, self.done)
 
-    def settle(self, moves: Moves) -> None:
+    def settle(self, problem: Problem) -> None:
         """Take what costs nothing until there is no more of it."""
         while True:
             room = self.peak - self.live
-            free = (step for step, (need, change) in self.ready.items() if change <= 0 and need <= room)
+            free = (step for step, (rise, net) in self.ready.items() if net <= 0 and rise <= room)
             step = next(free, None)
             if step is None:
                 return
-            self.take(moves, step)
+            self.take(problem, step)
 
 
-def beam(problem: Problem, width: int, floor: int, deadline: Deadline) -> tuple[int, ...] | None:
-    """A valid order, or None at `deadline`. `floor`: bytes that every order needs.
+def beam(problem: Problem, width: int, floor: int, effort: Effort) -> tuple[int, ...] | None:
+    """A valid order, or None where the effort does not suffice. `floor`: bytes that every order needs.
 
     Work: steps * width * (ready steps + steps / 64).
     """
-    moves = Moves(problem)
-    ready = {step: moves.change(step, 0) for step, needs in enumerate(moves.needs) if not needs}
-    first = _State(0, floor, moves.memory(0), ready, None)
-    first.settle(moves)
+    ready = {step: problem.change(step, 0) for step in problem.ready()}
+    first = _State(0, floor, problem.live(0), ready, None)
+    first.settle(problem)
     levels: dict[int, dict[int, _State]] = {first.done.bit_count(): {first.done: first}}
     for count in range(problem.steps):
         states = levels.pop(count, {})
-        kept = nsmallest(width, states.values(), key=lambda state: (state.peak, state.live))
-        children = (
-            (max(state.peak, state.live + need), state.live + change, place, step)
-            for place, state in enumerate(kept)
-            for step, (need, change) in state.ready.items()
-        )
+        followed = nsmallest(width, states.values(), key=lambda state: (state.peak, state.live))
+        children = [
+            (max(state.peak, state.live + rise), state.live + net, place, step)
+            for place, state in enumerate(followed)
+            for step, (rise, net) in state.ready.items()
+        ]
         seen: set[int] = set()
+        taken = 0
         for _, _, place, step in nsmallest(2 * width, children):
-            state = kept[place]
+            state = followed[place]
             if state.done | 1 << step in seen:
                 continue
             seen.add(state.done | 1 << step)
             child = _State(state.done, state.peak, state.live, dict(state.ready), state.path)
-            child.take(moves, step)
-            child.settle(moves)
+            child.take(problem, step)
+            child.settle(problem)
+            taken += child.done.bit_count() - count
             level = levels.setdefault(child.done.bit_count(), {})
             if child.done not in level or level[child.done].peak > child.peak:
                 level[child.done] = child
-        if deadline.passed():
+        effort.spend((_READY_UNITS * len(children) + _TAKEN_UNITS * taken) * (1 + problem.steps / _LONG_SET))
+        if effort.is_spent():
             return None
     best = min(levels[problem.steps].values(), key=lambda state: state.peak)
     order: list[int] = []

@@ -8,87 +8,66 @@ never leaves more than it found: it may follow right behind the one it waits for
 
 from __future__ import annotations
 
-from mcudeploy.scheduler.clock import Deadline
-from mcudeploy.scheduler.moves import movable
-from mcudeploy.scheduler.pieces import Pair, reverse, turned, with_pairs
-from mcudeploy.scheduler.problem import Problem
-from mcudeploy.scheduler.slack import Slack, mask_of
+from mcudeploy.effort import Effort
+from mcudeploy.scheduler.closure import Closure
+from mcudeploy.scheduler.derived import Pair, reverse, turned, with_pairs
+from mcudeploy.scheduler.exact import Choosers
+from mcudeploy.scheduler.problem import Problem, members
+
+_STEP_UNITS, _ANCESTOR_UNITS = 40.0, 0.5
+"""Effort for each step of the problem, and for each that comes before another now."""
 
 
-def contracted(problem: Problem, deadline: Deadline) -> tuple[Problem, list[int]]:
+def contracted(problem: Problem, effort: Effort) -> tuple[Problem, list[int]]:
     """The problem with such dependences, its steps numbered anew; and for each the number it had.
 
-    Its least peak is that of the problem, and its orders are orders of the problem. At `deadline` those that
-    were found so far. Work: the square of the steps.
+    Its least peak is that of the problem, and its orders are orders of the problem. With the effort it ends,
+    with those that were found.
     """
     numbers = list(range(problem.steps))
     if any(buffer.initial and not buffer.kept and not buffer.touched_by for buffer in problem.buffers):
         return problem, numbers  # memory that the first step alone shares: places are not alike
     for _ in range(2):
-        for turn in (_delayed, _hastened):
-            problem, renumbered = turn(problem, deadline)
-            numbers = [numbers[step] for step in renumbered]
+        problem, renumbered = with_pairs(problem, _delays(problem, effort))
+        numbers = [numbers[step] for step in renumbered]
+        backwards, renumbered = with_pairs(reverse(problem), _delays(reverse(problem), effort))
+        problem, numbers = reverse(backwards), [numbers[step] for step in turned(renumbered)]
     return problem, numbers
 
 
-def _delayed(problem: Problem, deadline: Deadline) -> tuple[Problem, list[int]]:
-    numbers = list(range(problem.steps))
-    slack = Slack.of(problem)
-    free = movable(problem, slack)
-    for last in reversed(range(problem.steps)):
-        if deadline.passed():
+def _delays(problem: Problem, effort: Effort) -> list[Pair]:
+    """The dependences that put steps right before the next, where that costs nothing."""
+    closure, choosers = Closure.of(problem), Choosers(problem)
+    ancestors, descendants = list(closure.ancestors), list(closure.descendants)
+    before, after = list(problem.needs), [list(each) for each in problem.after]
+    pairs: list[Pair] = []
+    for step in reversed(range(problem.steps)):  # late ones first: what waits for them has one next step less
+        effort.spend(_STEP_UNITS)
+        if effort.is_spent():
             break
-        step = numbers.index(last)  # what comes late first: what waits for it then has one next step less
-        pairs = _delay(problem, slack, step) if free >> step & 1 else []
-        if pairs:
-            problem, renumbered = with_pairs(problem, pairs)
-            numbers = [numbers[one] for one in renumbered]
-            slack = Slack.of(problem)
-            free = movable(problem, slack)
-    return problem, numbers
+        behind = descendants[step]
+        following = next((other for other in after[step] if behind == descendants[other] | 1 << other), None)
+        if following is None or choosers.near(step) & ~(ancestors[step] | behind | 1 << step):
+            continue
+        if not _can_wait(problem, step, following, behind):
+            continue
+        fresh = before[following] & ~(ancestors[step] | 1 << step)
+        before[step] |= fresh
+        for other in members(fresh):
+            pairs.append((other, step))
+            after[other].append(step)
+            ancestors[step] |= ancestors[other] | 1 << other
+        earlier = members(ancestors[step])
+        effort.spend(_ANCESTOR_UNITS * len(earlier))
+        for other in earlier:
+            descendants[other] |= 1 << step
+    return pairs
 
 
-def _hastened(problem: Problem, deadline: Deadline) -> tuple[Problem, list[int]]:
-    backwards, numbers = _delayed(reverse(problem), deadline)
-    return reverse(backwards), turned(numbers)
-
-
-def _delay(problem: Problem, slack: Slack, step: int) -> list[Pair]:
-    """The dependences that put a step right before the next, if that costs nothing."""
-    if not problem.after[step]:
-        return []
-    following = min(problem.after[step])
-    behind, beyond = slack.descendants[step], slack.descendants[following]
-    if behind != beyond | 1 << following:
-        return []
-    made, freed = _change(problem, behind, step)
-    begun, _ = _change(problem, beyond, following)
-    begun += _scratch(problem, following) - problem.most_saved(following)
-    if freed > made or freed + _scratch(problem, step) > begun:
-        return []
-    needed = problem.before[following]
-    return [(other, step) for other in needed if other != step and not slack.ancestors[step] >> other & 1]
-
-
-def _change(problem: Problem, behind: int, step: int) -> tuple[int, int]:
-    """Bytes that a step is sure to add to memory, and bytes that it may free of what was there before."""
-    made = freed = 0
-    for number in problem.touches[step]:
-        buffer = problem.buffers[number]
-        others = mask_of(buffer.touched_by) & ~(1 << step)
-        first = not buffer.initial and not others & ~behind
-        if first and (others or buffer.kept):
-            made += buffer.size_bytes
-        elif not first and not buffer.kept and not others & behind:
-            freed += buffer.size_bytes
-    return made, freed
-
-
-def _scratch(problem: Problem, step: int) -> int:
-    """Bytes that are there for one step only."""
-    buffers = (problem.buffers[number] for number in problem.touches[step])
-    return sum(
-        buffer.size_bytes
-        for buffer in buffers
-        if len(buffer.touched_by) == 1 and not (buffer.initial or buffer.kept)
-    )
+def _can_wait(problem: Problem, step: int, following: int, behind: int) -> bool:
+    """Whether it costs nothing to run a step right before the next; `behind`: all that come after it."""
+    # With all that may come before it done, a step begins the least it can and ends the most.
+    others = (1 << problem.steps) - 1 & ~behind
+    begun, ended = problem.begun_and_ended(step, others & ~(1 << step))
+    then, _ = problem.begun_and_ended(following, others)
+    return ended <= begun and ended <= then - problem.most_saved(following)

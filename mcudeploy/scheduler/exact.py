@@ -1,170 +1,100 @@
-"""The order with the least peak, proven, or within a time limit the best found and a lower bound.
+"""The order with the least peak, by best-first search over the sets of done steps.
 
-Method: dependences that cost nothing are added (`contract`), and a best-first search over the sets of done
-steps (`bestfirst`) finds the optimum. Where that takes too long, annealing looks for a better order (in wide
-problems it comes first), and bounds between what is proven and what is found are tried, from below and in
-strides that grow while they last: the turns of a few chosen steps refute a bound (`turns`), or what must
-come before what within it is learned (`probing`), which refutes it or leaves a smaller problem to a beam
-search and to the exact one, and to the bounds below it. The nearer a bound is to what is proven, the sooner
-it is decided; where not even the next one is, there is more effort for each. Effort is counted in sets,
-moves and cuts; time is a brake.
+Sets are taken by the least peak with which they can be reached, so that all bounds below the optimum are
+refuted in one go: what fails under one bound waits for the next instead of being searched again. Among sets
+of the same peak the one with the most steps comes first. *Dominance*: a step whose memory fits under the
+bound and after which there is no more memory than before is taken at once. Moved forward in any order it
+hurts no other step: until its old place all others run with no more memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from heapq import heapify, heappop, heappush
-from math import gcd
+import heapq
+from functools import reduce
+from operator import or_
 
-from mcudeploy.scheduler.beam import beam
-from mcudeploy.scheduler.bestfirst import best_first
-from mcudeploy.scheduler.clock import Deadline
-from mcudeploy.scheduler.contract import contracted
-from mcudeploy.scheduler.pieces import with_pairs
-from mcudeploy.scheduler.problem import Problem, Solution
+from mcudeploy.effort import Effort
+from mcudeploy.scheduler.closure import Closure
+from mcudeploy.scheduler.problem import Outcome, Problem, mask_of
 
-QUICK_SETS = 60_000
-"""Sets of the plain search, some 2 s."""
+_READY_UNITS = 3.0
+"""Effort of one ready step of a set that is looked at."""
 
-WIDE_STEPS = 200
-"""From so many on the plain search is likely to fail: annealing comes before it."""
-
-ANNEALINGS = 4
-
-TRIAL_CUTS, TRIAL_SETS = 20_000, 20_000
-"""Minimum cuts and sets for one bound at first; they double when not even the next bound is decided."""
-
-MOST_DOUBLINGS = 4
-
-STRIDES = 8
-"""The first stride is this part of the way from what is proven to what is found."""
-
-CONTRACT_SHARE = 0.2
-"""Of the time that is left: a brake for contraction."""
-
-BEAM_WIDTH = 50
-"""How many sets of each size the beam searches follow."""
+MOST_SETS = 300_000
+"""Sets that are kept at most: some 300 MB."""
 
 
-def search(problem: Problem, order: Sequence[int], bound: int, deadline: Deadline) -> Iterator[Solution]:
-    """Valid orders, ever better, none worse than `order`, the last at best proven optimal, by `deadline` or a
-    little later: who stops listening has what was found by then. `bound`: bytes that are known to be needed.
+def best_first(problem: Problem, floor: int, beat: int, effort: Effort) -> Outcome:
+    """An order of least peak, below `beat` bytes, or none. `floor`: a lower bound that is known already.
+
+    Ends early with the effort or with `MOST_SETS` sets, with what is proven by then.
     """
-    found = _Search(problem, problem, range(problem.steps), order, problem.peak(order), bound)
-    stages = [found.contract, found.plainly]
-    stages.insert(1 if problem.steps > WIDE_STEPS else 2, found.anneal)
-    for stage in (*stages, found.climb):
-        for _ in stage(deadline) if found.bound < found.peak else ():
-            yield found.so_far()
-    yield found.so_far()
+    if floor >= beat:
+        return Outcome(None, floor)
+    everything, everywhere = (1 << problem.steps) - 1, Choosers(problem).movable(Closure.of(problem))
+    came: dict[int, tuple[int, int]] = {0: (0, -1)}
+    # Peak to reach it, steps left, memory after it, the set, what is ready, the peak for which it was tried
+    heap = [(floor, problem.steps, problem.live(0), 0, tuple(problem.ready()), -1)]
+    while heap:
+        bound, left, memory, done, ready, tried = heapq.heappop(heap)
+        if done == everything:
+            return Outcome(_way(came, done), bound)
+        if effort.is_spent() or len(came) > MOST_SETS:
+            return Outcome(None, bound)
+        effort.spend(_READY_UNITS * len(ready))
+        later = beat
+        following: list[tuple[int, int]] = []
+        for step in ready:
+            rise, net = problem.change(step, done)
+            need = memory + rise
+            if need > bound:
+                later = min(later, need)
+            elif net <= 0 and everywhere >> step & 1:
+                following, later = [(step, net)], beat
+                break
+            elif need > tried:
+                following.append((step, net))
+        if later < beat:
+            heapq.heappush(heap, (later, left, memory, done, ready, bound))
+        for step, net in following:
+            then = done | 1 << step
+            if then not in came:
+                came[then] = (done, step)
+                after = (*(other for other in ready if other != step), *problem.freed(step, then))
+                heapq.heappush(heap, (bound, left - 1, memory + net, then, after, -1))
+    return Outcome(None, beat)
 
 
-def nearest(problem: Problem, places: Sequence[int]) -> list[int]:
-    """The valid order that takes of all steps that are ready the one that has the first place."""
-    waiting = [len(needed) for needed in problem.before]
-    ready = [(places[step], step) for step, count in enumerate(waiting) if not count]
-    heapify(ready)
+class Choosers:
+    """Steps with several chances in place, one behind another that saves less.
+
+    A step that frees what it adds can be taken at another time, and no other step has more: one may come
+    between another and its in-place chance, but then it has freed as much. Yet a step takes the first of its
+    chances that applies: one that saves less must not become possible in front of another.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self._touches = problem.touches
+        self._of_buffer: dict[int, int] = {}
+        for step, chances in problem.chances_of.items():
+            savings = [problem.saving(chance) for chance in chances]
+            if savings != sorted(savings, reverse=True):
+                for number in {number for chance in chances for number in (chance.input, chance.output)}:
+                    self._of_buffer[number] = self._of_buffer.get(number, 0) | 1 << step
+
+    def near(self, step: int) -> int:
+        """Those that choose among buffers which a step touches."""
+        return reduce(or_, (self._of_buffer.get(number, 0) for number in self._touches[step]), 0)
+
+    def movable(self, closure: Closure) -> int:
+        """The steps that can be taken at any time: those that choose near them come before or behind them."""
+        related = map(or_, closure.ancestors, closure.descendants)
+        return mask_of(step for step, each in enumerate(related) if not self.near(step) & ~(each | 1 << step))
+
+
+def _way(came: dict[int, tuple[int, int]], done: int) -> list[int]:
     order = []
-    while ready:
-        order.append(heappop(ready)[1])
-        for other in problem.after[order[-1]]:
-            waiting[other] -= 1
-            if not waiting[other]:
-                heappush(ready, (places[other], other))
-    return order
-
-
-@dataclass(slots=True)
-class _Search:
-    """The whole problem; the same with more dependences, and the numbers that its steps have in the whole;
-    the best order of the whole so far, its peak, and what is proven.
-    """
-
-    whole: Problem
-    problem: Problem
-    numbers: Sequence[int]
-    order: Sequence[int]
-    peak: int
-    bound: int
-    undecided: tuple[int, Problem, Sequence[int]] | None = None
-    """The last bound that was left open, the problem with what was learned under it, and its steps' numbers:
-    they hold for the bounds below, too.
-    """
-
-    def so_far(self) -> Solution:
-        """The best order and what is proven."""
-        return Solution(tuple(self.order), min(self.bound, self.peak))
-
-    # The stages yield whenever there may be something better.
-
-    def anneal(self, deadline: Deadline) -> Iterator[None]:
-        """Look for better orders; with the dependences that cost nothing there are fewer bad ones."""
-        from mcudeploy.scheduler.anneal import anneal  # noqa: PLC0415  (numba takes its time)
-
-        for seed in range(ANNEALINGS):
-            if self.bound < self.peak and not deadline.passed():
-                places = self.whole.places(self.order)
-                start = nearest(self.problem, [places[step] for step in self.numbers])
-                order = anneal(self.problem, start, seed, self.bound, deadline)
-                self.take(self.problem, self.numbers, order)
-                yield
-
-    def contract(self, deadline: Deadline) -> Iterator[None]:
-        """Add the dependences that cost nothing."""
-        self.problem, self.numbers = contracted(self.problem, deadline.share(CONTRACT_SHARE))
-        yield
-
-    def plainly(self, deadline: Deadline) -> Iterator[None]:
-        """Search for the optimum with little effort."""
-        found = best_first(self.problem, self.bound, self.peak, deadline, QUICK_SETS)
-        self.bound = found.bound_bytes
-        self.take(self.problem, self.numbers, found.order)
-        yield
-
-    def take(self, problem: Problem, numbers: Sequence[int], order: Sequence[int] | None) -> None:
-        """Keep an order of a problem, whose steps have other numbers, if it is the best."""
-        if order is not None and (peak := problem.peak(order)) < self.peak:
-            self.order, self.peak = [numbers[step] for step in order], peak
-
-    def climb(self, deadline: Deadline) -> Iterator[None]:
-        """Bounds from what is proven upwards, until what is found is met."""
-        grain = gcd(*(buffer.size_bytes for buffer in self.problem.buffers))
-        stride = max(1, (self.peak - self.bound) // grain // STRIDES)
-        doublings, left_open = 0, self.peak
-        while self.bound < self.peak and doublings <= MOST_DOUBLINGS and not deadline.passed():
-            within = self.bound // grain  # the bound may be another piece's: is there an order within it?
-            most = (min(self.peak, left_open) - 1) // grain
-            stride = min(stride, max(1, (most - within) // 2))  # near the peak nothing is decided
-            bound = min(within + stride - 1, most) * grain
-            if most < within:
-                doublings, left_open, stride = doublings + 1, self.peak, 1
-            elif self._decide(bound, grain, doublings, deadline):
-                stride *= 2
-            else:
-                stride, left_open = max(1, stride // 2), bound
-            yield
-
-    def _decide(self, bound: int, grain: int, doublings: int, deadline: Deadline) -> bool:
-        """Whether a bound was refuted, so that `grain` more are needed, or an order within it was found."""
-        from mcudeploy.scheduler.turns import explore  # noqa: PLC0415  (numba takes its time)
-
-        problem, numbers = self.problem, self.numbers
-        if self.undecided and bound <= self.undecided[0]:
-            _, problem, numbers = self.undecided
-        thinkable, pairs = explore(problem, bound, TRIAL_CUTS << doublings, deadline)
-        if thinkable:
-            smaller, places = with_pairs(problem, pairs)
-            numbers = [numbers[place] for place in places]
-            self.undecided = bound, smaller, numbers
-            if self.problem.steps > WIDE_STEPS and not doublings:
-                return False  # nearer bounds first: they take less than the searches below
-            self.take(smaller, numbers, beam(smaller, BEAM_WIDTH, bound, deadline))
-            if self.peak <= bound:
-                return True
-            found = best_first(smaller, bound, bound + 1, deadline, TRIAL_SETS << doublings)
-            self.take(smaller, numbers, found.order)
-            thinkable = found.bound_bytes <= bound
-        if not thinkable:
-            self.bound = bound + grain
-        return not thinkable or self.peak <= bound
+    while done:
+        done, step = came[done]
+        order.append(step)
+    return order[::-1]

@@ -1,14 +1,16 @@
 """What a scheduler sees: steps, which must come before which, and the memory they touch. Plain integers.
 
 Operators of an unsplit graph, row blocks of a cut one and nodes of a training graph all become this.
+
+Sets of steps are integers, bit s for step s. Memory between two steps depends on the set of done steps alone,
+so `Problem.change` is the one place that counts live bytes: all orders, searches and bounds ask it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,6 +26,11 @@ class Buffer:
     touched_by: tuple[int, ...]
     initial: bool = False
     kept: bool = False
+
+    @property
+    def is_scratch(self) -> bool:
+        """Whether it is there for one step only."""
+        return len(self.touched_by) == 1 and not (self.initial or self.kept)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +70,11 @@ class Problem:
         return tuple(map(tuple, found))
 
     @cached_property
+    def needs(self) -> tuple[int, ...]:
+        """For each step the set of those it waits for directly."""
+        return tuple(map(mask_of, self.before))
+
+    @cached_property
     def touches(self) -> tuple[tuple[int, ...], ...]:
         """For each step the buffers it touches."""
         found: list[list[int]] = [[] for _ in self.before]
@@ -70,6 +82,11 @@ class Problem:
             for step in buffer.touched_by:
                 found[step].append(number)
         return tuple(map(tuple, found))
+
+    @cached_property
+    def touching(self) -> tuple[int, ...]:
+        """For each buffer the set of steps that touch it."""
+        return tuple(mask_of(buffer.touched_by) for buffer in self.buffers)
 
     @cached_property
     def chances(self) -> tuple[InPlace, ...]:
@@ -116,44 +133,117 @@ class Problem:
             places[step] = place
         return places
 
-    def life(self, number: int, places: Sequence[int]) -> tuple[int, int]:
-        """First and last place of a buffer; one that nobody touches and nobody keeps ends before it begins.
+    @cached_property
+    def _touched(self) -> list[list[tuple[int, int, bool, bool]]]:
+        """For each step the buffers it touches: the set of steps that do, size, whether initial, and kept."""
+        every = [
+            (steps, buffer.size_bytes, buffer.initial, buffer.kept)
+            for steps, buffer in zip(self.touching, self.buffers, strict=True)
+        ]
+        return [[every[number] for number in touched] for touched in self.touches]
 
-        `places`: of the steps.
+    @cached_property
+    def _in_place(self) -> dict[int, list[tuple[int, int, int]]]:
+        return {
+            step: [(self.touching[c.input], self.touching[c.output], self.saving(c)) for c in chances]
+            for step, chances in self.chances_of.items()
+        }
+
+    @cached_property
+    def _first_step_bytes(self) -> int:
+        """What is there before the first step and nobody touches or keeps."""
+        return sum(b.size_bytes for b in self.buffers if b.initial and not b.kept and not b.touched_by)
+
+    def live(self, done: int) -> int:
+        """Bytes in memory after a set of steps and before the next."""
+        total = 0
+        for steps, buffer in zip(self.touching, self.buffers, strict=True):
+            begun = buffer.initial or steps & done or not steps
+            if begun and (buffer.kept or steps & ~done):
+                total += buffer.size_bytes
+        return total
+
+    def begun_and_ended(self, step: int, done: int) -> tuple[int, int]:
+        """Bytes of the buffers that a step is the first to touch, and of those it is the last to touch, where
+        `done` are the steps before it; nothing in place.
         """
-        buffer = self.buffers[number]
-        touched = [places[step] for step in buffer.touched_by]
-        first = 0 if buffer.initial else min(touched, default=0)
-        return first, self.steps - 1 if buffer.kept else max(touched, default=0 if buffer.initial else -1)
+        begun = ended = 0
+        after = ~(done | 1 << step)
+        for touching, size_bytes, initial, kept in self._touched[step]:
+            if not initial and not touching & done:
+                begun += size_bytes
+            if not kept and not touching & after:
+                ended += size_bytes
+        return begun, ended
 
-    def saved(self, step: int, place: int, lives: Sequence[tuple[int, int]]) -> int:
-        """Bytes that a step takes over in place; `lives`: of the buffers."""
-        for chance in self.chances_of.get(step, ()):
-            if lives[chance.input][1] == place == lives[chance.output][0]:
-                return self.saving(chance)
-        return 0
+    def change(self, step: int, done: int) -> tuple[int, int]:
+        """Bytes during a step, and after it, over those before it; `done`: the steps before it."""
+        begun, ended = self.begun_and_ended(step, done)
+        rise = begun if done else begun + self._first_step_bytes
+        if step in self._in_place:
+            last = 1 << step
+            for source, target, saved in self._in_place[step]:
+                if source & ~done == last and not target & done:
+                    return rise - saved, begun - ended
+        return rise, begun - ended
 
-    def loads(self, order: Sequence[int]) -> list[int]:
+    def changed(self, step: int, done: int) -> Iterator[int]:
+        """The steps to come whose `change` may be another since `step` ran, which `done` has already.
+
+        Those that share a buffer which the step began, and the last ones that will touch what it touched.
+        """
+        bit = 1 << step
+        if done == bit and self._first_step_bytes:
+            yield from range(self.steps)
+        for touching, _, _, kept in self._touched[step]:
+            left = touching & ~done
+            if left and ((not left & (left - 1) and not kept) or touching & done == bit):
+                yield from members(left)
+
+    def loads(self, order: Iterable[int]) -> list[int]:
         """Bytes in memory during each step of an order."""
-        places = self.places(order)
-        lives = [self.life(number, places) for number in range(len(self.buffers))]
-        change = [0] * (self.steps + 1)
-        for buffer, (first, last) in zip(self.buffers, lives, strict=True):
-            change[first] += buffer.size_bytes
-            change[last + 1] -= buffer.size_bytes
-        loads = list(accumulate(change[:-1]))
-        for step in self.chances_of:
-            loads[places[step]] -= self.saved(step, places[step], lives)
+        loads, done, live = [], 0, self.live(0)
+        for step in order:
+            rise, net = self.change(step, done)
+            loads.append(live + rise)
+            live += net
+            done |= 1 << step
         return loads
 
-    def peak(self, order: Sequence[int]) -> int:
+    def peak(self, order: Iterable[int]) -> int:
         """The largest of `loads`."""
         return max(self.loads(order), default=0)
 
+    def ready(self) -> list[int]:
+        """The steps that can come first."""
+        return [step for step, needed in enumerate(self.before) if not needed]
+
+    def freed(self, step: int, done: int) -> list[int]:
+        """The steps that can come next since `step` ran, which `done` has already, and could not before."""
+        return [other for other in self.after[step] if not self.needs[other] & ~done]
+
 
 @dataclass(frozen=True, slots=True)
-class Solution:
-    """A valid order, and bytes that every order needs at its peak."""
+class Outcome:
+    """The best order, if one has a peak below the one to beat. No order has a peak below `bound_bytes`."""
 
-    order: tuple[int, ...]
-    lower_bound_bytes: int
+    order: list[int] | None
+    bound_bytes: int
+
+
+def mask_of(steps: Iterable[int]) -> int:
+    """The set of some steps."""
+    mask = 0
+    for step in steps:
+        mask |= 1 << step
+    return mask
+
+
+def members(mask: int) -> list[int]:
+    """The steps in a set, ascending."""
+    found = []
+    while mask:
+        low = mask & -mask
+        found.append(low.bit_length() - 1)
+        mask ^= low
+    return found

@@ -7,34 +7,11 @@ input: else the whole tensor in front of a running sum would come alive. Blocks 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-
 from mcudeploy.plan import Schedule
 from mcudeploy.scheduler.problem import Problem
 from mcudeploy.scheduler.tiled import makers_of, steps_of
 from mcudeploy.simulator.blocks import TiledGraph
-
-
-def depth_first(begins: Iterable[int], needs: Mapping[int, Sequence[int]]) -> dict[int, int]:
-    """The time of every step that the steps `begins` wait for, and of these, in the order of time.
-
-    `needs` has for each step those it waits for directly, to be brought about in this order.
-    """
-    time: dict[int, int] = {}
-    for begin in begins:
-        if begin in time:
-            continue
-        path, pending = [begin], [iter(needs[begin])]
-        while path:
-            for step in pending[-1]:
-                if step not in time:
-                    path.append(step)
-                    pending.append(iter(needs[step]))
-                    break
-            else:
-                pending.pop()
-                time[path.pop()] = len(time)
-    return time
+from mcudeploy.simulator.depth_first import depth_first
 
 
 def reverse_post_order_of(problem: Problem) -> tuple[int, ...]:

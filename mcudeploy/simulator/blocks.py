@@ -1,8 +1,8 @@
 """How a cut graph moves data: which blocks every step reads and writes.
 
 Blocks of a tensor are runs of rows; the last one may be shorter. A tensor is cut as its producer is; the
-result of an operator that accumulates is one block. A graph input is a row of blocks of few rows as soon
-as anything is cut, so that it can die from its top. Views share the blocks of what they look at.
+result of an operator that accumulates is one block. A graph input has a block for each row as soon as
+anything is cut, so that it can die from its top. Views, and what they look at, are one block.
 
 Steps and blocks are numbered through, so that the inner loops of the search work on plain integers.
 """
@@ -38,8 +38,7 @@ class TiledGraph:
         self.first_step = [0, *accumulate(counts)]
         cut = any(count > 1 for count in counts)
         self._rows_of: dict[str, int] = {
-            border.tensor: 1 if cut else graph.tensors[border.tensor].shape[0]
-            for border in graph.resident_inputs()
+            border.tensor: flow.input_rows(border.tensor, cut=cut) for border in graph.resident_inputs()
         }
         for operator, size in zip(graph.operators, sizes, strict=True):
             rows = graph.tensors[operator.output].shape[0]

@@ -1,12 +1,12 @@
 """What a cut costs in time: the sum of its tiles, measured where they were, else estimated.
 
-An operator cut into blocks takes as long as one block from its middle, times the number of blocks; the
-last, shorter block counts by its rows. Blocks at an edge do a little less or more than that one.
+Of an operator cut into blocks one block stands for all that are alike; see `timed_blocks`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -28,6 +28,15 @@ CallTime = Callable[[Operator, KernelCall, Interval], float]
 
 KnownTime = Callable[[Operator, KernelCall, Interval], float | None]
 """The same where it is known; None where not."""
+
+KnownSource = Callable[[Graph], KnownTime]
+"""Where times of a graph's tiles come from that were measured before."""
+
+
+def nothing_known(_: Graph) -> KnownTime:
+    """No time is known."""
+    return lambda *_: None
+
 
 CallTile = tuple[Operator, KernelCall, Interval]
 TileSource = Callable[[Graph, Iterable[CallTile]], CallTime]
@@ -84,10 +93,21 @@ def by_calls(time: CallTime, calls: Mapping[str, KernelCall]) -> TileTime:
     return lambda operator, rows: time(operator, calls[operator.name], rows)
 
 
-def timed_block(total: int, block_rows: int) -> Interval:
-    """The block that stands for all when `total` rows are cut into blocks: one from the middle."""
-    middle = total // block_rows // 2 * block_rows
-    return Interval(middle, middle + block_rows)
+def timed_blocks(flow: Flow, position: int, block_rows: int) -> Iterator[tuple[Interval, int]]:
+    """The blocks that stand for all of an operator cut into blocks of so many rows, and for how many each.
+
+    Those whose windows reach into the padding, a shorter last one, and the first and last of an operator that
+    accumulates stand apart.
+    """
+    total, kinds = flow.iteration_rows[position], defaultdict[tuple[object, ...], list[Interval]](list)
+    accumulates = flow.graph.operators[position].op.accumulates
+    for first in range(0, total, block_rows):
+        end = min(first + block_rows, total)
+        beyond = tuple(reading.beyond(first, end) for reading in flow.readings[position])
+        edge = (first == 0, end == total) if accumulates else beyond
+        kinds[end - first, edge].append(Interval(first, end))
+    for alike in kinds.values():
+        yield alike[len(alike) // 2], len(alike)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -106,13 +126,13 @@ class Costs:
         return self._known[key]
 
     def _ticks(self, position: int, block_rows: int) -> float:
-        operator, total = self.flow.graph.operators[position], self.flow.iteration_rows[position]
+        operator = self.flow.graph.operators[position]
         if operator.op.is_view:
             return 0.0
-        count, rest = divmod(total, block_rows)
-        tile = self.tile_time(operator, timed_block(total, block_rows))
-        steps = count + (1 if rest else 0)
-        return tile * (count + rest / block_rows) + STEP_TICKS * steps
+        return sum(
+            count * (self.tile_time(operator, rows) + STEP_TICKS)
+            for rows, count in timed_blocks(self.flow, position, block_rows)
+        )
 
     def ticks(self, block_rows: Sequence[int]) -> float:
         """Ticks of the whole graph, given the rows of every operator's steps by position."""

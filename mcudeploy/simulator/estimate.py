@@ -1,4 +1,4 @@
-"""Times without a device: instructions of every kernel as a linear function of what a tile does.
+"""Times without a device: instructions of every kernel as a sum over how often its loops run in a tile.
 
 The factors come with the package, one table for each core, fitted by benchmarks/cost_table.py to instruction
 counts of the emulator. Instructions are not cycles: they compare kernels and cuts of one core.
@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Mapping
-from dataclasses import astuple, dataclass, fields
+from dataclasses import dataclass
 from functools import cache
 from math import prod
 from pathlib import Path
 
 from mcudeploy.errors import ConfigError
-from mcudeploy.graph import Graph, Operator
+from mcudeploy.graph import DType, Graph, Operator, Tensor
 from mcudeploy.interval import Interval
-from mcudeploy.ops.opdef import KernelCall, LoopNest
+from mcudeploy.ops.opdef import Counts, KernelCall, LoopNest
 from mcudeploy.simulator.cost import CallTile, CallTime, TileSource, TileTime, by_calls
 
 COSTS = Path(__file__).resolve().parent.parent / "costs"
@@ -30,51 +30,57 @@ STAND_INS = {
 _REMAKE = "benchmarks/cost_table.py makes it from the emulator"
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
-    """What a kernel does in one call, or the instructions that each of it costs.
+def counts_of(graph: Graph, operator: Operator, loops: LoopNest, call: KernelCall, rows: Interval) -> Counts:
+    """How often each loop of a kernel runs in a call that computes iteration rows `rows`.
 
-    `pixels` are of the output; `windows` the input values that these look at, for each of their channels
-    counted once; `iterations` those of all loops, for operators that multiply their multiply-accumulates. An
-    operator that accumulates has rows and pixels of its input, and every call touches all its outputs.
+    Where a kernel does not say (`KernelCall.counts`), they follow from the loop nest: `pixels` are of the
+    output; `windows` the input values that these look at, for each of their channels counted once;
+    `iterations` those of all loops. An operator that accumulates has rows and pixels of its input, and every
+    call touches all its outputs.
     """
-
-    calls: float
-    rows: float
-    pixels: float
-    windows: float
-    outputs: float
-    iterations: float
-
-    def times(self, each: Work) -> float:
-        """The sum of all products."""
-        products = (count * cost for count, cost in zip(astuple(self), astuple(each), strict=True))
-        return float(sum(products))
-
-
-def work_of(graph: Graph, operator: Operator, loops: LoopNest, rows: Interval) -> Work:
-    """What a call does that computes iteration rows `rows` of an operator whose loops are `loops`."""
     output = graph.tensors[operator.output]
     accumulates = operator.op.accumulates
     walked = graph.tensors[operator.inputs[0]] if accumulates else output
-    iterations = prod(axis.size for axis in loops.axes) * len(rows) / walked.shape[0]
     outputs = output.elements * (1 if accumulates else len(rows) / output.shape[0])
-    windows = iterations / output.shape[2]
-    return Work(1, len(rows), len(rows) * walked.shape[1], windows, outputs, iterations)
+    made = not accumulates or rows.hi == walked.shape[0]
+    clipped = {"clipped": outputs} if made and _is_clipped(call, output) else {}
+    if call.counts is not None:
+        return call.counts(rows) | clipped
+    iterations = prod(axis.size for axis in loops.axes) * len(rows) / walked.shape[0]
+    return {
+        "calls": 1,
+        "rows": len(rows),
+        "pixels": len(rows) * walked.shape[1],
+        "windows": iterations / output.shape[2],
+        "outputs": outputs,
+        "iterations": iterations,
+    } | clipped
+
+
+def _is_clipped(call: KernelCall, output: Tensor) -> bool:
+    """Whether int8 results are narrowed by a pass over them; see mcud_clip_s8.h."""
+    if output.dtype is not DType.INT8 or "low" not in call.params:
+        return False
+    return (call.params["low"], call.params["high"]) != (-128, 127)
 
 
 @dataclass(frozen=True, slots=True)
 class CoreCosts:
-    """Instructions of every kernel variant on a core."""
+    """Instructions of every kernel variant on a core: what a pass of each of its loops takes."""
 
     core: str
-    kernels: Mapping[str, Work]
+    kernels: Mapping[str, Mapping[str, float]]
 
-    def of(self, variant: str) -> Work:
-        """The costs of one. Raises ConfigError where the table lacks it."""
-        if variant not in self.kernels:
-            raise ConfigError(f"the costs of {self.core} lack {variant}: the table is older; {_REMAKE}")
-        return self.kernels[variant]
+    def ticks(self, variant: str, counts: Mapping[str, float]) -> float:
+        """What a call of a variant takes. Raises ConfigError for a variant or loop that the table lacks."""
+        cost = self.kernels.get(variant, {})
+        try:
+            return sum(count * cost[name] for name, count in counts.items() if count)
+        except KeyError as missing:
+            what = f"{variant} ({missing.args[0]})" if cost else variant
+            raise ConfigError(
+                f"the costs of {self.core} lack {what}: the table is older; {_REMAKE}"
+            ) from None
 
 
 @cache
@@ -91,21 +97,21 @@ def load_costs(core: str) -> CoreCosts:
     return CoreCosts(name, read_costs(path))
 
 
-def read_costs(path: Path) -> dict[str, Work]:
-    """A table: a line for each variant, a column for each field of `Work`. Raises ConfigError."""
-    names = [field.name for field in fields(Work)]
-    table: dict[str, Work] = {}
+def read_costs(path: Path) -> dict[str, dict[str, float]]:
+    """A table: a line for each loop of each variant. Raises ConfigError."""
+    table: dict[str, dict[str, float]] = {}
     with path.open(encoding="utf-8", newline="") as file:
         for line in csv.DictReader(file):
             try:
-                cost = Work(*(float(line[name]) for name in names))
+                variant, loop, cost = line["variant"], line["loop"], float(line["instructions"])
             except (KeyError, TypeError, ValueError) as error:
                 raise ConfigError(f"{path.name}: {line.get('variant')} has no costs: {error}") from error
-            if not all(0 <= each < float("inf") for each in astuple(cost)) or not any(astuple(cost)):
-                raise ConfigError(f"{path.name}: costs of {line['variant']} are no positive numbers")
-            if line["variant"] in table:
-                raise ConfigError(f"{path.name}: {line['variant']} stands there twice")
-            table[line["variant"]] = cost
+            if not 0 <= cost < float("inf"):
+                raise ConfigError(f"{path.name}: {cost} instructions for {loop} of {variant}")
+            loops = table.setdefault(variant, {})
+            if loop in loops:
+                raise ConfigError(f"{path.name}: {loop} of {variant} stands there twice")
+            loops[loop] = cost
     return table
 
 
@@ -118,7 +124,8 @@ def estimated(costs: CoreCosts) -> TileSource:
         def time(operator: Operator, call: KernelCall, rows: Interval) -> float:
             if not operator.inputs:
                 return 0.0  # a feed: the application's time
-            return work_of(graph, operator, loops[operator.name], rows).times(costs.of(call.variant))
+            counts = counts_of(graph, operator, loops[operator.name], call, rows)
+            return costs.ticks(call.variant, counts)
 
         return time
 

@@ -39,13 +39,21 @@ class Reading:
             lo, hi = self.step * (end - 1) + self.lo, self.step * first + self.hi
         return max(lo, 0), min(hi, self.rows)
 
+    def beyond(self, first: int, end: int) -> tuple[bool, bool]:
+        """Whether iteration rows [first, end) would read above the input's first row, and below its last."""
+        if self.table is not None:
+            return False, False
+        reached = self.step * first, self.step * (end - 1)
+        return min(reached) + self.lo < 0, max(reached) + self.hi > self.rows
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Flow:
     """A graph with its roots (the tensor whose memory a tensor is), and the readings of each operator.
 
     `iteration_rows` is what an operator's steps run through: rows of its output, or of its input where
-    it accumulates.
+    it accumulates. `viewed` are the tensors that are looked at through a view: they stay whole, since a view
+    is one piece of memory.
     """
 
     graph: Graph
@@ -53,6 +61,11 @@ class Flow:
     readings: tuple[tuple[Reading, ...], ...]
     iteration_rows: tuple[int, ...]
     overwrites: tuple[tuple[int, ...], ...]
+    viewed: frozenset[str]
+
+    def input_rows(self, name: str, *, cut: bool) -> int:
+        """Rows in a block of a graph input: one as soon as anything is `cut`: it dies from its top."""
+        return 1 if cut and name not in self.viewed else self.graph.tensors[name].shape[0]
 
     @classmethod
     def of(cls, graph: Graph) -> Flow:
@@ -70,6 +83,7 @@ class Flow:
                 operator.op.overwrites(graph.input_tensors(operator), graph.tensors[operator.output])
                 for operator in graph.operators
             ),
+            frozenset(roots[operator.output] for operator in graph.operators if operator.op.is_view),
         )
 
 

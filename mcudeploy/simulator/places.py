@@ -23,7 +23,8 @@ Needs = dict[int, tuple[int, ...]]
 class Memory:
     """A tensor that an operator makes (`made`: its place, -1 for a graph input), last read at place `last`.
 
-    `kept`: it is a graph output. `unaligned`: it is a graph input with rows at any address.
+    `kept`: it is a graph output. `unaligned`: it is a graph input with rows at any address. `cut_rows`:
+    rows in a block of a graph input as soon as anything is cut.
     """
 
     rows: int
@@ -32,6 +33,7 @@ class Memory:
     last: int
     kept: bool
     unaligned: bool
+    cut_rows: int
 
     @property
     def size_bytes(self) -> int:
@@ -74,6 +76,7 @@ class Places:
                 last.get(at, -1),
                 name in kept,
                 at >= len(order) and graph.tensors[name].row_bytes % ANY_ALIGNMENT > 0,
+                flow.input_rows(name, cut=True) if at >= len(order) else 0,
             )
             for at, name in enumerate(names)
         ]

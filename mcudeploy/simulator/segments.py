@@ -14,6 +14,7 @@ from functools import cached_property
 from itertools import accumulate
 from typing import NamedTuple
 
+from mcudeploy.effort import Effort
 from mcudeploy.plan import Step
 from mcudeploy.simulator.flow import Flow
 from mcudeploy.simulator.live import WorkBytes
@@ -28,6 +29,9 @@ _MOST_STEPS_KEPT = 1_000_000
 
 _ALL = -1
 """A set of blocks, as bits: every one."""
+
+_KEY_UNITS, _WALK_UNITS, _PROFILE_UNITS = 7, 6, 1
+"""Effort of the key of a segment, and for each step of a walk and of a profile."""
 
 
 class _Key(NamedTuple):
@@ -54,10 +58,13 @@ class _Profile:
 
 
 class Segments:
-    """The segments of one graph in one order of its operators. It remembers what it has simulated."""
+    """The segments of one graph in one order of its operators. It remembers what it has simulated.
 
-    def __init__(self, flow: Flow, order: Sequence[int], work: WorkBytes) -> None:
-        self.work = work
+    What simulating takes is spent of `effort`; who calls looks whether there is some left.
+    """
+
+    def __init__(self, flow: Flow, order: Sequence[int], work: WorkBytes, effort: Effort) -> None:
+        self.work, self.effort = work, effort
         self._places = Places(flow, order, work)
         self._singles: list[Segment] = [(place, (rows,)) for place, rows in enumerate(self._places.rows)]
         self._borders: dict[tuple[int, int], tuple[tuple[int, ...], tuple[int, ...]]] = {}
@@ -72,7 +79,9 @@ class Segments:
         memories = self._places.memories
         load = sum(memories[number].size_bytes for number in self._places.inputs)
         most, hot = load, 0
-        for key in self._keys(sections):
+        keys = self._keys(sections)
+        self.effort.spend(_KEY_UNITS * len(keys))
+        for key in keys:
             profile = self._profile(key)
             if load + profile.peak_bytes > most:
                 most, hot = load + profile.peak_bytes, profile.hot
@@ -101,8 +110,10 @@ class Segments:
             dying = []
             for number in sources:
                 memory = self._places.memories[number]
-                in_rows = memory.made < 0 or (by_rows and not self._places.accumulates[memory.made])
-                rows = 1 if in_rows else memory.rows
+                if memory.made < 0:
+                    rows = memory.cut_rows
+                else:
+                    rows = 1 if by_rows and not self._places.accumulates[memory.made] else memory.rows
                 dies = memory.last < behind and not memory.kept
                 dying.append((rows, self._reads(segment, number, rows)[0] if dies else 0))
             profile = self._profile(_Key(segment, tuple(dying), (_ALL,) * len(results)))
@@ -155,12 +166,13 @@ class Segments:
         return self._borders[span]
 
     def _block_rows(self, sections: Sections) -> list[int]:
-        """Rows of a block of every tensor. Graph inputs are rows as soon as anything is cut."""
+        """Rows of a block of every tensor. Graph inputs are cut as soon as anything is."""
         rows = list(self._places.rows)
         for first, sizes in sections:
             rows[first : first + len(sizes)] = sizes
         made = [self._places.made_rows(place, size) for place, size in enumerate(rows)]
-        return made + [1 if sections else self._places.memories[one].rows for one in self._places.inputs]
+        inputs = (self._places.memories[one] for one in self._places.inputs)
+        return made + [memory.cut_rows if sections else memory.rows for memory in inputs]
 
     def _unread(self, number: int, rows: int, read: int) -> int:
         memory = self._places.memories[number]
@@ -175,6 +187,7 @@ class Segments:
                 self._steps_kept = 0
             self._walks[segment] = walk(self._places, segment)
             self._steps_kept += len(self._walks[segment].steps)
+            self.effort.spend(_WALK_UNITS * len(self._walks[segment].steps))
         return self._walks[segment]
 
     def _reads(self, segment: Segment, number: int, rows: int) -> tuple[int, dict[int, int]]:
@@ -205,6 +218,7 @@ class Segments:
             rows = self._places.made_rows(number, sizes[number - first])
             blocks[number] = rows, {block: at for block, at in events.items() if not later >> block & 1}
         change = list(own.change)
+        self.effort.spend(_PROFILE_UNITS * len(change))
         change[1] -= key.unread_bytes
         for number, (rows, deaths) in blocks.items():
             memory = self._places.memories[number]

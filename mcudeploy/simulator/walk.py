@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mcudeploy.scheduler.rpo import depth_first
+from mcudeploy.simulator.depth_first import depth_first
 from mcudeploy.simulator.places import Needs, Places, Segment
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from mcudeploy.board import Board
 from mcudeploy.errors import BuildError, DeployError, FitError
 from mcudeploy.targets import cache
-from mcudeploy.targets.firmware import Firmware, Sizes, constant_bytes, load, measure, save
+from mcudeploy.targets.firmware import CALLS_NAME, Firmware, Sizes, constant_bytes, load, measure, save
 from mcudeploy.targets.project import Project, assemble
 
 HOST_FLAGS = (
@@ -116,6 +116,8 @@ def _build_board(project: Project, sources: Path, ready: Path) -> Sizes:
     if status != 0 or not elf.is_file():
         raise explain(project, log)
     shutil.copyfile(elf, ready / "firmware.elf")
+    calls = sorted(elf.parent.rglob("*.ci"))
+    (ready / CALLS_NAME).write_text("".join(it.read_text("utf-8") for it in calls), encoding="utf-8")
     return measure(elf)
 
 

@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from mcudeploy.errors import BuildError
+from mcudeploy.files import write_file
 from mcudeploy.resources import cache_dir
 
 _KEPT_ENTRIES = 200
@@ -74,7 +75,7 @@ def keep_log(name: str, text: str) -> Path:
     """Writes the log of a failed build where it outlives the build's folder."""
     path = cache_dir() / "logs" / f"{name}.log"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
+    write_file(path, text)
     return path
 
 

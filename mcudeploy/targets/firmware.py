@@ -14,6 +14,9 @@ from elftools.elf.elffile import ELFFile
 from mcudeploy.board import Board
 from mcudeploy.errors import BuildError
 
+CALLS_NAME = "calls.ci"
+"""Beside firmware.elf: the frames and calls of its functions as GCC states them; not for the host."""
+
 
 @dataclass(frozen=True, slots=True)
 class Sizes:

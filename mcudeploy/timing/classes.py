@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from enum import StrEnum
 
-from mcudeploy.timing.disassembly import CONDITION, Instruction, spelled
+from mcudeploy.targets.disassembly import CONDITION, Instruction, spelled
 
 
 class Kind(StrEnum):

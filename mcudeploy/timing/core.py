@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from mcudeploy.targets.disassembly import Instruction
 from mcudeploy.timing.classes import Kind, classify, may_pass
-from mcudeploy.timing.disassembly import Instruction
 
 FLOAT_RESULT = frozenset({Kind.FLOAT_ARITHMETIC, Kind.FLOAT_MAC, Kind.FLOAT_DIVIDE})
 """Kinds whose results wait for the floating-point pipeline."""

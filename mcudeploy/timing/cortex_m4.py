@@ -9,9 +9,9 @@ section 3.3.2 says; of a division's 2 to 12 cycles, 7.
 
 from __future__ import annotations
 
+from mcudeploy.targets.disassembly import Instruction
 from mcudeploy.timing.classes import Kind
 from mcudeploy.timing.core import FLOAT_RESULT, Core, Cycles, Executed
-from mcudeploy.timing.disassembly import Instruction
 
 _MEMORY = frozenset(
     {Kind.LOAD, Kind.LOAD_MANY, Kind.STORE, Kind.STORE_MANY, Kind.FLOAT_LOAD, Kind.FLOAT_STORE}

@@ -14,11 +14,11 @@ from mcudeploy.device import Target, open_device
 from mcudeploy.errors import BuildError, ConfigError, ProtocolError
 from mcudeploy.plan import Plan
 from mcudeploy.targets import Firmware
+from mcudeploy.targets.disassembly import Functions, Instruction, disassemble
 from mcudeploy.timing.classes import Kind, classify
 from mcudeploy.timing.core import Core, Cycles, Executed
 from mcudeploy.timing.cortex_m4 import CORTEX_M4
 from mcudeploy.timing.cortex_m7 import CORTEX_M7
-from mcudeploy.timing.disassembly import Functions, Instruction, disassemble
 from mcudeploy.timing.plugin import Counts, plugin_arguments, read_windows
 from mcudeploy.verify import Storage, run_once
 from mcudeploy.wording import count_text

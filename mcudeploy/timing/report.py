@@ -41,6 +41,7 @@ def cycles_report(found: Profile, core: Core, measured: Mapping[str, Any]) -> Js
     return {
         "latency": {"value": round(total.typical), "unit": UNIT},
         "overhead_percent": None,
+        "overhead_source": None,
         "operators": operators,
         "cycles_model": {
             "core": core.name,

@@ -98,6 +98,6 @@ def test_plan_explains(as_json: bool, tmp_path: Path, monkeypatch: pytest.Monkey
     line = ["plan", MODEL, "--board", "stm32f405", "--explain", *(["--json"] if as_json else [])]
     result = CliRunner().invoke(cli, line)
     assert result.exit_code == 0, result.stderr
-    text = json.loads(result.stdout)["explanation"] if as_json else result.stderr
+    text = json.loads(result.stdout)["explanation"] if as_json else result.stdout
     assert "kernel 3, stride 1, pad 1, halo 2" in text
     assert ("explanation" in result.stdout) is as_json

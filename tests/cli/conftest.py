@@ -53,25 +53,32 @@ TINY = _REAL.model_copy(
         "units": (Unit(name="core"),),
     }
 )
-BUILD = {"files": ["model.c", "model.h"]} | SIZES | PLAN
 MEASURE = {"latency": {"value": 4000, "unit": "instructions"}, "operators": OPERATORS}
-RUN = (
-    PLAN
-    | SIZES
-    | MEASURE
-    | {
-        "verified": True,
-        "mismatches": 0,
-        "elements": 2,
-        "max_abs_error": 0,
-        "error_unit": "LSB",
-        "operator_checks": {"conv_0": {"elements": 9, "mismatches": 2, "ties": 1, "max_abs_error": 1.0}},
-        "reason": None,
-        "stack_bytes": 300,
-        "total_ram_bytes": 2400,
-    }
-)
-CHECK = {"supported": True, "problems": [], "parameters": 10, "macs": 1000, "weights_bytes": 5000}
+VERDICT = {
+    "verified": True,
+    "mismatches": 0,
+    "elements": 2,
+    "max_abs_error": 0,
+    "error_unit": "LSB",
+    "tolerance": {"lsb": 4, "share_of_range": None},
+    "range": 255.0,
+    "ties_resolved": 0,
+    "mismatches_resolved": 0,
+    "max_abs_error_resolved": 0,
+    "operator_checks": {"conv_0": {"elements": 9, "mismatches": 2, "ties": 1, "max_abs_error": 1.0}},
+    "reason": None,
+}
+BUILD = {"files": ["model.c", "model.h"], "name": "model"} | SIZES | PLAN | VERDICT
+STACK = {"stack_bytes": 300, "stack_bound_bytes": 316, "library_stack_bound_bytes": 240}
+RUN = PLAN | SIZES | MEASURE | VERDICT | STACK | {"total_ram_bytes": 2400}
+CHECK = {
+    "supported": True,
+    "problems": [],
+    "notes": [],
+    "parameters": 10,
+    "macs": 1000,
+    "weights_bytes": 5000,
+}
 FLASH = {"port": "/dev/ttyACM0", "firmware_hash": "1234abcd", "command": None}
 ANSWERS: dict[str, Any] = {
     "check_model": CHECK,
@@ -79,7 +86,7 @@ ANSWERS: dict[str, Any] = {
     "plan_report": PLAN,
     "save_plan": None,
     "save_chart": None,
-    "build_model": BUILD,
+    "build_models": BUILD,
     "flash_board": FLASH,
     "measure_model": MEASURE,
     "run_model": RUN,
@@ -118,10 +125,12 @@ def deploy(monkeypatch: pytest.MonkeyPatch) -> Deploy:
     """Stands for mcudeploy.deploy, the boards and the checks of doctor."""
     answers = Deploy()
     flow = ModuleType("mcudeploy.deploy")
+    building = ModuleType("mcudeploy.building")
     for name in ANSWERS:
-        setattr(flow, name, answers.function(name))
-    monkeypatch.setitem(sys.modules, flow.__name__, flow)
-    monkeypatch.setattr(mcudeploy, "deploy", flow, raising=False)
+        setattr(building if name == "build_models" else flow, name, answers.function(name))
+    for module in (flow, building):
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+        monkeypatch.setattr(mcudeploy, module.__name__.removeprefix("mcudeploy."), module, raising=False)
     monkeypatch.setattr("mcudeploy.board.load_board", _board)
     monkeypatch.setattr(
         "mcudeploy.board.family", lambda name: (_board(name),) if name == "tiny" else family(name)

@@ -37,10 +37,11 @@ def test_json_is_the_report_and_all_of_stdout(line: str, mcudeploy_command: Invo
 
 
 @pytest.mark.parametrize("line", [*LINES, "boards", "doctor", "doctor --board tiny"])
-def test_tables_go_to_stderr(line: str, mcudeploy_command: Invoke, deploy: Deploy) -> None:
+def test_tables_go_to_stdout(line: str, mcudeploy_command: Invoke, deploy: Deploy) -> None:
     result = mcudeploy_command(line)
-    assert (result.exit_code, result.stdout) == (0, "")
-    assert result.stderr.strip()
+    progress = "flashing tiny\n" if line.startswith("flash") else ""
+    assert (result.exit_code, result.stderr) == (0, progress)
+    assert result.stdout.strip()
 
 
 @pytest.mark.parametrize("line", [*LINES, "boards", "doctor"])
@@ -84,11 +85,11 @@ def test_boards(mcudeploy_command: Invoke, deploy: Deploy) -> None:
 def test_doctor_names_the_remedy_and_succeeds(mcudeploy_command: Invoke, deploy: Deploy) -> None:
     checks = json.loads(mcudeploy_command("doctor --json").stdout)["checks"]
     assert [check["ok"] for check in checks] == [True, False]
-    assert "sudo apt-get install openocd" in mcudeploy_command("doctor").stderr
+    assert "sudo apt-get install openocd" in mcudeploy_command("doctor").stdout
 
 
 def test_run_prints_every_operator_and_the_verdict(mcudeploy_command: Invoke, deploy: Deploy) -> None:
-    text = mcudeploy_command("run m.onnx --board tiny").stderr
+    text = mcudeploy_command("run m.onnx --board tiny").stdout
     for expected in (
         "conv_0",
         "conv2d_s8",
@@ -97,13 +98,36 @@ def test_run_prints_every_operator_and_the_verdict(mcudeploy_command: Invoke, de
         "75.0%",
         "2,048 B",
         "9,000 B",
-        "300 B",
+        "300 B (at most 316 B; a call of the library needs at most 240 B)",
         "4,000 instructions",
     ):
         assert expected in text
     assert "1 operator checked one by one, 0 equal" in text
-    assert "2 elements of the others differ, 1 of them at rounding ties" in text
+    assert "2 elements differ, 1 of them at rounding ties" in text
     assert "\nverified: 2 output elements, 0 differ" in text
+    assert "largest error 0 LSB; allowed: 4 LSB\n" in text
+
+
+def test_resolved_ties_are_told_with_the_error_without(mcudeploy_command: Invoke, deploy: Deploy) -> None:
+    found = {"mismatches": 2, "max_abs_error": 13.0, "ties_resolved": 3}
+    deploy.answers["run_model"] = RUN | found | {"mismatches_resolved": 1, "max_abs_error_resolved": 1.0}
+    text = mcudeploy_command("run m.onnx --board tiny").stdout
+    assert "verified after 3 rounding ties were resolved: 2 output elements, 1 differs" in text
+    assert (
+        "largest error 1 LSB; allowed: 4 LSB\nunresolved, 2 differ from the reference, largest error 13 LSB"
+        in text
+    )
+
+
+def test_the_tolerance_of_floats_stands_beside_their_error(mcudeploy_command: Invoke, deploy: Deploy) -> None:
+    found = {"mismatches": 443, "elements": 1000, "max_abs_error": 2e-4, "error_unit": "absolute"}
+    tolerance = {"tolerance": {"lsb": None, "share_of_range": 1e-4}, "range": 3.5}
+    deploy.answers["run_model"] = RUN | found | tolerance
+    text = mcudeploy_command("run m.onnx --board tiny").stdout
+    assert (
+        "443 differ from the reference, largest error 0.0002; allowed: 0.0001 of the range, which is 3.5"
+        in text
+    )
 
 
 def test_run_that_is_not_verified_reports_and_exits_11(mcudeploy_command: Invoke, deploy: Deploy) -> None:
@@ -115,7 +139,7 @@ def test_run_that_is_not_verified_reports_and_exits_11(mcudeploy_command: Invoke
     result = mcudeploy_command("run m.onnx --board tiny --json")
     assert result.exit_code == 11
     assert json.loads(result.stdout)["mismatches"] == 1
-    text = mcudeploy_command("run m.onnx --board tiny").stderr
+    text = mcudeploy_command("run m.onnx --board tiny").stdout
     assert "NOT verified: 2 output elements, 1 differs from the reference" in text
     assert "conv_0: 3 is not 4" in text
 
@@ -124,11 +148,11 @@ def test_check_of_an_unsupported_model_lists_all_nodes_and_exits_4(
     mcudeploy_command: Invoke, deploy: Deploy
 ) -> None:
     problems = [{"node": f"n{i}", "op": "Loop", "reason": "no such operator"} for i in range(3)]
-    deploy.answers["check_model"] = {"supported": False, "problems": problems}
+    deploy.answers["check_model"] = {"supported": False, "problems": problems, "notes": []}
     result = mcudeploy_command("check m.onnx --json")
     assert result.exit_code == 4
     assert json.loads(result.stdout)["problems"] == problems
-    text = mcudeploy_command("check m.onnx").stderr
+    text = mcudeploy_command("check m.onnx").stdout
     assert all(name in text for name in ("n0", "n1", "n2", "not supported"))
 
 
@@ -160,18 +184,18 @@ def test_a_chart_is_drawn_where_its_ending_says_how(mcudeploy_command: Invoke, d
 
 
 def test_the_tables_are_part_of_the_flash(mcudeploy_command: Invoke, deploy: Deploy) -> None:
-    assert "tables in flash  300 B" in mcudeploy_command("plan m.onnx --board tiny").stderr
+    assert "tables in flash  300 B" in mcudeploy_command("plan m.onnx --board tiny").stdout
     deploy.answers["run_model"] = RUN | {"tables_bytes": 120}
-    text = mcudeploy_command("run m.onnx --board tiny").stderr
+    text = mcudeploy_command("run m.onnx --board tiny").stdout
     assert "9,000 B (code 4,000 B, weights 5,000 B, tables 120 B)" in text
     assert "tables in flash" not in text
 
 
 def test_moves_are_told_of_where_there_are_any(mcudeploy_command: Invoke, deploy: Deploy) -> None:
-    assert "moves" not in mcudeploy_command("plan m.onnx --board tiny").stderr
+    assert "moves" not in mcudeploy_command("plan m.onnx --board tiny").stdout
     deploy.answers["plan_report"] = PLAN | {"moves": 12, "moved_bytes": 8448}
-    text = mcudeploy_command("plan m.onnx --board tiny").stderr
-    assert "12, 8,448 B" in text
+    text = mcudeploy_command("plan m.onnx --board tiny").stdout
+    assert "14, 12 of them move a block each (8,448 B)" in text
 
 
 @pytest.mark.parametrize(("status", "peak"), [("optimal", 992), ("feasible", 992), ("optimal", 993)])
@@ -213,25 +237,51 @@ def test_what_units_share_is_said_in_the_right_number(units: tuple[str, ...], sh
 @pytest.mark.parametrize(("predicted", "shown"), [(1.25, "+1.25 %"), (None, "")])
 def test_tune_says_what_was_predicted_if_anything_was(predicted: float | None, shown: str) -> None:
     search = {"candidates": 9, "duplicates": 2, "measured": 3, "cache_hits": 4, "seconds": 1.0}
-    latency = {"latency": {"value": 4000, "unit": "cycles"}, "overhead_percent": 1.5}
+    latency = {"latency": {"value": 4060, "unit": "cycles"}, "overhead_percent": 1.5}
+    latency |= {"unsplit_latency": {"value": 4000, "unit": "cycles"}, "overhead_source": "measured"}
+    latency |= {"splits": [{"operators": ["a"], "rows": 1}]}
     console = Console(file=StringIO(), width=120)
     tables.tune(console, PLAN | latency | {"search": search, "predicted_overhead_percent": predicted})
     text = console.file.getvalue()  # type: ignore[attr-defined]
-    assert "4,000 cycles (+1.50 % of unsplit)" in text
+    assert "4,060 cycles" in text and "+1.50 % of the unsplit plan's 4,000 cycles" in text
     assert "3 tiles measured, 4 known" in text
     assert ("predicted" in text, shown in text) == (predicted is not None, True)
 
 
 def test_build_names_the_model(mcudeploy_command: Invoke, deploy: Deploy) -> None:
     assert mcudeploy_command("build m.onnx --board tiny -o out --name detector").exit_code == 0
-    assert deploy.options("build_model").name == "detector"
+    assert deploy.options("build_models").name == "detector"
+
+
+def test_build_verifies_unless_told_not_to(mcudeploy_command: Invoke, deploy: Deploy) -> None:
+    text = mcudeploy_command("build m.onnx --board tiny -o out").stdout
+    assert deploy.calls["build_models"][1]["verify"] is True
+    assert "verified on this computer, for a drawn input: 2 output elements, 0 differ" in text
+    deploy.answers["build_models"] = {name: it for name, it in BUILD.items() if name != "operator_checks"}
+    deploy.answers["build_models"] |= {"verified": None}
+    text = mcudeploy_command("build m.onnx --board tiny -o out --no-verify").stdout
+    assert deploy.calls["build_models"][1]["verify"] is False
+    assert "not verified: the program was not run (--no-verify)" in text
 
 
 def test_check_of_a_model_that_does_not_fit_exits_5(mcudeploy_command: Invoke, deploy: Deploy) -> None:
     deploy.answers["check_model"] = CHECK | {"fits": False, "missing": ["arena needs 9 bytes, sram has 8"]}
     result = mcudeploy_command("check m.onnx --board tiny")
     assert result.exit_code == 5
-    assert "arena needs 9 bytes" in result.stderr
+    assert "arena needs 9 bytes" in result.stdout
+
+
+def test_check_says_of_each_way_whether_it_fits(mcudeploy_command: Invoke, deploy: Deploy) -> None:
+    plans = {
+        "unsplit": {"arena_bytes": 311128, "fits": False},
+        "streamed": {"arena_bytes": 24424, "fits": True},
+    }
+    fit = {"board": "tiny", "fits": True, "missing": [], "plans": plans}
+    deploy.answers["check_model"] = CHECK | fit
+    result = mcudeploy_command("check m.onnx --board tiny")
+    assert result.exit_code == 0
+    assert "311,128 B: does not fit tiny" in result.stdout and "24,424 B: fits tiny" in result.stdout
+    assert "--stream-input" in result.stdout
 
 
 def test_device_and_samples_reach_the_run(mcudeploy_command: Invoke, deploy: Deploy) -> None:
@@ -263,7 +313,7 @@ def test_modelled_cycles_are_asked_for_and_shown(mcudeploy_command: Invoke, depl
     result = mcudeploy_command("measure m.onnx --board tiny --timing cycles-model")
     assert result.exit_code == 0 and deploy.calls["measure_model"][1]["cycles"] is True
     for text in ("6,000 cycles (model)", "5,500 to 7,000", "load 75%, branch 25%", "wait states; interrupts"):
-        assert text in result.stderr
+        assert text in result.stdout
     assert mcudeploy_command("run m.onnx --board tiny --timing guesses").exit_code == 2
 
 
@@ -280,4 +330,4 @@ def test_flash_dry_run_prints_the_command(mcudeploy_command: Invoke, deploy: Dep
     deploy.answers["flash_board"] = FLASH | {"port": None, "command": ["openocd", "-f", "board.cfg"]}
     result = mcudeploy_command("flash --board tiny --dry-run")
     assert deploy.calls["flash_board"][0][-1] is True
-    assert "openocd -f board.cfg" in result.stderr
+    assert "openocd -f board.cfg" in result.stdout

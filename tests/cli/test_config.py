@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from click.testing import Result
 
-from mcudeploy.config import load_settings, parse_size
+from mcudeploy.cli.main import cli
+from mcudeploy.config import Settings, load_settings, parse_size
 from mcudeploy.errors import ConfigError
 from tests.cli.conftest import Deploy
 
@@ -97,7 +100,25 @@ def test_lists_and_flags(
     assert args[1].emulate is True
     assert (named["inputs"], named["expected"]) == ([Path("x.npy")], [Path("x.npy"), Path("y.npy")])
     assert mcudeploy_command("build m.onnx --board tiny").exit_code == 0
-    assert deploy.calls["build_model"][0][3] == Path("out")
+    assert deploy.calls["build_models"][0][3] == Path("out")
+
+
+def test_one_string_stands_for_a_list_of_files(
+    folder: Path, mcudeploy_command: Invoke, deploy: Deploy
+) -> None:
+    (folder / "mcudeploy.toml").write_text('input = "x.npy"\n')
+    assert mcudeploy_command("run m.onnx --board tiny").exit_code == 0
+    assert deploy.calls["run_model"][1]["inputs"] == [Path("x.npy")]
+
+
+def test_every_option_can_be_set_but_those_that_the_readme_names() -> None:
+    options = {name for it in cli.commands.values() for each in it.params for name in each.opts[-1:]}
+    settings = {f"--{field.removeprefix('as_').replace('_', '-')}" for field in Settings.model_fields}
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    named = re.search(r"Every option but ([^.]*?) can\s+also", readme)
+    assert named and {name for name in options - settings if name.startswith("--")} == set(
+        re.findall(r"--[a-z-]+", named[1])
+    )
 
 
 def test_json_from_the_file_holds_for_errors_too(folder: Path, mcudeploy_command: Invoke) -> None:
@@ -141,6 +162,13 @@ def test_a_file_that_is_no_text_exits_3(content: bytes, folder: Path) -> None:
 def test_a_folder_in_the_place_of_the_file(folder: Path) -> None:
     (folder / "mcudeploy.toml").mkdir()
     with pytest.raises(ConfigError, match="cannot be read"):
+        load_settings(folder, {})
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_a_pipe_in_the_place_of_the_file_is_not_waited_for(folder: Path) -> None:
+    os.mkfifo(folder / "mcudeploy.toml")
+    with pytest.raises(ConfigError, match="cannot be read: not a file"):
         load_settings(folder, {})
 
 

@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import IO
 
 import pytest
-from click.testing import Result
+from click.testing import CliRunner, Result
 
 import mcudeploy
 from mcudeploy import errors
+from mcudeploy.cli.main import cli
 from tests.cli.conftest import RUN, Deploy
 
 Invoke = Callable[[str], Result]
@@ -79,6 +80,9 @@ def test_unsupported_nodes_are_all_listed(mcudeploy_command: Invoke, deploy: Dep
         ("run m.onnx --board tiny --stream-inputs", "--stream-inputs"),
         ("build m.onnx --board tiny", "--output"),
         ("run m.onnx --board tiny --emulate --port /dev/ttyACM0", "tiny runs in the emulator"),
+        ("plan m.onnx --board tiny --memory sram=1k --memory sram=2k", "--memory sram is given twice"),
+        ("build m.onnx --board tiny -o m.onnx/sub", "is no folder that files can be written to"),
+        ("build m.onnx --board tiny -o m.onnx", "m.onnx"),
         ("frobnicate", "frobnicate"),
     ],
 )
@@ -108,6 +112,19 @@ def test_an_unknown_board_exits_7(mcudeploy_command: Invoke, deploy: Deploy) -> 
     result = mcudeploy_command("run m.onnx --board nope")
     assert result.exit_code == 7
     assert "no board 'nope'" in result.stderr
+
+
+@pytest.mark.parametrize("line", ["plan m.onnx", "check m.onnx", "doctor", "run m.onnx"])
+def test_an_empty_board_name_is_no_board(line: str, folder: Path) -> None:
+    result = CliRunner().invoke(cli, [*line.split(), "--board", ""])
+    assert result.exit_code == 7 and "no board ''" in result.stderr
+
+
+@pytest.mark.parametrize("path", ["", "a\0b"])
+@pytest.mark.parametrize("line", ["build m.onnx --board tiny -o", "plan m.onnx --board tiny -o"])
+def test_what_is_no_path_exits_2(line: str, path: str, folder: Path, deploy: Deploy) -> None:
+    assert CliRunner().invoke(cli, [*line.split(), path]).exit_code == 2
+    assert not deploy.calls
 
 
 def test_control_c_exits_130_with_one_line(mcudeploy_command: Invoke, deploy: Deploy) -> None:
@@ -147,7 +164,7 @@ def test_a_defect_is_one_line_unless_the_traceback_is_wanted(
 
 
 def test_a_full_disk_names_the_file(mcudeploy_command: Invoke, deploy: Deploy) -> None:
-    deploy.answers["build_model"] = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "out/weights.c")
+    deploy.answers["build_models"] = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "out/weights.c")
     result = mcudeploy_command("build m.onnx --board tiny -o out")
     assert result.exit_code == 1
     assert result.stderr.strip().splitlines()[-1] == "error: out/weights.c: No space left on device"
@@ -167,17 +184,18 @@ def _process(line: str, stdout: IO[str] | int, folder: Path) -> subprocess.Compl
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-@pytest.mark.parametrize("line", ["boards --json", "nope --json"])
+@pytest.mark.parametrize("line", ["boards", "boards --json", "nope --json"])
 def test_a_full_stdout_is_no_traceback(line: str, folder: Path) -> None:
     with Path("/dev/full").open("w") as full:
         result = _process(line, full, folder)
     assert result.returncode in (1, 2)
-    assert result.stderr.startswith("error: ")
+    said = "No such command" if "nope" in line else "error: stdout: No space left on device\n"
+    assert said in result.stderr
     assert "Traceback" not in result.stderr
     assert "Exception ignored" not in result.stderr
 
 
-@pytest.mark.parametrize("line", ["boards --json", "nope --json"])
+@pytest.mark.parametrize("line", ["boards", "boards --json", "nope --json"])
 def test_a_closed_pipe_is_no_traceback(line: str, folder: Path) -> None:
     read, write = os.pipe()
     os.close(read)
@@ -186,6 +204,7 @@ def test_a_closed_pipe_is_no_traceback(line: str, folder: Path) -> None:
     finally:
         os.close(write)
     assert result.returncode in (1, 2)
+    assert "nope" in line or result.stderr == ""
     assert "Traceback" not in result.stderr
     assert "Exception ignored" not in result.stderr
 
@@ -199,7 +218,7 @@ def test_text_of_a_model_neither_styles_nor_steers(
     shown = name.encode("unicode_escape").decode()
     deploy.answers["run_model"] = RUN | {"operators": [RUN["operators"][0] | {"name": name}]}
     result = mcudeploy_command(RUN_LINE)
-    assert shown in result.stderr
+    assert shown in result.stdout
     deploy.answers["run_model"] = errors.ModelError.unsupported((errors.Problem(name, name, name),))
     result = mcudeploy_command(f"{RUN_LINE} --json")
     assert f"  {shown} ({shown}): {shown}\n" in result.stderr
@@ -210,3 +229,20 @@ def test_text_of_a_model_neither_styles_nor_steers(
 def test_numbers_that_json_cannot_say_become_null(mcudeploy_command: Invoke, deploy: Deploy) -> None:
     deploy.answers["run_model"] = RUN | {"max_abs_error": float("nan")}
     assert json.loads(mcudeploy_command(f"{RUN_LINE} --json").stdout)["max_abs_error"] is None
+
+
+@pytest.mark.parametrize("line", ["boards", "boards --json", "nope"])
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_streams_are_no_traceback(line: str, closed: str, folder: Path) -> None:
+    result = subprocess.run(
+        ["/bin/sh", "-c", f'"$0" -m mcudeploy {line} {closed}', sys.executable],
+        env=os.environ | {"PYTHONPATH": str(Path(mcudeploy.__file__).parents[1])},
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        timeout=60,
+        check=False,
+    )
+    assert result.returncode == (2 if line == "nope" else 0)
+    assert "Traceback" not in result.stderr
+    assert bool(result.stdout) == (line != "nope" and ">&-" not in closed.replace("2>&-", ""))

@@ -38,7 +38,7 @@ def test_json_and_order_file(mcudeploy_command: Invoke, graph: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "method", ["rpo", "lifetime_bfs", "chain_dfs", "set_aside", "beam", "refine", "exact", "ilp"]
+    "method", ["rpo", "lifetime_bfs", "chain_dfs", "deferred_updates", "beam", "refine", "exact", "ilp"]
 )
 def test_every_method_alone(method: str, mcudeploy_command: Invoke, graph: Path) -> None:
     told = json.loads(mcudeploy_command(f"schedule {graph.name} --json --method {method}").stdout)
@@ -47,9 +47,9 @@ def test_every_method_alone(method: str, mcudeploy_command: Invoke, graph: Path)
 
 def test_a_table_for_people(mcudeploy_command: Invoke, graph: Path) -> None:
     result = mcudeploy_command(f"schedule {graph.name} --time-limit 5")
-    assert (result.exit_code, result.stdout) == (0, "")
-    assert "66 B" in result.stderr
-    assert "129 B" in result.stderr
+    assert result.exit_code == 0
+    assert "66 B" in result.stdout
+    assert "129 B" in result.stdout
 
 
 def test_a_malformed_graph_is_a_model_error(mcudeploy_command: Invoke, folder: Path) -> None:

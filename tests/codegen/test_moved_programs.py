@@ -17,7 +17,7 @@ from test_golden import SOURCE, STRICT
 from mcudeploy.board import load_board
 from mcudeploy.codegen.library import write_library
 from mcudeploy.codegen.program import Program, make_program
-from mcudeploy.codegen.render import render_firmware
+from mcudeploy.codegen.render import Member, render_firmware
 from mcudeploy.codegen.tape import Tape
 from mcudeploy.device import Device, Target, open_device
 from mcudeploy.graph import Graph, Operator
@@ -192,7 +192,7 @@ def test_records_are_shared_by_steps_that_the_moves_do_not_concern() -> None:
 @pytest.mark.parametrize("compiler", ["gcc", "arm-none-eabi-gcc", "riscv64-unknown-elf-gcc"])
 def test_generated_c_compiles_without_a_warning(compiler: str, tmp_path: Path) -> None:
     plan = with_moves(planned(viewed(), GRAPHS["views"][1]), 0, alignment=HOST.offset_unit)
-    write_library(program_of(plan), plan, SOURCE, tmp_path, Path(__file__))
+    write_library([Member(program_of(plan), plan, SOURCE)], "moved", tmp_path, [])
     extra = ["--specs=picolibc.specs"] if compiler.startswith("riscv") else []
     sources = sorted((tmp_path / "src").glob("*.c"))
     assert "move_blocks.c" in {path.name for path in sources}

@@ -10,7 +10,8 @@ from models import quantised_convolutions
 
 from mcudeploy import deploy, planfile
 from mcudeploy.board import load_board
-from mcudeploy.choosing import alternatives, fastest, nothing_known, settled
+from mcudeploy.choosing import alternatives, fastest, settled
+from mcudeploy.effort import Effort
 from mcudeploy.graph import Graph, Operator
 from mcudeploy.interval import Interval
 from mcudeploy.measurer.costs import MeasuredTiles, stored
@@ -21,7 +22,7 @@ from mcudeploy.ops.opdef import KernelCall
 from mcudeploy.placing import unsplit_schedule
 from mcudeploy.planner import Options, find_plans
 from mcudeploy.simulator.blocks import whole
-from mcudeploy.simulator.cost import KnownTime
+from mcudeploy.simulator.cost import KnownTime, nothing_known
 from mcudeploy.simulator.live import live_peak
 
 HOST = load_board("host")
@@ -51,10 +52,8 @@ def model(path: Path) -> Model:
 
 
 def measured(model: Model, device: Fake, folder: Path) -> Model:
-    with (
-        Database(folder / "tiles.sqlite") as database,
-        MeasuredTiles(("board", 7), database, [device]) as tiles,
-    ):
+    with Database(folder / "tiles.sqlite") as database:
+        tiles = MeasuredTiles(("board", 7), database, [device])
         tiles.prefetch(model.graph, alternatives(model), 60)
         return fastest(model, tiles.of(model.graph), nothing_known(model.graph))
 
@@ -90,7 +89,7 @@ def test_what_is_known_in_part_is_not_compared_with_estimates(model: Model) -> N
 
 def test_less_scratch_is_taken_at_the_peak_as_far_as_time_allows(model: Model) -> None:
     tiled = whole(model.graph)
-    steps = unsplit_schedule(model).steps
+    steps = unsplit_schedule(model, Effort.of(5)).steps
 
     def time(operator: Operator, call: KernelCall, rows: Interval) -> float:
         return 1000.0 - call.scratch_bytes / 10  # the more the faster

@@ -7,30 +7,40 @@ import threading
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from models import fully_connected, quantised_convolutions
 
-from mcudeploy import deploy, tuning
+from mcudeploy import building, deploy, report, running, tuning
+from mcudeploy import verdict as verdict_module
 from mcudeploy.board import load_board
+from mcudeploy.codegen.program import Program, make_program
 from mcudeploy.device import Target, open_device
 from mcudeploy.errors import (
     BoardNotFoundError,
+    BuildError,
     ConfigError,
+    DeployError,
     FitError,
     ModelError,
+    OutputsDifferError,
     PortError,
     ProtocolError,
     UsageError,
 )
+from mcudeploy.files import is_ours
 from mcudeploy.graph import Border, DType, Graph, Quantization, Tensor
 from mcudeploy.measurer.session import Request, Session
 from mcudeploy.model import load_model
-from mcudeploy.planner import Options, find_plans
+from mcudeploy.plan import Plan
+from mcudeploy.planner import Options, Planned, find_plans
 from mcudeploy.progress import SILENT
 from mcudeploy.samples import load_samples
 from mcudeploy.targets.emulator import Emulator
+from mcudeploy.targets.stack import StackBound
 from mcudeploy.verdict import judge
 from mcudeploy.verify import difference
 
@@ -61,6 +71,15 @@ def test_run_verifies_and_reports(model: Path, board: str) -> None:
     assert report["latency"]["unit"] == ("us" if board == "host" else "instructions")
     assert report["total_ram_bytes"] == report["static_ram_bytes"] + report["stack_bytes"]
     assert report["static_ram_bytes"] >= report["arena_bytes"]
+    bound = report["stack_bound_bytes"]
+    assert (bound is None) == (board == "host")
+    assert bound is None or report["stack_bytes"] <= bound <= report["stack_bytes"] + 64
+
+
+def test_a_stack_deeper_than_its_bound_is_a_defect(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running, "stack_bound", lambda _: StackBound(100, 80, 100))
+    with pytest.raises(DeployError, match=r"\d+ B of stack, more than the bound of 100 B.*defect"):
+        deploy.measure_model(model, Target(load_board("microbit"), emulate=True), Options(split=False))
 
 
 def test_instruction_counts_repeat_exactly(model: Path) -> None:
@@ -78,6 +97,36 @@ def test_wrong_weights_are_not_verified(model: Path) -> None:
     with open_device(HOST, made.build(HOST)) as machine:
         verdict = judge(machine, made.plan, model, samples, SILENT)
     assert verdict.reasons and verdict.reasons[0].startswith("conv_0 (Conv2d)")
+
+
+def test_resolved_ties_are_counted_apart_from_plain_outputs(
+    model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An output that does not stand is judged by the run with the reference's choice at ties."""
+    made = deploy.plan_model(model, HOST.board, Options())
+    samples = load_samples(made.model.graph, [], [], 0)
+    border = made.plan.graph.outputs[0]
+
+    def spoiled(machine: Any, storage: Any) -> dict[str, Any]:
+        value = storage.get_tensor(machine, border.tensor).copy()
+        value.flat[7] ^= 0 if resolved else 64
+        return {border.tensor: value}
+
+    def resolve(machine: Any, storage: Any, *values: Any) -> int:
+        resolved.append(True)
+        return real(machine, storage, *values)
+
+    resolved: list[bool] = []
+    real = verdict_module.run_with_ties_as_reference
+    monkeypatch.setattr(verdict_module, "_outputs", spoiled)
+    monkeypatch.setattr(verdict_module, "run_with_ties_as_reference", resolve)
+    with open_device(HOST, made.build(HOST)) as machine:
+        found = judge(machine, made.plan, model, samples, SILENT)
+    assert not found.reasons
+    told = report.verdict(made, found)
+    assert (told["mismatches"], told["max_abs_error"]) == (1, 64)
+    assert (told["mismatches_resolved"], told["max_abs_error_resolved"]) == (0, 0)
+    assert told["tolerance"] == {"lsb": 4, "share_of_range": None}
 
 
 def test_a_device_that_computes_otherwise_is_not_verified(model: Path) -> None:
@@ -104,10 +153,33 @@ def test_expected_outputs_decide(model: Path, tmp_path: Path) -> None:
         deploy.run_model(model, HOST, Options(), **files)
 
 
+@pytest.mark.parametrize("content", [b"", b"\x89PNG", b"\x93NUMPY\x01\x00\x05", "objects", "shape"])
+def test_wrong_inputs_are_known_before_the_search(
+    content: bytes | str, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(deploy, "plan_model")
+    path = tmp_path / "in.npy"
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+    else:
+        np.save(path, np.array([{}]) if content == "objects" else np.zeros(3, np.int8), allow_pickle=True)
+    with pytest.raises(UsageError, match=r"in\.npy (is not a \.npy|is damaged, or|has the shape)") as found:
+        deploy.run_model(model, HOST, Options(), inputs=[path], expected=[])
+    assert "pickle" not in str(found.value)
+
+
+def test_flashing_leaves_no_port_but_that_of_a_board() -> None:
+    with pytest.raises(UsageError, match="nothing is flashed"):
+        deploy.flash_board(None, HOST, Options(), dry_run=False)
+    report = deploy.flash_board(None, Target(load_board("mps2-an386")), Options(), dry_run=False)
+    assert report["port"] is None and report["firmware_hash"]
+
+
 def test_plan_files_come_back(model: Path, tmp_path: Path) -> None:
     made = deploy.plan_model(model, HOST.board, Options(split=False))
     stored = tmp_path / "plan.json"
     deploy.save_plan(made, stored)
+    assert is_ours(stored)
     again = deploy.plan_model(model, HOST.board, Options(plan_file=stored))
     assert again.plan.layout == made.plan.layout and again.plan.schedule.steps == made.plan.schedule.steps
     other = quantised_convolutions(tmp_path / "other.onnx", seed=2)
@@ -130,7 +202,7 @@ def test_what_does_not_fit_says_by_how_much(model: Path) -> None:
 
 
 def test_library_compiles_on_its_own(model: Path, tmp_path: Path) -> None:
-    report = deploy.build_model(model, load_board("mps2-an386"), Options(name="tiny"), tmp_path / "out")
+    report = building.build_models([model], load_board("mps2-an386"), Options(name="tiny"), tmp_path / "out")
     names = {Path(name).relative_to(tmp_path / "out").as_posix() for name in report["files"]}
     assert {"include/tiny.h", "src/tiny.c", "src/tiny_weights.c", "CMakeLists.txt", "library.json"} <= names
     assert "firmware/tiny-mps2-an386.elf" in names
@@ -144,26 +216,74 @@ def test_library_compiles_on_its_own(model: Path, tmp_path: Path) -> None:
     assert len(printed.splitlines()) == 4 * 12 * 12
 
 
-def test_measurements_are_kept_for_the_plan(
+def test_build_says_what_was_verified(model: Path, tmp_path: Path) -> None:
+    report = building.build_models([model], HOST.board, Options(), tmp_path / "out")
+    assert report["verified"] and report["elements"] == 4 * 12 * 12
+    assert report["operator_checks"].keys() == {"conv_0", "conv_1"}
+    unverified = building.build_models([model], HOST.board, Options(), tmp_path / "other", verify=False)
+    assert unverified["verified"] is None and unverified["files"]
+
+
+def test_several_models_in_one_folder(model: Path, tmp_path: Path) -> None:
+    other = fully_connected(tmp_path / "dense.onnx", (16, 8), quantised=True)
+    board, out = load_board("rp2040"), tmp_path / "out"
+    report = building.build_models([model, other], board, Options(), out)
+    assert [each["name"] for each in report["models"]] == ["small", "dense"]
+    assert all(each["verified"] for each in report["models"])
+    assert {path.name for path in (out / "include").iterdir()} >= {"small.h", "dense.h"}
+    building.build_models([other], board, Options(), out)
+    assert {path.name for path in (out / "include").iterdir()} == {"dense.h"}
+    (out / "src" / "dense.c").write_text("edited")
+    with pytest.raises(UsageError, match=r"src/dense\.c"):
+        building.build_models([model], board, Options(), out)
+    with pytest.raises(UsageError, match="two models would be called small"):
+        building.build_models([model, model], board, Options(), tmp_path / "new")
+    with pytest.raises(UsageError, match="--name and --plan are for one model"):
+        building.build_models([model, other], board, Options(name="x"), tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_wrong_program_is_not_written(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def spoiled(*args: Any) -> Program:
+        program = make_program(*args)
+        lines = [[line.replace("1", "2") for line in c.lines] for c in program.constants]
+        texts = zip(program.constants, lines, strict=True)
+        return replace(program, constants=[replace(text, lines=its) for text, its in texts])
+
+    monkeypatch.setattr(deploy, "make_program", spoiled)
+    with pytest.raises(OutputsDifferError, match=r"small.onnx is not verified, nothing is written:\nconv_0 "):
+        building.build_models([model], HOST.board, Options(), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_build_without_a_host_compiler_names_the_way_out(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("MCUDEPLOY_CACHE_DIR", str(tmp_path / "cache"))
-    board = load_board("stm32f405")
-    assert deploy.plan_report(deploy.plan_model(model, board, Options()))["latency"] is None
-    measured = deploy.measure_model(model, Target(board, emulate=True), Options())
-    planned = deploy.plan_report(deploy.plan_model(model, board, Options()))
-    assert planned["latency"] == measured["latency"] and planned["overhead_percent"] is None
-    deploy.measure_model(model, Target(board, emulate=True), Options(split=False))
-    planned = deploy.plan_report(deploy.plan_model(model, board, Options()))
-    assert 0 < planned["overhead_percent"] < 5
+    monkeypatch.setenv("CC", str(tmp_path / "no-compiler"))
+    board = load_board("rp2040")  # library only: nothing else needs a compiler
+    with pytest.raises(BuildError, match=r"no C compiler .*\n.*--no-verify"):
+        building.build_models([model], board, Options(), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    assert building.build_models([model], board, Options(), tmp_path / "out", verify=False)["files"]
 
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_tuned_plans_keep_the_limit_and_come_back_from_their_file(
-    model: Path, tmp_path: Path, stream: bool
+    model: Path, tmp_path: Path, stream: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     target = Target(load_board("stm32f405"), emulate=True)
+    searches: list[Planned] = []
+    starts: list[Plan | None] = []
+
+    def search(*args: Any, start: Plan | None = None, **named: Any) -> Planned:
+        searches.append(find_plans(*args, start=start, **named))
+        starts.append(start)
+        return searches[-1]
+
+    monkeypatch.setattr(tuning, "find_plans", search)
     made, report = tuning.tune_model(model, [target], Options(stream_input=stream, time_limit=20))
+    assert starts == [None, searches[0].plans[0]]  # it begins with what `plan` gives, and is never worse
+    assert report["arena_bytes"] <= searches[0].plans[0].layout.arena_bytes
     assert report["overhead_percent"] <= 5 and report["streamed"] is stream
     assert report["arena_bytes"] < report["unsplit_arena_bytes"]
     assert report["search"]["measured"] + report["search"]["cache_hits"] > 0
@@ -226,7 +346,7 @@ def test_weights_without_room_are_known_before_the_search(tmp_path: Path) -> Non
     path = fully_connected(tmp_path / "wide.onnx", (256, 1024, 1024, 64), quantised=False)
     target = Target(load_board("mps2-an386"))
     for options in (Options(), Options(split=False)):
-        with pytest.raises(FitError, match=r"weights need 5,[\d,]+ bytes .* the flash of mps2-an386 has"):
+        with pytest.raises(FitError, match=r"weights need 5,[\d,]+ bytes, the flash of mps2-an386 has"):
             tuning.tune_model(path, [target], options)
 
 
@@ -238,7 +358,7 @@ def test_a_streamed_input_needs_less_and_gives_the_same(model: Path) -> None:
 
 
 def test_a_streamed_library_asks_for_its_rows(model: Path, tmp_path: Path) -> None:
-    deploy.build_model(model, HOST.board, Options(name="tiny", stream_input=True), tmp_path / "out")
+    building.build_models([model], HOST.board, Options(name="tiny", stream_input=True), tmp_path / "out")
     (tmp_path / "main.c").write_text(
         """#include <stdio.h>
 #include "tiny.h"
@@ -284,13 +404,15 @@ def test_a_damaged_database_loses_no_run(
     assert deploy.plan_report(deploy.plan_model(model, HOST.board, Options(split=False)))["latency"] is None
 
 
-def test_nan_for_an_int8_input_names_the_file(tmp_path: Path) -> None:
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("dtype", [DType.INT8, DType.FLOAT32])
+def test_an_input_that_is_not_finite_names_the_file(tmp_path: Path, value: float, dtype: DType) -> None:
     order = np.arange(4, dtype=np.int32)
     border = Border("x", "x", (1, 4), "float32", order)
-    tensor = Tensor("x", (1, 1, 4), DType.INT8, Quantization(0.1, 0))
+    tensor = Tensor("x", (1, 1, 4), dtype, Quantization(0.1, 0) if dtype is DType.INT8 else None)
     graph = Graph("g", {"x": tensor}, (), (border,), (border,), {})
-    np.save(tmp_path / "nan.npy", np.array([[0, np.nan, 0, 0]], np.float32))
-    with pytest.raises(UsageError, match=r"nan\.npy: .*NaN"):
+    np.save(tmp_path / "nan.npy", np.array([[0, value, 0, 0]], np.float32))
+    with pytest.raises(UsageError, match=r"nan\.npy has values that are not finite"):
         load_samples(graph, [tmp_path / "nan.npy"], [], 0)
 
 
@@ -344,3 +466,16 @@ def test_infinities_are_compared_without_a_warning() -> None:
     found = np.array([np.inf, -np.inf, np.inf, 1], np.float32)
     assert difference(found, found).mismatches == 0
     assert difference(found, np.array([np.inf, np.inf, 0, 1], np.float32)).mismatches == 2
+
+
+def test_an_open_batch_is_told_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = quantised_convolutions(tmp_path / "open.onnx")
+    model = onnx.load(path)
+    assert deploy.check_model(path, None, Options())["notes"] == []
+    for value in (*model.graph.input, *model.graph.output):
+        value.type.tensor_type.shape.dim[0].dim_param = "N"
+    onnx.save(model, path)
+    (note,) = deploy.check_model(path, None, Options())["notes"]
+    assert "dimension 0 (N) is open and taken as a batch of 1" in note
+    deploy.plan_model(path, HOST.board, Options(split=False))
+    assert [record.getMessage() for record in caplog.records] == [f"note: {note}"]

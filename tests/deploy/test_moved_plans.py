@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from models import quantised_convolutions
 
-from mcudeploy import chart, deploy, report
+from mcudeploy import building, chart, deploy, report
 from mcudeploy.board import load_board
 from mcudeploy.codegen.program import make_program
 from mcudeploy.deploy import Deployment
@@ -81,7 +81,7 @@ def test_the_library_runs_without_the_measurer(model: Path, tmp_path: Path) -> N
     made = moved(model, "host")
     deploy.save_plan(made, tmp_path / "plan.json")
     options = Options(plan_file=tmp_path / "plan.json", name="small")
-    built = deploy.build_model(model, load_board("host"), options, tmp_path / "out")
+    built = building.build_models([model], load_board("host"), options, tmp_path / "out")
     names = {Path(name).name for name in built["files"]}
     assert {"move_blocks.c", "move_blocks.h"} <= names
     header = (tmp_path / "out" / "include" / "small.h").read_text()

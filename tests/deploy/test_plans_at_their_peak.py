@@ -7,9 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from mcudeploy import deploy, placing
+from mcudeploy import deploy
 from mcudeploy.board import load_board
 from mcudeploy.device import Target
+from mcudeploy.effort import Effort
+from mcudeploy.layout import arena
+from mcudeploy.layout.arena import Relocation
 from mcudeploy.layout.check import check
 from mcudeploy.layout.problem import align_up
 from mcudeploy.model import Model, load_model
@@ -26,6 +29,12 @@ from mcudeploy.simulator.flow import Flow
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "vww" / "model.onnx"
 BOARD = load_board("mps2-an386")
 PRICE = MovePrice(30.0, 60.0, 0.4)
+
+
+def relocation() -> Relocation:
+    return Relocation(PRICE, Effort(2_000_000))
+
+
 CUT = 12
 """So many operators are cut, into parts of one row."""
 
@@ -49,18 +58,18 @@ def tiled(model: Model) -> TiledGraph:
 @pytest.fixture(scope="module")
 def plan(model: Model, tiled: TiledGraph) -> Plan:
     """Packed by first fit, which leaves holes."""
-    made = placed(model, BOARD, tiled, reverse_post_order(tiled), seconds=0.0)
+    made = placed(model, BOARD, tiled, reverse_post_order(tiled))
     assert made.layout.arena_bytes > align_up(made.estimate.peak_bytes, 8)
     return made
 
 
 @pytest.fixture(autouse=True)
 def _any_saving(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(placing, "_SAVED_BYTES", 0)
+    monkeypatch.setattr(arena, "SAVED_BYTES", 0)
 
 
 def test_the_arena_is_what_is_alive_at_once(plan: Plan, model: Model, tiled: TiledGraph) -> None:
-    made = moved(plan, model, BOARD, tiled, PRICE, seconds=0.1)
+    made = moved(plan, model, BOARD, tiled, relocation())
     check(made, model.work, BOARD)
     assert made.layout.moves
     assert made.layout.arena_bytes == align_up(plan.estimate.peak_bytes, 8)
@@ -70,45 +79,45 @@ def test_the_arena_is_what_is_alive_at_once(plan: Plan, model: Model, tiled: Til
     assert made.estimate.traffic["sram"] == plan.estimate.traffic["sram"] + 2 * moved_bytes
 
 
-def test_moves_that_save_too_little_are_not_made(
-    plan: Plan, model: Model, tiled: TiledGraph, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("least", [1, 8, 64, 1 << 20])
+def test_moves_save_enough_each(
+    plan: Plan, model: Model, tiled: TiledGraph, least: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = moved(plan, model, BOARD, tiled, PRICE, seconds=0.0)
-    saved = plan.layout.arena_bytes - made.layout.arena_bytes
-    monkeypatch.setattr(placing, "_SAVED_BYTES", saved / len(made.layout.moves) + 1e-9)
-    assert moved(plan, model, BOARD, tiled, PRICE, seconds=0.0) is plan
-    monkeypatch.setattr(placing, "_SAVED_BYTES", saved / len(made.layout.moves))
-    assert moved(plan, model, BOARD, tiled, PRICE, seconds=0.0).layout == made.layout
+    monkeypatch.setattr(arena, "SAVED_BYTES", least)
+    made = moved(plan, model, BOARD, tiled, relocation())
+    assert plan.layout.arena_bytes - made.layout.arena_bytes >= least * len(made.layout.moves)
+    assert bool(made.layout.moves) or least > 1
 
 
 def test_ticks_of_moves_count_once(plan: Plan, model: Model, tiled: TiledGraph) -> None:
     """A plan with moves, but above its peak, gets others."""
     timed = replace(plan, estimate=replace(plan.estimate, ticks=1e6))
-    made = moved(timed, model, BOARD, tiled, PRICE, seconds=0.0)
+    made = moved(timed, model, BOARD, tiled, relocation())
     above = replace(made, layout=replace(made.layout, arenas={"sram": made.layout.arena_bytes + 4096}))
-    again = moved(above, model, BOARD, tiled, PRICE, seconds=0.0)
+    again = moved(above, model, BOARD, tiled, relocation())
     assert again.layout == made.layout
     assert again.estimate.ticks == pytest.approx(made.estimate.ticks)
     assert still_ticks(again, tiled, PRICE) == pytest.approx(1e6)
 
 
 def test_at_its_peak_nothing_moves(plan: Plan, model: Model, tiled: TiledGraph) -> None:
-    made = moved(plan, model, BOARD, tiled, PRICE, seconds=0.0)
-    assert moved(made, model, BOARD, tiled, PRICE, seconds=0.0) is made
+    made = moved(plan, model, BOARD, tiled, relocation())
+    assert moved(made, model, BOARD, tiled, relocation()).layout == made.layout
 
 
-def test_repeated_steps_stay_in_their_places(plan: Plan, model: Model, tiled: TiledGraph) -> None:
+def test_plans_with_repeated_steps_stand(plan: Plan, model: Model, tiled: TiledGraph) -> None:
     steps = plan.schedule.steps
-    repeated = replace(plan, schedule=replace(plan.schedule, steps=(*steps[:2], steps[1], *steps[2:])))
-    assert moved(repeated, model, BOARD, tiled, PRICE, seconds=0.0) is repeated
+    at = next(at for at, step in enumerate(steps) if model.graph.operators[step.operator].inputs)
+    made = placed(model, BOARD, tiled, replace(plan.schedule, steps=(*steps[: at + 1], *steps[at:])))
+    check(moved(made, model, BOARD, tiled, relocation()), model.work, BOARD)
 
 
 @pytest.mark.parametrize("core", ["cortex-m0", "cortex-m4", "rv32imafc"])
 def test_the_price_of_moves_is_that_of_copies(core: str) -> None:
     price = move_price(estimated(load_costs(core)))
-    copy = load_costs(core).of("copy")
-    assert price.byte == pytest.approx(copy.outputs, rel=1e-3)
-    assert price.piece == pytest.approx(copy.rows + copy.pixels, rel=1e-3)
+    copy = load_costs(core).kernels["copy"]
+    assert price.byte == pytest.approx(copy["bytes_64"] / 64, rel=1e-3)
+    assert price.piece == pytest.approx(copy["moves"], rel=1e-3)
     far, near = price.ticks(1000, 4000), price.ticks(1000, 100)
     assert near - far == pytest.approx(9 * price.piece)
     assert far == pytest.approx(price.move + price.piece + 1000 * price.byte)
@@ -119,11 +128,28 @@ def test_such_a_plan_is_built_run_and_verified(model: Model, tiled: TiledGraph, 
     names = [operator.name for operator in model.graph.operators]
     cut = tuple(name for name, count in zip(names, tiled.step_counts, strict=True) if count > 1)
     splits = (Split(cut, "row", 1),)
-    made = placed(model, host, tiled, schedule, splits=splits, seconds=0.0)
-    made = moved(made, model, host, tiled, PRICE, seconds=0.1)
+    made = placed(model, host, tiled, schedule, splits=splits)
+    made = moved(made, model, host, tiled, relocation())
     save_plan(made, model.sha256, tmp_path / "plan.json")
     options = Options(plan_file=tmp_path / "plan.json")
     found = deploy.run_model(EXAMPLE, Target(host), options, inputs=[], expected=[])
     assert found["verified"], found["reason"]
     assert found["moves"] == len(made.layout.moves) > 0
     assert found["arena_bytes"] == align_up(found["peak_bytes"], 8)
+
+
+def test_blocks_move_in_two_arenas(model: Model, tiled: TiledGraph, tmp_path: Path) -> None:
+    schedule, limits = reverse_post_order(tiled), (("sram", 9_000),)
+    names = [operator.name for operator in model.graph.operators]
+    cut = tuple(name for name, count in zip(names, tiled.step_counts, strict=True) if count > 1)
+    board = BOARD.limited(dict(limits))
+    splits = (Split(cut, "row", 1),)
+    made = placed(model, board, tiled, schedule, splits=splits, relocation=relocation())
+    check(made, model.work, board)
+    assert len(made.layout.arenas) == 2 and made.layout.arenas["sram"] <= 9_000
+    assert bool(made.layout.moves) == model.form.streamed
+    save_plan(made, model.sha256, tmp_path / "plan.json")
+    options = Options(plan_file=tmp_path / "plan.json", memory_limits=limits)
+    found = deploy.run_model(EXAMPLE, Target(BOARD, emulate=True), options, inputs=[], expected=[])
+    assert found["verified"], found["reason"]
+    assert found["moves"] == len(made.layout.moves)

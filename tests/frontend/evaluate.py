@@ -89,6 +89,8 @@ def _evaluate(graph: Graph, operator: Operator, arrays: Sequence[Array]) -> Arra
     match op.kind:
         case "Conv2d":
             return _conv(op, reals[0], constants, tensors[0], output)
+        case "Affine":
+            return _store(reals[0] * constants["factor"] + constants["offset"], output, op.low, op.high)
         case "MaxPool":
             return _windows(op, arrays[0], lambda part, _: part.max(axis=0)).astype(arrays[0].dtype)
         case "AveragePool":

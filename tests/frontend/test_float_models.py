@@ -467,6 +467,8 @@ def test_opset_21_and_symbolic_batch(tmp_path: Path) -> None:
         value.type.tensor_type.shape.dim[0].dim_param = "batch"
     graph = assert_same(save(model, tmp_path), {"x": X})
     assert graph.inputs[0].shape == (1, 4, 6, 5)
+    (note,) = graph.notes
+    assert "input 'x': dimension 0 (batch) is open and taken as a batch of 1" in note
 
 
 def test_heads_keep_their_order(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcudeploy.frontend.lower_move import regular
+from mcudeploy.frontend.lower_slice import regular
 from mcudeploy.frontend.names import Names
 from mcudeploy.frontend.values import (
     default_layout,

@@ -17,6 +17,7 @@ from onnx_files import QuantizedModel, build, node, save
 
 from mcudeploy.errors import ModelError
 from mcudeploy.frontend import load
+from mcudeploy.model import load_model
 
 X = np.zeros((1, 3, 6, 6), np.float32)
 
@@ -196,11 +197,19 @@ def test_duplicate_names(tmp_path: Path) -> None:
     refused(model, tmp_path, "exists already")
 
 
-@pytest.mark.parametrize("version", [7, 12, 22, 99])
-def test_opset(version: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("version", "way_out"), [(7, "convert"), (12, "convert"), (22, "Export"), (99, "Export")]
+)
+def test_opset(version: int, way_out: str, tmp_path: Path) -> None:
     model = valid()
     model.opset_import[0].version = version
-    refused(model, tmp_path, f"opset {version}; 13 to 21")
+    refused(model, tmp_path, f"opset {version}; opsets 13 to 21 are read.*{way_out}")
+
+
+def test_ir_version_of_the_future(tmp_path: Path) -> None:
+    model = valid()
+    model.ir_version = onnx.IR_VERSION + 1
+    refused(model, tmp_path, f"IR version {onnx.IR_VERSION + 1}; up to {onnx.IR_VERSION} is read. Export")
 
 
 def test_open_dimension(tmp_path: Path) -> None:
@@ -259,6 +268,19 @@ def test_external_data_stays_in_the_folder(location: str, tmp_path: Path) -> Non
     refused(_external(location), folder, "not a file in the model's folder")
 
 
+@pytest.mark.parametrize("shape", [[1, 3, 18], [54], [-2, -2, 27], [-1, -1, 3], [5, -1], [2**62, 4, -1]])
+def test_a_reshape_to_another_number_of_elements(shape: list[int], tmp_path: Path) -> None:
+    nodes = [node("Reshape", "x s", "r"), node("Relu", "r", "y")]
+    model = build(nodes, {"x": X}, ["y"], {"s": np.array([1, 3, 36])})
+    for tensor in model.graph.initializer:
+        tensor.CopyFrom(numpy_helper.from_array(np.array(shape), tensor.name))
+    del model.graph.value_info[:]
+    for output in model.graph.output:
+        output.type.tensor_type.shape.ClearField("dim")
+        output.type.tensor_type.shape.dim.extend(onnx.TensorShapeProto.Dimension() for _ in shape)
+    refused(model, tmp_path, "not supported|malformed")
+
+
 def test_external_data_is_read(tmp_path: Path) -> None:
     model = valid()
     content = next(item for item in model.graph.initializer if item.name == "w_i").raw_data
@@ -292,6 +314,18 @@ def test_weights_that_are_not_finite(tmp_path: Path) -> None:
     refused(build([node("Conv", "x w", "y")], {"x": X}, ["y"], {"w": weights}), tmp_path, "not finite")
 
 
+@pytest.mark.parametrize("bounds", [(-np.inf, -np.inf), (np.inf, np.inf), (np.inf, -np.inf)])
+@pytest.mark.parametrize("fused", [True, False])
+def test_clips_to_infinity(bounds: tuple[float, float], fused: bool, tmp_path: Path) -> None:
+    before = node("Conv", "x w", "c") if fused else node("Sigmoid", "x", "c")
+    constants = {"w": np.ones((3, 3, 1, 1), np.float32)} if fused else {}
+    constants |= {name: np.array(value, np.float32) for name, value in zip("lh", bounds, strict=True)}
+    path = save(build([before, node("Clip", "c l h", "y")], {"x": X}, ["y"], constants), tmp_path)
+    with pytest.raises(ModelError, match="not supported") as caught:
+        load_model(path)
+    assert "inf" in str(caught.value.problems)
+
+
 def test_names_are_not_trusted(tmp_path: Path) -> None:
     evil = '*/ system("x");\n\x1b[31m' + "a" * 500
     model = build([node("Conv", "x w", "y")], {"x": X}, ["y"], {"w": np.ones((3, 3, 1, 1), np.float32)})
@@ -306,3 +340,11 @@ def test_names_are_not_trusted(tmp_path: Path) -> None:
     del model.graph.node[0].input[1]
     error = refused(model, tmp_path, "not supported")
     assert "\x1b" not in str(error)
+
+
+def test_operators_that_onnx_does_not_know_are_all_named(tmp_path: Path) -> None:
+    model = valid()
+    kinds = ["Frobnicate", "Gnarl"]
+    model.graph.node.extend(helper.make_node(kind, ["x"], [f"of_{kind}"], name=kind) for kind in kinds)
+    error = refused(model, tmp_path, "2 nodes are not supported")
+    assert [problem.op for problem in error.problems] == kinds

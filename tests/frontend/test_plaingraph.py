@@ -103,7 +103,7 @@ def test_what_costs_nothing_is_no_step() -> None:
     }
 
 
-def test_the_update_and_what_scales_it_are_set_aside() -> None:
+def test_the_update_and_what_scales_it_are_deferred() -> None:
     assert graph_of(TRAINING).updates == (3, 4)
 
 

@@ -64,7 +64,17 @@ def test_other_domains(tmp_path: Path) -> None:
         (node("Expand", "x k", "y"), {"k": np.array([3, 4, 6, 6])}, "repeating"),
         (node("Cast", "x", "y", to=6), {}, "casting"),
         (node("Gather", "x k", "y", axis=2), {"k": np.array([0, 1, 4])}, "regularly"),
+        (
+            node("Conv", "x k", "y", auto_pad="SAME_UPPER", strides=[3, 3]),
+            {"k": W[:, :, :1, :1]},
+            "runtimes begin it at different places",
+        ),
         (node("Conv", "x z", "y"), {}, "weights must be constant"),
+        (
+            node("Conv", "x w", "y", pads=[3, 0, 3, 0], strides=[9, 1]),
+            {"w": W},
+            "every window lies in the padding",
+        ),
         (
             node("BatchNormalization", "x k k k k", "y m v", training_mode=1),
             {"k": np.ones(4, np.float32)},

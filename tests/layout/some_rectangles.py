@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import random
-from itertools import permutations, product
+from itertools import permutations
 
 from hypothesis import settings
 from hypothesis import strategies as st
 
 from mcudeploy.interval import Interval
-from mcudeploy.layout.greedy import Units, fixed_orders, used_bytes
-from mcudeploy.layout.judge import PlacementFaultError, judge
-from mcudeploy.layout.problem import Overlap, Problem, Rectangle
+from mcudeploy.layout.greedy import Units, used_bytes
+from mcudeploy.layout.problem import Problem, Rectangle
 
 QUICK = settings(max_examples=60, deadline=None)
 
 
-def rectangle(size: int, *lives: tuple[int, int], alignment: int = 1, memory: str = "") -> Rectangle:
-    return Rectangle(size, tuple(Interval(*life) for life in lives), alignment, memory)
+def rectangle(size: int, *lives: tuple[int, int], alignment: int = 1) -> Rectangle:
+    return Rectangle(size, tuple(Interval(*life) for life in lives), alignment)
 
 
 @st.composite
@@ -30,34 +29,10 @@ def rectangles(draw: st.DrawFn, alignment: int = 1) -> Rectangle:
 
 @st.composite
 def problems(draw: st.DrawFn, most: int = 5) -> Problem:
-    """With stacks, allowed overlaps and fixed offsets, all of them possible together."""
+    """Of one alignment, some with a stack."""
     alignment = draw(st.sampled_from([1, 1, 2]))
     items = draw(st.lists(rectangles(alignment), min_size=2, max_size=most))
-    count = len(items)
-    stacks = ((0, 1),) if draw(st.booleans()) else ()
-    pairs = st.tuples(st.integers(0, count - 1), st.integers(0, count - 1)).filter(lambda p: p[0] != p[1])
-    window = st.tuples(st.integers(0, 8), st.integers(1, 4)).map(lambda w: Interval(w[0], w[0] + w[1]))
-    overlaps = draw(st.lists(st.builds(lambda p, w: Overlap(*p, w), pairs, window), max_size=2))
-    fixed = {count - 1: draw(st.integers(0, 4)) * alignment} if count > 2 and draw(st.booleans()) else {}
-    return Problem(tuple(items), stacks=stacks, overlaps=tuple(overlaps), fixed=fixed)
-
-
-def sound(problem: Problem, offsets: tuple[int, ...]) -> bool:
-    try:
-        judge(problem, offsets)
-    except PlacementFaultError:
-        return False
-    return True
-
-
-def brute_force(problem: Problem) -> int:
-    """The least end over all offsets that could matter."""
-    most = used_bytes(problem, fixed_orders(Units.of(problem), 0))
-    for limit in range(most):
-        room = [range(limit - item.size_bytes + 1) for item in problem.rectangles]
-        if any(sound(problem, offsets) for offsets in product(*room)):
-            return limit
-    return most
+    return Problem(tuple(items), ((0, 1),) if draw(st.booleans()) else ())
 
 
 def by_permutations(problem: Problem) -> int:
@@ -72,7 +47,7 @@ def puzzle(count: int, seed: int) -> Problem:
     draw = random.Random(seed)
     pieces = cut_up(Interval(0, 60), 400, count, draw)
     draw.shuffle(pieces)
-    return Problem(tuple(pieces), {"": 400})
+    return Problem(tuple(pieces))
 
 
 def cut_up(steps: Interval, size: int, pieces: int, draw: random.Random) -> list[Rectangle]:

@@ -12,34 +12,16 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from bad_line import HASH
+from measurer_program import build_program
 
-from mcudeploy.codegen.bench import bench_sources
 from mcudeploy.measurer.session import Session
 from mcudeploy.measurer.transport import ProcessTransport
-from mcudeploy.resources import resource_dir
-from mcudeploy.targets.build import HOST_FLAGS, SANITIZE_FLAGS
-
-FLAGS = (*HOST_FLAGS, *SANITIZE_FLAGS, "-Werror", "-no-pie", "-Wl,--wrap=hal_ticks")
 
 
 @pytest.fixture(scope="session")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The host firmware with program.c, under address and undefined-behaviour sanitizers."""
-    folder = tmp_path_factory.mktemp("measurer")
-    firmware = resource_dir("firmware")
-    (folder / "mcud_config.h").write_text(bench_sources(["none"], 8)["mcud_config.h"])
-    sources = [
-        *sorted((firmware / "measurer").glob("*.c")),
-        firmware / "hal" / "host" / "host.c",
-        firmware / "kernels" / "mcud_tape.c",
-        Path(__file__).parent / "program.c",
-    ]
-    includes = [f"-I{path}" for path in (folder, firmware / "include", firmware / "measurer")]
-    defines = [f"-DMCUD_FIRMWARE_HASH={HASH:#x}u", '-DMCUD_BOARD_NAME="host"']
-    path = folder / "program"
-    subprocess.run(["gcc", *FLAGS, *defines, *includes, *map(str, sources), "-o", str(path)], check=True)
-    return path
+    return build_program(tmp_path_factory.mktemp("measurer"))
 
 
 @pytest.fixture

@@ -83,27 +83,27 @@ def stored(database: Database) -> int:
 @pytest.mark.parametrize("count", [1, 2, 3, 30])
 def test_every_tile_is_timed_once_by_the_device_whose_turn_it_is(count: int, database: Database) -> None:
     made, timers, told = graph(), [Fake() for _ in range(count)], []
-    with MeasuredTiles(DEVICE, database, timers) as measured:
-        measured.prefetch(made, tiles(made) * 2, 60, lambda *done: told.append(done))
-        wanted = [(operator.name, rows) for operator, _, rows in tiles(made)]
-        assert [timer.seen for timer in timers] == [wanted[first::count] for first in range(count)]
-        assert told == [(done, len(wanted)) for done in range(1, len(wanted) + 1)]
-        asked = measured.of(made)
-        assert [asked(*tile) for tile in tiles(made)] == [10.0 * len(rows) for *_, rows in tiles(made)]
-        assert (measured.measured, measured.hits) == (len(wanted), len(wanted))
+    measured = MeasuredTiles(DEVICE, database, timers)
+    measured.prefetch(made, tiles(made) * 2, 60, lambda *done: told.append(done))
+    wanted = [(operator.name, rows) for operator, _, rows in tiles(made)]
+    assert [timer.seen for timer in timers] == [wanted[first::count] for first in range(count)]
+    assert told == [(done, len(wanted)) for done in range(1, len(wanted) + 1)]
+    asked = measured.of(made)
+    assert [asked(*tile) for tile in tiles(made)] == [10.0 * len(rows) for *_, rows in tiles(made)]
+    assert (measured.measured, measured.hits) == (len(wanted), len(wanted))
     assert stored(database) == len(wanted)
 
 
 def test_what_is_known_is_not_timed_again_and_what_is_not_is_when_asked_for(database: Database) -> None:
     made = graph()
-    with MeasuredTiles(DEVICE, database, [Fake()]) as measured:
-        measured.prefetch(made, tiles(made)[::2], 60)
+    measured = MeasuredTiles(DEVICE, database, [Fake()])
+    measured.prefetch(made, tiles(made)[::2], 60)
     timers = [Fake(), Fake()]
-    with MeasuredTiles(DEVICE, database, timers) as measured:
-        asked = measured.of(made)
-        assert [asked(*tile) for tile in tiles(made)[:2]] == [10, 20]
-        assert len(timers[0].seen) == 1 and measured.hits == 1
-        measured.prefetch(made, tiles(made), 60)
+    measured = MeasuredTiles(DEVICE, database, timers)
+    asked = measured.of(made)
+    assert [asked(*tile) for tile in tiles(made)[:2]] == [10, 20]
+    assert len(timers[0].seen) == 1 and measured.hits == 1
+    measured.prefetch(made, tiles(made), 60)
     assert [len(timer.seen) for timer in timers] == [1 + 6, 5]
 
 
@@ -112,10 +112,26 @@ def test_the_error_of_one_device_ends_it_for_all_and_loses_nothing(database: Dat
     slow = Fake(lambda: time.sleep(0.01))
     calls = iter([None] * 3)
     breaks = Fake(lambda: fails() if next(calls, fails) is fails else None)
-    with pytest.raises(ProtocolError, match="ttyACM1"), MeasuredTiles(DEVICE, database, [slow, breaks]) as m:
+    m = MeasuredTiles(DEVICE, database, [slow, breaks])
+    with pytest.raises(ProtocolError, match="ttyACM1"):
         m.prefetch(made, tiles(made), 60)
     assert len(breaks.seen) == 3 and len(slow.seen) < 20
     assert stored(database) == len(slow.seen) + len(breaks.seen)
+
+
+def test_every_time_is_stored_before_the_next_is_taken(database: Database) -> None:
+    """Also where the command is busy telling of the first one."""
+    made, kept = graph(), []
+
+    def look() -> None:
+        with Database(database.path) as other:
+            kept.append(stored(other))
+
+    measured = MeasuredTiles(DEVICE, database, [Fake(look)])
+    measured.prefetch(made, tiles(made)[:5], 60, lambda *_: time.sleep(0.05))
+    assert kept == [0, 1, 2, 3, 4]
+    measured.of(made)(*tiles(made)[5])
+    assert stored(database) == 6
 
 
 def test_an_interrupt_keeps_what_was_timed_and_stops_the_devices(database: Database) -> None:
@@ -125,7 +141,8 @@ def test_an_interrupt_keeps_what_was_timed_and_stops_the_devices(database: Datab
         if done == 5:
             raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt), MeasuredTiles(DEVICE, database, timers) as measured:
+    measured = MeasuredTiles(DEVICE, database, timers)
+    with pytest.raises(KeyboardInterrupt):
         measured.prefetch(made, tiles(made), 60, interrupt)
     count = sum(len(timer.seen) for timer in timers)
     assert 5 <= count < len(tiles(made)) and stored(database) == count
@@ -133,8 +150,8 @@ def test_an_interrupt_keeps_what_was_timed_and_stops_the_devices(database: Datab
 
 def test_the_time_limit_ends_it(database: Database) -> None:
     made, timer = graph(), Fake(lambda: time.sleep(0.02))
-    with MeasuredTiles(DEVICE, database, [timer]) as measured:
-        measured.prefetch(made, tiles(made), 0.1)
+    measured = MeasuredTiles(DEVICE, database, [timer])
+    measured.prefetch(made, tiles(made), 0.1)
     assert 0 < len(timer.seen) < 10 and stored(database) == len(timer.seen)
 
 
@@ -148,12 +165,12 @@ def test_a_tile_without_room_is_timed_in_part_and_one_row_without_room_is_an_err
             return super().time(graph, operator, call, rows)
 
     made, timer = graph(), Small()
-    with MeasuredTiles(DEVICE, database, [timer]) as measured:
-        asked = measured.of(made)
-        first, last = made.operators[0], made.operators[3]
-        assert asked(first, call_of(made, first), Interval(8, 16)) == 80
-        assert timer.seen == [("pool_0", Interval(8, 10))]
-        measured.prefetch(made, [(last, call_of(made, last), Interval(8, 16)), *tiles(made)[:6]], 60)
-        assert measured.measured == len(ROWS)  # that one is passed over, the others are timed
-        with pytest.raises(FitError, match=r"one row of pool_3 cannot be timed .*no room"):
-            asked(last, call_of(made, last), Interval(8, 16))
+    measured = MeasuredTiles(DEVICE, database, [timer])
+    asked = measured.of(made)
+    first, last = made.operators[0], made.operators[3]
+    assert asked(first, call_of(made, first), Interval(8, 16)) == 80
+    assert timer.seen == [("pool_0", Interval(8, 10))]
+    measured.prefetch(made, [(last, call_of(made, last), Interval(8, 16)), *tiles(made)[:6]], 60)
+    assert measured.measured == len(ROWS)  # that one is passed over, the others are timed
+    with pytest.raises(FitError, match=r"one row of pool_3 cannot be timed .*no room"):
+        asked(last, call_of(made, last), Interval(8, 16))

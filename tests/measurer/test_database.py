@@ -101,6 +101,19 @@ def test_times_that_nobody_measured(tmp_path: Path, ticks: str) -> None:
         database.tiles("b", "f00d")
 
 
+@pytest.mark.parametrize(
+    "operators", ["[" * 100_000, '[["a", 1e999, 2]]', '[["a", null, 2]]', "[[]]", "1", "{"]
+)
+def test_runs_that_nobody_measured(tmp_path: Path, operators: str) -> None:
+    path, run = tmp_path / "m.sqlite", RunKey("sha", "b", "f00d", "plan")
+    with Database(path) as database:
+        database.add_run(run, Measurement(1, "us", (), 480))
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE runs SET operators=?", (operators,))
+    with pytest.raises(ConfigError, match=r"is damaged: .*Delete it"), Database(path) as database:
+        database.run(run)
+
+
 def test_a_newer_schema(tmp_path: Path) -> None:
     path = tmp_path / "measurements.sqlite"
     with sqlite3.connect(path) as connection:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import struct
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
 from bad_line import PATIENT, BadLine, Faults
+from line_runs import one_run
 
 from mcudeploy.measurer.session import Session
 from mcudeploy.measurer.transport import ProcessTransport
@@ -62,3 +64,12 @@ def test_a_lost_request_is_resent_soon_and_a_running_one_is_not_disturbed(progra
         session.run()
         assert session.resends == 0
         assert not session.run().disturbed
+
+
+def test_sessions_are_right_or_end_in_one_error(program: Path) -> None:
+    """Spoilt bytes, resets, unplugged ports; benchmarks/line_faults.py has many more."""
+    with ThreadPoolExecutor(8) as pool:
+        ends = list(pool.map(lambda seed: one_run(program, seed), range(70)))
+    assert any(end == "survived" for end in ends)
+    assert any("was reset" in end for end in ends)
+    assert any(end.startswith("lost PORT") for end in ends)

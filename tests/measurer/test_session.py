@@ -226,7 +226,7 @@ def test_a_sanitizer_report_is_shown(session: Session) -> None:
 
 
 def test_ports_that_do_not_open(tmp_path: Path) -> None:
-    with pytest.raises(PortError, match=r'no such port\. "mcudeploy doctor" lists'):
+    with pytest.raises(PortError, match=r"no such port; this machine has (no serial ports|\S)"):
         connect("/dev/ttyNOSUCH9")
     with pytest.raises(PortError, match="Is the emulator running"):
         connect("socket://127.0.0.1:1")

@@ -11,7 +11,7 @@ import hashlib
 import os
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
@@ -38,35 +38,55 @@ class BenchFirmware:
     broken: dict[str, str]
 
 
-def build_bench(
-    arena_bytes: int = 1 << 24, flags: Sequence[str] = SANITIZE_FLAGS, kernels: Path | None = None
-) -> BenchFirmware:
-    """Build it, or take it from the cache; `kernels` is a folder of other kernels than the project's."""
-    firmware = resource_dir("firmware")
-    sources = kernels or firmware / "kernels"
-    folder = Path(tempfile.gettempdir()) / f"mcudeploy-bench-{os.getuid()}"
-    folder.mkdir(exist_ok=True)
-    includes = [firmware / "include", firmware / "measurer", sources]
-    headers = sorted(header for include in includes for header in include.glob("*.h"))
-    config = bench_sources(["none"], arena_bytes)["mcud_config.h"]
-    common = _digest([*flags, *_FLAGS, *_DEFINES, config, *(header.read_text() for header in headers)])
-    generated = folder / f"include-{_digest([config])}"
-    generated.mkdir(exist_ok=True)
-    _replace(generated / "mcud_config.h", config)
-    base = ["gcc", *flags, *_FLAGS, *_DEFINES, *(f"-I{path}" for path in (generated, *includes))]
+@dataclass(frozen=True, slots=True)
+class Compiler:
+    """Compiles single sources against the headers of the firmware, and keeps what it has compiled."""
 
-    def compile_file(source: Path, text: str) -> Path | str:
-        wanted = folder / f"{source.stem}-{_digest([common, text])}.o"
+    folder: Path
+    base: tuple[str, ...]
+    common: str
+
+    @classmethod
+    def of(cls, flags: Sequence[str], kernels: Path, config: str) -> Compiler:
+        """With these flags; `config` is the text of mcud_config.h."""
+        firmware = resource_dir("firmware")
+        folder = Path(tempfile.gettempdir()) / f"mcudeploy-bench-{os.getuid()}"
+        folder.mkdir(exist_ok=True)
+        includes = [firmware / "include", firmware / "measurer", kernels]
+        headers = sorted(header for include in includes for header in include.glob("*.h"))
+        common = _digest([*flags, *_FLAGS, *_DEFINES, config, *(header.read_text() for header in headers)])
+        generated = folder / f"include-{_digest([config])}"
+        generated.mkdir(exist_ok=True)
+        _replace(generated / "mcud_config.h", config)
+        base = ("gcc", *flags, *_FLAGS, *_DEFINES, *(f"-I{path}" for path in (generated, *includes)))
+        return cls(folder, base, common)
+
+    def compiled(self, source: Path, text: str) -> Path | str:
+        """The object of a source with this text, or the compiler's complaint."""
+        wanted = self.folder / f"{source.stem}-{_digest([self.common, text])}.o"
         if wanted.exists():
             return wanted
         part = wanted.with_suffix(f".{os.getpid()}")
-        command = [*base, "-x", "c", "-c", str(source), "-o", str(part)]
+        command = [*self.base, "-x", "c", "-c", str(source), "-o", str(part)]
         result = subprocess.run(command, capture_output=True, text=True, check=False)
         if result.returncode:
             return result.stderr
         part.replace(wanted)
         return wanted
 
+    def all_compiled(self, sources: Mapping[Path, str]) -> dict[Path, Path | str]:
+        """The same for several sources and their texts."""
+        with ThreadPoolExecutor(2) as pool:
+            return dict(zip(sources, pool.map(self.compiled, sources, sources.values()), strict=True))
+
+
+def build_bench(
+    arena_bytes: int = 1 << 24, flags: Sequence[str] = SANITIZE_FLAGS, kernels: Path | None = None
+) -> BenchFirmware:
+    """Build it, or take it from the cache; `kernels` is a folder of other kernels than the project's."""
+    firmware = resource_dir("firmware")
+    sources = kernels or firmware / "kernels"
+    compiler = Compiler.of(flags, sources, bench_sources(["none"], arena_bytes)["mcud_config.h"])
     kernel_files = {path: path.read_text() for path in sorted(sources.glob("*.c"))}
     fixed_files = [
         *sorted((firmware / "measurer").glob("*.c")),
@@ -74,10 +94,8 @@ def build_bench(
     ]
     if kernels is not None:
         fixed_files.append(firmware / "kernels" / "mcud_tape.c")
-    with ThreadPoolExecutor(2) as pool:
-        made_files = pool.map(compile_file, kernel_files, kernel_files.values())
-        objects = dict(zip(kernel_files, made_files, strict=True))
-        fixed = list(pool.map(compile_file, fixed_files, (path.read_text() for path in fixed_files)))
+    objects = compiler.all_compiled(kernel_files)
+    fixed = compiler.all_compiled({path: path.read_text() for path in fixed_files})
     broken, names = {}, []
     for path, made in objects.items():
         found = kernels_in(kernel_files[path])
@@ -86,14 +104,14 @@ def build_bench(
         else:
             names += found
     text = bench_sources(names, arena_bytes)["deployed.c"]
-    deployed = folder / f"deployed-{_digest([text])}.c"
+    deployed = compiler.folder / f"deployed-{_digest([text])}.c"
     _replace(deployed, text)
-    linked = [*(made for made in objects.values() if isinstance(made, Path)), *fixed]
-    linked.append(compile_file(deployed, text))
+    linked = [*(made for made in objects.values() if isinstance(made, Path)), *fixed.values()]
+    linked.append(compiler.compiled(deployed, text))
     for made in linked:
         if isinstance(made, str):
             raise RuntimeError(f"the measurer does not compile:\n{made}")
-    path = folder / f"bench-{_digest([str(made) for made in linked])}"
+    path = compiler.folder / f"bench-{_digest([str(made) for made in linked])}"
     if not path.exists():
         part = path.with_suffix(f".{os.getpid()}")
         subprocess.run(["gcc", *flags, "-no-pie", *map(str, linked), "-lm", "-o", str(part)], check=True)

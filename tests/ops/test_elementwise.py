@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from single_node import (
 )
 
 from mcudeploy.graph import DType, Quantization, Tensor
-from mcudeploy.ops.elementwise import Binary, broadcast_strides
+from mcudeploy.ops.elementwise import Binary, _add_arithmetic, broadcast_strides, sum_error
 
 FUNCTIONS = ("Add", "Sub", "Mul", "Div")
 masks = st.tuples(st.just(True), st.booleans(), st.booleans(), st.booleans())
@@ -147,3 +148,21 @@ def test_clip(shape: tuple[int, ...], low: float, high: float, dtype: type, seed
     what = node("Clip", "x", "low", "high", constants=bounds)
     check_float(what, {"x": normal(rng, shape)}, float_tolerance=0)
     check_quantized(what, {"x": Quantized.draw(rng, shape, dtype)})
+
+
+@given(st.floats(0.01, 300), st.floats(0.01, 2), st.integers(-128, 127), st.integers(-128, 127))
+@bounded
+def test_sums_that_do_not_saturate_are_within_their_error(a: float, b: float, za: int, zb: int) -> None:
+    first, second, out = Quantization(a, za), Quantization(b, zb), Quantization(1.0, 0)
+    error = sum_error(first, second, out)
+    made = _add_arithmetic(first, second, 1, out)
+    x, y = (np.arange(-128, 128, dtype=np.int64) for _ in "ab")
+    exact = (x - za)[:, np.newaxis] * a + (y - zb) * b
+    sums = x[:, np.newaxis] * made["a_multiplier"] + y * made["b_multiplier"] + made["constant"]
+    unsaturated = np.abs(exact) <= 255
+    gap = np.abs(sums / 2 ** made["shift"] - exact)[unsaturated]
+    assert gap.max(initial=0) <= error * (1 + 1e-9) + 1e-9
+
+
+def test_a_sum_that_does_not_fit_has_no_error_that_would_do() -> None:
+    assert sum_error(Quantization(1e9, 0), Quantization(1.0, 0), Quantization(1.0, 0)) == inf

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from mcudeploy.ops.packing import pack_blocks, pack_fours, pack_records, pack_taps
-from mcudeploy.ops.requantize import INT32_MAX, quantize_sums, settle_channels
+from mcudeploy.ops.requantize import INT32_MAX, exact_bias, quantize_sums, settle_channels
 
 
 def _bytes(words: np.ndarray) -> list[list[int]]:
@@ -64,11 +64,30 @@ def test_multipliers_of_sums_render_their_scales(scales: list[float], largest: i
     assert np.all(errors <= 2.0 ** (left - 33))
 
 
+@given(
+    st.floats(1e-9, 3.0), st.integers(-(2**31) + 1, INT32_MAX), st.integers(-127, 127), st.floats(1e-9, 3.0)
+)
+def test_what_rounds_a_multiplier_is_carried_by_the_bias(
+    scale: float, bias: int, weight: int, other: float
+) -> None:
+    scales = np.array([scale, other])
+    assume(abs(bias * scale) < 1000)
+    weights, biases = np.array([[weight], [1]], np.int8), np.array([bias, 5], np.int32)
+    multipliers, left = quantize_sums("conv", scales, np.zeros(2, np.int64))
+    unit = multipliers[0] * 2.0 ** (left - 32)
+    made = exact_bias(weights, biases, scales, multipliers, left)[0]
+    if abs(made) < INT32_MAX - 128 * abs(weight) and unit > 0:
+        assert abs(made * unit - bias * scale) <= 0.501 * unit
+    else:
+        assert abs(made * unit) <= abs(bias * scale)
+
+
 def test_a_dead_channel_gets_a_coarser_scale() -> None:
+    """Its multiplier would be 1 instead of 1.4, and no int32 is 1.4 times its bias."""
     weights = np.array([[0, 0], [5, -7], [1, 0]], np.int8)
-    bias = np.array([2**30, 2**30, 100], np.int32)
-    scales = np.array([5.5 / 2**30, 0.001, 0.02])
+    bias = np.array([2 * 10**9, 2**30, 100], np.int32)
+    scales = np.array([1.4 / 2**32, 0.001, 0.02])
     weights_now, bias_now, scales_now = settle_channels(weights, bias, scales)
     assert weights_now.tolist() == weights.tolist()
-    assert bias_now.tolist() == [round(5.5 * 2**16), 2**30, 100]
+    assert bias_now.tolist() == [round(1.4 / 2**32 * 2e9 * 2**16), 2**30, 100]
     assert scales_now.tolist() == [2.0**-16, 0.001, 0.02]

@@ -16,6 +16,7 @@ from mcudeploy import ops
 from mcudeploy.graph import DType, Operator, Quantization, Shape, Tensor
 from mcudeploy.kernelfiles import MOVE, ON_UNIT
 from mcudeploy.ops import OPERATORS
+from mcudeploy.ops.affine import Affine
 from mcudeploy.ops.channel_rows import Conv2dToRows
 from mcudeploy.ops.concat import Concat
 from mcudeploy.ops.conv import Conv2d, Conv2dByRows
@@ -160,6 +161,9 @@ def _of_type(dtype: DType) -> Iterator[KernelCall]:
 def sample_calls() -> list[KernelCall]:
     """At least one call of every kernel."""
     calls = [*_of_type(DType.INT8), *_of_type(DType.FLOAT32)]
+    calls.append(
+        _call(Affine(), (IMAGE,), DType.INT8, dict.fromkeys(("factor", "offset"), np.ones(4, np.float32)))
+    )
     calls.append(_call(Lut(), (IMAGE,), DType.INT8, {"table": np.zeros(256, np.int8)}))
     functions = ("relu", "clip", "leaky_relu", "sigmoid", "tanh", "hard_sigmoid", "hard_swish")
     calls += [_call(Unary(function, 0.1, 0.5), (IMAGE,), DType.FLOAT32) for function in functions]

@@ -9,6 +9,7 @@ from graphs import border, conv, residual, tensor
 from test_search import calls_of
 
 from mcudeploy.board import load_board
+from mcudeploy.effort import Effort, endless
 from mcudeploy.graph import Graph
 from mcudeploy.interval import Interval
 from mcudeploy.layout.check import PlanFaultError, check
@@ -61,7 +62,7 @@ def plan_of(candidate: Candidate, work: dict[str, tuple[int, int]]) -> Plan:
 @pytest.mark.parametrize("graph", [funnel(), stream_inputs(funnel())])
 def test_halos_are_dropped_where_time_allows(graph: Graph) -> None:
     base, costs, work = rows_one_by_one(graph)
-    found = recompute(base, costs, work, 4 * base.ticks)
+    found = recompute(base, costs, work, 4 * base.ticks, endless())
     assert found.peak_bytes < base.peak_bytes
     assert base.ticks < found.ticks <= 4 * base.ticks
     assert set(found.schedule.steps) == set(base.schedule.steps)
@@ -72,14 +73,14 @@ def test_halos_are_dropped_where_time_allows(graph: Graph) -> None:
 @pytest.mark.parametrize("graph", [funnel(), residual(), stream_inputs(residual())])
 def test_no_time_no_recompute(graph: Graph) -> None:
     base, costs, work = rows_one_by_one(graph)
-    assert recompute(base, costs, work, base.ticks) is base
+    assert recompute(base, costs, work, base.ticks, endless()) is base
 
 
 @pytest.mark.parametrize("graph", [funnel()])
 def test_it_stops_when_told(graph: Graph) -> None:
     base, costs, work = rows_one_by_one(graph)
-    assert recompute(base, costs, work, 4 * base.ticks).peak_bytes < base.peak_bytes
-    assert recompute(base, costs, work, 4 * base.ticks, lambda: True) is base
+    assert recompute(base, costs, work, 4 * base.ticks, endless()).peak_bytes < base.peak_bytes
+    assert recompute(base, costs, work, 4 * base.ticks, Effort(0)) is base
 
 
 def test_a_block_lives_as_often_as_it_is_made() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import pairwise
 
@@ -12,11 +12,12 @@ import pytest
 from graphs import border, conv, residual, tensor
 
 from mcudeploy.board import load_board
+from mcudeploy.effort import Effort, endless
 from mcudeploy.graph import Graph
 from mcudeploy.layout.check import check
 from mcudeploy.optimizer.apply import accumulate_rows, in_form, stream_inputs
 from mcudeploy.optimizer.cuts import Cut, Space, State
-from mcudeploy.optimizer.search import Budget, Found, search
+from mcudeploy.optimizer.search import Found, search
 from mcudeploy.optimizer.seeds import Seeds
 from mcudeploy.plan import Form, Plan, Search
 from mcudeploy.scheduler.rpo import reverse_post_order
@@ -46,13 +47,18 @@ def chain(length: int, image: int = 4) -> Graph:
     )
 
 
-def run(graph: Graph, overhead: float = 50.0, seconds: float = 20.0) -> tuple[Found, Flow]:
+def run(
+    graph: Graph, overhead: float = 50.0, seconds: float = 20.0, *, rungs: bool = True
+) -> tuple[Found, Flow]:
     flow = Flow.of(graph)
     order = tuple(step.operator for step in reverse_post_order(whole(graph)).steps)
     calls = calls_of(graph)
-    budget = Budget(seconds, overhead)
     costs = Costs(flow, estimated_tile_time(graph, calls_of(graph), "cortex-m4"))
-    return search(Space.of(flow, order), costs, work_bytes(calls), budget, lambda *_: None), flow
+    uncut = costs.ticks(flow.iteration_rows)
+    limits = [uncut * (1 + percent / 100) for percent in (0.5, 5.0) if percent < overhead and rungs]
+    segments = Segments(flow, order, work_bytes(calls), Effort.of(seconds))
+    limits.append(uncut * (1 + overhead / 100))
+    return search(Space.of(flow, order), costs, segments, limits), flow
 
 
 def calls_of(graph: Graph) -> dict[str, object]:
@@ -127,7 +133,7 @@ def seeds_of(graph: Graph, overhead: float, stopped: Callable[[], bool]) -> list
     """States from the seeds, each with its peak and time over the unsplit one."""
     flow = Flow.of(graph)
     space = Space.of(flow, tuple(step.operator for step in reverse_post_order(whole(graph)).steps))
-    segments = Segments(flow, space.order, work_bytes(calls_of(graph)))
+    segments = Segments(flow, space.order, work_bytes(calls_of(graph)), endless())
     costs = Costs(flow, estimated_tile_time(graph, calls_of(graph), "cortex-m4"))
     unsplit = costs.ticks(flow.iteration_rows)
     states = Seeds(space, segments, costs, unsplit * (1 + overhead / 100), stopped).states()
@@ -152,6 +158,21 @@ def test_seeds_stop_when_told() -> None:
     )
 
 
+def test_the_clock_does_not_matter_as_long_as_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, _ = run(chain(60), seconds=0.5)
+    late = 0.0
+
+    def clock() -> float:
+        nonlocal late
+        late += 1e-6
+        return late
+
+    monkeypatch.setattr("mcudeploy.effort.process_time", clock)
+    second, _ = run(chain(60), seconds=0.5)
+    assert [one.state for one in first.best] == [one.state for one in second.best]
+    assert first.search.candidates == second.search.candidates
+
+
 def test_a_graph_of_hundreds_of_operators_keeps_the_time_limit() -> None:
     begin = time.process_time()  # by the wall it would fail on a busy machine
     found, _ = run(chain(300), overhead=5.0, seconds=1.0)
@@ -164,8 +185,7 @@ def test_interrupts_keep_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Space, "moves", interrupted)
-    monkeypatch.setattr("mcudeploy.optimizer.search.RUNGS", ())  # under the least of them there are no seeds
-    found, _ = run(chain(5))
+    found, _ = run(chain(5), rungs=False)  # under the least of them there are no seeds
     assert found.best[0].peak_bytes < found.unsplit.peak_bytes
 
 
@@ -183,3 +203,13 @@ def test_search_counts_are_plain_numbers() -> None:
     found, _ = run(chain(3))
     assert isinstance(found.search, Search) and found.search.candidates > 1
     assert np.isfinite(found.best[0].ticks)
+
+
+def test_seeds_leave_effort_for_the_moves(monkeypatch: pytest.MonkeyPatch) -> None:
+    def without_end(self: Seeds) -> Iterator[State]:
+        while not self._stopped():
+            self._segments.effort.spend(1000)
+            yield ()
+
+    monkeypatch.setattr(Seeds, "states", without_end)
+    assert not run(chain(5), seconds=0.5)[0].hurried

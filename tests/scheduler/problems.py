@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from random import Random
 
 from hypothesis import strategies as st
@@ -67,6 +67,28 @@ def all_orders(problem: Problem) -> Iterator[tuple[int, ...]]:
                 yield from extend((*order, step))
 
     return extend(())
+
+
+def loads_by_lives(problem: Problem, order: Sequence[int]) -> list[int]:
+    """Bytes during each step of an order, by the first and last place of every buffer."""
+    place = {step: at for at, step in enumerate(order)}
+    last_place = len(order) - 1
+    lives = []
+    for buffer in problem.buffers:
+        touched = [place[step] for step in buffer.touched_by]
+        first = 0 if buffer.initial else min(touched, default=0)
+        last = last_place if buffer.kept else max(touched, default=0 if buffer.initial else -1)
+        lives.append(range(first, last + 1))
+    loads = []
+    for at, step in enumerate(order):
+        load = sum(b.size_bytes for b, life in zip(problem.buffers, lives, strict=True) if at in life)
+        taken = (
+            problem.saving(chance)
+            for chance in problem.chances
+            if chance.step == step and lives[chance.input][-1] == at == lives[chance.output][0]
+        )
+        loads.append(load - next(taken, 0))
+    return loads
 
 
 def least_peak(problem: Problem) -> int:

@@ -5,35 +5,32 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from problems import all_orders, any_order, least_peak, problems, without_chances
 
-from mcudeploy.scheduler import anneal as annealing
-from mcudeploy.scheduler import refine as refining
-from mcudeploy.scheduler.anneal import anneal, loads_of
+from mcudeploy.effort import Effort, endless
 from mcudeploy.scheduler.beam import beam
-from mcudeploy.scheduler.chain_dfs import chain_dfs
-from mcudeploy.scheduler.clock import NEVER, Deadline
-from mcudeploy.scheduler.lifetime_bfs import lifetime_bfs
-from mcudeploy.scheduler.memory import Memory
-from mcudeploy.scheduler.problem import Buffer, Problem
-from mcudeploy.scheduler.refine import refine
+from mcudeploy.scheduler.bounds import sure_needs
+from mcudeploy.scheduler.closure import Closure
+from mcudeploy.scheduler.problem import Buffer, Problem, mask_of
+from mcudeploy.scheduler.published import refine as refining
+from mcudeploy.scheduler.published.chain_dfs import chain_dfs
+from mcudeploy.scheduler.published.deferred_updates import with_deferred_updates
+from mcudeploy.scheduler.published.lifetime_bfs import lifetime_bfs
+from mcudeploy.scheduler.published.refine import refine
 from mcudeploy.scheduler.rpo import reverse_post_order_of
-from mcudeploy.scheduler.set_aside import ordered_apart
-from mcudeploy.scheduler.slack import Slack, sure_needs
 
 
 @given(problem=problems())
 def test_orders_are_valid_and_none_beats_brute_force(problem: Problem) -> None:
-    slack = Slack.of(problem)
-    floor = max(sure_needs(problem, slack))
+    floor = max(sure_needs(problem, Closure.of(problem)))
     best = least_peak(problem)
-    orders = [reverse_post_order_of(problem), lifetime_bfs(problem, slack), chain_dfs(problem)]
-    orders += [found for width in (1, 4) if (found := beam(problem, width, floor, NEVER))]
+    orders = [reverse_post_order_of(problem), lifetime_bfs(problem), chain_dfs(problem)]
+    orders += [found for width in (1, 4) if (found := beam(problem, width, floor, endless()))]
     assert len(orders) == 5
     for order in orders:
-        tuned = refine(problem, order, NEVER, floor)
+        tuned = refine(problem, order, endless(), floor)
         assert problem.is_valid(order)
         assert problem.is_valid(tuned)
         assert best <= problem.peak(tuned) <= problem.peak(order)
@@ -42,28 +39,15 @@ def test_orders_are_valid_and_none_beats_brute_force(problem: Problem) -> None:
 @given(problem=problems())
 def test_a_wide_beam_without_chances_in_place_is_exact(problem: Problem) -> None:
     plain = without_chances(problem)
-    found = beam(plain, 1000, 0, NEVER)
+    found = beam(plain, 1000, 0, endless())
     assert found is not None
     assert plain.peak(found) == least_peak(plain)
-
-
-@given(problem=problems(), seed=st.integers(0, 9))
-def test_memory_counts_what_the_loads_say(problem: Problem, seed: int) -> None:
-    order = Random(seed).choice(list(all_orders(problem)))
-    memory = Memory(problem)
-    loads = []
-    for step in order:
-        loads.append(memory.live + memory.cost(step)[0])
-        memory.run(step)
-    gone = sum(b.size_bytes for b in problem.buffers if b.initial and not b.kept and not b.touched_by)
-    loads[0] += gone  # what nobody touches is there during the first step
-    assert loads == problem.loads(order)
 
 
 @given(problem=problems(), data=st.data())
 def test_refine_from_any_order(problem: Problem, data: st.DataObject) -> None:
     order = data.draw(st.sampled_from(list(all_orders(problem))))
-    tuned = refine(problem, order, NEVER)
+    tuned = refine(problem, order, endless())
     assert problem.is_valid(tuned)
     assert problem.peak(tuned) <= problem.peak(order)
 
@@ -81,40 +65,18 @@ def test_a_stretch_in_another_order_is_counted_as_the_whole(problem: Problem, se
         if start == stop or not line.try_stretch(start, new):
             order = line.order
         assert line.order == order and problem.is_valid(order)
-        assert line.time == problem.places(order)
+        assert line.place == problem.places(order)
         assert line.loads == problem.loads(order)
+        assert line.done == [mask_of(order[:place]) for place in range(problem.steps + 1)]
+        assert line.live == [problem.live(done) for done in line.done]
         assert max(line.loads) <= max(before)
         assert line.loads == before or max(fewer[start:stop]) <= max(before[start:stop])
 
 
-@settings(deadline=None)
 @given(problem=problems(), data=st.data())
-def test_the_compiled_count_has_the_same_loads(problem: Problem, data: st.DataObject) -> None:
-    order = data.draw(st.sampled_from(list(all_orders(problem))))
-    assert loads_of(problem, order) == problem.loads(order)
-
-
-@settings(deadline=None)
-@given(problem=problems(), data=st.data(), seed=st.integers(0, 9))
-def test_annealing_from_any_order(problem: Problem, data: st.DataObject, seed: int) -> None:
-    order = data.draw(st.sampled_from(list(all_orders(problem))))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(annealing, "_MOVES", 50)
-        found, again = (anneal(problem, order, seed, 0, NEVER) for _ in range(2))
-    assert problem.is_valid(found) and found == again
-    assert least_peak(problem) <= problem.peak(found) <= problem.peak(order)
-
-
-def test_annealing_takes_chains_apart() -> None:
-    problem = two_chains(6)
-    interleaved = [0, *(step for at in range(6) for step in (1 + at, 7 + at)), 13]
-    assert problem.peak(anneal(problem, interleaved, 1, 0, NEVER)) < problem.peak(interleaved)
-
-
-@given(problem=problems(), data=st.data())
-def test_what_is_set_aside_comes_back(problem: Problem, data: st.DataObject) -> None:
+def test_deferred_updates_come_back(problem: Problem, data: st.DataObject) -> None:
     aside = data.draw(st.sets(st.integers(0, problem.steps - 1)))
-    order = ordered_apart(problem, aside, lambda core: range(core.steps))
+    order = with_deferred_updates(problem, aside, lambda core: range(core.steps))
     assert problem.is_valid(order)
 
 
@@ -146,7 +108,7 @@ def test_chains_are_not_interleaved(length: int) -> None:
     assert problem.is_valid(interleaved)
     best = problem.peak(chain_dfs(problem))
     assert best < problem.peak(interleaved)
-    assert problem.peak(refine(problem, interleaved, NEVER)) == best
+    assert problem.peak(refine(problem, interleaved, endless())) == best
 
 
 def test_the_reader_that_frees_most_comes_first() -> None:
@@ -154,7 +116,7 @@ def test_the_reader_that_frees_most_comes_first() -> None:
     before = ((), (0,), (0,), (1, 2))
     buffers = (Buffer(100, (0, 1)), Buffer(5, (0, 2)), Buffer(10, (1, 3)), Buffer(90, (2, 3)))
     problem = Problem(before, buffers)
-    assert lifetime_bfs(problem, Slack.of(problem)) == (0, 1, 2, 3)
+    assert lifetime_bfs(problem) == (0, 1, 2, 3)
 
 
 def test_depth_first_finishes_a_branch_before_it_begins_the_next() -> None:
@@ -164,11 +126,11 @@ def test_depth_first_finishes_a_branch_before_it_begins_the_next() -> None:
     assert reverse_post_order_of(apart) == (1, 3, 0, 2, 4)
 
 
-def test_refine_stops_at_the_floor_and_without_time() -> None:
+def test_refine_stops_at_the_floor_and_without_effort() -> None:
     problem = two_chains(6)
     order = [0, *(step for at in range(6) for step in (1 + at, 7 + at)), 13]
-    assert refine(problem, order, NEVER, floor=problem.peak(order)) == tuple(order)
-    assert refine(problem, order, Deadline.after(0, 1)) == tuple(order)
+    assert refine(problem, order, endless(), floor=problem.peak(order)) == tuple(order)
+    assert refine(problem, order, Effort(0)) == tuple(order)
 
 
 def test_updates_go_where_there_is_room() -> None:
@@ -177,7 +139,7 @@ def test_updates_go_where_there_is_room() -> None:
     gradients = (Buffer(40, (step, step + 3)) for step in range(3))
     scaled = (Buffer(40, (step,)) for step in range(3, 6))
     problem = Problem(before, (*gradients, *scaled))
-    order = ordered_apart(problem, {3, 4, 5}, lambda core: range(core.steps))
+    order = with_deferred_updates(problem, {3, 4, 5}, lambda core: range(core.steps))
     assert order == (0, 3, 1, 4, 2, 5)
     assert problem.peak(order) == 80
     assert problem.peak(range(6)) == 160

@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from problems import any_order
 
+from mcudeploy.effort import endless
 from mcudeploy.graph import Graph, Operator
 from mcudeploy.ops.elementwise import Binary
 from mcudeploy.ops.pool import AveragePoolByRows
 from mcudeploy.optimizer.apply import stream_inputs
-from mcudeploy.scheduler.clock import NEVER
 from mcudeploy.scheduler.problem import InPlace
-from mcudeploy.scheduler.refine import refine
+from mcudeploy.scheduler.published.refine import refine
 from mcudeploy.scheduler.rpo import reverse_post_order
 from mcudeploy.scheduler.tiled import problem_of, schedule_of, steps_of
 from mcudeploy.simulator.blocks import TiledGraph, whole
@@ -83,7 +83,7 @@ def test_every_order_has_the_peak_of_the_simulator(data: st.DataObject) -> None:
     schedule = schedule_of(steps_of(tiled), order, "feasible")
     peak = live_peak(tiled, schedule.steps, work)[0]
     assert problem.peak(order) == peak
-    tuned = schedule_of(steps_of(tiled), refine(problem, order, NEVER), "feasible")
+    tuned = schedule_of(steps_of(tiled), refine(problem, order, endless()), "feasible")
     assert live_peak(tiled, tuned.steps, work)[0] <= peak
     renumbered = problem_of(tiled, work, steps=schedule.steps)
     assert renumbered.is_valid(range(len(order))) and renumbered.peak(range(len(order))) == peak

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from mcudeploy.board import list_boards, load_board
@@ -12,10 +13,11 @@ from mcudeploy.errors import ConfigError
 from mcudeploy.graph import DType, Graph, Operator, Quantization, Tensor
 from mcudeploy.interval import Interval
 from mcudeploy.ops.conv import Conv2d
+from mcudeploy.ops.opdef import ConstantArray, KernelCall
 from mcudeploy.ops.pool import AveragePoolByRows
-from mcudeploy.simulator.estimate import CoreCosts, Work, estimated, load_costs, read_costs, work_of
+from mcudeploy.simulator.estimate import CoreCosts, counts_of, estimated, load_costs, read_costs
 
-HEAD = "variant,calls,rows,pixels,windows,outputs,iterations\n"
+HEAD = "variant,loop,instructions\n"
 
 
 @pytest.mark.parametrize("board", [board.name for board in list_boards()])
@@ -27,22 +29,44 @@ def test_every_board_has_costs_of_every_kernel(board: str) -> None:
     assert needed <= kernels
 
 
+def pointwise_graph(rows: int, cols: int, depth: int) -> Graph:
+    return graph_of(Conv2d(depth), (rows, cols, depth), {"weights": np.ones((depth, 1, 1, depth), np.int8)})
+
+
+def ticks(core: str, graph: Graph, kernel: str, rows: Interval) -> float:
+    (operator,) = graph.operators
+    output = graph.tensors["y"]
+    calls = operator.op.kernel(operator, graph.input_tensors(operator), output).variants(vectors=True)
+    (call,) = (each for each in calls if each.variant == kernel)
+    return estimated(load_costs(core))(graph, ())(operator, call, rows)
+
+
 def test_vectors_take_fewer_instructions_than_a_core_without_them() -> None:
-    pixels = Work(1, 12, 144, 144 * 64, 144 * 64, 144 * 64 * 64)
-    with_vectors = pixels.times(load_costs("cortex-m55").of("conv2d_s8_1x1_mve"))
-    dsp, plain = (pixels.times(load_costs(core).of("conv2d_s8_1x1")) for core in ("cortex-m4", "cortex-m0"))
+    graph, rows = pointwise_graph(12, 12, 64), Interval(0, 12)
+    with_vectors = ticks("cortex-m55", graph, "conv2d_s8_1x1_mve", rows)
+    dsp, plain = (ticks(core, graph, "conv2d_s8_1x1", rows) for core in ("cortex-m4", "cortex-m0"))
     assert 3 * with_vectors < dsp < plain
+
+
+def test_a_row_of_one_pixel_costs_more_than_its_share_of_a_block_of_pixels() -> None:
+    """It passes over all weights alone, which three pixels do together."""
+    narrow, wide = (
+        ticks("cortex-m4", pointwise_graph(30, cols, 64), "conv2d_s8_1x1", Interval(10, 11))
+        for cols in (1, 3)
+    )
+    three_rows = ticks("cortex-m4", pointwise_graph(30, 1, 64), "conv2d_s8_1x1", Interval(9, 12))
+    assert 1.5 * wide < 3 * narrow
+    assert three_rows == pytest.approx(wide, rel=0.02)
 
 
 @pytest.mark.parametrize(
     ("line", "why"),
     [
-        ("add_s8,1,2,3,4,5", "has no costs"),
-        ("add_s8,1,2,3,4,5,many", "has no costs"),
-        ("add_s8,1,2,3,4,5,-1", "no positive numbers"),
-        ("add_s8,1,2,3,4,5,inf", "no positive numbers"),
-        ("add_s8,0,0,0,0,0,0", "no positive numbers"),
-        ("add_s8,1,2,3,4,5,6\nadd_s8,1,2,3,4,5,6", "twice"),
+        ("add_s8,rows", "has no costs"),
+        ("add_s8,rows,many", "has no costs"),
+        ("add_s8,rows,-1", "-1.0 instructions for rows of add_s8"),
+        ("add_s8,rows,inf", "inf instructions"),
+        ("add_s8,rows,1\nadd_s8,rows,2", "twice"),
     ],
 )
 def test_a_damaged_table_is_refused(line: str, why: str, tmp_path: Path) -> None:
@@ -56,31 +80,49 @@ def test_a_core_without_a_table_is_named_with_those_that_have_one() -> None:
         load_costs("cortex-a53")
 
 
-def graph_of(op: Conv2d | AveragePoolByRows, shape: tuple[int, int, int]) -> Graph:
+def graph_of(
+    op: Conv2d | AveragePoolByRows,
+    shape: tuple[int, int, int],
+    constants: dict[str, ConstantArray] | None = None,
+) -> Graph:
     quantization = Quantization(0.1, 0)
     x = Tensor("x", shape, DType.INT8, quantization)
     y = Tensor("y", op.loops((shape,)).output_shape(), DType.INT8, quantization)
+    if constants:
+        outputs = y.shape[2]
+        constants |= {
+            "bias": np.zeros(outputs, np.int32),
+            "weight_scale": np.full(outputs, 0.001, np.float32),
+        }
+    operator = Operator("op", op, ("x",), "y", constants or {})
     graph = object.__new__(Graph)  # its borders do not matter here
-    for name, value in (("tensors", {"x": x, "y": y}), ("operators", (Operator("op", op, ("x",), "y"),))):
+    for name, value in (("tensors", {"x": x, "y": y}), ("operators", (operator,))):
         object.__setattr__(graph, name, value)
     return graph
 
 
-def test_work_is_counted_by_rows_of_the_output_or_of_the_input_that_is_taken_in() -> None:
-    conv = graph_of(Conv2d(16, (3, 3), pads=(1, 1, 1, 1)), (8, 6, 4))
-    (operator,) = conv.operators
-    assert work_of(conv, operator, conv.loops(operator), Interval(2, 4)) == Work(
-        1, 2, 12, 12 * 36, 12 * 16, 12 * 36 * 16
-    )
-    mean = graph_of(AveragePoolByRows(), (8, 6, 4))
-    (operator,) = mean.operators
-    assert work_of(mean, operator, mean.loops(operator), Interval(2, 4)) == Work(1, 2, 12, 12, 4, 48)
+def test_kernels_that_do_not_count_their_loops_cost_by_the_loop_nest() -> None:
+    graph = graph_of(Conv2d(16, (3, 3), pads=(1, 1, 1, 1)), (8, 6, 4))
+    (operator,) = graph.operators
+    windows = {"pixels": 12, "windows": 12 * 36, "outputs": 12 * 16, "iterations": 12 * 36 * 16}
+    counts = counts_of(graph, operator, graph.loops(operator), KernelCall("conv2d_s8"), Interval(2, 4))
+    assert counts == {"calls": 1, "rows": 2} | windows
+
+
+def test_results_are_clipped_once_by_an_operator_that_accumulates() -> None:
+    graph = graph_of(AveragePoolByRows(), (8, 6, 4))
+    (operator,) = graph.operators
+    call = KernelCall("some_s8", {"low": 0, "high": 127})
+    loops = graph.loops(operator)
+    assert "clipped" not in counts_of(graph, operator, loops, call, Interval(2, 4))
+    assert counts_of(graph, operator, loops, call, Interval(6, 8))["clipped"] == 4
 
 
 def test_a_kernel_that_the_table_lacks_is_named() -> None:
     graph = graph_of(AveragePoolByRows(), (8, 6, 4))
     (operator,) = graph.operators
     call = operator.op.kernel(operator, (graph.tensors["x"],), graph.tensors["y"])
-    time = estimated(CoreCosts("cortex-m4", {}))(graph, ())
-    with pytest.raises(ConfigError, match=r"cortex-m4 lack avgpool_s8_by_rows: .*cost_table\.py"):
-        time(operator, call, Interval(0, 1))
+    for table, lacking in (({}, ""), ({"avgpool_s8_by_rows": {"outputs": 1.0}}, r" \(calls\)")):
+        time = estimated(CoreCosts("cortex-m4", table))(graph, ())
+        with pytest.raises(ConfigError, match=rf"m4 lack avgpool_s8_by_rows{lacking}: .*cost_table\.py"):
+            time(operator, call, Interval(0, 1))

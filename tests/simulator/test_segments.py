@@ -6,18 +6,22 @@ from graphs import border, conv, pooled, residual, tensor
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mcudeploy.effort import endless
 from mcudeploy.graph import Graph, Operator, Shape
+from mcudeploy.layout.check import check
 from mcudeploy.ops.conv import Conv2d
 from mcudeploy.ops.elementwise import Binary, Lut
 from mcudeploy.ops.pool import AveragePoolByRows
 from mcudeploy.ops.view import Reshape
 from mcudeploy.optimizer.apply import stream_inputs
 from mcudeploy.optimizer.cuts import ROWS_TRIED, Cut, Space, State
+from mcudeploy.plan import Plan, Schedule
 from mcudeploy.scheduler.rpo import reverse_post_order
 from mcudeploy.simulator.blocks import TiledGraph, whole
 from mcudeploy.simulator.flow import Flow
 from mcudeploy.simulator.live import WorkBytes, live_peak
 from mcudeploy.simulator.segments import Segments
+from tests.one_memory import lay_out, one_memory
 
 WORK = (0, 7, 40)
 
@@ -101,17 +105,35 @@ def test_segments_add_up_to_the_peak_of_the_schedule(data: st.DataObject) -> Non
         for one in graph.operators
     }
     space = space_of(graph)
-    segments = Segments(space.flow, space.order, work)
+    segments = Segments(space.flow, space.order, work, endless())
     for _ in range(4):  # what is remembered of one state must not spoil the next
         found, wanted = peaks(space, segments, data.draw(states(len(space.order))), work)
         assert found == wanted
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_what_is_cut_makes_plans_that_pass_the_checker(data: st.DataObject) -> None:
+    graph = data.draw(graphs())
+    if data.draw(st.booleans()):
+        graph = stream_inputs(graph)
+    work = {one.name: (0, 24) if one.op.accumulates else (7, 0) for one in graph.operators}
+    space = space_of(graph)
+    state = data.draw(states(len(space.order)))
+    names = (operator.name for operator in graph.operators)
+    tiled = TiledGraph(space.flow, dict(zip(names, space.block_rows(state), strict=True)))
+    steps = Segments(space.flow, space.order, work, endless()).steps(space.sections(state))
+    schedule = Schedule(steps, "feasible")
+    layout, estimate = lay_out(tiled, schedule, work, "ram", 4)
+    plan = Plan(graph, "host", tiled.block_rows, schedule, layout, estimate)
+    check(plan, work, one_memory("ram", 4))
 
 
 def test_a_border_is_whole_and_a_joint_is_not() -> None:
     graph = residual()
     space = space_of(graph)
     work = {operator.name: (0, 0) for operator in graph.operators}
-    segments = Segments(space.flow, space.order, work)
+    segments = Segments(space.flow, space.order, work, endless())
     joined, apart = (Cut(0, 1, 1), Cut(2, 3, 1)), (Cut(0, 1, 1), Cut(2, 3, 1, apart=True))
     assert space.sections(joined) == space.sections((Cut(0, 3, 1),)) != space.sections(apart)
     # a and b are whole when conv_c begins, a and c when the sum does.
@@ -129,4 +151,4 @@ def test_the_peak_names_the_operator_where_it_is() -> None:
     space = space_of(residual())
     work = {operator.name: (0, 0) for operator in space.flow.graph.operators}
     work["conv_b"] = (1000, 0)
-    assert Segments(space.flow, space.order, work).peak(()) == (1512, 1)
+    assert Segments(space.flow, space.order, work, endless()).peak(()) == (1512, 1)

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from mcudeploy.targets.disassembly import Functions, Instruction, disassemble, parse
 from mcudeploy.timing.classes import Kind, classify, may_pass
 from mcudeploy.timing.core import Core, Cycles
 from mcudeploy.timing.cortex_m4 import CORTEX_M4
 from mcudeploy.timing.cortex_m7 import CORTEX_M7
-from mcudeploy.timing.disassembly import Functions, Instruction, disassemble, parse
 from mcudeploy.timing.plugin import Counts
 from mcudeploy.timing.profile import Profile
 

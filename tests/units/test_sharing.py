@@ -12,9 +12,10 @@ from test_transfers import chain
 from mcudeploy import deploy
 from mcudeploy.analyzer.functions import Assignment
 from mcudeploy.board import Unit
+from mcudeploy.effort import Effort
 from mcudeploy.layout.sharing import Sharing, sharing
 from mcudeploy.model import Model, kernel_variants
-from mcudeploy.placing import unsplit_plan
+from mcudeploy.placing import unsplit_plan, unsplit_schedule
 from mcudeploy.plan import Form
 from mcudeploy.planner import Options
 
@@ -31,7 +32,7 @@ def test_a_chain_in_one_place() -> None:
     calls = {name: ways[0] for name, ways in variants.items()}
     model = Model(Path("chain"), "", graph, Form(), variants, calls)
     model = model.on_units(TWO, Assignment("core", {"make_b": "npu"}))
-    found = sharing(unsplit_plan(model, TWO), TWO, model.work)
+    found = sharing(unsplit_plan(model, TWO, unsplit_schedule(model, Effort.of(5))), TWO, model.work)
     assert found == Sharing(2, 2 * 96, 4 * 96, 3 * 96, 0, found.tag_count, found.tag_bytes)
     assert (found.tag_count, found.tag_bytes) == (2, 192)
 

@@ -13,23 +13,38 @@ from hypothesis import strategies as st
 
 from mcudeploy.analyzer.functions import Assignment, partition
 from mcudeploy.board import Board, Unit
+from mcudeploy.codegen.footprint import shortages
+from mcudeploy.effort import Effort
 from mcudeploy.errors import FitError, UsageError
 from mcudeploy.graph import DType, Graph, Operator, Tensor
+from mcudeploy.layout.arena import Relocation
 from mcudeploy.layout.check import PlanFaultError, check
-from mcudeploy.layout.shortage import shortages
 from mcudeploy.layout.solve import base_alignments, spread
 from mcudeploy.ops.elementwise import Unary
 from mcudeploy.optimizer.transfers import with_transfers
 from mcudeploy.plan import Function, Placement, Plan
 from mcudeploy.scheduler.rpo import reverse_post_order
 from mcudeploy.simulator.blocks import TiledGraph
+from mcudeploy.simulator.cost import MovePrice
 from mcudeploy.simulator.flow import Flow
 from tests.one_memory import lay_out
+
+
+def relocation() -> Relocation:
+    return Relocation(MovePrice(30.0, 60.0, 0.4), Effort(400_000))
+
 
 BYTES = 96  # of each tensor: 4 * 2 * 3 floats
 
 
-def planned(graph: Graph, made: Board, functions: tuple[Function, ...], rows: int, seconds: float) -> Plan:
+def planned(
+    graph: Graph,
+    made: Board,
+    functions: tuple[Function, ...],
+    rows: int,
+    *,
+    moving: bool = True,
+) -> Plan:
     flow = Flow.of(graph)
     if any(operator.op.is_view for operator in graph.operators):
         rows = max(flow.iteration_rows)  # what is looked at through a view is whole
@@ -39,7 +54,7 @@ def planned(graph: Graph, made: Board, functions: tuple[Function, ...], rows: in
     tiled = TiledGraph(flow, sizes)
     schedule = reverse_post_order(tiled)
     work = dict.fromkeys(sizes, (0, 0))
-    layout, estimate = spread(tiled, schedule, work, made, functions, seconds=seconds)
+    layout, estimate = spread(tiled, schedule, work, made, functions, relocation() if moving else None)
     return Plan(graph, made.name, sizes, schedule, layout, estimate, functions=functions)
 
 
@@ -53,10 +68,14 @@ def no_work(plan: Plan) -> dict[str, tuple[int, int]]:
     st.lists(st.sampled_from([0, 50, 96, 200, 400, 4096]), min_size=3, max_size=3),
     st.lists(st.sampled_from([1, 2, 5]), min_size=3, max_size=3),
     st.sampled_from([1, 2, 4]),
-    st.sampled_from([0.0, 0.2]),
+    st.booleans(),
 )
 def test_alignment_reach_and_room_are_kept(
-    drawn: tuple[Graph, Board, Assignment], rooms: list[int], costs: list[float], rows: int, seconds: float
+    drawn: tuple[Graph, Board, Assignment],
+    rooms: list[int],
+    costs: list[float],
+    rows: int,
+    moving: bool,
 ) -> None:
     graph, made, assignment = drawn
     made = made.model_copy(
@@ -71,7 +90,7 @@ def test_alignment_reach_and_room_are_kept(
         graph, assignment = with_transfers(graph, made, assignment)
     except FitError:
         return  # no unit could copy
-    plan = planned(graph, made, partition(graph, assignment), rows, seconds)
+    plan = planned(graph, made, partition(graph, assignment), rows, moving=moving)
     fits = all(size <= made.room(made.memory(name)) for name, size in plan.layout.arenas.items())
     told = shortages(plan, no_work(plan), made)
     assert fits == (not told)
@@ -105,9 +124,9 @@ def line(length: int) -> Graph:
 
 def test_one_memory_with_room_gives_the_plan_for_that_memory() -> None:
     two = board(Unit(name="core"), memories=("one", "two"))
-    plan = planned(line(4), two, (), 1, 1.0)
+    plan = planned(line(4), two, (), 1)
     tiled = TiledGraph(Flow.of(plan.graph), plan.block_rows)
-    layout, estimate = lay_out(tiled, plan.schedule, no_work(plan), "one", 8, seconds=1.0)
+    layout, estimate = lay_out(tiled, plan.schedule, no_work(plan), "one", 8)
     assert (plan.layout, plan.estimate) == (layout, estimate)
 
 
@@ -120,7 +139,7 @@ def test_units_that_reach_different_memories_do_not_share_a_buffer() -> None:
         memories=("left", "right"),
     )
     functions = (Function("a", ("make_t1",)), Function("core", ("make_t2",)), Function("b", ("make_t3",)))
-    plan = planned(line(3), made, functions, 4, 1.0)
+    plan = planned(line(3), made, functions, 4)
     check(plan, no_work(plan), made)
     memories = {name: found.memory for name, found in plan.layout.tensors.items()}
     assert memories == {"t0": "left", "t1": "left", "t2": "right", "t3": "right"}
@@ -134,7 +153,7 @@ def test_the_checker_finds_what_is_out_of_reach_or_off_a_units_alignment() -> No
         Unit(name="core", alignment=16), Unit(name="npu", memories=("own",)), memories=("ram", "own")
     )
     functions = (Function("npu", ("make_t2",)),)
-    plan = planned(line(3), made, functions, 4, 1.0)
+    plan = planned(line(3), made, functions, 4)
     check(plan, no_work(plan), made)
 
     def moved(name: str, placement: Placement) -> Plan:
@@ -151,7 +170,7 @@ def test_a_shortage_names_memories_bytes_and_step() -> None:
     made = board(Unit(name="core"), memories=("fast", "slow")).limited({"fast": 100, "slow": 90})
     graph = line(3)
     graph = replace(graph, outputs=(*graph.outputs, border("t1", SHAPE)))  # t1 stays beside t2
-    plan = planned(graph, made, (), 4, 1.0)
+    plan = planned(graph, made, (), 4)
     told = " ".join(shortages(plan, no_work(plan), made))
     assert told == (
         "arena needs 96 bytes, slow of host has room for 90: 6 too many; the peak is at step 0 (make_t1). "

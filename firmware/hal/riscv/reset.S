@@ -3,6 +3,7 @@
 
     .section .vectors, "ax"
     .global reset_handler
+    .type reset_handler, @function
 reset_handler:
     .option push
     .option norelax
@@ -24,6 +25,7 @@ park:
  * floating point: it only moves bytes. */
     .section .text.trap_entry, "ax"
     .balign 4
+    .type trap_entry, @function
 trap_entry:
     addi sp, sp, -64
     sw ra, 0(sp)

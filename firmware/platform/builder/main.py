@@ -28,6 +28,8 @@ env.Replace(
     PROGSUFFIX=".elf",
 )
 flags.apply(env, build)
+# Beside each object a .ci with frames and calls, for the bound of the stack. GCC 10 or later.
+env.Append(CCFLAGS=["-fcallgraph-info=su"])
 
 program = env.BuildProgram()
 AlwaysBuild(env.Alias("nobuild", program))

@@ -5,6 +5,8 @@
 #include <stdint.h>
 
 #define MCUD_ALIGN 4
+#define MCUD_OFFSET_BITS 16
+#define MCUD_CODE_BITS 16
 
 typedef uint16_t mcud_offset; /* in units of MCUD_ALIGN bytes */
 typedef uint16_t mcud_code;

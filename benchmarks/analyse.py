@@ -1,0 +1,157 @@
+"""Static analysis of all C: kernels, tape, HAL, measurer and the generated programs of tests/golden.
+
+    python benchmarks/analyse.py [gcc] [cppcheck] [misra] [clang-tidy]
+    python benchmarks/analyse.py quick
+
+gcc is -fanalyzer of the compilers of six boards, the others see the code as for the host; `quick` is gcc
+on kernels and generated programs as for the host. Findings are compared with benchmarks/deviations.txt, which
+says why it keeps those that it names. Prints the others, and entries that nothing matches; exit 1 if any.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from mcudeploy.board import load_board
+from mcudeploy.codegen.bench import all_kernels, bench_sources
+from mcudeploy.kernelfiles import ON_UNIT
+from mcudeploy.resources import resource_dir
+from mcudeploy.targets.build import write_project
+from mcudeploy.targets.project import assemble
+
+ROOT = Path(__file__).resolve().parents[1]
+BOARDS = ("host", "stm32f405", "mps2-an521", "microbit", "mps3-an547", "riscv32-virt")
+"""Between them every family of HAL, and every kind of kernel code that depends on the core."""
+GENERATED = tuple(sorted((ROOT / "tests/golden").iterdir()))
+CHECKS = "-*,bugprone-*,cert-*,clang-analyzer-*,misc-*,performance-*,portability-*"
+FINDING = re.compile(
+    r"^(.*?):\d+(?::\d+)?: (?:warning|error|style|performance|portability): .*\[([\w.,-]+)\]$", re.M
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A C file, and how it is compiled."""
+
+    file: Path
+    compiler: tuple[str, ...]
+
+
+def units(folder: Path) -> list[Unit]:
+    """All C files, those of boards written below `folder`; each with the compilers that build it."""
+    found = []
+    for name in BOARDS:
+        board = load_board(name)
+        kernels = [it for it in all_kernels() if it != ON_UNIT or board.unit_hal]
+        project = assemble(board, bench_sources(kernels, 1024), kernels, emulate=not board.is_host)
+        write_project(project, folder / name)
+        tool = "gcc" if board.is_host else f"{board.toolchain}-gcc"
+        libc = ("--specs=picolibc.specs",) if board.toolchain.startswith("riscv") else ()
+        defines = ("-DMCUD_EMULATED=0", "-DMCUD_FIRMWARE_HASH=1u", f'-DMCUD_BOARD_NAME="{name}"')
+        parts = ("include", "src/generated", "src/kernels", "src/hal", "src/measurer")
+        includes = (f"-I{folder / name / part}" for part in parts)
+        compiler = (tool, *board.cpu_flags, *libc, "-std=c99", *defines, *includes)
+        found += [Unit(file, compiler) for file in sorted((folder / name / "src").rglob("*.c"))]
+    return found + generated_units()
+
+
+def generated_units() -> list[Unit]:
+    """The generated programs, as for the host."""
+    firmware = resource_dir("firmware")
+    return [
+        Unit(file, ("gcc", "-std=c99", f"-I{golden}", f"-I{firmware}/include", f"-I{firmware}/kernels"))
+        for golden in GENERATED
+        for file in sorted(golden.glob("*.c"))
+    ]
+
+
+def kernel_units(folder: Path) -> list[Unit]:
+    """The kernels as for the host, with the types of one generated program."""
+    firmware = resource_dir("firmware")
+    write = folder / "mcud_config.h"
+    write.write_text((GENERATED[0] / "mcud_config.h").read_text("utf-8"), "utf-8")
+    compiler = ("gcc", "-std=c99", f"-I{folder}", f"-I{firmware}/include", f"-I{firmware}/kernels")
+    return [Unit(file, compiler) for file in sorted((firmware / "kernels").glob("*.c"))]
+
+
+def commands(tool: str, unit: Unit) -> list[str]:
+    """The command line of a tool for one file. cppcheck and clang-tidy see the host's code only."""
+    options = [it for it in unit.compiler[1:] if it.startswith(("-I", "-D"))]
+    if tool == "gcc":
+        return [*unit.compiler, "-O2", "-fanalyzer", "-S", "-o", "/dev/null", str(unit.file)]
+    if tool == "clang-tidy":
+        return [tool, "--quiet", f"--checks={CHECKS}", str(unit.file), "--", "-std=c99", *options]
+    addon = ["--addon=misra"] if tool == "misra" else ["--enable=warning,style,performance,portability"]
+    form = ["--template={file}:{line}: {severity}: {message} [{id}]", "--quiet", "--std=c99"]
+    hidden = ["--suppress=missingInclude", "--suppress=unusedStructMember"]
+    return ["cppcheck", *addon, *form, *hidden, *options, str(unit.file)]
+
+
+def findings(tool: str, unit: Unit) -> set[tuple[str, str]]:
+    """(check, file name) of what a tool finds in one file and what it includes.
+
+    Raises OSError where the tool is missing, or fails.
+    """
+    done = subprocess.run(commands(tool, unit), capture_output=True, text=True, check=False)
+    text = done.stdout + done.stderr
+    found = {
+        (check.removeprefix("-W"), Path(file).name)
+        for file, checks in FINDING.findall(text)
+        for check in checks.split(",")
+    }
+    if done.returncode and not found:
+        raise OSError(f"{tool} fails on {unit.file}: {text.strip()[:500]}")
+    return found
+
+
+def deviations() -> dict[tuple[str, str, str], str]:
+    """(tool, check, file) of what is kept, and why; `*` as a file stands for all."""
+    text = (ROOT / "benchmarks/deviations.txt").read_text("utf-8")
+    lines = (line.split(None, 3) for line in text.splitlines() if line.strip() and not line.startswith("#"))
+    return {(tool, check, file): reason for tool, check, file, reason in lines}
+
+
+def unexpected(tool: str, work: Iterable[Unit]) -> tuple[list[str], set[tuple[str, str, str]]]:
+    """What a tool finds and no deviation names; and the deviations that it needed."""
+    kept, used, left = deviations(), set(), set()
+    with ThreadPoolExecutor() as pool:
+        results = list(pool.map(lambda unit: findings(tool, unit), work))
+    for check, file in set().union(*results):
+        matching = {key for key in ((tool, check, file), (tool, check, "*")) if key in kept}
+        used |= matching
+        if not matching:
+            left.add(f"{tool} {check} {file}")
+    return sorted(left), used
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the tools; print what is new."""
+    failed = False
+    for mode in arguments or ("gcc", "cppcheck", "misra", "clang-tidy"):
+        tool = "gcc" if mode == "quick" else mode
+        with tempfile.TemporaryDirectory() as folder:
+            if mode == "quick":
+                work = kernel_units(Path(folder)) + generated_units()
+            else:
+                work = [it for it in units(Path(folder)) if tool == "gcc" or it.compiler[0] == "gcc"]
+            left, used = unexpected(tool, work)
+        kept = [] if mode == "quick" else deviations()
+        stale = [" ".join(key) for key in kept if key[0] == tool and key not in used]
+        print(f"{tool}: {len(work)} files, {len(used)} deviations, {len(left)} findings", flush=True)
+        for line in left:
+            print(f"  found: {line}")
+        for line in stale:
+            print(f"  not found any more: {line}")
+        failed |= bool(left or stale)
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

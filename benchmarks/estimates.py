@@ -1,0 +1,162 @@
+"""Estimated against measured latency of split plans; prints a table, the worst error last.
+
+    python benchmarks/estimates.py MODELS... [--random 20 --seed 1] [--board mps2-an386] [--time-limit 5]
+
+MODELS are ONNX files, or folders that are searched for model.onnx. `--random` adds sequences and narrow
+images: int8 convolutions, pointwise, depthwise and dilated, over rows of one to four pixels, by the seed.
+Estimates take no earlier measurement into account. Exit 1 where an error is above --most percent.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+from mcudeploy.board import load_board
+from mcudeploy.deploy import Deployment
+from mcudeploy.device import Target
+from mcudeploy.errors import DeployError
+from mcudeploy.model import load_model
+from mcudeploy.planner import Options, find_plans
+from mcudeploy.progress import SILENT
+from mcudeploy.running import run_on
+from mcudeploy.samples import load_samples
+
+COLUMNS = ("model", "arena", "splits", "estimated", "measured", "error %")
+_SCALE = np.float32(0.03)
+
+
+class _Narrow:
+    """A QDQ model that grows layer by layer, all tensors of one scale."""
+
+    def __init__(self, shape: tuple[int, int, int], rng: np.random.Generator) -> None:
+        self._rng, self.shape = rng, shape
+        self._nodes: list[onnx.NodeProto] = []
+        self._constants: list[onnx.TensorProto] = []
+        self._current = self._real("x")
+
+    def _constant(self, value: np.ndarray | np.generic) -> str:
+        self._constants.append(numpy_helper.from_array(np.asarray(value), f"c{len(self._constants)}"))
+        return str(self._constants[-1].name)
+
+    def _add(self, op: str, inputs: list[str], **attributes: object) -> str:
+        output = f"t{len(self._nodes)}"
+        self._nodes.append(helper.make_node(op, inputs, [output], f"{op}_{output}", **attributes))
+        return output
+
+    def _real(self, stored: str) -> str:
+        return self._add("DequantizeLinear", [stored, self._constant(_SCALE), self._constant(np.int8(0))])
+
+    def conv(self, outputs: int, kernel: tuple[int, int], dilation: int, stride: int, *, alone: bool) -> None:
+        """A convolution that keeps the size but for its stride, a depthwise one with `alone`, and a Relu."""
+        channels, rows, cols = self.shape
+        outputs = channels if alone else outputs
+        depth = 1 if alone else channels
+        scale = np.full(outputs, 1 / (40 * np.sqrt(depth * kernel[0] * kernel[1])), np.float32)
+        weights = self._rng.integers(-127, 128, (outputs, depth, *kernel)).astype(np.int8)
+        zeros = self._constant(np.zeros(outputs, np.int8))
+        real = self._add("DequantizeLinear", [self._constant(weights), self._constant(scale), zeros], axis=0)
+        reach = dilation * (kernel[0] - 1)
+        pads = [reach // 2, kernel[1] // 2, reach - reach // 2, kernel[1] - 1 - kernel[1] // 2]
+        made = self._add(
+            "Conv", [self._current, real], pads=pads, dilations=[dilation, 1], strides=[stride, 1],
+            group=channels if alone else 1,
+        )  # fmt: skip
+        made = self._add("Relu", [made])
+        stored = self._add("QuantizeLinear", [made, self._constant(_SCALE), self._constant(np.int8(0))])
+        self._current = self._real(stored)
+        self.shape = outputs, (rows - 1) // stride + 1, cols
+
+    def save(self, path: Path, source: tuple[int, int, int]) -> None:
+        """The last stored tensor is the output."""
+        self._nodes.pop()
+        output = self._nodes[-1].output[0]
+        graph = helper.make_graph(
+            self._nodes,
+            "narrow",
+            [helper.make_tensor_value_info("x", TensorProto.INT8, [1, *source])],
+            [helper.make_tensor_value_info(output, TensorProto.INT8, [1, *self.shape])],
+            self._constants,
+        )
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+
+
+def narrow_model(path: Path, seed: int) -> Path:
+    """A random sequence, one pixel wide, or an image of up to four columns."""
+    rng = np.random.default_rng(seed)
+    width = int(rng.choice((1, 1, 1, 2, 3, 4)))
+    shape = int(rng.integers(3, 41)), int(rng.integers(30, 121)), width
+    model = _Narrow(shape, rng)
+    for _ in range(int(rng.integers(3, 8))):
+        alone = bool(rng.random() < 0.4)
+        rows = int(rng.integers(2, 8)) if alone or rng.random() < 0.4 else 1
+        kernel = rows, int(rng.integers(1, min(3, width) + 1)) if rows > 1 else 1
+        dilation = int(rng.choice((1, 1, 2, 4))) if rows > 1 else 1
+        model.conv(int(rng.integers(4, 65)), kernel, dilation, int(rng.choice((1, 1, 1, 2))), alone=alone)
+    model.save(path, shape)
+    return path
+
+
+def models(arguments: argparse.Namespace, folder: Path) -> Iterator[tuple[str, Path]]:
+    """Names and files."""
+    for root in arguments.models:
+        for path in [root] if root.is_file() else sorted(root.glob("**/model.onnx")):
+            yield f"{path.parent.parent.name}/{path.parent.name}", path
+    for number in range(arguments.random):
+        seed = arguments.seed + number
+        yield f"random {seed}", narrow_model(folder / f"narrow_{seed}.onnx", seed)
+
+
+def row(name: str, path: Path, target: Target, options: Options) -> tuple[tuple[str, ...], float | None]:
+    """A line of the table, and the error in percent."""
+    try:
+        model = load_model(path, vectors=target.board.vectors)
+        planned = find_plans(model, target.board, options)
+        made = Deployment.of(planned, planned.plans[0], target.board, options)
+        samples = load_samples(made.model.graph, [], [], options.seed)
+        _, observed = run_on(made, target, samples, SILENT)
+    except DeployError as error:
+        return (name, *[""] * 4, " ".join(str(error).split())[:120]), None
+    estimated, measured = made.plan.estimate.ticks, observed.measurement.latency
+    error = 100 * (estimated / measured - 1)
+    sizes = f"{made.plan.layout.arena_bytes:,}", str(len(made.plan.splits))
+    return (name, *sizes, f"{estimated:,.0f}", f"{measured:,}", f"{error:+.2f}"), error
+
+
+def main() -> int:
+    """Print a line for each model as it is done."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("models", type=Path, nargs="*")
+    parser.add_argument("--random", type=int, default=0, metavar="N")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--board", default="mps2-an386")
+    parser.add_argument("--time-limit", type=float, default=5.0)
+    parser.add_argument("--most", type=float, default=2.0, help="percent")
+    arguments = parser.parse_args()
+    target = Target(load_board(arguments.board), emulate=True)
+    options = Options(time_limit=arguments.time_limit)
+    errors: dict[str, float] = {}
+    for line in (COLUMNS, ["---"] * len(COLUMNS)):
+        print("| " + " | ".join(line) + " |")
+    with tempfile.TemporaryDirectory() as folder:
+        for name, path in models(arguments, Path(folder)):
+            line, error = row(name, path, target, options)
+            print("| " + " | ".join(line) + " |", flush=True)
+            if error is not None:
+                errors[name] = error
+    worst = max(errors, key=lambda name: abs(errors[name]))
+    print(f"\n{len(errors)} models; worst: {worst}, {errors[worst]:+.2f} %")
+    return int(abs(errors[worst]) > arguments.most)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

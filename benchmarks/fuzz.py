@@ -1,0 +1,131 @@
+"""Random graphs against ONNX Runtime, planned in several ways, under sanitizers. Exits 1 where one is wrong.
+
+    python benchmarks/fuzz.py --graphs 2000 --seed 0 --jobs 2 --keep /tmp/found
+
+With --keep, each graph with a defect is kept as NAME.onnx with what was found, and a reduced one beside it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import shutil
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import onnx
+
+sys.path[:0] = [str(Path(__file__).resolve().parents[1] / part) for part in ("tests", ".")]
+
+from fuzzing.generate import KINDS, draw  # noqa: E402
+from fuzzing.reduce import reduced  # noqa: E402
+from fuzzing.running import BAD, Subject, examine  # noqa: E402
+
+_BATCH = 20
+
+
+@dataclass
+class Tally:
+    """What became of graphs."""
+
+    verdicts: Counter[tuple[str, str]] = field(default_factory=Counter)
+    refusals: Counter[str] = field(default_factory=Counter)
+    programs: int = 0
+    found: list[str] = field(default_factory=list)
+
+    def add(self, other: Tally) -> None:
+        self.verdicts += other.verdicts
+        self.refusals += other.refusals
+        self.programs += other.programs
+        self.found += other.found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--graphs", type=int, default=60)
+    parser.add_argument("--seed", type=int, default=0, help="of the first graph; the others follow")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--keep", type=Path, help="a folder for graphs with defects")
+    arguments = parser.parse_args()
+    start = time.monotonic()
+    total = Tally()
+    for tally in _tallies(arguments):
+        total.add(tally)
+        for line in tally.found:
+            print(line, flush=True)
+        counts = ", ".join(f"{count} {name}" for name, count in _by_verdict(total).items())
+        print(f"{time.monotonic() - start:.0f} s: {counts}", file=sys.stderr, flush=True)
+    _print(total, time.monotonic() - start)
+    return int(any(verdict in BAD for _, verdict in total.verdicts))
+
+
+def _tallies(arguments: argparse.Namespace) -> Iterator[Tally]:
+    end = arguments.seed + arguments.graphs
+    batches = [range(first, min(end, first + _BATCH)) for first in range(arguments.seed, end, _BATCH)]
+    if arguments.jobs == 1:
+        yield from (_batch(seeds, arguments.keep) for seeds in batches)
+        return
+    # Spawned: the solvers have threads, which do not survive a fork.
+    with ProcessPoolExecutor(arguments.jobs, multiprocessing.get_context("spawn")) as pool:
+        yield from pool.map(_batch, batches, [arguments.keep] * len(batches))
+
+
+def _batch(seeds: range, keep: Path | None) -> Tally:
+    tally = Tally()
+    with tempfile.TemporaryDirectory(prefix="mcudeploy-fuzz-") as folder:
+        drawn = [draw(seed) for seed in seeds]
+        subjects = examine([(f"g{it.seed}", it.seed, it.model) for it in drawn], Path(folder))
+        for it, subject in zip(drawn, subjects, strict=True):
+            tally.verdicts[it.kind, subject.verdict] += 1
+            tally.programs += len(subject.made)
+            for finding in subject.findings:
+                if finding.kind == "refused":
+                    tally.refusals.update(set(finding.text.splitlines()))
+            if subject.verdict in BAD:
+                tally.found += [
+                    f"{subject.name} {each.kind} ({each.way}): {each.text.strip()}"
+                    for each in subject.findings
+                ]
+                if keep is not None:
+                    _keep(subject, keep)
+    return tally
+
+
+def _keep(subject: Subject, folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(subject.path, folder / subject.path.name)
+    text = "\n\n".join(f"{each.kind} ({each.way}): {each.text}" for each in subject.findings)
+    (folder / f"{subject.name}.txt").write_text(text + "\n", "utf-8")
+    onnx.save(reduced(subject), folder / f"{subject.name}_reduced.onnx")
+
+
+def _by_verdict(tally: Tally) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for (_, verdict), count in tally.verdicts.items():
+        found[verdict] += count
+    return found
+
+
+def _print(tally: Tally, seconds: float) -> None:
+    names = ("verified", "refused", *BAD)
+    print(f"{'graphs':<10}" + "".join(f"{name:>11}" for name in names))
+    for kind in KINDS:
+        print(f"{kind:<10}" + "".join(f"{tally.verdicts[kind, name]:>11}" for name in names))
+    total = _by_verdict(tally)
+    print(f"{'all':<10}" + "".join(f"{total[name]:>11}" for name in names))
+    graphs = sum(total.values())
+    print(f"{tally.programs} programs, {seconds:.0f} s, {seconds / max(1, graphs):.2f} s for a graph")
+    for reason, count in tally.refusals.most_common(15):
+        print(f"  refused {count:>4}: {reason}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

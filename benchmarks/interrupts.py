@@ -1,0 +1,177 @@
+"""Interrupts commands at random moments. They end with the best so far (0), or with 130, in order.
+
+    python benchmarks/interrupts.py [--moments 30] [--seed 0] [--commands plan tune ...] [--twice]
+
+A command runs to its end first; moments are drawn from the time that this took. With `--twice` another Ctrl-C
+follows soon, behind which nothing but 0 and 130 may come either. Tables are for docs/reliability.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+_MODEL = REPOSITORY / "examples" / "vww" / "model.onnx"
+_BOARD = ["--board", "stm32f405"]
+_SEARCH = ["--time-limit", "5"]
+_UNSEEMLY = re.compile(r"Traceback|SystemError|ImportError|Exception ignored|internal error|Fatal Python")
+_BEGUN = re.compile(r"mcudeploy/(?!__main__|__init__|entry|interrupts)\w+")
+"""In a traceback: more than the modules that are imported before Ctrl-C is listened to."""
+
+_PATIENCE_S = 600.0
+COLUMNS = ("command", "runs", "best so far (0)", "130", "python's own", "wrong", "slowest end, s")
+
+
+@dataclass
+class Tally:
+    """How the runs of one command ended."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    slowest_s: float = 0.0
+    wrong: list[str] = field(default_factory=list)
+
+
+def commands(folder: Path) -> dict[str, list[str]]:
+    """The command lines, their files made in a folder."""
+    rng = random.Random(1)
+    with (folder / "rects.csv").open("w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(("id", "lower", "upper", "size"))
+        for number in range(300):
+            lower = rng.randrange(400)
+            rows.writerow((number, lower, lower + rng.randint(5, 120), rng.randint(1, 40) * 8))
+    nodes = [
+        {
+            "id": at,
+            "op": "op",
+            "inputs": sorted({rng.randrange(at) for _ in range(2)} if at else ()),
+            "outputs": [at],
+        }
+        for at in range(120)
+    ]
+    graph = {"nodes": nodes, "tensors": [{"bytes": rng.randint(1, 99)} for _ in nodes], "outputs": [119]}
+    (folder / "graph.json").write_text(json.dumps(graph))
+    model = str(_MODEL)
+    return {
+        "plan": ["plan", model, *_BOARD, *_SEARCH],
+        "tune": ["tune", model, *_BOARD, "--emulate", *_SEARCH],
+        "run": ["run", model, *_BOARD, "--emulate", *_SEARCH],
+        "place": ["place", "rects.csv", "--capacity", "40k", *_SEARCH],
+        "schedule": ["schedule", "graph.json", *_SEARCH],
+    }
+
+
+def start(arguments: list[str], folder: Path) -> subprocess.Popen[str]:
+    """The command, in a process group of its own, as a terminal would start it."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
+    return subprocess.Popen(
+        [sys.executable, "-m", "mcudeploy", *arguments, "--json"],
+        env=os.environ | {"PYTHONPATH": str(REPOSITORY), "MCUDEPLOY_CACHE_DIR": str(folder / "cache")},
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def fault(code: int, out: str, err: str) -> str | None:
+    """What is wrong with the end of a run, if anything."""
+    if _UNSEEMLY.search(err):
+        return f"stderr: {err.strip().splitlines()[-1]}"
+    if code not in (0, 130):
+        return f"exit code {code}: {err.strip()[-200:]}"
+    try:
+        told = json.loads(out)
+    except ValueError:
+        return f"exit code {code}, stdout is not one JSON object: {out[:80]!r}"
+    if ("error" in told) != (code == 130):
+        return f"exit code {code}, but stdout says {out[:80]!r}"
+    return None
+
+
+def interrupted(arguments: list[str], folder: Path, delay_s: float, twice: bool, tally: Tally) -> None:
+    """One run, interrupted after so many seconds."""
+    process = start(arguments, folder)
+    time.sleep(delay_s)
+    os.killpg(process.pid, signal.SIGINT)
+    since = time.monotonic()
+    if twice:
+        time.sleep(0.3)
+        os.killpg(process.pid, signal.SIGINT)
+    try:
+        out, err = process.communicate(timeout=_PATIENCE_S)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        tally.wrong.append(f"after {delay_s:.2f} s: does not end")
+        return
+    tally.slowest_s = max(tally.slowest_s, time.monotonic() - since)
+    if process.returncode == -signal.SIGINT and not _BEGUN.search(err):
+        tally.counts["own"] += 1  # Python itself was starting
+        return
+    wrong = fault(process.returncode, out, err)
+    if wrong:
+        tally.wrong.append(f"after {delay_s:.2f} s: {wrong}")
+    else:
+        tally.counts[str(process.returncode)] += 1
+
+
+def main() -> None:
+    """Print a table, and the runs that ended wrongly."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--moments", type=int, default=30)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--commands", nargs="*", default=None)
+    parser.add_argument("--twice", action="store_true")
+    asked = parser.parse_args()
+    folder = Path(tempfile.mkdtemp(prefix="mcudeploy-interrupts-"))
+    try:
+        known = commands(folder)
+        print(f"| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}")
+        failed = False
+        for name in asked.commands or known:
+            failed |= bool(measured(name, known[name], folder, asked))
+        sys.exit(failed)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def measured(name: str, arguments: list[str], folder: Path, asked: argparse.Namespace) -> list[str]:
+    """Print the row of a command; its faults."""
+    rng = random.Random(f"{asked.seed} {name}")
+    for _ in range(2):  # the first compiles, and fills the cache
+        began = time.monotonic()
+        process = start(arguments, folder)
+        out, err = process.communicate()
+        whole_s = time.monotonic() - began
+    if process.returncode:
+        sys.exit(f"{name} fails without an interrupt: {out}\n{err}")
+    tally = Tally()
+    for _ in range(asked.moments):
+        interrupted(arguments, folder, rng.uniform(0, whole_s), asked.twice, tally)
+    counts = tally.counts
+    cells = (name, asked.moments, counts["0"], counts["130"], counts["own"], len(tally.wrong))
+    print(f"| {' | '.join(map(str, cells))} | {tally.slowest_s:.1f} |", flush=True)
+    for one in tally.wrong:
+        print(f"{name} {one}", file=sys.stderr, flush=True)
+    return tally.wrong
+
+
+if __name__ == "__main__":
+    main()

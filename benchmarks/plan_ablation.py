@@ -1,0 +1,122 @@
+"""What each part of planning is worth: plans without it. Prints a Markdown table.
+
+    python benchmarks/plan_ablation.py MODEL.onnx ... [--board mps2-an386] [--time-limit 20]
+
+A row for each part that is left out: by how much arenas grow, in all and at worst, moves and CPU seconds of
+all plans, with the input whole and streamed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from unittest.mock import patch
+
+from mcudeploy import splitting
+from mcudeploy.board import load_board
+from mcudeploy.layout import relocation
+from mcudeploy.model import load_model
+from mcudeploy.optimizer import search
+from mcudeploy.optimizer.cuts import Space
+from mcudeploy.optimizer.seeds import Seeds
+from mcudeploy.planner import Options, find_plans
+
+Key = tuple[str, str]
+"""A model, and whether its input is whole or streamed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """Arenas by model, moves and CPU seconds of all."""
+
+    arenas: dict[Key, int]
+    moves: int
+    seconds: float
+
+
+def _nothing(*_: object) -> Iterator[object]:
+    return iter(())
+
+
+@contextmanager
+def _without_stage(name: str) -> Iterator[None]:
+    stages = tuple((text, stage) for text, stage in splitting._STAGES if stage.__name__ != name)
+    assert len(stages) == len(splitting._STAGES) - 1
+    with patch.object(splitting, "_STAGES", stages):
+        yield
+
+
+@contextmanager
+def _no_moves() -> Iterator[None]:
+    with patch.object(splitting, "_with_moves", lambda task, plan, effort: plan):
+        yield
+
+
+PARTS: dict[str, Callable[[], AbstractContextManager[object]]] = {
+    "seeds": lambda: patch.object(Seeds, "states", _nothing),
+    "prefixes": lambda: patch.object(Space, "prefixes", _nothing),
+    "changes of cuts": lambda: patch.object(Space, "moves", _nothing),
+    "tighter limits first": lambda: patch.object(splitting, "RUNGS", ()),
+    "16 candidates (1)": lambda: patch.object(search, "KEPT", 1),
+    "recomputed halos": lambda: _without_stage("_recomputed"),
+    "better orders": lambda: _without_stage("_reordered"),
+    "moves of the best plans": lambda: _without_stage("_relocated"),
+    "order and moves of the best plan": lambda: _without_stage("_perfected"),
+    "all moves": _no_moves,
+    "looking ahead in relocation (16 births only)": lambda: patch.object(
+        relocation, "_TRIES", relocation._TRIES[:1]
+    ),
+}
+"""What is left out, and how."""
+
+
+def plans(paths: list[Path], board_name: str, seconds: float) -> Made:
+    """The best plan of each model."""
+    board, start = load_board(board_name), time.process_time()
+    arenas: dict[Key, int] = {}
+    moves = 0
+    for path in paths:
+        for way in ("whole", "streamed"):
+            options = Options(stream_input=way == "streamed", time_limit=seconds)
+            plan = find_plans(load_model(path), board, options).plans[0]
+            arenas[f"{path.parent.name}/{path.stem}", way] = plan.layout.arena_bytes
+            moves += len(plan.layout.moves)
+    return Made(arenas, moves, time.process_time() - start)
+
+
+def row(left_out: str, full: Made, made: Made) -> str:
+    """A line of the table."""
+    growth = {key: made.arenas[key] / size - 1 for key, size in full.arenas.items()}
+    worst = max(growth, key=lambda key: growth[key])
+    larger = sum(more > 0 for more in growth.values())
+    smaller = sum(more < 0 for more in growth.values())
+    mean = sum(growth.values()) / len(growth)
+    at_worst = f"{100 * growth[worst]:+.1f} %: {' '.join(worst)}" if growth[worst] > 0 else ""
+    return (
+        f"| {left_out} | {larger} | {smaller} | {100 * mean:+.2f} % | {at_worst} | {made.moves} | "
+        f"{made.seconds:.0f} |"
+    )
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("models", type=Path, nargs="+")
+    parser.add_argument("--board", default="mps2-an386")
+    parser.add_argument("--time-limit", type=float, default=20.0)
+    arguments = parser.parse_args()
+    print("| without | larger arenas | smaller | mean | worst | moves | seconds |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
+    full = plans(arguments.models, arguments.board, arguments.time_limit)
+    print(row("nothing", full, full), flush=True)
+    for name, left_out in PARTS.items():
+        with left_out():
+            print(row(name, full, plans(arguments.models, arguments.board, arguments.time_limit)), flush=True)
+
+
+if __name__ == "__main__":
+    main()

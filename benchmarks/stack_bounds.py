@@ -1,0 +1,71 @@
+"""The painted stack of every model on boards, beside its bound; prints a Markdown table.
+
+    python benchmarks/stack_bounds.py MODELS --board mps2-an386 [--board ...] [--no-split]
+
+MODELS holds folders with a model.onnx. Runs each plan once in the board's emulator, on a drawn input; exit 1
+when a stack gets deeper than its bound, or there is none.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from mcudeploy.board import load_board
+from mcudeploy.deploy import plan_model
+from mcudeploy.device import Target, open_device
+from mcudeploy.errors import DeployError, FitError
+from mcudeploy.planner import Options
+from mcudeploy.samples import load_samples
+from mcudeploy.targets.stack import stack_bound
+from mcudeploy.verify import Storage, run_once
+
+SLACK_BYTES = 64
+
+
+def figures(model: Path, target: Target, options: Options) -> tuple[int, int, int] | None:
+    """Painted stack, bound, and the bound of the library, in bytes; None where there is no bound."""
+    made = plan_model(model, target.board, options)
+    sample = load_samples(made.model.graph, [], [], options.seed)[0]
+    firmware = made.build(target)
+    bound = stack_bound(firmware)
+    with open_device(target, firmware, made.patience_s) as device:
+        run_once(device, Storage.of(made.plan), sample.stored)
+        painted = device.session.stack().used_bytes
+    return bound and (painted, bound.program_bytes, bound.library_bytes)
+
+
+def main() -> int:
+    """Run all, print the table and what resists."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("models", type=Path, nargs="+")
+    parser.add_argument("--board", action="append", required=True)
+    parser.add_argument("--no-split", action="store_true", help="unsplit plans, as the option of mcudeploy")
+    arguments = parser.parse_args()
+    models = [path for root in arguments.models for path in sorted(root.glob("**/model.onnx"))]
+    options = Options(split=not arguments.no_split, time_limit=2, name="model")
+    runs = loose = wrong = 0
+    print("| board | model | painted | bound | of the library |\n|---|---|---|---|---|")
+    for name in arguments.board:
+        for model in models:
+            try:
+                found = figures(model, Target(load_board(name), emulate=True), options)
+            except FitError:
+                continue
+            except DeployError as error:
+                print(f"{name} {model.parent.name}: {error}", file=sys.stderr)
+                continue
+            painted, bound, library = found or (0, -1, 0)
+            runs += 1
+            wrong += painted > bound
+            loose += bound > painted + SLACK_BYTES
+            print(f"| {name} | {model.parent.name} | {painted} | {bound} | {library} |", flush=True)
+    print(f"\n{runs} runs, {wrong} above the bound, {loose} more than {SLACK_BYTES} B below it")
+    return int(wrong > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,24 @@
+/* out = clamp((in * m + b) >> shift), int8, with m, b and shift of the channel.
+ *
+ * in[0]    int8 [rows][cols][channels]
+ * out      int8 [rows][cols][channels]; may be in[0]
+ *
+ * Zero points and half of 2^shift are in b, so that results are rounded half up. The code generator has
+ * checked that no sum leaves 32 bits.
+ */
+#ifndef MCUD_AFFINE_S8_H
+#define MCUD_AFFINE_S8_H
+
+#include "mcud.h"
+
+typedef struct {
+    const int32_t *records; /* [channels]: m, b, shift */
+    int32_t cols;
+    int32_t channels;
+    int32_t low;
+    int32_t high;
+} mcud_affine_s8_params;
+
+mcud_kernel mcud_affine_s8;
+
+#endif

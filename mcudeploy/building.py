@@ -1,0 +1,101 @@
+"""The flow of `build`: models in, a verified C library out, and firmware where the board has any."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mcudeploy import report
+from mcudeploy.board import Board
+from mcudeploy.codegen.ctext import model_name
+from mcudeploy.codegen.folder import require_ours
+from mcudeploy.codegen.library import write_library
+from mcudeploy.codegen.render import Member
+from mcudeploy.deploy import Deployment, plan_model, verdict_on_host
+from mcudeploy.device import Target
+from mcudeploy.errors import BuildError, OutputsDifferError, UsageError
+from mcudeploy.planner import Options
+from mcudeploy.progress import SILENT, Progress
+from mcudeploy.samples import load_samples
+from mcudeploy.targets import Firmware
+from mcudeploy.verdict import Verdict
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Built:
+    """A model that is ready to be written."""
+
+    made: Deployment
+    verdict: Verdict | None
+    firmware: Firmware | None
+
+
+def build_models(
+    paths: Sequence[Path],
+    board: Board,
+    options: Options,
+    directory: Path,
+    *,
+    verify: bool = True,
+    force: bool = False,
+    progress: Progress = SILENT,
+) -> dict[str, Any]:
+    """Write one C library of all models into a folder, and firmware for each where the board has any.
+
+    With `verify` every program has passed `require_verified` before anything is written; with `force` files
+    of others are overwritten. Raises UsageError where they are in the way.
+    """
+    _require_names(paths, options)
+    if not force:
+        require_ours(directory, {})
+    built = [_built(path, board, options, verify, progress) for path in paths]
+    members = [Member(each.made.program, each.made.plan, each.made.source) for each in built]
+    several = len(members) > 1
+    name = model_name(None, directory.resolve().name) if several else members[0].program.prefix
+    elves = [each.firmware.elf for each in built if each.firmware is not None]
+    read = [*paths, *filter(None, [options.plan_file])]
+    files = write_library(members, name, directory, elves, read=read, force=force)
+    reports = [report.build(each.made, each.firmware, each.verdict) for each in built]
+    listed: dict[str, Any] = {"files": [str(file) for file in files]}
+    return listed | ({"models": reports} if several else reports[0])
+
+
+def _require_names(paths: Sequence[Path], options: Options) -> None:
+    if len(paths) == 1:
+        return
+    if options.name is not None or options.plan_file is not None:
+        raise UsageError("--name and --plan are for one model; several are called as their files are")
+    names = [model_name(None, path.stem) for path in paths]
+    twice = next((name for index, name in enumerate(names) if name in names[:index]), None)
+    if twice is not None:
+        raise UsageError(f"two models would be called {twice} in C: rename the file of one")
+
+
+def _built(path: Path, board: Board, options: Options, verify: bool, progress: Progress) -> _Built:
+    progress.stage(f"planning {path.name}")
+    made = plan_model(path, board, options, progress)
+    verdict = require_verified(made, options.seed, progress) if verify else None
+    progress.stage(f"building {path.name} for {board.name}")
+    return _Built(made, verdict, None if board.facts_only else made.build(Target(board)))
+
+
+def require_verified(made: Deployment, seed: int, progress: Progress = SILENT) -> Verdict:
+    """The verdict on a program that runs on this computer, on an input drawn from the seed.
+
+    Raises OutputsDifferError where it does not stand the reference, BuildError without a C compiler for it.
+    """
+    samples = load_samples(made.model.graph, [], [], seed)
+    try:
+        verdict = verdict_on_host(made, samples, progress)
+    except BuildError as error:
+        raise BuildError(
+            f"{error}\nThe program is verified on this computer before it is written; --no-verify writes it "
+            "unverified."
+        ) from error
+    if verdict.reasons:
+        raise OutputsDifferError(
+            "\n".join((f"{made.model.path.name} is not verified, nothing is written:", *verdict.reasons))
+        )
+    return verdict

@@ -1,0 +1,107 @@
+"""Files of the user: read within a limit, written whole or not at all, recognised where they are ours."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import secrets
+import shutil
+import stat
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+_HEAD_BYTES = 4096
+_OURS = tuple(
+    re.compile(pattern)
+    for pattern in (
+        rb'\{\n "format": \d+,\n "model_sha256": ',  # a plan
+        rb"<svg [^\n]*\n<title>[^\n]*: arena over steps</title>\n",  # a chart
+        rb'<!DOCTYPE html>\n[^\0]*<meta name="generator" content="mcudeploy">',  # a page with a chart
+        rb'\{"name": "[^\n]*", "peak_bytes": \d+, "order": \[',  # of `schedule`
+        rb"id,lower,upper,size,offset\n",  # of `place`
+    )
+)
+
+
+def read_limited(path: Path, most_bytes: int) -> bytes:
+    """The content of a regular file or a pipe. Raises OSError for anything else, and for a larger one."""
+    with path.open("rb") as stream:
+        mode = os.fstat(stream.fileno()).st_mode
+        if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode)):
+            raise OSError(errno.EINVAL, "not a file", str(path))
+        content = stream.read(most_bytes + 1)
+    if len(content) > most_bytes:
+        raise OSError(errno.EFBIG, f"larger than {most_bytes / 2**20:g} MiB, the limit", str(path))
+    return content
+
+
+def read_regular(path: Path, most_bytes: int) -> bytes:
+    """The same for a file that the user did not name: no pipe, whose writer the command would wait for."""
+    if path.exists() and not path.is_file():
+        raise OSError(errno.EINVAL, "not a file", str(path))
+    return read_limited(path, most_bytes)
+
+
+def is_ours(path: Path) -> bool:
+    """Whether a file may be overwritten: it is a plan, a chart or a result of mcudeploy, or empty."""
+    with path.open("rb") as stream:
+        head = stream.read(_HEAD_BYTES)
+    return not head or any(pattern.match(head) for pattern in _OURS)
+
+
+def same_file(one: Path, other: Path) -> bool:
+    """Whether both are one file, through whatever links; also where it is not there yet."""
+    if one.exists() and other.exists():
+        return one.samefile(other)
+    return os.path.realpath(one) == os.path.realpath(other)
+
+
+def write_file(path: Path, content: str | bytes) -> None:
+    """Writes one file as `write_files` does."""
+    write_files({path: content})
+
+
+def write_files(contents: Mapping[Path, str | bytes]) -> None:
+    """Writes files in folders that are there. None is changed before all of them are on the disk.
+
+    Links are followed; devices and pipes are written to directly. Raises OSError that names the file.
+    """
+    staged: list[tuple[Path, Path, Path]] = []
+    try:
+        for path, content in contents.items():
+            data = content.encode() if isinstance(content, str) else content
+            with _named(path):
+                if path.exists() and not path.is_file():
+                    path.write_bytes(data)
+                    continue
+                target = Path(os.path.realpath(path))
+                temporary = target.with_name(f".mcudeploy-{secrets.token_hex(8)}")
+                staged.append((path, target, temporary))
+                _stage(temporary, target, data)
+        for path, target, temporary in staged:
+            with _named(path):
+                temporary.replace(target)
+    finally:
+        for _, _, temporary in staged:
+            temporary.unlink(missing_ok=True)
+
+
+def _stage(temporary: Path, target: Path, data: bytes) -> None:
+    """The content beside its place, on the disk, with the permissions of the file that it will replace."""
+    with temporary.open("xb") as stream:
+        stream.write(data)
+        stream.flush()
+        os.fsync(stream.fileno())
+    if target.exists():
+        shutil.copymode(target, temporary)
+
+
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Errors name the file that the user asked for."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror or str(error), str(path)) from error

@@ -1,0 +1,107 @@
+"""Ctrl-C, delivered where Python code can take it.
+
+Python calls a signal's handler wherever it runs some Python code next. That may be inside of an import, or
+where numba makes Python objects of what compiled code returns: an exception there comes out as an ImportError
+or a SystemError. So the handler looks at the stack, and in such a place it comes back a little later. The
+second Ctrl-C ends the process at once.
+
+Imports little, so that Ctrl-C is heard while the rest is being imported.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import signal
+import sys
+from types import FrameType
+from typing import NoReturn
+
+INTERRUPTED = 130
+"""The exit code."""
+
+_AGAIN_S = 0.02
+"""After this time the handler looks again."""
+
+_TOLD_AFTER = 50
+"""So many looks are told of: compiling for the first time takes long."""
+
+_FOREIGN = {"numba", "llvmlite", "importlib", "_frozen_importlib", "_frozen_importlib_external"}
+"""Packages through whose frames no exception may pass."""
+
+_SWALLOWING = {"weakref", "_weakrefset"}
+"""Modules whose callbacks lose an exception, as every `__del__` does."""
+
+
+class _Interrupts:
+    """What becomes of Ctrl-C: `asked` for once already; `begun`, and not `closing`: there is something to end
+    in order.
+    """
+
+    asked = begun = closing = False
+    looks = 0
+
+    def on_interrupt(self, _: int, frame: FrameType | None) -> None:
+        if self.asked or not self.begun:
+            self.end()
+        self.asked = True
+        self.deliver(_, frame)
+
+    def deliver(self, _: int, frame: FrameType | None) -> None:
+        if self.closing:
+            return
+        if not _foreign(frame):
+            raise KeyboardInterrupt
+        signal.setitimer(signal.ITIMER_REAL, _AGAIN_S)
+        self.looks += 1
+        if self.looks == _TOLD_AFTER:
+            _say(2, "interrupted: waiting for the compiler; Ctrl-C again ends at once\n")
+
+    def end(self) -> NoReturn:
+        """End the process without unwinding. What it started watches over itself."""
+        _say(2, "error: interrupted\n")
+        if "--json" in sys.argv and not self.closing:
+            _say(1, '{"error": {"exit_code": 130, "message": "interrupted", "problems": []}}\n')
+        os._exit(INTERRUPTED)
+
+
+_STATE = _Interrupts()
+
+
+def listen() -> None:
+    """Take Ctrl-C over from Python's own handler, unless the parent process has it ignored."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGALRM, _STATE.deliver)
+        signal.signal(signal.SIGINT, _STATE.on_interrupt)
+        atexit.register(
+            signal.signal, signal.SIGINT, signal.SIG_IGN
+        )  # the last act: Python takes itself down
+
+
+def begin() -> None:
+    """From now on Ctrl-C raises KeyboardInterrupt; before, it ended the process at once."""
+    _STATE.begun = True
+
+
+def close() -> None:
+    """From now on one Ctrl-C changes nothing: the answer is there, and is being told."""
+    _STATE.closing = True
+
+
+def _foreign(frame: FrameType | None) -> bool:
+    """Whether an exception in a frame would not reach our code as it is."""
+    while frame is not None:
+        module = str(frame.f_globals.get("__name__", ""))
+        if module.partition(".")[0] in _FOREIGN or module in _SWALLOWING:
+            return True
+        if frame.f_code.co_name == "__del__":
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _say(stream: int, text: str) -> None:
+    try:
+        os.write(stream, text.encode())
+    except OSError:  # closed or full: the exit code is still told
+        return

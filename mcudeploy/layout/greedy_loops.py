@@ -1,0 +1,47 @@
+"""The inner loop of first fit, compiled."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+Ints = npt.NDArray[np.int64]
+
+
+Arrays = tuple[Ints, Ints, Ints, Ints, Ints, Ints, Ints]
+"""Where the rectangles of each unit begin, which they are, and how far from its base; size and alignment
+of each rectangle; where its neighbours begin; and these.
+"""
+
+
+@njit(cache=True)
+def first_fit(order: Ints, arrays: Arrays, offsets: Ints) -> None:
+    """Places units in this order, each at its lowest free base; `offsets`: below 0 where nothing lies yet."""
+    begin, members, distance, size, alignment, neighbours_begin, neighbours = arrays
+    most = 0
+    for unit in order:
+        count = 0
+        for part in range(begin[unit], begin[unit + 1]):
+            index = members[part]
+            count += neighbours_begin[index + 1] - neighbours_begin[index]
+        most = max(most, count)
+    below, above = np.empty(most, np.int64), np.empty(most, np.int64)
+    for unit in order:
+        count = 0
+        for part in range(begin[unit], begin[unit + 1]):
+            index, end = members[part], distance[part] + size[members[part]]
+            for at in range(neighbours_begin[index], neighbours_begin[index + 1]):
+                other = neighbours[at]
+                if offsets[other] >= 0:
+                    below[count] = offsets[other] - end
+                    above[count] = offsets[other] + size[other] - distance[part]
+                    count += 1
+        base, step = np.int64(0), alignment[members[begin[unit]]]
+        for at in np.argsort(below[:count]):
+            if base <= below[at]:
+                break
+            if base < above[at]:  # between these two, both excluded, it would share bytes
+                base = -(-above[at] // step) * step
+        for part in range(begin[unit], begin[unit + 1]):
+            offsets[members[part]] = base + distance[part]

@@ -1,0 +1,374 @@
+"""The inner loops of `relocation`, compiled: rectangles placed by birth, and others that move to make room.
+
+`items`: births, deaths, sizes and alignments by rectangle. `live`: the `count` rectangles that are alive, by
+ascending offset `at`. Those that are born at the step at hand have no bytes yet: another place costs them
+nothing. `price`: of a move, of each piece of it that is copied at once, and of each byte.
+Import only where it is needed: numba takes its time.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Items = tuple[Ints, Ints, Ints, Ints]
+Flags = NDArray[np.bool_]
+Floats = NDArray[np.float64]
+Table = NDArray[np.int64]
+Spare = tuple[Ints, Ints, Ints, Ints]
+"""For trying things: live rectangles, their offsets, places and their ranks."""
+
+DOWN, UP, JUMP = 0, 1, 2
+"""Ways to make room for a rectangle: neighbours close ranks downwards, or upwards, or one goes elsewhere."""
+
+BESIDE, BOTTOM, TOP, FULLEST = 1, 3, 4, 0
+"""Which free place is taken: beside what dies at about the same time, the lowest, the highest, or that in the
+smallest gap.
+"""
+
+_MEAN = 0.2
+"""Weight of the mean cost over the placing rules, beside the cost of the best of them."""
+
+_STUCK = 1e9
+"""Cost of a birth for which no way makes room."""
+
+_FAR = 1_000_000
+"""Steps between two deaths, more than any plan has; what it multiplies decides before the gap."""
+
+_MOST_MOVES = 4_096
+
+
+@njit(cache=True)
+def _alive(live: Ints, count: int, death: Ints, now: int) -> int:
+    """Takes the dead out of `live`; how many are left."""
+    left = 0
+    for k in range(count):
+        if death[live[k]] > now:
+            live[left] = live[k]
+            left += 1
+    return left
+
+
+@njit(cache=True)
+def _put(u: int, live: Ints, count: int, at: Ints) -> None:
+    """Puts rectangle u among the `count` of `live`."""
+    while count > 0 and at[live[count - 1]] > at[u]:
+        live[count] = live[count - 1]
+        count -= 1
+    live[count] = u
+
+
+@njit(cache=True)
+def _places(  # noqa: PLR0917
+    u: int, live: Ints, count: int, at: Ints, items: Items, limit: int, rule: int, place: Ints, rank: Ints,
+) -> int:  # fmt: skip
+    """Both ends of each gap that has room for rectangle u, and their rank by a rule; how many there are."""
+    _, death, size, grain = items
+    found, low = 0, 0
+    for k in range(count + 1):
+        high = at[live[k]] if k < count else limit
+        first, last = -(-low // grain[u]) * grain[u], (high - size[u]) // grain[u] * grain[u]
+        if first <= last:
+            gap = high - low - size[u]
+            below = abs(death[live[k - 1]] - death[u]) if k > 0 else _FAR
+            above = abs(death[live[k]] - death[u]) if k < count else _FAR
+            if gap == 0:
+                below = above = min(below, above)
+            for end in range(1 if first == last else 2):
+                place[found] = first if end == 0 else last
+                if rule == BESIDE:
+                    rank[found] = (below if end == 0 else above) * _FAR + gap
+                elif rule == BOTTOM:
+                    rank[found] = place[found]
+                elif rule == TOP:
+                    rank[found] = -place[found]
+                else:
+                    rank[found] = gap
+                found += 1
+        if k < count:
+            low = high + size[live[k]]
+    return found
+
+
+@njit(cache=True)
+def _cost(v: int, to: int, at: Ints, size: Ints, price: Floats, born_now: bool) -> float:  # noqa: PLR0917
+    """Of a move of rectangle v: bytes that lie in both places are copied in pieces as long as the way."""
+    way = abs(at[v] - to)
+    if way == 0 or born_now:
+        return 0.0
+    pieces = 1 if way >= size[v] else -(-size[v] // way)
+    return float(price[0] + price[1] * pieces + price[2] * size[v])
+
+
+@njit(cache=True)
+def _ways(  # noqa: PLR0917
+    u: int, live: Ints, count: int, at: Ints, items: Items, movable: Flags, limit: int, price: Floats,
+    way: Table, cost: Floats,
+) -> int:  # fmt: skip
+    """Ways to make room for u, and how many: kind, first of `live`, end, where u goes, where one jumps to."""
+    birth, _, size, grain = items
+    now, found = birth[u], 0
+    for a in range(count):
+        v = live[a]
+        below = at[live[a - 1]] + size[live[a - 1]] if a > 0 else 0
+        above = at[live[a + 1]] if a + 1 < count else limit
+        if at[v] > below:  # a gap under it: it and those above close ranks downwards
+            end, total = below, 0.0
+            for b in range(a, count):
+                w = live[b]
+                if not movable[w]:
+                    break
+                to = -(-end // grain[w]) * grain[w]
+                total += _cost(w, to, at, size, price, birth[w] == now)
+                end = to + size[w]
+                place = -(-end // grain[u]) * grain[u]
+                if place + size[u] <= (at[live[b + 1]] if b + 1 < count else limit):
+                    way[found, 0], way[found, 1], way[found, 2], way[found, 3] = DOWN, a, b + 1, place
+                    cost[found] = total
+                    found += 1
+                    break
+        if at[v] + size[v] < above:  # a gap over it: it and those below close ranks upwards
+            end, total = above, 0.0
+            for b in range(a, -1, -1):
+                w = live[b]
+                if not movable[w]:
+                    break
+                to = (end - size[w]) // grain[w] * grain[w]
+                total += _cost(w, to, at, size, price, birth[w] == now)
+                end = to
+                place = (end - size[u]) // grain[u] * grain[u]
+                if place >= (at[live[b - 1]] + size[live[b - 1]] if b > 0 else 0):
+                    way[found, 0], way[found, 1], way[found, 2], way[found, 3] = UP, b, a + 1, place
+                    cost[found] = total
+                    found += 1
+                    break
+        place = -(-below // grain[u]) * grain[u]
+        if movable[v] and place + size[u] <= above:
+            low, best, to = 0, limit + 1, -1
+            for k in range(count + 1):
+                high = at[live[k]] if k < count else limit
+                first = -(-low // grain[v]) * grain[v]
+                if k not in (a, a + 1) and first + size[v] <= high and high - low < best:
+                    best, to = high - low, first
+                if k < count:
+                    low = high + size[live[k]]
+            if to >= 0:
+                way[found, 0], way[found, 1], way[found, 2], way[found, 3] = JUMP, a, a + 1, place
+                way[found, 4] = to
+                cost[found] = _cost(v, to, at, size, price, birth[v] == now)
+                found += 1
+    return found
+
+
+@njit(cache=True)
+def _go(v: int, to: int, at: Ints, items: Items, now: int, log: Table, lines: int) -> int:  # noqa: PLR0917
+    """Rectangle v goes to another offset; the number of lines that the log of moves has then."""
+    if at[v] != to and items[0][v] != now and lines < len(log):
+        log[lines, 0], log[lines, 1], log[lines, 2] = now, v, to
+        lines += 1
+    at[v] = to
+    return lines
+
+
+@njit(cache=True)
+def _make_way(  # noqa: PLR0917
+    way: Ints, live: Ints, count: int, at: Ints, items: Items, limit: int, now: int, log: Table, lines: int
+) -> int:
+    """Does what a way says before step `now`; the number of lines that the log of moves has then."""
+    _, _, size, grain = items
+    first, end = way[1], way[2]
+    if way[0] == DOWN:
+        low = at[live[first - 1]] + size[live[first - 1]] if first > 0 else 0
+        for k in range(first, end):
+            v = live[k]
+            low = -(-low // grain[v]) * grain[v]
+            lines = _go(v, low, at, items, now, log, lines)
+            low += size[v]
+    elif way[0] == UP:
+        high = at[live[end]] if end < count else limit
+        for k in range(end - 1, first - 1, -1):
+            v = live[k]
+            high = (high - size[v]) // grain[v] * grain[v]
+            lines = _go(v, high, at, items, now, log, lines)
+    else:
+        v = live[first]
+        lines = _go(v, way[4], at, items, now, log, lines)
+        for k in range(first, count - 1):
+            live[k] = live[k + 1]
+        _put(v, live, count - 1, at)
+    return lines
+
+
+@njit(cache=True)
+def _copy(live: Ints, count: int, at: Ints, to_live: Ints, to_at: Ints) -> None:
+    for k in range(count):
+        to_live[k] = live[k]
+        to_at[live[k]] = at[live[k]]
+
+
+@njit(cache=True)
+def _free_run(  # noqa: PLR0917
+    order: Ints, start: int, live: Ints, count: int, at: Ints, items: Items, limit: int, rule: int,
+    place: Ints, rank: Ints,
+) -> tuple[int, int]:  # fmt: skip
+    """Places births from `start` on by a rule until one finds no place; where that is, and the work."""
+    work = 0
+    for number in range(start, len(order)):
+        u = order[number]
+        count = _alive(live, count, items[1], items[0][u])
+        work += count + 1
+        found = _places(u, live, count, at, items, limit, rule, place, rank)
+        if found == 0:
+            return number, work
+        at[u] = place[np.argmin(rank[:found])]
+        _put(u, live, count, at)
+        count += 1
+    return len(order), work
+
+
+@njit(cache=True)
+def _run(  # noqa: PLR0917
+    order: Ints, start: int, stop: int, live: Ints, count: int, at: Ints, items: Items, movable: Flags,
+    limit: int, price: Floats, rule: int, place: Ints, rank: Ints, way: Table, cost: Floats, nothing: Table,
+) -> tuple[float, int]:  # fmt: skip
+    """The cost of placing the births from `start` to `stop` by a rule, with the cheapest way where there is
+    no place; and the work.
+    """
+    work, total = 0, 0.0
+    for number in range(start, stop):
+        u = order[number]
+        count = _alive(live, count, items[1], items[0][u])
+        work += count + 1
+        found = _places(u, live, count, at, items, limit, rule, place, rank)
+        if found > 0:
+            at[u] = place[np.argmin(rank[:found])]
+        else:
+            found = _ways(u, live, count, at, items, movable, limit, price, way, cost)
+            work += 4 * count
+            if found == 0:
+                return total + _STUCK * (stop - number), work
+            best = np.argmin(cost[:found])
+            total += cost[best]
+            _make_way(way[best], live, count, at, items, limit, items[0][u], nothing, 0)
+            at[u] = way[best, 3]
+        _put(u, live, count, at)
+        count += 1
+    return total, work
+
+
+@njit(cache=True)
+def _leap(  # noqa: PLR0917
+    order: Ints, number: int, live: Ints, count: int, at: Ints, items: Items, limit: int, rules: Ints,
+    spare: Spare, leap_at: Ints,
+) -> tuple[int, int]:  # fmt: skip
+    """How far the births from `number` on are placed without a move by the best rule, and the work; `leap_at`
+    has their offsets.
+    """
+    run, run_at, place, rank = spare
+    furthest, work = number, 0
+    for rule in rules:
+        _copy(live, count, at, run, run_at)
+        reached, done = _free_run(order, number, run, count, run_at, items, limit, rule, place, rank)
+        work += done
+        if reached > furthest:
+            furthest = reached
+            for k in range(number, reached):
+                leap_at[order[k]] = run_at[order[k]]
+    return furthest, work
+
+
+@njit(cache=True)
+def _foreseen(  # noqa: PLR0917
+    order: Ints, start: int, stop: int, live: Ints, count: int, at: Ints, items: Items, movable: Flags,
+    limit: int, price: Floats, rules: Ints, spare: Spare, way: Table, cost: Floats, nothing: Table,
+) -> tuple[float, int]:  # fmt: skip
+    """What the births from `start` to `stop` cost by the best rule, with some of the mean; and the work."""
+    run, run_at, place, rank = spare
+    after, mean, work = np.inf, 0.0, 0
+    for rule in rules:
+        _copy(live, count, at, run, run_at)
+        spent, done = _run(
+            order, start, stop, run, count, run_at, items, movable, limit, price, rule, place, rank, way,
+            cost, nothing,
+        )  # fmt: skip
+        work += done
+        after, mean = min(after, spent), mean + spent / len(rules)
+    return after + _MEAN * mean, work
+
+
+@njit(cache=True)
+def relocate(  # noqa: PLR0915, PLR0917  (one function of arrays, as numba wants them)
+    items: Items, movable: Flags, order: Ints, base: Ints, limit: int, price: Floats, sight: int, rules: Ints,
+    most: int,
+) -> tuple[float, int, Ints, Table]:  # fmt: skip
+    """Places the births of `order` around what `base` has offsets for (others: -1): the cost of the moves,
+    the work, the offsets at birth, and the moves: step, rectangle, new offset.
+
+    As long as a rule places births without a move, and still does `sight` births later, it is followed.
+    Else that place is taken, or that way where there is none, after which the next `sight` births cost least
+    by the rules; noise decides between equals. The cost is infinite where nothing makes room or the work is
+    more than `most`.
+    """
+    np.random.seed(0)
+    n, total, work, count, lines, number = len(base), 0.0, 0, 0, 0, 0
+    at, live, born = base.copy(), np.empty(n + 1, np.int64), base.copy()
+    for u in np.argsort(base):
+        if base[u] >= 0:
+            live[count] = u
+            count += 1
+    log, nothing = np.empty((_MOST_MOVES, 3), np.int64), np.empty((0, 3), np.int64)
+    place, rank = np.empty(2 * n + 2, np.int64), np.empty(2 * n + 2, np.int64)
+    way, cost = np.empty((3 * n + 3, 5), np.int64), np.empty(3 * n + 3, np.float64)
+    run_way, run_cost = way.copy(), cost.copy()
+    spare = live.copy(), at.copy(), place.copy(), rank.copy()
+    then, then_at, leap_at = live.copy(), at.copy(), at.copy()
+    while number < len(order):
+        furthest, done = _leap(order, number, live, count, at, items, limit, rules, spare, leap_at)
+        work += done
+        for k in range(number, furthest if furthest == len(order) else furthest - sight):
+            u = order[k]
+            count = _alive(live, count, items[1], items[0][u])
+            at[u] = born[u] = leap_at[u]
+            _put(u, live, count, at)
+            count += 1
+            number = k + 1
+        if number == len(order):
+            break
+        u = order[number]
+        now, stop = items[0][u], min(len(order), number + 1 + sight)
+        count = _alive(live, count, items[1], now)
+        found = _places(u, live, count, at, items, limit, FULLEST, place, rank)
+        has_place = found > 0
+        if not has_place:
+            found = _ways(u, live, count, at, items, movable, limit, price, way, cost)
+        work += 5 * count
+        best, least = -1, np.inf
+        for k in range(found):
+            _copy(live, count, at, then, then_at)
+            if not has_place:
+                _make_way(way[k], then, count, then_at, items, limit, now, nothing, 0)
+            then_at[u] = place[k] if has_place else way[k, 3]
+            _put(u, then, count, then_at)
+            after, done = _foreseen(
+                order, number + 1, stop, then, count + 1, then_at, items, movable, limit, price, rules, spare,
+                run_way, run_cost, nothing,
+            )  # fmt: skip
+            work += done
+            score = (0.0 if has_place else cost[k]) + after + 1e-3 * np.random.random()
+            if score < least:
+                best, least = k, score
+        if best < 0 or work > most or lines + count > _MOST_MOVES:
+            return np.inf, work, born, nothing
+        if not has_place:
+            total += cost[best]
+            lines = _make_way(way[best], live, count, at, items, limit, now, log, lines)
+            for k in range(count):
+                if items[0][live[k]] == now:
+                    born[live[k]] = at[live[k]]
+        born[u] = at[u] = place[best] if has_place else way[best, 3]
+        _put(u, live, count, at)
+        count += 1
+        number += 1
+    return total, work, born, log[:lines].copy()

@@ -1,0 +1,161 @@
+"""How often the loops of the convolution kernels for cores with vectors run; see conv_counts.py."""
+
+from __future__ import annotations
+
+from mcudeploy.interval import Interval
+from mcudeploy.ops.common import merged, scaled
+from mcudeploy.ops.conv_counts import Fields, window_rows
+from mcudeploy.ops.opdef import Counts, CountsOf
+from mcudeploy.ops.packing import VECTOR
+from mcudeploy.ops.windows import Windows
+
+_POINTERS = 4
+"""Pointers to taps in a vector."""
+
+
+def pixel_blocks(pixels: int, most: int) -> dict[int, int]:
+    """How many blocks of so many pixels are taken, at most `most`; see mcud_vector_next_pixels."""
+    blocks = dict.fromkeys(range(most, 0, -1), 0)
+    blocks[most], left = divmod(pixels, most)
+    if most == 3 and left == 1 and pixels > 1:
+        blocks[3], blocks[2], left = blocks[3] - 1, 2, 0
+    if left:
+        blocks[left] += 1
+    return blocks
+
+
+def pointwise(fields: Fields) -> CountsOf:
+    """conv2d_s8_1x1_mve: pixels of all rows, three or two at a time, where they lie."""
+
+    def counts(rows: Interval) -> Counts:
+        pixels = len(rows) * fields["output_cols"]
+        products = _multiplied(pixel_blocks(pixels, 3), fields["output_channels"], fields["input_channels"])
+        return {"calls": 1, "rows": len(rows), "pixels": pixels} | products
+
+    return counts
+
+
+def general(fields: Fields) -> CountsOf:
+    """conv2d_s8_mve: windows are gathered, those in the padding one by one, and multiplied."""
+    windows = Windows(fields)
+    kernel_rows, values = fields["kernel_rows"], fields["group_inputs"]
+    inner = fields["end_inside"] - fields["first_inside"]
+    patch, pixels_at_once = _vectors(fields["patch_values"]), fields["pixels"]
+
+    def copies(columns: range) -> Counts:
+        found: list[Counts] = []
+        for col in columns:
+            taps = int(windows.cols[col])
+            runs, size = (1, taps * values) if fields["in_runs"] else (taps, values)
+            found.append({"copies": runs, "copied": runs * _vectors(size), "lines": 1})
+        return merged({"copies": 0, "copied": 0, "lines": 0}, *found)
+
+    anywhere = copies(range(windows.outputs))
+    within = copies(range(fields["first_inside"], fields["end_inside"]))
+    around = {name: anywhere[name] - within[name] for name in anywhere}
+
+    def counts(rows: Interval) -> Counts:
+        inside = windows.rows(rows)
+        whole = int((inside == kernel_rows).sum())
+        part = int(inside.sum()) - whole * kernel_rows
+        pixels = len(rows) * windows.outputs
+        joined = whole * inner
+        products = _multiplied(
+            pixel_blocks(pixels, pixels_at_once), fields["group_outputs"], fields["patch_values"]
+        )
+        each: list[Counts] = [
+            window_rows(windows, rows),
+            scaled(around, whole * kernel_rows),
+            scaled(anywhere, part),
+            {"border": pixels - joined, "filled": (pixels - joined) * patch},
+            {"inner": joined, "inner_lines": joined * kernel_rows},
+            {"inner_vectors": joined * kernel_rows * _vectors(fields["row_values"])},
+            {"takes": -(-joined // pixels_at_once) + whole * int(inner > 0)},
+            products,
+        ]
+        return {"calls": 1, "groups": fields["groups"]} | scaled(merged(*each), fields["groups"])
+
+    return counts
+
+
+def full(fields: Fields) -> CountsOf:
+    """conv2d_s8_full_mve: every row by every two channels."""
+    pairs, rows = -(-fields["output_channels"] // 2), fields["input_rows"]
+    lines = pairs * rows
+    vectors = lines * _vectors(fields["row_values"])
+    return lambda _: {"calls": 1, "pairs": pairs, "lines": lines, "vectors": vectors}
+
+
+def by_rows(fields: Fields, input_rows: int) -> CountsOf:
+    """conv2d_s8_by_rows_mve: the first rows begin the sums, the last end them."""
+    outputs = fields["output_channels"]
+    pairs = -(-outputs // 2)
+
+    def counts(rows: Interval) -> Counts:
+        lines = len(rows) * pairs
+        begun = {"begun": pairs} if rows.lo == 0 else {}
+        ended = {"ended": outputs} if rows.hi == input_rows else {}
+        vectors = lines * _vectors(fields["row_values"])
+        return {"calls": 1, "rows": len(rows), "lines": lines, "vectors": vectors} | begun | ended
+
+    return counts
+
+
+def depthwise(fields: Fields) -> CountsOf:
+    """dwconv2d_s8_mve: windows inside the input share a list of taps, several of few channels a vector."""
+    windows = Windows(fields)
+    kernel_rows, kernel_cols = fields["kernel_rows"], fields["kernel_cols"]
+    taps, channels, at_once = kernel_rows * kernel_cols, fields["channels"], fields["pixels"]
+    inner = fields["end_inside"] - fields["first_inside"]
+    lists_inside = windows.outputs - inner + min(inner, 1)
+
+    def products(windows_made: int, pixels: int) -> Counts:
+        if windows_made * pixels == 0:
+            return {}
+        blocks = windows_made * _vectors(pixels * channels)
+        ragged = windows_made * int(pixels * channels % VECTOR > 0)
+        return {
+            "runs": 1,
+            "ragged_runs": int(ragged > 0),
+            "ragged": ragged,
+            "windows": windows_made,
+            "blocks": blocks,
+            "pairs": blocks * (taps // 2),
+            "odd": blocks * (taps % 2),
+        }
+
+    alone = products(1, 1)
+    together = merged(products(inner // at_once, at_once), products(1, inner % at_once))
+
+    def counts(rows: Interval) -> Counts:
+        whole = int((windows.rows(rows) == kernel_rows).sum())
+        lists = whole * lists_inside + (len(rows) - whole) * windows.outputs
+        listed: Counts = {
+            "calls": 1,
+            "lists": lists,
+            "list_rows": lists * kernel_rows,
+            "list_vectors": lists * kernel_rows * -(-kernel_cols // _POINTERS),
+        }
+        ones = lists - (whole if inner else 0)
+        products = merged(scaled(alone, ones), scaled(together, whole))
+        return window_rows(windows, rows) | listed | products
+
+    return counts
+
+
+def _vectors(values: int) -> int:
+    return -(-values // VECTOR)
+
+
+def _multiplied(blocks: dict[int, int], channels: int, depth: int) -> Counts:
+    """Blocks of pixels by two channels at a time; an odd last channel is left to each pixel alone."""
+    counts: Counts = {"blocks": sum(blocks.values())}
+    alone = 0
+    for pixels, times in blocks.items():
+        if pixels == 1:
+            alone += times * -(-channels // 2)
+            continue
+        alone += times * pixels * (channels % 2)
+        records = times * (channels // 2)
+        counts |= {f"records_{pixels}": records, f"vectors_{pixels}": records * _vectors(depth)}
+    return counts | {"records_1": alone, "vectors_1": alone * _vectors(depth)}

@@ -1,0 +1,44 @@
+"""Which taps of windows lie inside the input, as the kernels count them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcudeploy.interval import Interval
+
+
+class Windows:
+    """The windows of a kernel with these parameters, as counts of their taps inside the input."""
+
+    def __init__(self, fields: Mapping[str, Any]) -> None:
+        self._fields = fields
+        self.outputs: int = fields["output_cols"]
+
+    def rows(self, rows: Interval) -> NDArray[np.int64]:
+        """Of each row of the output: how many rows of its windows are inside."""
+        return self._inside("rows", "top", np.arange(rows.lo, rows.hi))
+
+    @cached_property
+    def cols(self) -> NDArray[np.int64]:
+        """The same of each column."""
+        return self._inside("cols", "left", np.arange(self.outputs))
+
+    @cached_property
+    def col_kinds(self) -> list[tuple[int, int]]:
+        """How many columns have so many taps inside, where there are any: (taps, columns)."""
+        taps, columns = np.unique(self.cols[self.cols > 0], return_counts=True)
+        return list(zip(taps.tolist(), columns.tolist(), strict=True))
+
+    def _inside(self, along: str, before: str, positions: NDArray[np.int64]) -> NDArray[np.int64]:
+        size, count, step, stride = (
+            self._fields[f"{name}_{along}"] for name in ("input", "kernel", "dilation", "stride")
+        )
+        start = positions * stride - self._fields[f"pad_{before}"]
+        first = np.clip(-(start // step), 0, count)
+        end = np.clip(-((start - size) // step), 0, count)
+        return np.asarray(np.maximum(end - first, 0), np.int64)

@@ -1,0 +1,163 @@
+"""The latency limit as measured: what overhead is said, and which plan is taken where the best misses it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from models import quantised_convolutions
+
+from mcudeploy import deploy, running, tuning
+from mcudeploy.board import Board, load_board
+from mcudeploy.device import Target
+from mcudeploy.errors import LatencyError
+from mcudeploy.plan import Measurement, OperatorTime
+from mcudeploy.planner import Options
+from mcudeploy.progress import SILENT
+from mcudeploy.running import Observation, Ran, run_within_limit
+
+BOARD = load_board("stm32f405")
+OPTIONS = Options(time_limit=5, max_overhead=50)
+
+
+@pytest.fixture
+def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr("mcudeploy.measurer.database.cache_dir", lambda: tmp_path / "cache")
+    return quantised_convolutions(tmp_path / "small.onnx")
+
+
+class Device:
+    """Stands for a board that takes as long as `ticks` says for a plan, by its arena. `ran` has those."""
+
+    def __init__(self, ticks: Mapping[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+        self._ticks, self.ran = ticks, list[int]()
+        monkeypatch.setattr(running, "run_on", self._run_on)
+
+    def _run_on(self, made: Any, *_: object) -> Any:
+        arena = made.plan.layout.arena_bytes
+        self.ran.append(arena)
+        observed = Observation(Measurement(self._ticks[arena], "instructions"), [{}], None)
+        running.keep(made, SimpleNamespace(hash=made._firmware_hashes([True])[0]), observed)  # type: ignore[arg-type]
+        return SimpleNamespace(), observed
+
+
+def with_several_plans(model: Path, board: Board = BOARD) -> deploy.Deployment:
+    """Two split plans, and the unsplit one."""
+    made = deploy._planned(model, board, OPTIONS, SILENT)
+    least, *_, unsplit = made.planned.plans
+    second = replace(least, layout=replace(least.layout, arenas={"sram": least.layout.arena_bytes + 8}))
+    return replace(made, planned=replace(made.planned, plans=(least, second, unsplit)))
+
+
+def arenas(made: deploy.Deployment) -> list[int]:
+    return [plan.layout.arena_bytes for plan in made.planned.plans]
+
+
+def run(made: deploy.Deployment, limit: float) -> Ran:
+    return run_within_limit(made, Target(BOARD, emulate=True), [], limit, SILENT)
+
+
+@pytest.mark.parametrize(("times", "taken"), [((1040, 1030), 0), ((1900, 1030), 1), ((1900, 1060), 2)])
+def test_the_first_plan_that_keeps_the_limit_is_taken(
+    times: tuple[int, int],
+    taken: int,
+    model: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    made = with_several_plans(model)
+    sizes = arenas(made)
+    device = Device(dict(zip(sizes, (*times, 1000), strict=True)), monkeypatch)
+    ran = run(made, 5.0)
+    assert ran.made.plan is made.planned.plans[taken]
+    assert ran.unsplit == Measurement(1000, "instructions")
+    assert device.ran == [sizes[2], *sizes[: taken + 1]]
+    for size, ticks in zip(sizes[:taken], times, strict=False):
+        assert f"an arena of {size:,} B takes {ticks / 10 - 100:.2f} % longer" in caplog.text
+    assert caplog.text.count("as measured; the limit is 5 % (--max-overhead). Trying the next plan") == taken
+    device.ran.clear()
+    again = run(made, 5.0)  # the unsplit plan, and those that are too slow, are known
+    assert again.made.plan is ran.made.plan and device.ran == [sizes[taken]]
+    assert running.known_within_limit(made, 5.0).plan is ran.made.plan  # `plan` and `build` give the same
+    assert running.known_within_limit(made, 95.0).plan is made.plan
+
+
+def test_a_stored_plan_is_taken_as_it_is_with_a_warning(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "plan.json"
+    deploy.save_plan(deploy._planned(model, BOARD, OPTIONS, SILENT), path)
+    made = deploy._planned(model, BOARD, Options(plan_file=path), SILENT)
+    sizes = [made.plan.layout.arena_bytes, made.unsplit.layout.arena_bytes]
+    Device(dict(zip(sizes, (1060, 1000), strict=True)), monkeypatch)
+    assert run(made, 5.0).made.plan is made.plan
+    assert "6.00 % longer than the unsplit plan, as measured" in caplog.text
+    assert "No other plan was made" in caplog.text
+
+
+def test_nothing_is_compared_with_an_unsplit_plan_that_does_not_fit(
+    model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = with_several_plans(model)
+    least, second, unsplit = made.planned.plans
+    large = replace(unsplit, layout=replace(unsplit.layout, arenas={"sram": 1 << 20}))
+    made = replace(made, planned=replace(made.planned, unsplit=large, plans=(least, second)))
+    device = Device({least.layout.arena_bytes: 5000}, monkeypatch)
+    ran = run(made, 5.0)
+    assert ran.made.plan is least and ran.unsplit is None and len(device.ran) == 1
+
+
+def test_on_a_host_there_is_no_limit_and_the_overhead_is_an_estimate(model: Path) -> None:
+    report = deploy.measure_model(model, Target(load_board("host")), OPTIONS)
+    assert report["splits"] and report["unsplit_latency"] is None
+    assert 0 < report["overhead_percent"] < 50 and report["overhead_source"] == "estimated"
+
+
+def test_a_plan_says_what_is_estimated_and_then_what_was_measured(model: Path) -> None:
+    def planned() -> dict[str, Any]:
+        return deploy.plan_report(deploy.plan_model(model, BOARD, OPTIONS))
+
+    report = planned()
+    assert report["latency"] is report["unsplit_latency"] is None
+    assert 0 < report["overhead_percent"] < 50 and report["overhead_source"] == "estimated"
+    measured = deploy.run_model(model, Target(BOARD, emulate=True), OPTIONS, inputs=[], expected=[])
+    assert measured["verified"] and measured["overhead_source"] == "measured"
+    keys = ("latency", "unsplit_latency", "overhead_percent", "overhead_source", "arena_bytes")
+    report = planned()
+    assert [report[key] for key in keys] == [measured[key] for key in keys]
+    ticks = [report[key]["value"] for key in keys[:2]]
+    assert report["overhead_percent"] == pytest.approx(100 * (ticks[0] / ticks[1] - 1))
+
+
+def observed_by(ticks: Mapping[bool, int]) -> Any:
+    """Stands for devices: latencies of split plans (True) and of the unsplit one."""
+
+    def run_all(batch: Any, *_: object) -> list[Observation]:
+        times = (OperatorTime("conv_0", 1, 1),)
+        return [
+            Observation(Measurement(ticks[bool(made.plan.splits)], "instructions", times), [{}], None)
+            for made in batch
+        ]
+
+    return run_all
+
+
+@pytest.mark.parametrize("fits", [True, False])
+def test_tune_without_a_plan_that_keeps_the_limit(
+    fits: bool, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = with_several_plans(model)
+    monkeypatch.setattr(tuning, "_run_all", observed_by({True: 1100, False: 1000}))
+    monkeypatch.setattr(tuning, "_require_same", lambda *_: None)
+    split = tuple(plan for plan in made.planned.plans if plan is not made.unsplit)
+    planned = made.planned if fits else replace(made.planned, plans=split)
+    targets = (Target(BOARD, emulate=True),)
+    if fits:
+        assert tuning._choose(planned, targets, Options(), SILENT).made.plan is made.unsplit
+        return
+    with pytest.raises(LatencyError, match=r"within --ram-limit takes \+10\.00 %"):
+        tuning._choose(planned, targets, Options(), SILENT)

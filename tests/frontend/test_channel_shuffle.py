@@ -1,0 +1,142 @@
+"""Channel shuffles as exporters write them, in front of what takes a part of the channels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from evaluate import assert_same, kinds
+from onnx_files import Array, QuantizedModel, build, node, save
+
+from mcudeploy.errors import ModelError
+from mcudeploy.frontend import load
+from mcudeploy.graph import DType
+
+RANDOM = np.random.default_rng(4)
+SHUFFLES = [(8, 2, 4), (12, 3, 6), (16, 4, 4), (6, 2, 3), (8, 2, 6), (12, 4, 6)]
+"""Channels, groups, channels of the first part; of the last three no part is regular in every group."""
+
+
+def floats(*shape: int) -> Array:
+    return RANDOM.standard_normal(shape).astype(np.float32)
+
+
+def shapes(channels: int, groups: int, first: int) -> dict[str, Array]:
+    return {
+        "grouped": np.array([1, groups, channels // groups, 6, 5]),
+        "image": np.array([1, channels, 6, 5]),
+        "sizes": np.array([first, channels - first]),
+        "begin": np.array([0]),
+        "middle": np.array([first]),
+        "end": np.array([channels]),
+        "axis": np.array([1]),
+    }
+
+
+SHUFFLED = [
+    node("Relu", "x", "r"),
+    node("Reshape", "r grouped", "a"),
+    node("Transpose", "a", "b", perm=[0, 2, 1, 3, 4]),
+    node("Reshape", "b image", "c"),
+]
+PARTS = {
+    "split": [node("Split", "c sizes", "p q", axis=1)],
+    "slice": [node("Slice", "c begin middle axis", "p"), node("Slice", "c middle end axis", "q")],
+}
+
+
+@pytest.mark.parametrize("how", PARTS)
+@pytest.mark.parametrize("shuffle", SHUFFLES)
+def test_parts_of_shuffled_channels(shuffle: tuple[int, int, int], how: str, tmp_path: Path) -> None:
+    inputs = {"x": floats(1, shuffle[0], 6, 5)}
+    path = save(build([*SHUFFLED, *PARTS[how]], inputs, ["p", "q"], shapes(*shuffle)), tmp_path)
+    assert_same(path, inputs)
+
+
+@pytest.mark.parametrize("shuffle", SHUFFLES)
+def test_unit_of_a_shuffle_net(shuffle: tuple[int, int, int], tmp_path: Path) -> None:
+    """One part as it is beside the other one behind convolutions; images keep their rows."""
+    channels, _, first = shuffle
+    rest = channels - first
+    weights = {"w": floats(4, rest, 1, 1), "d": floats(4, 1, 3, 3), "v": floats(rest, 4, 1, 1)}
+    unit = [
+        node("Conv", "q w", "e"),
+        node("Conv", "e d", "f", pads=[1, 1, 1, 1], group=4),
+        node("Conv", "f v", "g"),
+        node("Concat", "p g", "h", axis=1),
+    ]
+    again = [
+        node("Reshape", "h grouped", "i"),
+        node("Transpose", "i", "j", perm=[0, 2, 1, 3, 4]),
+        node("Reshape", "j image", "k"),
+        node("Split", "k sizes", "y z", axis=1),
+    ]
+    inputs = {"x": floats(1, channels, 6, 5)}
+    nodes = [
+        *SHUFFLED,
+        *PARTS["split"],
+        *unit,
+        *again,
+        node("Relu", "y", "end_y"),
+        node("Relu", "z", "end_z"),
+    ]
+    graph = assert_same(
+        save(build(nodes, inputs, ["end_y", "end_z"], shapes(*shuffle) | weights), tmp_path), inputs
+    )
+    convolved = [
+        graph.tensors[operator.output] for operator in graph.operators if operator.op.kind == "Concat"
+    ]
+    assert [tensor.shape for tensor in convolved] == [(6, 5, channels)]
+
+
+@pytest.mark.parametrize(("dtype", "zero"), [(np.int8, 5), (np.uint8, 131)])
+@pytest.mark.parametrize("shuffle", SHUFFLES)
+def test_quantised_shuffle(shuffle: tuple[int, int, int], dtype: Any, zero: int, tmp_path: Path) -> None:
+    """As quantisers write it, with a pair behind every node: it stays int8."""
+    channels, _, first = shuffle
+    m = QuantizedModel()
+    m.constants |= shapes(*shuffle)
+
+    def pair(value: str) -> str:
+        return m.quantize(value, 0.03, zero, dtype)
+
+    a = pair(m.add("Reshape", f"{pair('x')} grouped", "a"))
+    b = pair(m.add("Transpose", a, "b", perm=[0, 2, 1, 3, 4]))
+    c = pair(m.add("Reshape", f"{b} image", "c"))
+    m.nodes.append(node("Split", f"{c} sizes", "p q", axis=1))
+    p, q = pair("p"), pair("q")
+    w = m.weights("w", (channels - first, channels - first, 1, 1))
+    e = m.quantize(m.add("Conv", f"{q} {w}", "e"), 0.05, zero, dtype)
+    y = m.quantize(m.add("Concat", f"{p} {e}", "y", axis=1), 0.05, zero, dtype)
+    inputs = {"x": floats(1, channels, 6, 5)}
+    graph = assert_same(save(build(m.nodes, inputs, [y], m.constants), tmp_path), inputs)
+    assert all(tensor.dtype is DType.INT8 for tensor in graph.tensors.values())
+    assert kinds(graph)["Conv2d"] == 1
+
+
+def test_shuffle_of_rows_of_channels(tmp_path: Path) -> None:
+    """Channels last, as other exporters shuffle, and a Gather of every other channel."""
+    constants = {"s": np.array([1, 6, 5, 2, 4]), "t": np.array([1, 6, 5, 8]), "e": np.arange(0, 8, 2)}
+    nodes = [
+        node("Relu", "x", "r"),
+        node("Reshape", "r s", "a"),
+        node("Transpose", "a", "b", perm=[0, 1, 2, 4, 3]),
+        node("Reshape", "b t", "c"),
+        node("Split", "c", "p q", axis=3),
+        node("Gather", "c e", "g", axis=3),
+    ]
+    inputs = {"x": floats(1, 6, 5, 8)}
+    assert_same(save(build(nodes, inputs, ["p", "q", "g"], constants), tmp_path), inputs)
+
+
+def test_elements_without_order_are_refused(tmp_path: Path) -> None:
+    constants = {"e": np.array([0, 1, 3])}
+    path = save(
+        build([node("Gather", "x e", "y", axis=1)], {"x": floats(1, 4, 6, 5)}, ["y"], constants), tmp_path
+    )
+    with pytest.raises(ModelError) as refused:
+        load(path)
+    (problem,) = refused.value.problems
+    assert "do not lie regularly" in problem.reason

@@ -1,0 +1,154 @@
+"""Plans of one model that must all compute the same: searched for, cut at random, moved, spread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from moves import with_moves
+
+from mcudeploy.board import Board, Memory, Unit, load_board
+from mcudeploy.layout.check import check
+from mcudeploy.model import Model
+from mcudeploy.optimizer.cuts import ROWS_TRIED, Cut, Space
+from mcudeploy.placing import placed
+from mcudeploy.plan import Form, Plan, Split
+from mcudeploy.planner import Options, find_plans
+from mcudeploy.scheduler.rpo import reverse_post_order
+from mcudeploy.simulator.blocks import TiledGraph, whole
+from mcudeploy.simulator.flow import Flow
+
+OFFSET_UNIT = 4
+"""Bytes that offsets are counted in, on all boards here."""
+
+_SECONDS = 0.15
+"""For one search."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Made:
+    """A plan that passed the checker, the model in its form, and the board it is for."""
+
+    way: str
+    plan: Plan
+    model: Model
+    board: Board
+
+
+def _board(*units: Unit, memories: tuple[str, ...] = ("ram",), first_bytes: int = 1 << 24) -> Board:
+    """The host with these units and memories."""
+    made = tuple(
+        Memory(
+            name=name,
+            origin=0x10000000 + (at << 26),
+            bytes=1 << 24,
+            alignment=OFFSET_UNIT,
+            cost=1 + at,
+            arena_limit=None if at else first_bytes,
+        )
+        for at, name in enumerate(memories)
+    )
+    return load_board("host").model_copy(
+        update={"units": units or load_board("host").units, "memories": made}
+    )
+
+
+HOST = _board()
+
+
+def unsplit(model: Model) -> Made:
+    """The plan that all others are compared with."""
+    planned = find_plans(model, HOST, Options(split=False))
+    return Made("unsplit", planned.unsplit, planned.model_of(planned.unsplit), HOST)
+
+
+def others(model: Model, base: Made, seed: int) -> Iterator[tuple[str, Callable[[], Made]]]:
+    """The other plans by the way they are made, each made when it is called."""
+    splitting = Options(time_limit=_SECONDS, max_overhead=100)
+    yield "split", lambda: _searched("split", model, HOST, splitting)
+    yield "streamed", lambda: _searched("streamed", model, HOST, replace(splitting, stream_input=True))
+    yield "cut", lambda: _cut(model, np.random.default_rng(seed))
+    yield "moved", lambda: _moved(_cut(model, np.random.default_rng(seed)), seed)
+    if seed % 2:
+        yield "memories", lambda: _apart(model, base, np.random.default_rng(seed))
+    else:
+        yield "units", lambda: _on_units(model, np.random.default_rng(seed))
+
+
+def _searched(way: str, model: Model, board: Board, options: Options) -> Made:
+    planned = find_plans(model, board, options)
+    plan = planned.plans[0]
+    return Made(way, plan, planned.model_of(plan), board)
+
+
+def _cut(model: Model, random: np.random.Generator) -> Made:
+    """Cuts, kernels and feeds as dice have it: what a search would never take must be right as well."""
+    model = model.in_form(Form(streamed=bool(random.random() < 0.5), accumulating=True))
+    calls = {name: ways[int(random.integers(len(ways)))] for name, ways in model.variants.items()}
+    model = model.with_calls(calls)
+    flow = Flow.of(model.graph)
+    order = tuple(step.operator for step in reverse_post_order(whole(model.graph)).steps)
+    space = Space.of(flow, order)
+    cuts, first = [], 0
+    while first < len(order):
+        last = min(len(order) - 1, first + int(random.integers(0, 8)))
+        if random.random() < 0.7:
+            rows = int(random.choice(ROWS_TRIED[:6]))
+            cuts.append(Cut(first, last, rows, apart=bool(random.random() < 0.2)))
+        first = last + 1
+    state = tuple(cuts)
+    rows_of = {it.name: rows for it, rows in zip(model.graph.operators, space.block_rows(state), strict=True)}
+    tiled = TiledGraph(flow, rows_of)
+    schedule = reverse_post_order(tiled, first_input_first=bool(random.random() < 0.5))
+    splits = tuple(
+        Split(
+            tuple(model.graph.operators[order[at]].name for at in range(it.first, it.last + 1)),
+            "row",
+            it.rows,
+        )
+        for it in state
+    )
+    plan = placed(model, HOST, tiled, schedule, splits=splits)
+    check(plan, model.work, HOST)
+    return Made("cut", plan, model, HOST)
+
+
+def _moved(made: Made, seed: int) -> Made:
+    plan = with_moves(made.plan, seed, share=0.3)
+    check(plan, made.model.work, HOST)
+    return replace(made, way="moved", plan=plan)
+
+
+def _apart(model: Model, base: Made, random: np.random.Generator) -> Made:
+    """Two memories, of which the fast one has no room for everything."""
+    some = int(base.plan.layout.arena_bytes * random.uniform(0.2, 0.9)) // 4 * 4
+    board = _board(memories=("ram", "bulk"), first_bytes=max(4, some))
+    return _searched("memories", model, board, _drawn(random))
+
+
+def _on_units(model: Model, random: np.random.Generator) -> Made:
+    """Operators on two units that share memory behind caches, or that share none and need copies."""
+    if random.random() < 0.5:
+        cached = ("ram",)
+        units = (
+            Unit(name="core", cached=cached),
+            Unit(name="npu", kind="accelerator", alignment=16, cached=cached),
+        )
+        board = _board(*units)
+    else:
+        units = (
+            Unit(name="core", memories=("ram",)),
+            Unit(name="npu", memories=("own",)),
+            Unit(name="mover"),
+        )
+        board = _board(*units, memories=("ram", "own"))
+    names = [operator.name for operator in model.graph.operators if not operator.op.is_view]
+    there = [name for name in names if random.random() < 0.4] or names[:1]
+    rules = (f"npu={','.join(there)}",)
+    return _searched("units", model, board, replace(_drawn(random), assign=rules))
+
+
+def _drawn(random: np.random.Generator) -> Options:
+    split, streamed = (bool(random.random() < 0.5) for _ in range(2))
+    return Options(time_limit=_SECONDS, max_overhead=100, split=split, stream_input=streamed)

@@ -1,0 +1,179 @@
+"""Generated C of many plans in one executable under sanitizers, and the process that runs them."""
+
+from __future__ import annotations
+
+import select
+import struct
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+
+from mcudeploy.codegen.program import make_program
+from mcudeploy.codegen.render import Source, render, render_model
+from mcudeploy.resources import resource_dir
+from mcudeploy.targets.build import SANITIZE_FLAGS
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "ops"))
+
+from bench import Compiler
+
+from fuzzing.plans import OFFSET_UNIT, Made
+
+_REQUEST = struct.Struct("<4I")
+_RUNNER = Path(__file__).with_name("runner.c")
+_TABLE_BITS = 32
+"""Kernels are compiled once, for tables of any size."""
+_PATIENCE_S = 20.0
+_ENVIRONMENT = {"ASAN_OPTIONS": "detect_leaks=0", "UBSAN_OPTIONS": "print_stacktrace=1"}
+
+
+class BuildError(Exception):
+    """Generated C that the compiler refuses, or warns of."""
+
+
+class RunError(Exception):
+    """The process ended or hung: the sanitizer's words, as far as there are any."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A program on disk, and what it is called."""
+
+    source: Path
+    symbol: str
+
+    @property
+    def object(self) -> Path:
+        return self.source.with_suffix(".o")
+
+
+def write(made: Made, prefix: str, folder: Path) -> Written:
+    """The generated C of a plan, as one source."""
+    program = make_program(made.plan, made.model.calls, prefix, made.board)
+    program = replace(program, offset_bits=_TABLE_BITS, code_bits=_TABLE_BITS)
+    files = render_model(program, made.plan, Source(made.model.path.name, made.model.sha256))
+    home = folder / prefix
+    home.mkdir(parents=True)
+    for name, text in files.items():
+        (home / name).write_text(text, "utf-8")
+    source = home / "program.c"
+    source.write_text(f'#include "{prefix}_weights.c"\n#include "{prefix}.c"\n', "utf-8")
+    return Written(source, f"{prefix}_model")
+
+
+def compile_program(written: Written) -> None:
+    """The object beside the source. Raises BuildError where the compiler refuses it, or warns."""
+    source = written.source
+    command = [*_compiler().base, "-O0", f"-I{source.parent}", "-c", str(source), "-o", str(written.object)]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    if result.returncode:
+        raise BuildError(result.stderr[:2000])
+
+
+def link(written: Sequence[Written], folder: Path) -> Path:
+    """One executable with these programs, which are compiled, and all kernels."""
+    firmware = resource_dir("firmware")
+    sources = [*sorted((firmware / "kernels").glob("*.c")), firmware / "hal" / "one_unit.c", _RUNNER]
+    fixed = _compiler().all_compiled({path: path.read_text("utf-8") for path in sources})
+    refused = [made for made in fixed.values() if isinstance(made, str)]
+    if refused:
+        raise BuildError(refused[0])
+    table = Written(folder / "table.c", "")
+    table.source.write_text(_table(written), "utf-8")
+    compile_program(table)
+    objects = [*fixed.values(), table.object, *(each.object for each in written)]
+    path = folder / "programs"
+    command = ["gcc", *SANITIZE_FLAGS, "-no-pie", *map(str, objects), "-lm", "-o", str(path)]
+    subprocess.run(command, check=True)
+    return path
+
+
+@cache
+def _compiler() -> Compiler:
+    config = render("config.h.j2", alignment=OFFSET_UNIT, offset_bits=_TABLE_BITS, code_bits=_TABLE_BITS)
+    return Compiler.of(SANITIZE_FLAGS, resource_dir("firmware") / "kernels", config)
+
+
+def _table(written: Sequence[Written]) -> str:
+    declared = "\n".join(f"extern const mcud_model {each.symbol};" for each in written)
+    listed = ", ".join(f"&{each.symbol}" for each in written)
+    return (
+        f'#include "mcud.h"\n{declared}\nextern const mcud_model *const programs[];\n'
+        f"const mcud_model *const programs[] = {{{listed}}};\n"
+    )
+
+
+class Runner:
+    """The process, as a machine for `verify`. Use as a context manager.
+
+    Every method raises RunError where the process ends or hangs.
+    """
+
+    def __init__(self, executable: Path) -> None:
+        self._process = subprocess.Popen(
+            [executable],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=_ENVIRONMENT,
+            bufsize=0,
+        )
+        self._waiting: list[bytes] = []
+
+    def __enter__(self) -> Runner:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+    def select(self, program: int, seed: int) -> None:
+        """Go on with this program; its arenas hold noise then."""
+        self._ask("S", program, seed, 0)
+
+    def write(self, memory: int, offset: int, data: bytes) -> None:
+        """Put bytes at `offset` of arena `memory`."""
+        self._ask("W", memory, offset, len(data))
+        self._waiting.append(bytes(data))
+
+    def read(self, memory: int, offset: int, count: int) -> bytes:
+        """`count` bytes at `offset` of arena `memory`."""
+        self._ask("R", memory, offset, count)
+        return self._answer(count)
+
+    def run(self, first: int, count: int) -> int:
+        """Run entries of the tape; no ticks are counted."""
+        self._ask("G", first, 0, count)
+        self._answer(1)
+        return 0
+
+    def _ask(self, kind: str, first: int, second: int, count: int) -> None:
+        self._waiting.append(_REQUEST.pack(ord(kind), first, second, count))
+
+    def _answer(self, count: int) -> bytes:
+        assert self._process.stdin is not None and self._process.stdout is not None
+        data, self._waiting = b"".join(self._waiting), []
+        try:
+            view = memoryview(data)
+            while view:
+                view = view[self._process.stdin.write(view) :]
+        except BrokenPipeError:
+            raise self._fault() from None
+        found = b""
+        while len(found) < count:
+            if not select.select([self._process.stdout], [], [], _PATIENCE_S)[0]:
+                raise RunError(f"the program does not end within {_PATIENCE_S:.0f} s")
+            part = self._process.stdout.read(count - len(found))
+            if not part:
+                raise self._fault()
+            found += part
+        return found
+
+    def _fault(self) -> RunError:
+        assert self._process.stderr is not None
+        words = self._process.stderr.read().decode("utf-8", "replace")
+        self._process.wait()
+        return RunError(words[:3000] or f"the process ended with {self._process.returncode}")

@@ -1,0 +1,197 @@
+"""From drawn graphs to findings: planned in every way, built in one executable, run, compared, judged."""
+
+from __future__ import annotations
+
+import logging
+import time
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+
+from fuzzing import plans, programs
+from fuzzing.plans import Made
+from mcudeploy.errors import DeployError, ModelError
+from mcudeploy.model import load_model
+from mcudeploy.progress import SILENT
+from mcudeploy.samples import Sample, load_samples
+from mcudeploy.verdict import judge
+from mcudeploy.verify import Storage, run_once
+
+BAD = ("wrong", "fault", "traceback", "sanitizer")
+"""Kinds of findings that are defects: of outputs, of errors where there should be none, of the process."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What went wrong with one way of planning a graph; `kind` is one of BAD, or "refused"."""
+
+    kind: str
+    way: str
+    text: str
+
+
+@dataclass
+class Subject:
+    """A model, and what became of it. Without findings it is verified."""
+
+    name: str
+    seed: int
+    path: Path
+    findings: list[Finding] = field(default_factory=list)
+    made: list[tuple[Made, programs.Written]] = field(default_factory=list)
+    seconds: float = 0.0
+
+    @property
+    def verdict(self) -> str:
+        """The first kind of finding, or verified."""
+        kinds = [finding.kind for finding in self.findings]
+        return next((kind for kind in kinds if kind in BAD), kinds[0] if kinds else "verified")
+
+
+def examine(
+    models: Sequence[tuple[str, int, onnx.ModelProto]], folder: Path, ways: Sequence[str] | None = None
+) -> list[Subject]:
+    """What becomes of models (a C identifier, a seed for plans and inputs, the model), below an empty folder.
+
+    `ways`: only these plans beside the unsplit one.
+    """
+    subjects = [_planned(name, seed, model, folder, ways) for name, seed, model in models]
+    compiled = [written for subject in subjects for written in _compiled(subject)]
+    if not compiled:
+        return subjects
+    executable = programs.link(compiled, folder)
+    numbers = {written.symbol: number for number, written in enumerate(compiled)}
+    for subject in subjects:
+        with _timed(subject):
+            _run(subject, executable, numbers)
+    return subjects
+
+
+@contextmanager
+def _timed(subject: Subject) -> Iterator[None]:
+    start = time.monotonic()
+    yield
+    subject.seconds += time.monotonic() - start
+
+
+@contextmanager
+def _guarded(subject: Subject, way: str) -> Iterator[None]:
+    """Whatever is raised becomes a finding."""
+    try:
+        yield
+    except ModelError as error:
+        named = bool(error.problems) or "computes nothing" in str(error)
+        lines = [f"{problem.op}: {problem.reason}" for problem in error.problems]
+        subject.findings.append(Finding("refused" if named else "fault", way, "\n".join(lines) or str(error)))
+    except programs.RunError as error:
+        text = str(error)
+        sanitizer = "Sanitizer" in text or "runtime error" in text
+        subject.findings.append(Finding("sanitizer" if sanitizer else "fault", way, text))
+    except (DeployError, programs.BuildError) as error:
+        subject.findings.append(Finding("fault", way, f"{type(error).__name__}: {error}"))
+    except Exception:
+        subject.findings.append(Finding("traceback", way, traceback.format_exc()))
+
+
+class _Defects(logging.Handler):
+    """What mcudeploy itself reports as a defect of its own."""
+
+    def __init__(self, subject: Subject) -> None:
+        super().__init__(logging.WARNING)
+        self.subject, self.way = subject, ""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if "defect" in record.getMessage():
+            self.subject.findings.append(Finding("fault", self.way, record.getMessage()))
+
+
+def _planned(
+    name: str, seed: int, model: onnx.ModelProto, folder: Path, ways: Sequence[str] | None
+) -> Subject:
+    path = folder / f"{name}.onnx"
+    path.write_bytes(model.SerializeToString())
+    subject = Subject(name, seed, path)
+    defects = _Defects(subject)
+    logging.getLogger("mcudeploy").addHandler(defects)
+    with _timed(subject):
+        try:
+            _plan(subject, folder, ways, defects)
+        finally:
+            logging.getLogger("mcudeploy").removeHandler(defects)
+    return subject
+
+
+def _plan(subject: Subject, folder: Path, ways: Sequence[str] | None, defects: _Defects) -> None:
+    base = None
+    with _guarded(subject, "front end"):
+        model = load_model(subject.path)
+        defects.way = "unsplit"
+        base = plans.unsplit(model)
+        subject.made.append((base, programs.write(base, f"{subject.name}_unsplit", folder)))
+    if base is None:
+        return
+    for way, make in plans.others(model, base, subject.seed):
+        if ways is not None and way not in ways:
+            continue
+        defects.way = way
+        with _guarded(subject, way):
+            made = make()
+            subject.made.append((made, programs.write(made, f"{subject.name}_{way}", folder)))
+
+
+def _compiled(subject: Subject) -> list[programs.Written]:
+    kept = []
+    with _timed(subject):
+        for made, written in subject.made:
+            with _guarded(subject, made.way):
+                programs.compile_program(written)
+                kept.append((made, written))
+    subject.made = kept
+    return [written for _, written in kept]
+
+
+Outputs = list[NDArray[Any]]
+
+
+def _run(subject: Subject, executable: Path, numbers: dict[str, int]) -> None:
+    """The unsplit plan is judged by ONNX Runtime, the others by its outputs."""
+    expected: Outputs | None = None
+    for made, written in subject.made:
+        with _guarded(subject, made.way), programs.Runner(executable) as runner:
+            runner.select(numbers[written.symbol], subject.seed)
+            samples = load_samples(made.model.graph, [], [], subject.seed)
+            storage = Storage.of(made.plan)
+            if expected is None:
+                verdict = judge(runner, made.plan, subject.path, samples, SILENT)
+                if verdict.reasons:
+                    subject.findings.append(Finding("wrong", made.way, "\n".join(verdict.reasons)))
+                runner.select(numbers[written.symbol], subject.seed + 1)
+                expected = _outputs(runner, storage, samples[0])
+            for again in ("", ", the second time"):
+                _compare(subject, made, expected, _outputs(runner, storage, samples[0]), again)
+        if expected is None:
+            return
+
+
+def _outputs(runner: programs.Runner, storage: Storage, sample: Sample) -> Outputs:
+    run_once(runner, storage, sample.stored)
+    return [storage.get_tensor(runner, border.tensor) for border in storage.plan.graph.outputs]
+
+
+def _compare(subject: Subject, made: Made, expected: Outputs, found: Outputs, again: str) -> None:
+    for border, want, got in zip(made.plan.graph.outputs, expected, found, strict=True):
+        if want.tobytes() != got.tobytes():
+            count = int((want != got).sum())
+            where = int(np.flatnonzero((want != got).reshape(-1))[0]) if count else 0
+            text = (
+                f"{border.name}: {count} of {want.size} elements differ from the unsplit plan{again}, "
+                f"the first at {where}"
+            )
+            subject.findings.append(Finding("wrong", made.way, text))

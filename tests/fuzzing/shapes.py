@@ -1,0 +1,268 @@
+"""Layers that move elements, and products of matrices; as in `layers`."""
+
+from __future__ import annotations
+
+from math import prod, sqrt
+
+import numpy as np
+
+from fuzzing.draft import Draft, Shape
+
+
+def split(draft: Draft) -> None:
+    """A value in two or three parts."""
+    name = draft.source(2, 3, 4)
+    if name is None:
+        return
+    shape = draft.shapes[name]
+    axis, count = draft.whole(1, len(shape) - 1), draft.whole(2, 3)
+    size = shape[axis]
+    if size < count:
+        return
+    if draft.chance(0.5) and size % count == 0:
+        sizes, inputs = [size // count] * count, [name]
+    else:
+        ends = sorted(draft.random.permutation(np.arange(1, size))[: count - 1].tolist())
+        sizes = [high - low for low, high in zip([0, *ends], [*ends, size], strict=True)]
+        inputs = [name, draft.constant(np.array(sizes, np.int64))]
+    attributes: dict[str, int] = {"axis": axis}
+    if len(inputs) == 1 and draft.opset >= 18:
+        attributes["num_outputs"] = count
+    parts = [(*shape[:axis], each, *shape[axis + 1 :]) for each in sizes]
+    draft.add_many("Split", inputs, parts, **attributes)
+
+
+def slice_(draft: Draft) -> None:
+    """A range of some axes, also backwards, with steps, and with ends far outside."""
+    name = draft.source(2, 3, 4)
+    if name is None:
+        return
+    shape = draft.shapes[name]
+    axes = sorted({draft.whole(1, len(shape) - 1) for _ in range(draft.whole(1, 2))})
+    starts, ends, steps, made = [], [], [], list(shape)
+    for axis in axes:
+        size = shape[axis]
+        step = draft.pick((1, 1, 1, 2, 3, -1, -2))
+        low = draft.whole(0, size - 1)
+        high = draft.whole(low + 1, size)
+        start, end = (low, high) if step > 0 else (high - 1, low - 1)
+        made[axis] = len(range(start, end, step))
+        if step > 0 and high == size and draft.chance(0.4):
+            end = draft.pick((2**31 - 1, 2**63 - 1, size + 5))
+        elif step > 0 and high < size and draft.chance(0.3):
+            end -= size
+        if step < 0 and end == -1:
+            end = -(2**31)
+        starts.append(start)
+        ends.append(end)
+        steps.append(step)
+    arrays = (starts, ends, [axis - len(shape) if draft.chance(0.2) else axis for axis in axes], steps)
+    inputs = [name, *(draft.constant(np.array(array, np.int64)) for array in arrays)]
+    draft.add("Slice", inputs, tuple(made))
+
+
+def gather(draft: Draft) -> None:
+    """One row of an axis, or several that lie regularly."""
+    name = draft.source(2, 3, 4)
+    if name is None:
+        return
+    shape = draft.shapes[name]
+    axis = draft.whole(1, len(shape) - 1)
+    if draft.chance(0.5) and len(shape) > 2:
+        index = np.array(draft.whole(-shape[axis], shape[axis] - 1), np.int64)
+        made: Shape = (*shape[:axis], *shape[axis + 1 :])
+    else:
+        first = draft.whole(0, shape[axis] - 1)
+        index = np.arange(first, shape[axis], draft.whole(1, 3), dtype=np.int64)
+        made = (*shape[:axis], index.size, *shape[axis + 1 :])
+    draft.add("Gather", [name, draft.constant(index)], made, axis=axis)
+
+
+def pad(draft: Draft) -> None:
+    """Zeros, or another value, around a value."""
+    name = draft.source(2, 3, 4)
+    if name is None:
+        return
+    shape = draft.shapes[name]
+    rank = len(shape)
+    pads = [0] * (2 * rank)
+    axes = range(2, rank) if rank > 2 and draft.chance(0.8) else range(1, rank)
+    for axis in axes:
+        pads[axis], pads[axis + rank] = draft.whole(0, 2), draft.whole(0, 2)
+    made = tuple(size + pads[at] + pads[at + rank] for at, size in enumerate(shape))
+    if not draft.fits(made):
+        return
+    inputs = [name, draft.constant(np.array(pads, np.int64))]
+    if draft.chance(0.4):
+        inputs.append(draft.constant(np.float32(draft.pick((0.0, 0.0, 1.0, -0.37, 6.0)))))
+    draft.add("Pad", inputs, made)
+
+
+def resize(draft: Draft) -> None:
+    """An image or a signal resampled."""
+    name = draft.source(3, 4)
+    if name is None:
+        return
+    shape = draft.shapes[name]
+    mode = draft.pick(("nearest", "nearest", "linear"))
+    factors = [draft.pick((1, 2, 2, 2, 3, 0.5, 1.5)) for _ in shape[2:]]
+    if draft.chance(0.6):
+        factors = factors[:1] * len(factors)
+    made = (
+        *shape[:2],
+        *(int(np.floor(np.float32(s) * np.float32(f))) for s, f in zip(shape[2:], factors, strict=True)),
+    )
+    if not draft.fits(made):
+        return
+    coordinates = draft.pick(
+        ("asymmetric", "half_pixel", "half_pixel", "align_corners", "pytorch_half_pixel")
+    )
+    attributes = {"mode": mode, "coordinate_transformation_mode": coordinates}
+    if mode == "nearest":
+        attributes["nearest_mode"] = draft.pick(("floor", "round_prefer_floor", "ceil", "round_prefer_ceil"))
+    if draft.chance(0.5):
+        inputs = [name, "", draft.constant(np.array([1, 1, *factors], np.float32))]
+    else:
+        inputs = [name, "", "", draft.constant(np.array(made, np.int64))]
+    draft.add("Resize", inputs, made, **attributes)
+
+
+def softmax(draft: Draft) -> None:
+    """Along the last axis or the channels."""
+    name = draft.source(2, 3, 4)
+    if name is not None:
+        shape = draft.shapes[name]
+        draft.add("Softmax", [name], shape, axis=draft.pick((-1, 1, len(shape) - 1)))
+
+
+def view(draft: Draft) -> None:
+    """The same elements under another shape, or in another order."""
+    name = draft.source(2, 3, 4)
+    if name is None:
+        return
+    shape = draft.shapes[name]
+    rank = len(shape)
+    way = draft.pick(("flatten", "reshape", "transpose", "squeeze", "unsqueeze", "nothing"))
+    if way == "flatten":
+        draft.add("Flatten", [name], (1, prod(shape)), axis=1)
+    elif way == "reshape":
+        _reshape(draft, name)
+    elif way == "transpose" and rank > 2:
+        perm = [0, *(draft.random.permutation(np.arange(1, rank))).tolist()]
+        draft.add("Transpose", [name], tuple(shape[axis] for axis in perm), perm=perm)
+    elif way == "squeeze":
+        axes = [axis for axis in range(1, rank) if shape[axis] == 1][: rank - 2]
+        if axes:
+            made = tuple(size for at, size in enumerate(shape) if at not in axes)
+            draft.add("Squeeze", [name, draft.constant(np.array(axes, np.int64))], made)
+    elif way == "unsqueeze" and rank < 4:
+        axis = draft.whole(1, rank)
+        draft.add(
+            "Unsqueeze", [name, draft.constant(np.array([axis], np.int64))], (*shape[:axis], 1, *shape[axis:])
+        )
+    elif way == "nothing":
+        draft.add(draft.pick(("Identity", "Dropout")), [name], shape)
+
+
+def _reshape(draft: Draft, name: str) -> None:
+    """To a shape of rank 2 to 4, written in one of the ways that exporters write it."""
+    shape = draft.shapes[name]
+    total = prod(shape)
+    divisors = [d for d in range(1, total + 1) if total % d == 0]
+    first = draft.pick(divisors)
+    second = draft.pick([d for d in divisors if (total // first) % d == 0])
+    made = draft.pick(((1, total), (1, first, total // first), (1, first, second, total // first // second)))
+    written = list(made)
+    if draft.chance(0.4):
+        written[draft.whole(1, len(made) - 1)] = -1
+    draft.add("Reshape", [name, draft.constant(np.array(written, np.int64))], made)
+
+
+def shuffle(draft: Draft) -> None:
+    """Channels in another order, by groups."""
+    name = draft.source(4)
+    if name is None:
+        return
+    _, channels, rows, cols = draft.shapes[name]
+    groups = draft.pick([g for g in range(1, channels + 1) if channels % g == 0])
+    split = (1, groups, channels // groups, rows, cols)
+    apart = draft.add("Reshape", [name, draft.constant(np.array(split, np.int64))], split)
+    turned = (1, channels // groups, groups, rows, cols)
+    mixed = draft.add("Transpose", [apart], turned, perm=(0, 2, 1, 3, 4))
+    whole = np.array((1, channels, rows, cols), np.int64)
+    draft.add("Reshape", [mixed, draft.constant(whole)], draft.shapes[name])
+
+
+def dense(draft: Draft) -> None:
+    """A fully connected layer behind a vector, or behind what is flattened to one."""
+    name = draft.source(2)
+    if name is None or draft.chance(0.3):
+        name = draft.source(3, 4) or name
+    if name is None:
+        return
+    count = prod(draft.shapes[name])
+    made = draft.pick((1, 2, 3, 5, 8, 10, 16, 33, 64))
+    if not draft.fits((1, made), count * made):
+        return
+    if len(draft.shapes[name]) > 2:
+        name = draft.add("Flatten", [name], (1, count))
+    if draft.chance(0.25):
+        weights = draft.constant(draft.normal((count, made), 1 / sqrt(count)))
+        out = draft.add("MatMul", [name, weights], (1, made))
+        if draft.chance(0.7):
+            out = draft.add("Add", [out, draft.constant(draft.normal((made,), 0.2))], (1, made))
+    else:
+        turned = draft.chance(0.7)
+        size = (made, count) if turned else (count, made)
+        inputs = [name, draft.constant(draft.normal(size, 1 / sqrt(count)))]
+        if draft.chance(0.8):
+            inputs.append(draft.constant(draft.normal((made,), 0.2)))
+        attributes: dict[str, float] = {"transB": int(turned)}
+        if draft.chance(0.1):
+            attributes |= {"alpha": 0.5, "beta": 2.0}
+        out = draft.add("Gemm", inputs, (1, made), **attributes)
+    if draft.chance(0.4):
+        draft.add("Relu", [out], (1, made))
+
+
+def matmul(draft: Draft) -> None:
+    """Tokens times a constant matrix, or a product of two activations."""
+    name = draft.source(3, 4)
+    if name is None:
+        return
+    shape = draft.shapes[name]
+    if draft.chance(0.6):
+        made = draft.pick((1, 3, 4, 8, 11))
+        if draft.fits((*shape[:-1], made), prod(shape) * made):
+            weights = draft.constant(draft.normal((shape[-1], made), 1 / sqrt(shape[-1])))
+            draft.add("MatMul", [name, weights], (*shape[:-1], made))
+        return
+    others = draft.alike(lambda it: len(it) == len(shape) and it[:-2] == shape[:-2] and it[-2] == shape[-1])
+    if others:
+        other = draft.pick(others)
+        result = (*shape[:-1], draft.shapes[other][-1])
+        if draft.fits(result, prod(shape) * result[-1]):
+            draft.add("MatMul", [name, other], result)
+
+
+def attention(draft: Draft) -> None:
+    """Queries, keys and values of one head."""
+    name = draft.source(3)
+    if name is None:
+        return
+    _, tokens, depth = draft.shapes[name]
+    if not draft.fits((1, tokens, tokens), tokens * tokens * depth):
+        return
+    queries, keys, values = (
+        draft.add(
+            "MatMul",
+            [name, draft.constant(draft.normal((depth, depth), 1 / sqrt(depth)))],
+            (1, tokens, depth),
+        )
+        for _ in range(3)
+    )
+    turned = draft.add("Transpose", [keys], (1, depth, tokens), perm=(0, 2, 1))
+    scores = draft.add("MatMul", [queries, turned], (1, tokens, tokens))
+    scaled = draft.add("Mul", [scores, draft.constant(np.float32(1 / sqrt(depth)))], (1, tokens, tokens))
+    weights = draft.add("Softmax", [scaled], (1, tokens, tokens), axis=-1)
+    draft.add("MatMul", [weights, values], (1, tokens, depth))

@@ -1,0 +1,34 @@
+"""The quality gate: arena, instructions and flash of plans with a fixed effort, beside those of before.
+
+A change that makes one of them worse fails. `python -m tests.gate.table` writes the table anew, for a change
+that makes one worse for a reason.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.gate.networks import NETWORKS
+from tests.gate.table import FIGURES, WAYS, figures, read_table
+
+TOLERATED = 0.005
+"""So much worse a figure may be, as a part of what it was; of small ones a few bytes."""
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", NETWORKS)
+def test_no_plan_is_worse(name: str, way: str, tmp_path: Path) -> None:
+    old, new = read_table()[name, way], figures(name, way, tmp_path)
+    text = "; ".join(f"{what} {then:,} -> {now:,}" for what, then, now in zip(FIGURES, old, new, strict=True))
+    worse = [
+        what
+        for what, then, now in zip(FIGURES, old, new, strict=True)
+        if now > then + max(16, TOLERATED * then)
+    ]
+    assert not worse, f"{name}, {way}: {text}"
+
+
+def test_the_table_has_every_network() -> None:
+    assert set(read_table()) == {(name, way) for name in NETWORKS for way in WAYS}

@@ -1,0 +1,49 @@
+"""`tune` that is killed, starved or doubled keeps what it has; benchmarks/killed.py does so more often."""
+
+from __future__ import annotations
+
+import random
+import resource
+from pathlib import Path
+
+import pytest
+from models import quantised_convolutions
+from tune_runs import Ended, Tune, kills, two_at_once
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Tune, Ended]:
+    """On the host, whose firmware is built already."""
+    folder = tmp_path_factory.mktemp("killed")
+    made = Tune(quantised_convolutions(folder / "small.onnx"), folder / "cache", "host")
+    ended = made.run()
+    assert ended.status == 0, ended.errors
+    assert made.stored() == made.reported == ended.report["search"]["measured"] > 10
+    return made, ended
+
+
+@pytest.fixture
+def tune(whole: tuple[Tune, Ended]) -> Tune:
+    return whole[0]
+
+
+def test_kills_lose_nothing_and_the_next_run_goes_on(tune: Tune, whole: tuple[Tune, Ended]) -> None:
+    tally = kills(tune, whole[1], 3, random.Random(3))
+    assert tally.killed == 3 and tally.amid > 0
+    before = tune.stored()
+    ended = tune.run()
+    assert ended.status == 0, ended.errors
+    assert tune.stored() == before + ended.report["search"]["measured"]
+
+
+def test_two_at_the_same_time(tune: Tune) -> None:
+    tune.forget()
+    assert [ended.status for ended in two_at_once(tune)] == [0, 0]
+    assert tune.stored() > 10
+
+
+def test_a_full_disk_is_an_error_that_names_the_file(tune: Tune, tmp_path: Path) -> None:
+    tune.forget()
+    ended = tune.run(before=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)))
+    assert ended.status == 3 and str(tune.database) in ended.message
+    assert "MCUDEPLOY_CACHE_DIR" in ended.message and "Traceback" not in ended.errors

@@ -1,0 +1,122 @@
+"""The files that mutants are made of: models with every supported operator, and plans of three kinds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+from models import fully_connected, quantised_convolutions
+from moves import with_moves
+from networks import residual_network
+from onnx_files import QuantizedModel, build, node
+
+from mcudeploy.board import Board, load_board
+from mcudeploy.model import Model, load_model
+from mcudeploy.planfile import plan_text
+from mcudeploy.planner import Options, find_plans
+
+
+def models(folder: Path) -> list[Path]:
+    """Small models as files: int8 and float32, with every operator that is supported."""
+    paths = [
+        quantised_convolutions(folder / "convolutions.onnx"),
+        fully_connected(folder / "dense.onnx", (16, 24, 8), quantised=True),
+        residual_network(folder / "residual.onnx"),
+    ]
+    for name, model in (("quantized", _quantized()), ("real", _real()), ("shapes", _shapes())):
+        paths.append(folder / f"{name}.onnx")
+        paths[-1].write_bytes(model.SerializeToString())
+    return paths
+
+
+def plans(folder: Path) -> list[tuple[Model, Board, str]]:
+    """Models with a plan of each: cut, with blocks that move, and on two compute units."""
+    host, two_cores = load_board("host"), load_board("mps2-an521")
+    convolutions = load_model(quantised_convolutions(folder / "cut.onnx"))
+    residual = load_model(residual_network(folder / "units.onnx"))
+    cut = find_plans(convolutions, host, Options(time_limit=2)).plans[0]
+    parted = find_plans(residual, two_cores, Options(split=False, assign=("cpu1=Conv2d",))).plans[0]
+    return [
+        (convolutions, host, plan_text(cut, convolutions.sha256)),
+        (convolutions, host, plan_text(with_moves(cut, 1), convolutions.sha256)),
+        (residual, two_cores, plan_text(parted, residual.sha256)),
+    ]
+
+
+def _quantized() -> onnx.ModelProto:
+    m = QuantizedModel()
+    x = m.quantize("x", 0.05, 5)
+    c = m.add(
+        "Conv", f"{x} {m.weights('w', (4, 2, 3, 3))} {m.bias('b', np.full(4, 0.001))}", "c", pads=[1, 1, 1, 1]
+    )
+    a = m.quantize(m.add("Relu", c, "r"), 0.05, -128)
+    d = m.quantize(
+        m.add("Conv", f"{a} {m.weights('v', (4, 1, 3, 3))}", "d", pads=[1, 1, 1, 1], group=4), 0.05, 0
+    )
+    s = m.quantize(m.add("Add", f"{a} {d}", "s"), 0.1, 3)
+    p = m.quantize(m.add("MaxPool", s, "p", kernel_shape=[2, 2], strides=[2, 2]), 0.1, 3)
+    m.constants["none"], m.constants["scales"] = np.zeros(0, np.float32), np.array([1, 1, 2, 2], np.float32)
+    u = m.quantize(m.add("Resize", f"{p} none scales", "u", mode="nearest"), 0.1, 3)
+    k = m.quantize(m.add("Concat", f"{u} {s}", "k", axis=1), 0.1, 3)
+    h = m.quantize(m.add("Mul", f"{k} {m.quantize(m.add('HardSigmoid', k, 'hs'), 0.004, -128)}", "h"), 0.1, 0)
+    v = m.quantize(m.add("GlobalAveragePool", h, "v1"), 0.1, 0)
+    f = m.add("Flatten", v, "f")
+    g = m.quantize(m.add("Gemm", f"{f} {m.weights('g', (8, 4), axis=1)}", "g1"), 0.1, 0)
+    y = m.quantize(m.add("Softmax", g, "y1", axis=1), 1 / 256, -128)
+    return build(m.nodes, {"x": np.zeros((1, 2, 6, 6), np.float32)}, [y], m.constants)
+
+
+def _real() -> onnx.ModelProto:
+    random = np.random.default_rng(3)
+    values = {
+        "w": random.normal(size=(4, 2, 3, 3)), "scale": np.ones(4), "bias": np.zeros(4), "mean": np.zeros(4),
+        "variance": np.ones(4), "low": np.array(0), "high": np.array(6), "g": random.normal(size=(4, 5)),
+        "sizes": np.array([1, 1, 2, 2]),
+    }  # fmt: skip
+    constants = {name: value.astype(np.float32) for name, value in values.items()}
+    constants |= {"pads": np.array([0, 0, 1, 1, 0, 0, 1, 1]), "none": np.zeros(0, np.float32)}
+    nodes = [
+        node("Pad", "x pads", "padded"),
+        node("Conv", "padded w", "c"),
+        node("BatchNormalization", "c scale bias mean variance", "n"),
+        node("Clip", "n low high", "l"),
+        node("AveragePool", "l", "a", kernel_shape=[2, 2], strides=[2, 2]),
+        node("Resize", "a none sizes", "u", mode="linear"),
+        node("Sigmoid", "u", "sg"),
+        node("Mul", "u sg", "m"),
+        node("Sub", "m l", "s"),
+        node("HardSwish", "s", "h"),
+        node("LeakyRelu", "h", "lr", alpha=0.1),
+        node("Tanh", "lr", "t"),
+        node("GlobalMaxPool", "t", "gm"),
+        node("Div", "t gm", "dv"),
+        node("ReduceMean", "dv", "rm", axes=[2, 3], keepdims=0),
+        node("MatMul", "rm g", "y"),
+    ]
+    return build(nodes, {"x": np.zeros((1, 2, 6, 6), np.float32)}, ["y"], constants)
+
+
+def _shapes() -> onnx.ModelProto:
+    constants = {
+        "shape": np.array([1, 6, 2, 4]), "starts": np.array([1]), "ends": np.array([5]),
+        "axes": np.array([1]), "parts": np.array([2, 2]), "index": np.array(0), "back": np.array([1, 4, -1]),
+        "last_axis": np.array([2]),
+        "key": np.random.default_rng(4).normal(size=(8, 8)).astype(np.float32),
+    }  # fmt: skip
+    nodes = [
+        node("Reshape", "x shape", "r"),
+        node("Transpose", "r", "t", perm=[0, 1, 3, 2]),
+        node("Slice", "t starts ends axes", "s"),
+        node("Split", "s parts", "one two", axis=1),
+        node("Concat", "two one", "k", axis=1),
+        node("Reshape", "k back", "f"),
+        node("MatMul", "f key", "q"),
+        node("Transpose", "q", "qt", perm=[0, 2, 1]),
+        node("MatMul", "q qt", "scores"),
+        node("Softmax", "scores", "p", axis=-1),
+        node("MatMul", "p q", "o"),
+        node("Gather", "o index", "g", axis=1),
+        node("Unsqueeze", "g last_axis", "y"),
+    ]
+    return build(nodes, {"x": np.zeros((1, 6, 8), np.float32)}, ["y"], constants)

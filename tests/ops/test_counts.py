@@ -1,0 +1,82 @@
+"""Counts of loops against loops: blocks of pixels as the kernels take them, and taps one by one."""
+
+from __future__ import annotations
+
+import pytest
+
+from mcudeploy.interval import Interval
+from mcudeploy.ops import conv_counts, conv_counts_f32, conv_counts_mve
+from mcudeploy.ops.windows import Windows
+
+
+def next_pixels(left: int, most: int) -> int:
+    """mcud_next_pixels of mcud_dot_s8.h."""
+    if left > 4 or left == 3:
+        return most
+    return 2 if left > 1 else left
+
+
+def vector_next_pixels(left: int, most: int) -> int:
+    """mcud_vector_next_pixels of mcud_dot_vector_s8.h."""
+    return min(2 if left == 4 and most == 3 else most, left)
+
+
+@pytest.mark.parametrize("pixels", range(1, 40))
+def test_blocks_of_pixels_are_those_of_the_kernels(pixels: int) -> None:
+    ways = (
+        (conv_counts.pixel_blocks, next_pixels, (2, 3)),
+        (conv_counts_mve.pixel_blocks, vector_next_pixels, (1, 2, 3)),
+    )
+    for blocks, take, sizes in ways:
+        for most in sizes:
+            taken = dict.fromkeys(range(most, 0, -1), 0)
+            left = pixels
+            while left > 0:
+                block = min(take(left, most), left)
+                taken[block] += 1
+                left -= block
+            assert blocks(pixels, most) == taken
+
+
+def fields(size: int, kernel: int, stride: int, dilation: int, pad: int) -> dict[str, int]:
+    outputs = (size + 2 * pad - dilation * (kernel - 1) - 1) // stride + 1
+    return {
+        **dict.fromkeys(("input_rows", "input_cols"), size),
+        **dict.fromkeys(("kernel_rows", "kernel_cols"), kernel),
+        **dict.fromkeys(("stride_rows", "stride_cols"), stride),
+        **dict.fromkeys(("dilation_rows", "dilation_cols"), dilation),
+        **dict.fromkeys(("pad_top", "pad_left"), pad),
+        "output_cols": outputs,
+    }
+
+
+SHAPES = ((7, 3, 1, 1, 1), (9, 5, 2, 1, 2), (11, 3, 1, 2, 2), (6, 2, 3, 1, 0), (5, 4, 1, 3, 9))
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_taps_inside_the_input(shape: tuple[int, int, int, int, int]) -> None:
+    size, kernel, stride, dilation, pad = shape
+    windows = Windows(fields(*shape))
+    inside = [
+        sum(0 <= at * stride - pad + tap * dilation < size for tap in range(kernel))
+        for at in range(windows.outputs)
+    ]
+    assert windows.cols.tolist() == inside
+    assert windows.rows(Interval(0, windows.outputs)).tolist() == inside
+    assert windows.rows(Interval(1, len(inside))).tolist() == inside[1:]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_work_of_rows_adds_up_however_they_are_cut(shape: tuple[int, int, int, int, int]) -> None:
+    """What follows from rows and their taps does; calls, and blocks of pixels across rows, do not."""
+    more = {"input_channels": 6, "output_channels": 6, "channels": 6, "multiplier": 1}
+    known = fields(*shape) | more
+    rows = known["output_cols"]
+    for counts in (
+        conv_counts.depthwise(known),
+        conv_counts.multiplied(known),
+        conv_counts_f32.depthwise(known),
+    ):
+        whole, parts = counts(Interval(0, rows)), [counts(Interval(row, row + 1)) for row in range(rows)]
+        summed = {name: sum(part[name] for part in parts) for name in whole}
+        assert summed == whole | {"calls": rows}

@@ -1,0 +1,104 @@
+"""Ctrl-C where an exception cannot be raised, before there is anything to end, and a second time."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))
+from interrupts import Tally, commands, interrupted
+
+_LISTENING = """
+import os, signal, sys, threading, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
+from mcudeploy import interrupts
+interrupts.listen()
+{begin}
+def interrupt(after, times=1):
+    def act():
+        for _ in range(times):
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.1)
+    threading.Timer(after, act).start()
+"""
+
+_COMPILED = """
+import numba, numpy
+@numba.njit
+def slow(values, count):
+    for at in range(count):
+        values[at % 10] += numpy.sin(values[(at + 1) % 10])
+    return values.sum(), values.copy()
+slow(numpy.ones(10), 1)
+interrupt(0.05)
+try:
+    slow(numpy.ones(10), 20_000_000)
+    time.sleep(5)
+except KeyboardInterrupt:
+    print("in order")
+"""
+
+_IMPORTING = """
+import importlib, pathlib, tempfile
+folder = pathlib.Path(tempfile.mkdtemp())
+(folder / "slow_module.py").write_text("import time; time.sleep(0.5); done = True")
+sys.path.insert(0, str(folder))
+interrupt(0.1)
+try:
+    import slow_module
+    time.sleep(5)
+except KeyboardInterrupt:
+    print("in order", slow_module.done)
+"""
+
+_TWICE = """
+interrupt(0.1, times=2)
+try:
+    time.sleep(5)
+except KeyboardInterrupt:
+    time.sleep(30)
+"""
+
+_CLOSING = """
+interrupts.close()
+interrupt(0.1)
+time.sleep(0.5)
+print("told")
+"""
+
+
+def run(body: str, *, begun: bool = True) -> subprocess.CompletedProcess[str]:
+    text = _LISTENING.format(begin="interrupts.begin()" if begun else "") + body
+    return subprocess.run(
+        [sys.executable, "-c", text], capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "said"), [(_COMPILED, "in order\n"), (_IMPORTING, "in order True\n"), (_CLOSING, "told\n")]
+)
+def test_it_is_delivered_where_it_can_be_taken(body: str, said: str) -> None:
+    done = run(body)
+    assert (done.returncode, done.stdout, done.stderr) == (0, said, "")
+
+
+def test_before_anything_began_it_ends_at_once() -> None:
+    done = run("interrupt(0.1)\ntime.sleep(30)", begun=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "error: interrupted\n")
+
+
+def test_the_second_ends_at_once() -> None:
+    assert run(_TWICE).returncode == 130
+
+
+@pytest.mark.parametrize("name", ["place", "schedule"])
+def test_commands_end_in_order_at_any_moment(name: str, tmp_path: Path) -> None:
+    tally = Tally()
+    for delay_s in (0.3, 1.0, 2.5):  # benchmarks/interrupts.py has many more
+        interrupted(commands(tmp_path)[name], tmp_path, delay_s, twice=False, tally=tally)
+    assert not tally.wrong and tally.counts.total() == 3
+    assert signal.getsignal(signal.SIGINT) is not signal.SIG_IGN
