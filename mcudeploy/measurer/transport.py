@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import select
 import socket
@@ -215,6 +216,9 @@ class SerialTransport:
         return ProtocolError(f"lost {self.name}: {error}. Was the board unplugged?")
 
     def close(self) -> None:
+        """Unlocks the port first: a child that is being forked may hold a copy of its descriptor for a while."""
+        with suppress(OSError):  # closed already, or a URL without a descriptor
+            fcntl.flock(self._port.fileno(), fcntl.LOCK_UN)
         self._port.close()
 
 

@@ -15,7 +15,7 @@ from mcudeploy.errors import PortError, ProtocolError
 from mcudeploy.measurer.frame import Frame, Receiver, encode
 from mcudeploy.measurer.session import Session, Timing, connect
 from mcudeploy.measurer.tile import Image, KernelTable, Tile, TileTensor, pack
-from mcudeploy.measurer.transport import ProcessTransport, open_transport
+from mcudeploy.measurer.transport import ProcessTransport, SerialTransport, open_transport
 from mcudeploy.ops.opdef import KernelCall
 
 KERNELS = ("count", "crash", "deep", "hang", "sleep")
@@ -248,3 +248,14 @@ def test_a_serial_port_and_its_lock(pty_line: Callable[[], str]) -> None:
     line = BadLine(open_transport(name), Faults(drop=0.001, insert=0.001), 3)
     with Session(line, timing=PATIENT) as session:
         assert session.read(0, 0, 2048) == bytes(range(256)) * 8
+
+
+@pytest.mark.skipif(os.name == "nt", reason="pseudo terminals are POSIX")
+def test_a_closed_port_is_free_whoever_has_a_copy_of_its_descriptor(pty_line: Callable[[], str]) -> None:
+    """A child has one between fork and exec, also where another thread starts it."""
+    name = pty_line()
+    port = SerialTransport(name)
+    copy = os.dup(port._port.fileno())
+    port.close()
+    SerialTransport(name).close()
+    os.close(copy)
