@@ -171,8 +171,9 @@ def _searched(task: Task, effort: Effort, stored: Plan | None, report: Report) -
     return search(
         space,
         task.costs,
-        Segments(space.flow, space.order, task.lean.work, effort),
+        Segments(space.flow, space.order, task.lean.work),
         [*(limit for limit in limits if limit < task.most_ticks), task.most_ticks],
+        effort,
         start=() if stored is None else (space.state(stored.splits),),
         report=report,
         enough=fits,

@@ -216,7 +216,7 @@ class SerialTransport:
         return ProtocolError(f"lost {self.name}: {error}. Was the board unplugged?")
 
     def close(self) -> None:
-        """Unlocks the port first: a child that is being forked may hold a copy of its descriptor for a while."""
+        """Unlocks the port first: a child between fork and exec holds a copy of its descriptor."""
         with suppress(OSError):  # closed already, or a URL without a descriptor
             fcntl.flock(self._port.fileno(), fcntl.LOCK_UN)
         self._port.close()

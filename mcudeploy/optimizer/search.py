@@ -1,9 +1,9 @@
 """The budgeted search for the cut with the least memory within a latency limit: best first, every state once.
 
-Method: Peking University's published patent on fine-grained splitting, after MAGIS (ASPLOS'24): states are
-ordered by (max(latency, limit), peak); those over the limit are dropped, those far from the best are not
-followed. Duplicates, most of what the moves generate, are known by their hash. A state is simulated segment
-by segment, every segment once.
+Method: Peking University's published patent on fine-grained splitting, after MAGIS (ASPLOS'24), which orders
+states by (max(latency, limit), peak). States over the limit are dropped here, so that the peak alone orders
+the others; those far from the best are not followed. Duplicates, most of what the moves generate, are known
+by their hash. A state is simulated segment by segment, every segment once.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from mcudeploy.effort import Effort
 from mcudeploy.optimizer.cuts import Space, State
 from mcudeploy.optimizer.seeds import Seeds
 from mcudeploy.plan import Schedule, Search
@@ -32,7 +33,7 @@ ALIKE = 3
 """Candidates kept for one peak at one operator: they usually pack the same."""
 
 PATIENCE = 2000
-"""So many states in a row that bring nothing end the search: what is left are variants of the best."""
+"""So many states in a row without a gain end a phase of the search: what is left are variants of the best."""
 
 SEEDING_SHARE = 0.5
 """At most this share of the effort goes into seeds."""
@@ -88,23 +89,23 @@ def search(
     costs: Costs,
     segments: Segments,
     limits: Sequence[float],
+    effort: Effort,
     *,
     start: tuple[State, ...] = (),
     report: Report = lambda *_: None,
     enough: Enough = lambda _: False,
 ) -> Found:
-    """Search until the effort of the segments is spent, nothing is left, or Ctrl-C; the best is returned.
+    """Search until the effort is spent, nothing is left, or Ctrl-C; the best is returned.
 
     `limits`: ticks, ascending; what takes more than the last one is dropped. The search runs under each of
     them in turn and begins where it ended under the one before, so that more time allowed finds nothing
     worse. `start`: states of an earlier search, to be tried first.
     """
     runs: list[_Run] = []
-    effort = segments.effort
     try:
         for number, limit in enumerate(limits):
-            segments.effort = effort.part(1 / (len(limits) - number))
-            runs.append(_Run(space, costs, segments, limit, report, enough))
+            share = effort.part(1 / (len(limits) - number))
+            runs.append(_Run(space, costs, segments, limit, share, report, enough))
             runs[-1].explore(start)
             start = (*start, *(one.state for one in runs[-1].best))
             if runs[-1].enough:
@@ -114,7 +115,6 @@ def search(
         if not begun:
             raise
         return replace(_best_of(begun), interrupted=True)
-    segments.effort = effort
     return _best_of(runs)
 
 
@@ -153,17 +153,19 @@ class _Run:
         costs: Costs,
         segments: Segments,
         most_ticks: float,
+        effort: Effort,
         report: Report,
         is_enough: Enough,
     ) -> None:
         self.space, self.costs, self._segments, self._most_ticks = space, costs, segments, most_ticks
+        self._effort, self._charged_units = effort, segments.units
         self._report, self._is_enough = report, is_enough
         self._start = self._reported = time.monotonic()
         self.enough = self.moved = False
         self._seen: set[Sections] = set()
         self._duplicates = self._last_gain = 0
         self._added_ticks: dict[Segment, float] = {}
-        self._queue: list[tuple[float, int, int, _Scored]] = []
+        self._queue: list[tuple[int, int, _Scored]] = []
         self.best: list[_Scored] = []
         self.unsplit: _Scored | None = None
 
@@ -172,13 +174,12 @@ class _Run:
         ticks = self.costs.ticks(self.space.flow.iteration_rows)
         self.unsplit = _Scored((), (), *self._segments.peak(()), ticks)
         self._take(self.unsplit)
-        effort = self._segments.effort
-        self._segments.effort = effort.part(SEEDING_SHARE)
-        self._try_all(start)
-        self._try_all(Seeds(self.space, self._segments, self.costs, self._most_ticks, self._stopped).states())
-        self._try_all(self._prefixes())
-        self._segments.effort = effort
-        self._last_gain = len(self._seen)
+        whole, self._effort = self._effort, self._effort.part(SEEDING_SHARE)
+        seeds = Seeds(self.space, self._segments, self.costs, self._most_ticks, self._stopped)
+        for states in (start, seeds.states(), self._prefixes()):
+            self._last_gain = len(self._seen)
+            self._try_all(states)
+        self._effort, self._last_gain = whole, len(self._seen)
         while self._queue and not self._over():
             self.moved = True
             *_, scored = heapq.heappop(self._queue)
@@ -206,7 +207,9 @@ class _Run:
         """Whether the effort is spent. To be asked often, also where a long phase has no state to show."""
         if time.monotonic() - self._reported > REPORT_EVERY_S:
             self._tell()
-        return self.enough or self._segments.effort.is_spent()
+        self._effort.spend(self._segments.units - self._charged_units)
+        self._charged_units = self._segments.units
+        return self.enough or self._effort.is_spent()
 
     def _over(self) -> bool:
         return self._stopped() or len(self._seen) - self._last_gain > PATIENCE
@@ -219,7 +222,7 @@ class _Run:
 
     def _try(self, state: State) -> None:
         sections = self.space.sections(state)
-        self._segments.effort.spend(_STATE_UNITS)
+        self._effort.spend(_STATE_UNITS)
         if sections in self._seen:
             self._duplicates += 1
             return
@@ -245,8 +248,7 @@ class _Run:
     def _take(self, scored: _Scored) -> None:
         """Count, remember and follow a state that keeps the limit."""
         self._seen.add(scored.sections)
-        key = (max(scored.ticks, self._most_ticks), scored.peak_bytes, len(self._seen), scored)
-        heapq.heappush(self._queue, key)
+        heapq.heappush(self._queue, (scored.peak_bytes, len(self._seen), scored))
         better = not self.best or scored.peak_bytes < self.best[0].peak_bytes
         self._keep(scored)
         if better and scored is not self.unsplit:

@@ -14,7 +14,6 @@ from functools import cached_property
 from itertools import accumulate
 from typing import NamedTuple
 
-from mcudeploy.effort import Effort
 from mcudeploy.plan import Step
 from mcudeploy.simulator.flow import Flow
 from mcudeploy.simulator.live import WorkBytes
@@ -60,11 +59,11 @@ class _Profile:
 class Segments:
     """The segments of one graph in one order of its operators. It remembers what it has simulated.
 
-    What simulating takes is spent of `effort`; who calls looks whether there is some left.
+    `units`: the effort of all simulations so far. The caller charges it to a budget.
     """
 
-    def __init__(self, flow: Flow, order: Sequence[int], work: WorkBytes, effort: Effort) -> None:
-        self.work, self.effort = work, effort
+    def __init__(self, flow: Flow, order: Sequence[int], work: WorkBytes) -> None:
+        self.work, self.units = work, 0
         self._places = Places(flow, order, work)
         self._singles: list[Segment] = [(place, (rows,)) for place, rows in enumerate(self._places.rows)]
         self._borders: dict[tuple[int, int], tuple[tuple[int, ...], tuple[int, ...]]] = {}
@@ -80,7 +79,7 @@ class Segments:
         load = sum(memories[number].size_bytes for number in self._places.inputs)
         most, hot = load, 0
         keys = self._keys(sections)
-        self.effort.spend(_KEY_UNITS * len(keys))
+        self.units += _KEY_UNITS * len(keys)
         for key in keys:
             profile = self._profile(key)
             if load + profile.peak_bytes > most:
@@ -187,7 +186,7 @@ class Segments:
                 self._steps_kept = 0
             self._walks[segment] = walk(self._places, segment)
             self._steps_kept += len(self._walks[segment].steps)
-            self.effort.spend(_WALK_UNITS * len(self._walks[segment].steps))
+            self.units += _WALK_UNITS * len(self._walks[segment].steps)
         return self._walks[segment]
 
     def _reads(self, segment: Segment, number: int, rows: int) -> tuple[int, dict[int, int]]:
@@ -218,7 +217,7 @@ class Segments:
             rows = self._places.made_rows(number, sizes[number - first])
             blocks[number] = rows, {block: at for block, at in events.items() if not later >> block & 1}
         change = list(own.change)
-        self.effort.spend(_PROFILE_UNITS * len(change))
+        self.units += _PROFILE_UNITS * len(change)
         change[1] -= key.unread_bytes
         for number, (rows, deaths) in blocks.items():
             memory = self._places.memories[number]

@@ -12,7 +12,7 @@ import pytest
 from graphs import border, conv, residual, tensor
 
 from mcudeploy.board import load_board
-from mcudeploy.effort import Effort, endless
+from mcudeploy.effort import Effort
 from mcudeploy.graph import Graph
 from mcudeploy.layout.check import check
 from mcudeploy.optimizer.apply import accumulate_rows, in_form, stream_inputs
@@ -56,9 +56,9 @@ def run(
     costs = Costs(flow, estimated_tile_time(graph, calls_of(graph), "cortex-m4"))
     uncut = costs.ticks(flow.iteration_rows)
     limits = [uncut * (1 + percent / 100) for percent in (0.5, 5.0) if percent < overhead and rungs]
-    segments = Segments(flow, order, work_bytes(calls), Effort.of(seconds))
+    segments = Segments(flow, order, work_bytes(calls))
     limits.append(uncut * (1 + overhead / 100))
-    return search(Space.of(flow, order), costs, segments, limits), flow
+    return search(Space.of(flow, order), costs, segments, limits, Effort.of(seconds)), flow
 
 
 def calls_of(graph: Graph) -> dict[str, object]:
@@ -133,7 +133,7 @@ def seeds_of(graph: Graph, overhead: float, stopped: Callable[[], bool]) -> list
     """States from the seeds, each with its peak and time over the unsplit one."""
     flow = Flow.of(graph)
     space = Space.of(flow, tuple(step.operator for step in reverse_post_order(whole(graph)).steps))
-    segments = Segments(flow, space.order, work_bytes(calls_of(graph)), endless())
+    segments = Segments(flow, space.order, work_bytes(calls_of(graph)))
     costs = Costs(flow, estimated_tile_time(graph, calls_of(graph), "cortex-m4"))
     unsplit = costs.ticks(flow.iteration_rows)
     states = Seeds(space, segments, costs, unsplit * (1 + overhead / 100), stopped).states()
@@ -208,7 +208,7 @@ def test_search_counts_are_plain_numbers() -> None:
 def test_seeds_leave_effort_for_the_moves(monkeypatch: pytest.MonkeyPatch) -> None:
     def without_end(self: Seeds) -> Iterator[State]:
         while not self._stopped():
-            self._segments.effort.spend(1000)
+            self._segments.units += 1000
             yield ()
 
     monkeypatch.setattr(Seeds, "states", without_end)

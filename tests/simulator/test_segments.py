@@ -6,7 +6,6 @@ from graphs import border, conv, pooled, residual, tensor
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcudeploy.effort import endless
 from mcudeploy.graph import Graph, Operator, Shape
 from mcudeploy.layout.check import check
 from mcudeploy.ops.conv import Conv2d
@@ -105,7 +104,7 @@ def test_segments_add_up_to_the_peak_of_the_schedule(data: st.DataObject) -> Non
         for one in graph.operators
     }
     space = space_of(graph)
-    segments = Segments(space.flow, space.order, work, endless())
+    segments = Segments(space.flow, space.order, work)
     for _ in range(4):  # what is remembered of one state must not spoil the next
         found, wanted = peaks(space, segments, data.draw(states(len(space.order))), work)
         assert found == wanted
@@ -122,7 +121,7 @@ def test_what_is_cut_makes_plans_that_pass_the_checker(data: st.DataObject) -> N
     state = data.draw(states(len(space.order)))
     names = (operator.name for operator in graph.operators)
     tiled = TiledGraph(space.flow, dict(zip(names, space.block_rows(state), strict=True)))
-    steps = Segments(space.flow, space.order, work, endless()).steps(space.sections(state))
+    steps = Segments(space.flow, space.order, work).steps(space.sections(state))
     schedule = Schedule(steps, "feasible")
     layout, estimate = lay_out(tiled, schedule, work, "ram", 4)
     plan = Plan(graph, "host", tiled.block_rows, schedule, layout, estimate)
@@ -133,7 +132,7 @@ def test_a_border_is_whole_and_a_joint_is_not() -> None:
     graph = residual()
     space = space_of(graph)
     work = {operator.name: (0, 0) for operator in graph.operators}
-    segments = Segments(space.flow, space.order, work, endless())
+    segments = Segments(space.flow, space.order, work)
     joined, apart = (Cut(0, 1, 1), Cut(2, 3, 1)), (Cut(0, 1, 1), Cut(2, 3, 1, apart=True))
     assert space.sections(joined) == space.sections((Cut(0, 3, 1),)) != space.sections(apart)
     # a and b are whole when conv_c begins, a and c when the sum does.
@@ -151,4 +150,4 @@ def test_the_peak_names_the_operator_where_it_is() -> None:
     space = space_of(residual())
     work = {operator.name: (0, 0) for operator in space.flow.graph.operators}
     work["conv_b"] = (1000, 0)
-    assert Segments(space.flow, space.order, work, endless()).peak(()) == (1512, 1)
+    assert Segments(space.flow, space.order, work).peak(()) == (1512, 1)
