@@ -99,14 +99,9 @@ def moved(plan: Plan, model: Model, board: Board, tiled: TiledGraph, relocation:
     layout, estimate = spread(tiled, plan.schedule, model.work, board, model.functions, relocation)
     made = replace(plan, layout=layout, estimate=estimate)
     price = relocation.price
-    ticks = still_ticks(plan, tiled, price) + moves_ticks(made, tiled, price)
+    ticks = plan.estimate.ticks - moves_ticks(plan, tiled, price) + moves_ticks(made, tiled, price)
     made = replace(made, estimate=replace(estimate, ticks=ticks))
     return min(plan, made, key=lambda one: (demand(one, board), one.estimate.ticks))
-
-
-def still_ticks(plan: Plan, tiled: TiledGraph, price: MovePrice) -> float:
-    """The ticks of a plan without those of its moves."""
-    return plan.estimate.ticks - moves_ticks(plan, tiled, price)
 
 
 def timed(plan: Plan, model: Model, tiles: TileSource, price: MovePrice) -> Plan:

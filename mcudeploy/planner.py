@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from pathlib import Path
 
 from mcudeploy import __version__, planfile
@@ -18,12 +19,12 @@ from mcudeploy.layout.arena import Relocation
 from mcudeploy.layout.check import PlanFaultError
 from mcudeploy.layout.check import check as check_plan
 from mcudeploy.model import Model
-from mcudeploy.placing import demand, timed, unsplit_plan, unsplit_schedule
+from mcudeploy.placing import timed, unsplit_plan, unsplit_schedule
 from mcudeploy.plan import Form, Plan, Search
 from mcudeploy.progress import SILENT, Progress, Report, no_report
 from mcudeploy.simulator.cost import KnownSource, TileSource, move_price, nothing_known
 from mcudeploy.simulator.estimate import estimated, load_costs
-from mcudeploy.splitting import Task, split_plans
+from mcudeploy.splitting import Task, front, split_plans
 
 _LOG = logging.getLogger(__name__)
 
@@ -55,8 +56,8 @@ class Options:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Planned:
-    """Plans of a model that fit the board, the least arena first, each faster than those before it; the last
-    is the unsplit one if it fits and none was given.
+    """Plans of a model that fit the board, the least arena first, each faster than those before it. The last
+    is the unsplit one, of whatever latency, if it fits and no plan was given.
 
     `costs_of`: the core whose costs of kernels the times are estimated from; None where they were measured.
     `interrupted`: Ctrl-C ended the search, or what comes after it.
@@ -110,61 +111,52 @@ def search_plans(
     known: KnownSource = nothing_known,
 ) -> Planned:
     """The plans that `find_plans` chooses from: they may not fit, and have not passed the checker."""
-    costs_of = None
-    if tiles is None:
-        costs = load_costs(board.core)
-        tiles, costs_of = estimated(costs), costs.core
-    source = tiles
-
-    def chosen(form: Form) -> Model:
-        made = model.in_form(form)
-        return fastest(made, source(made.graph, alternatives(made)), known(made.graph))
-
-    models: dict[Form, Model] = {}
-    stored = None
-    assignment = assign(model.graph, board, options.assign)
-    if options.plan_file is not None:
-        given, (model, made, stored) = model, _stored_plan(model, board, options.plan_file)
-        if options.assign and model.functions != given.on_units(board, assignment).functions:
-            raise ConfigError(f"{options.plan_file} has other functions than --assign asks for")
+    costs = load_costs(board.core)
+    source, costs_of = tiles or estimated(costs), None if tiles else costs.core
+    stored, models = None, dict[Form, Model]()
+    if options.plan_file is None:
+        model = model.on_units(board, assign(model.graph, board, options.assign))
+    else:
+        model, made, stored = _stored_plan(model, board, options.plan_file, options.assign)
         models[made.form] = made
         options = replace(options, stream_input=stored.form.streamed)
-    else:
-        model = model.on_units(board, assignment)
-    base = chosen(Form(streamed=options.stream_input))
-    models[base.form] = base
-    searching = options.split and (stored is None or options.resume)
-    searching &= footprint.weights_bytes(base.calls) <= board.flash_bytes  # else no search helps
+
+    def fastest_in(form: Form) -> Model:
+        made = model.in_form(form)
+        models[form] = fastest(made, source(made.graph, alternatives(made)), known(made.graph))
+        return models[form]
+
+    base = fastest_in(Form(streamed=options.stream_input))
     effort = Effort.of(options.time_limit)
     schedule = unsplit_schedule(base, effort.part(_UNSPLIT_SHARE))
-    relocation = Relocation(move_price(estimated(load_costs(board.core))), effort.part(_UNSPLIT_SHARE))
+    relocation = Relocation(move_price(estimated(costs)), effort.part(_UNSPLIT_SHARE))
     unsplit = unsplit_plan(base, board, schedule, relocation)
-    if searching or costs_of:  # else tiles would be timed for nothing
-        unsplit = timed(unsplit, base, source, move_price(source))
-    if stored is not None and not searching and costs_of:
-        stored = timed(stored, models[stored.form], source, move_price(source))
-    plans, searched, interrupted = [stored or unsplit], Search(), False
-    if searching:
-        cut = chosen(Form(options.stream_input, accumulating=True))
-        models[cut.form] = cut
-        ticks = unsplit.estimate.ticks
-        task = Task.of(
-            cut,
-            board,
-            source,
-            order=tuple(step.operator for step in schedule.steps),
-            unsplit_ticks=ticks,
-            max_overhead=options.max_overhead,
-            enough_bytes=options.ram_limit,
-        )
+    searching = options.split and (stored is None or options.resume)
+    searching &= footprint.weights_bytes(base.calls) <= board.flash_bytes  # else no search helps
+    if not searching:  # measured tiles would be timed for nothing
+        if costs_of:
+            unsplit = timed(unsplit, base, source, move_price(source))
+        if costs_of and stored is not None:
+            kernels = models[stored.form].with_kernels(stored.kernels)
+            stored = timed(stored, kernels, source, move_price(source))
+        return Planned(models, (stored or unsplit,), unsplit, Search(), costs_of)
+    unsplit = timed(unsplit, base, source, move_price(source))
+    task = Task.of(
+        fastest_in(Form(options.stream_input, accumulating=True)),
+        board,
+        source,
+        order=tuple(step.operator for step in schedule.steps),
+        unsplit_ticks=unsplit.estimate.ticks,
+        max_overhead=options.max_overhead,
+        enough_bytes=options.ram_limit,
+    )
 
-        def report_search(found: Search, peak_bytes: int, best_ticks: float) -> None:
-            told(found, peak_bytes, 100 * (best_ticks / ticks - 1))
+    def report_search(found: Search, peak_bytes: int, best_ticks: float) -> None:
+        told(found, peak_bytes, 100 * (best_ticks / task.unsplit_ticks - 1))
 
-        split = split_plans(task, effort, stored or start, report=report_search, progress=progress)
-        searched, interrupted = split.search, split.interrupted
-        plans = sorted([*split.plans, unsplit], key=lambda plan: demand(plan, board))
-    return Planned(models, tuple(plans), unsplit, searched, costs_of, interrupted)
+    split = split_plans(task, effort, stored or start, report=report_search, progress=progress)
+    better = takewhile(lambda plan: plan is not unsplit, front((*split.plans, unsplit), board))
+    return Planned(models, (*better, unsplit), unsplit, split.search, costs_of, split.interrupted)
 
 
 def _fitting(planned: Planned, board: Board, ram_limit: int | None) -> Planned:
@@ -195,10 +187,16 @@ def _without_faults(planned: Planned, board: Board) -> Planned:
     return replace(planned, plans=tuple(sound))
 
 
-def _stored_plan(model: Model, board: Board, path: Path) -> tuple[Model, Model, Plan]:
-    """The model on the units of a stored plan, the same in its form, and the plan, which has been checked."""
+def _stored_plan(model: Model, board: Board, path: Path, rules: tuple[str, ...]) -> tuple[Model, Model, Plan]:
+    """The model on the units of a stored plan, the same in its form, and the plan, which has been checked.
+
+    `rules`: those of `--assign`, which the plan must agree with if there are any.
+    """
     form, functions, kernels = planfile.load_form(path, model.sha256, board.name)
+    asked = model.on_units(board, assign(model.graph, board, rules)).functions if rules else None
     model = model.on_units(board, Assignment.of(functions, board.units[0].name))
+    if rules and model.functions != asked:
+        raise ConfigError(f"{path} has other functions than --assign asks for")
     try:
         made = model.in_form(form).with_kernels(kernels)
     except ModelError as error:
