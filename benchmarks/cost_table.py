@@ -27,7 +27,8 @@ from ortools.linear_solver import pywraplp
 from mcudeploy.bench import build_bench
 from mcudeploy.board import Board, load_board
 from mcudeploy.codegen.bench import all_kernels
-from mcudeploy.deploy import Deployment, measure_model, plan_model
+from mcudeploy.deploy import measure_model, plan_model
+from mcudeploy.deployment import Deployment
 from mcudeploy.device import Target, open_device
 from mcudeploy.errors import DeployError
 from mcudeploy.graph import DType, Graph

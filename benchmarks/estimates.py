@@ -20,7 +20,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from mcudeploy.board import load_board
-from mcudeploy.deploy import Deployment
+from mcudeploy.deployment import Deployment
 from mcudeploy.device import Target
 from mcudeploy.errors import DeployError
 from mcudeploy.model import load_model

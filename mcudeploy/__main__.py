@@ -1,5 +1,33 @@
-"""`python -m mcudeploy`: the command, where its script is not on the path."""
+"""The command, also as `python -m mcudeploy`. It imports little: Ctrl-C is heard while others import."""
 
-from mcudeploy.entry import main
+from __future__ import annotations
 
-main()
+import os
+import sys
+from typing import NoReturn
+
+from mcudeploy import interrupts
+
+
+def main() -> NoReturn:
+    """Entry point of the console script."""
+    interrupts.listen()
+    _open_streams()
+    from mcudeploy.cli.main import main as run  # noqa: PLC0415
+
+    interrupts.begin()
+    run()
+
+
+def _open_streams() -> None:
+    """Streams that the parent has closed lead nowhere: else the next file opened takes their place."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+            setattr(sys, name, open(number, "w" if number else "r", encoding="utf-8"))  # noqa: PTH123, SIM115
+
+
+if __name__ == "__main__":
+    main()

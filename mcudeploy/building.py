@@ -13,7 +13,8 @@ from mcudeploy.codegen.ctext import model_name
 from mcudeploy.codegen.folder import require_ours
 from mcudeploy.codegen.library import write_library
 from mcudeploy.codegen.render import Member
-from mcudeploy.deploy import Deployment, plan_model, verdict_on_host
+from mcudeploy.deploy import plan_model, verdict_on_host
+from mcudeploy.deployment import Deployment
 from mcudeploy.device import Target
 from mcudeploy.errors import BuildError, OutputsDifferError, UsageError
 from mcudeploy.planner import Options

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,23 +13,18 @@ from mcudeploy.board import Board, load_board
 from mcudeploy.choosing import alternatives
 from mcudeploy.codegen import footprint
 from mcudeploy.codegen.ctext import model_name
-from mcudeploy.codegen.program import Program, make_program
-from mcudeploy.codegen.render import Source, render_firmware
+from mcudeploy.deployment import Deployment
 from mcudeploy.device import Target, open_device, require_port
 from mcudeploy.effort import Effort
-from mcudeploy.errors import BuildError, ConfigError, FitError, ModelError, UsageError
-from mcudeploy.guards import guarded
-from mcudeploy.measurer.database import Database, RunKey
+from mcudeploy.errors import FitError, ModelError, UsageError
 from mcudeploy.model import Model, load_model
 from mcudeploy.placing import unsplit_plan, unsplit_schedule
-from mcudeploy.plan import Form, Measurement, Plan
-from mcudeploy.planner import Options, Planned, find_plans, search_plans
+from mcudeploy.plan import Form
+from mcudeploy.planner import Options, find_plans, search_plans
 from mcudeploy.progress import SILENT, Progress, telling
 from mcudeploy.running import Ran, known_within_limit, run_within_limit
 from mcudeploy.samples import Sample, load_samples
 from mcudeploy.simulator.cost import KnownSource
-from mcudeploy.targets import Firmware, build_firmware
-from mcudeploy.targets.build import firmware_hash
 from mcudeploy.targets.flashing import flash_command
 from mcudeploy.timing.core import Core
 from mcudeploy.timing.profile import core_of, profile
@@ -43,97 +36,6 @@ _LOG = logging.getLogger(__name__)
 
 _CHECK_S = 3.0
 """How long `check` searches for a split plan, and for one with streamed input."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Deployment:
-    """A model, a board, and the plan that brings them together."""
-
-    model: Model
-    board: Board
-    plan: Plan
-    program: Program
-    planned: Planned
-
-    @classmethod
-    def of(cls, planned: Planned, plan: Plan, board: Board, options: Options) -> Deployment:
-        """One of the plans that were found, and the program that it becomes."""
-        model = planned.model_of(plan)
-        program = make_program(plan, model.calls, model_name(options.name, model.path.stem), board)
-        return cls(model, board, plan, program, planned)
-
-    def with_plan(self, plan: Plan) -> Deployment:
-        """The same with another of the plans that were found."""
-        if plan is self.plan:
-            return self
-        model = self.planned.model_of(plan)
-        program = make_program(plan, model.calls, self.program.prefix, self.board)
-        return replace(self, model=model, plan=plan, program=program)
-
-    @property
-    def unsplit(self) -> Plan:
-        return self.planned.unsplit
-
-    @property
-    def fits(self) -> bool:
-        """Whether the board has room for it."""
-        return not footprint.missing(self.plan, self.model.calls, self.board, None)
-
-    @property
-    def estimated_overhead(self) -> float | None:
-        """Percent over the latency of the unsplit plan; None where that was not estimated."""
-        ticks, unsplit = self.plan.estimate.ticks, self.unsplit.estimate.ticks
-        return 100 * (ticks / unsplit - 1) if ticks and unsplit else None
-
-    @property
-    def source(self) -> Source:
-        return Source(self.model.path.name, self.model.sha256)
-
-    @property
-    def patience_s(self) -> float:
-        """How long a run may take: a slow emulator makes ten million instructions a second."""
-        elements = sum(tensor.elements for tensor in self.plan.graph.tensors.values())
-        return 30 + (self.model.macs * 60 + elements * 300) / 1e7
-
-    def build(self, target: Target) -> Firmware:
-        """Firmware with the measurer; the target may be the host, to check the same plan there."""
-        program = guarded(self.program) if target.guards else self.program
-        files = render_firmware(program, self.plan, self.source)
-        return build_firmware(target.board, files, program.kernels, emulate=target.emulated)
-
-    def run_key(self, firmware_hash: int) -> RunKey:
-        """What a measurement of this plan is stored under."""
-        digest = hashlib.sha256(planfile.plan_text(self.plan, self.model.sha256).encode()).hexdigest()
-        return RunKey(self.model.sha256, self.board.name, f"{firmware_hash:08x}", digest)
-
-    def measured(self, *forms: bool) -> Measurement | None:
-        """What was measured of this plan before: emulated (True) or on hardware (False), or in either.
-        None where it never was.
-
-        A database that cannot be read is warned of: the plan at hand is worth more than its history.
-        """
-        hashes = self._firmware_hashes(forms or (False, True))
-        try:
-            with Database() as database:
-                found = [database.run(self.run_key(each)) for each in hashes]
-        except ConfigError as error:
-            _LOG.warning("warning: no earlier measurement is shown: %s", error)
-            return None
-        return next((measurement for measurement in found if measurement is not None), None)
-
-    def yardstick(self) -> Measurement | None:
-        """What was measured of the unsplit plan; None on a host, whose times hang on what else runs."""
-        if self.board.is_host:
-            return None
-        return self.with_plan(self.unsplit).measured()
-
-    def _firmware_hashes(self, forms: Sequence[bool]) -> list[int]:
-        files = render_firmware(self.program, self.plan, self.source)
-        forms = [form for form in forms if self.board.has_form(form)]
-        try:
-            return [firmware_hash(self.board, files, self.program.kernels, emulate=form) for form in forms]
-        except BuildError:  # without its compiler nothing can have been measured
-            return []
 
 
 def plan_model(
@@ -210,7 +112,7 @@ def check_model(path: Path, board: Board | None, options: Options) -> JsonObject
 def plan_report(made: Deployment) -> JsonObject:
     """The JSON object of `plan`; its latency is what was measured of this very plan before."""
     measured = made.measured()
-    return report.plan(made) | report.latency(measured, made.yardstick(), made.estimated_overhead)
+    return report.plan(made) | report.latency(measured, made.baseline(), made.estimated_overhead)
 
 
 def save_plan(made: Deployment, path: Path) -> None:

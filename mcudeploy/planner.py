@@ -24,7 +24,8 @@ from mcudeploy.plan import Form, Plan, Search
 from mcudeploy.progress import SILENT, Progress, Report, no_report
 from mcudeploy.simulator.cost import KnownSource, TileSource, move_price, nothing_known
 from mcudeploy.simulator.estimate import estimated, load_costs
-from mcudeploy.splitting import Task, front, split_plans
+from mcudeploy.splitting import front, split_plans
+from mcudeploy.task import Task
 
 _LOG = logging.getLogger(__name__)
 

@@ -4,29 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from mcudeploy.board import Board
 from mcudeploy.codegen.footprint import missing, weights_bytes
 from mcudeploy.codegen.tape import tables_bytes
+from mcudeploy.deployment import Deployment
 from mcudeploy.errors import ModelError
 from mcudeploy.graph import DType
 from mcudeploy.kernelfiles import MOVE
 from mcudeploy.layout.sharing import sharing
-from mcudeploy.plan import MOVES
+from mcudeploy.model import Model
+from mcudeploy.plan import MOVES, Measurement, Plan
+from mcudeploy.running import Ran
 from mcudeploy.simulator.blocks import TiledGraph
 from mcudeploy.simulator.flow import Flow
-from mcudeploy.targets.stack import stack_bound
+from mcudeploy.targets import Firmware
+from mcudeploy.targets.stack import StackBound, stack_bound
+from mcudeploy.verdict import Verdict
 from mcudeploy.verify import FLOAT_SHARE_OF_RANGE, OUTPUT_LSB
-
-if TYPE_CHECKING:
-    from mcudeploy.board import Board
-    from mcudeploy.deploy import Deployment
-    from mcudeploy.model import Model
-    from mcudeploy.plan import Measurement, Plan
-    from mcudeploy.running import Ran
-    from mcudeploy.targets import Firmware
-    from mcudeploy.targets.stack import StackBound
-    from mcudeploy.verdict import Verdict
 
 JsonObject = dict[str, Any]
 
@@ -74,7 +70,7 @@ def fits(board: Board, plans: Mapping[str, tuple[Plan, Model]]) -> JsonObject:
 
 
 def plan(made: Deployment) -> JsonObject:
-    """The object of `plan`: an unsplit plan is its own yardstick."""
+    """The object of `plan`: an unsplit plan is its own baseline."""
     found, costs_of = made.plan, made.planned.costs_of
     return {
         "board": made.board.name,

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from mcudeploy.deployment import Deployment
 from mcudeploy.device import Device, Target, open_device
 from mcudeploy.errors import ConfigError, DeployError
 from mcudeploy.guards import arm, require_intact
@@ -20,9 +21,6 @@ from mcudeploy.samples import Sample
 from mcudeploy.targets import Firmware
 from mcudeploy.targets.stack import StackBound, stack_bound
 from mcudeploy.verify import Storage, fed_runs, run_once
-
-if TYPE_CHECKING:
-    from mcudeploy.deploy import Deployment
 
 _LOG = logging.getLogger(__name__)
 
@@ -70,7 +68,7 @@ def run_within_limit(
 
 def known_within_limit(made: Deployment, max_overhead: float) -> Deployment:
     """The first plan that is not known to miss the limit: measured before, else by its estimate."""
-    unsplit = made.yardstick()
+    unsplit = made.baseline()
     for plan in made.planned.plans:
         one = made.with_plan(plan)
         known = None if unsplit is None else one.measured()

@@ -6,37 +6,24 @@ Each stage reads the plans made so far and adds to them; the best are kept.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from mcudeploy import placing
-from mcudeploy.analyzer import components
 from mcudeploy.board import Board
 from mcudeploy.choosing import settled
 from mcudeploy.effort import Effort
 from mcudeploy.layout.arena import ARENA_GRAIN_BYTES, Relocation
 from mcudeploy.layout.problem import align_up
-from mcudeploy.model import Model
-from mcudeploy.ops.opdef import KernelCall
-from mcudeploy.optimizer.cuts import ROWS_TRIED, Space
+from mcudeploy.optimizer.cuts import Space
 from mcudeploy.optimizer.recompute import recompute
 from mcudeploy.optimizer.search import Candidate, Found, Report, search
 from mcudeploy.plan import Plan, Schedule, Search, Split
 from mcudeploy.progress import SILENT, Progress
 from mcudeploy.simulator.blocks import TiledGraph
-from mcudeploy.simulator.cost import (
-    CallTile,
-    CallTime,
-    Costs,
-    MovePrice,
-    TileSource,
-    by_calls,
-    move_price,
-    timed_blocks,
-)
-from mcudeploy.simulator.flow import Flow
 from mcudeploy.simulator.live import live_peak
 from mcudeploy.simulator.segments import Segments
+from mcudeploy.task import Task
 from mcudeploy.wording import count_text
 
 _LOG = logging.getLogger(__name__)
@@ -58,62 +45,6 @@ _REORDERED = 6
 
 _PLAN_UNITS = 500
 """Effort of a plan by first fit, for each of its steps."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Task:
-    """What all plans of one search have in common.
-
-    `model`: in the form that is cut, with its fastest kernels. The search assumes the fastest kernel of
-    every operator, and the scratch of the leanest (`lean`): scratch usually matters at one operator, the
-    peak. For what it finds `settled` chooses the variants. `unsplit_ticks`,
-    `most_ticks`: latency of the unsplit plan, and the limit. `enough_bytes`: an arena that ends the search.
-    """
-
-    model: Model
-    lean: Model
-    board: Board
-    space: Space
-    tiles: TileSource
-    time: CallTime
-    costs: Costs
-    price: MovePrice
-    unsplit_ticks: float
-    most_ticks: float
-    enough_bytes: int | None = None
-
-    @classmethod
-    def of(
-        cls,
-        model: Model,
-        board: Board,
-        tiles: TileSource,
-        *,
-        order: tuple[int, ...],
-        unsplit_ticks: float,
-        max_overhead: float,
-        enough_bytes: int | None,
-    ) -> Task:
-        """The task for a model whose unsplit plan runs its operators, by position, in `order`.
-
-        `max_overhead`: percent of the unsplit latency.
-        """
-        flow = Flow.of(model.graph)
-        time = tiles(model.graph, tiles_tried(flow, model.calls))
-        costs = Costs(flow, by_calls(time, model.calls))
-        most_ticks = unsplit_ticks * (1 + max_overhead / 100)
-        return cls(
-            model, model.leanest, board, Space.of(flow, order), tiles, time, costs, move_price(tiles),
-            unsplit_ticks, most_ticks, enough_bytes,
-        )  # fmt: skip
-
-    def keeps(self, plan: Plan) -> bool:
-        """Whether a plan keeps the latency limit."""
-        return plan.estimate.ticks <= self.most_ticks
-
-    def is_enough(self, plan: Plan) -> bool:
-        """Whether a plan has an arena that ends the search."""
-        return self.enough_bytes is not None and plan.layout.arena_bytes <= self.enough_bytes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -223,7 +154,7 @@ def _reordered(task: Task, _: Sequence[Candidate], plans: Sequence[Plan], effort
     """Plans in orders of lower peaks that are found soon."""
     for plan in _by_peak(plans)[:_REORDERED]:
         if not _has_repeated(plan) and not effort.is_spent():
-            tiled = TiledGraph(task.space.flow, plan.block_rows)
+            tiled = task.tiled(plan)
             found = placing.reordered(task.lean, tiled, plan.schedule, effort.part(0.5), placing.QUICK)
             if live_peak(tiled, found.steps, task.lean.work)[0] < plan.estimate.peak_bytes:
                 yield _placed(task, tiled, replace(found, status="feasible"), plan.splits)
@@ -305,14 +236,14 @@ def _placed(task: Task, tiled: TiledGraph, schedule: Schedule, splits: tuple[Spl
 
 def _with_moves(task: Task, plan: Plan, effort: Effort) -> Plan:
     """The plan with moves where they make its arena smaller."""
-    tiled = TiledGraph(task.space.flow, plan.block_rows)
+    tiled = task.tiled(plan)
     relocation = Relocation(task.price, effort)
     return placing.moved(plan, task.model.with_kernels(plan.kernels), task.board, tiled, relocation)
 
 
 def _in_proven_order(task: Task, plan: Plan, effort: Effort) -> Plan:
     """The plan in a better order if one is found and packs no worse; with what is proven of its own else."""
-    tiled = TiledGraph(task.space.flow, plan.block_rows)
+    tiled = task.tiled(plan)
     found = placing.reordered(task.lean, tiled, plan.schedule, effort)
     if plan.estimate.peak_bytes > found.lower_bound_bytes and found.steps != plan.schedule.steps:
         other = _with_moves(task, _placed(task, tiled, found, plan.splits), effort)
@@ -322,21 +253,6 @@ def _in_proven_order(task: Task, plan: Plan, effort: Effort) -> Plan:
     proven = plan.estimate.peak_bytes <= found.lower_bound_bytes
     status = "optimal" if proven else "feasible"
     return replace(plan, schedule=replace(found, steps=plan.schedule.steps, status=status))
-
-
-def tiles_tried(flow: Flow, calls: Mapping[str, KernelCall]) -> Iterator[CallTile]:
-    """The tiles that a search may ask for: of every operator that can be cut all row counts that are tried,
-    of the others the whole.
-    """
-    inside = frozenset().union(*components(flow.graph))
-    for position, operator in enumerate(flow.graph.operators):
-        if operator.op.is_view:
-            continue
-        total = flow.iteration_rows[position]
-        parts = [rows for rows in ROWS_TRIED if rows < total] if position in inside else []
-        for block_rows in (total, *parts):
-            for rows, _ in timed_blocks(flow, position, block_rows):
-                yield operator, calls[operator.name], rows
 
 
 def _has_repeated(plan: Plan) -> bool:

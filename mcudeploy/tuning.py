@@ -13,7 +13,8 @@ import numpy as np
 
 from mcudeploy import report
 from mcudeploy.bench import known_times, measured_tiles
-from mcudeploy.deploy import Deployment, JsonObject, tell_notes
+from mcudeploy.deploy import JsonObject, tell_notes
+from mcudeploy.deployment import Deployment
 from mcudeploy.device import Target, open_device, require_port
 from mcudeploy.errors import LatencyError, OutputsDifferError
 from mcudeploy.graph import Graph

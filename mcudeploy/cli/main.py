@@ -102,7 +102,7 @@ for group in (boards, model, build, run, schedule, place):
 
 
 def main() -> NoReturn:
-    """Run the command line of this process; see `mcudeploy.entry`."""
+    """Run the command line of this process; see `mcudeploy.__main__`."""
     signal.signal(signal.SIGTERM, _terminated)
     with compiled_code_kept():
         cli.main()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mcudeploy.board import load_board
-from mcudeploy.deploy import Deployment
+from mcudeploy.deployment import Deployment
 from mcudeploy.device import Target
 from mcudeploy.model import load_model
 from mcudeploy.planner import Options, find_plans

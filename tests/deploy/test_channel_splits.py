@@ -12,7 +12,7 @@ from models import fully_connected
 
 from mcudeploy import deploy, tuning
 from mcudeploy.board import load_board
-from mcudeploy.deploy import Deployment
+from mcudeploy.deployment import Deployment
 from mcudeploy.device import Target
 from mcudeploy.model import load_model
 from mcudeploy.planner import Options, find_plans

@@ -14,7 +14,7 @@ from models import quantised_convolutions
 from mcudeploy import building, chart, deploy, report
 from mcudeploy.board import load_board
 from mcudeploy.codegen.program import make_program
-from mcudeploy.deploy import Deployment
+from mcudeploy.deployment import Deployment
 from mcudeploy.device import Target
 from mcudeploy.errors import ConfigError
 from mcudeploy.planner import Options

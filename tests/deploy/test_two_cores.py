@@ -13,7 +13,8 @@ from elftools.elf.elffile import ELFFile
 from mcudeploy.analyzer.functions import AUTO, assign, partition
 from mcudeploy.board import load_board
 from mcudeploy.codegen.tape import handed_over
-from mcudeploy.deploy import Deployment, plan_report
+from mcudeploy.deploy import plan_report
+from mcudeploy.deployment import Deployment
 from mcudeploy.device import Target, open_device
 from mcudeploy.model import Model, load_model
 from mcudeploy.placing import placed

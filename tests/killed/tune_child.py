@@ -9,7 +9,7 @@ import os
 import sys
 from typing import Any
 
-from mcudeploy.entry import main
+from mcudeploy.__main__ import main
 from mcudeploy.measurer.tile import TileTimer
 
 

@@ -23,7 +23,7 @@ from mutate_values import INTEGERS, TEXTS, mutated_bytes, mutated_value, toml_te
 from mcudeploy import layout, scheduler
 from mcudeploy.board import Board, list_boards, load_board, read_board
 from mcudeploy.codegen.render import render_firmware
-from mcudeploy.deploy import Deployment
+from mcudeploy.deployment import Deployment
 from mcudeploy.layout.check import PlanFaultError
 from mcudeploy.measurer.database import Database, RunKey, TileKey
 from mcudeploy.model import Model, load_model
