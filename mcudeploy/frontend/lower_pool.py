@@ -53,6 +53,8 @@ def _max_pool(builder: Builder, node: Node, value: Value) -> Value:
         raise Unsupported("indices of the maxima are not supported")
     image = image_positions(value.index)
     window = _pool_window(node, value, image)
+    if not window.least_taps:
+        raise Unsupported("a window sees nothing but padding: its maximum would be minus infinity")
     op = MaxPool(window.kernel, window.stride, window.dilation, window.pads, window.out_size)
     source = builder.arranged(value.tensor, image)
     tensor = builder.tensors[source]
@@ -64,7 +66,7 @@ def _max_pool(builder: Builder, node: Node, value: Value) -> Value:
 def _pool_window(node: Node, value: Value, image: IndexArray) -> Window:
     if node.op.startswith("Global"):
         size = (image.shape[0], image.shape[1])
-        return Window(size, (1, 1), (1, 1), (0, 0, 0, 0), (1, 1))
+        return Window(size, (1, 1), (1, 1), (0, 0, 0, 0), (1, 1), least_taps=image.shape[0] * image.shape[1])
     kernel = node.integers("kernel_shape")
     if kernel is None or len(kernel) != value.index.ndim - 2:
         raise Unsupported(f"kernel_shape {list(kernel or ())} does not fit the input {list(value.shape)}")
@@ -100,6 +102,8 @@ def average_pool(builder: Builder, node: Node) -> None:
     def emission(value: Value, dtype: DType, quantization: Quantization | None, ending: Ending) -> Value:
         image = image_positions(value.index)
         window = _pool_window(node, value, image)
+        if not window.least_taps and not counted:
+            raise Unsupported("a window sees nothing but padding: its mean would be that of no element")
         op = AveragePool(window.kernel, window.stride, window.dilation, window.pads, window.out_size, counted)
         source = builder.arranged(value.tensor, image)
         shape = (*window.out_size, image.shape[2])

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from mcudeploy.frontend.model import Node, Unsupported
+from mcudeploy.ops.windows import taps_inside
+
+_MOST_WINDOWS = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +21,8 @@ class Window:
     dilation: tuple[int, int]
     pads: tuple[int, int, int, int]
     out_size: tuple[int, int]
+    least_taps: int
+    """Of all windows, the fewest taps inside the input; 0 where one sees nothing but padding."""
 
 
 def window_of(node: Node, kernel: tuple[int, ...], size: tuple[int, ...], *, ceil_mode: bool) -> Window:
@@ -48,14 +55,22 @@ def window_of(node: Node, kernel: tuple[int, ...], size: tuple[int, ...], *, cei
         else:
             axes.append((*given, _positions(size[axis], reach, stride[axis], given, ceil_mode=ceil_mode)))
     (top, bottom, rows), (left, right, cols) = axes[0], axes[1] if rank == 2 else (0, 0, size[1])
-    if all(at + reaches[0] <= 0 or at >= size[0] for at in range(-top, rows * stride[0] - top, stride[0])):
-        raise Unsupported("every window lies in the padding: its result does not depend on its input")
+    kernel, stride, dilation = ((pair[0], pair[1] if rank == 2 else 1) for pair in (kernel, stride, dilation))
+    if max(rows, cols) > _MOST_WINDOWS:
+        raise Unsupported(f"{rows} by {cols} windows: along an axis {_MOST_WINDOWS} are possible")
+    taps = [
+        taps_inside(np.arange(count) * stride[axis] - before, size[axis], kernel[axis], dilation[axis])
+        for axis, (before, count) in enumerate(((top, rows), (left, cols)))
+    ]
+    if not all(along.any() for along in taps):
+        raise Unsupported("every window sees nothing but padding: its result does not depend on its input")
     return Window(
-        kernel=(kernel[0], kernel[1] if rank == 2 else 1),
-        stride=(stride[0], stride[1] if rank == 2 else 1),
-        dilation=(dilation[0], dilation[1] if rank == 2 else 1),
+        kernel=kernel,
+        stride=stride,
+        dilation=dilation,
         pads=(top, left, bottom, right),
         out_size=(rows, cols),
+        least_taps=int(taps[0].min() * taps[1].min()),
     )
 
 

@@ -38,7 +38,11 @@ class Windows:
         size, count, step, stride = (
             self._fields[f"{name}_{along}"] for name in ("input", "kernel", "dilation", "stride")
         )
-        start = positions * stride - self._fields[f"pad_{before}"]
-        first = np.clip(-(start // step), 0, count)
-        end = np.clip(-((start - size) // step), 0, count)
-        return np.asarray(np.maximum(end - first, 0), np.int64)
+        return taps_inside(positions * stride - self._fields[f"pad_{before}"], size, count, step)
+
+
+def taps_inside(starts: NDArray[np.int64], size: int, kernel: int, dilation: int) -> NDArray[np.int64]:
+    """How many of the `kernel` taps of a window, `dilation` apart, lie in [0, size), for each start."""
+    first = np.clip(-(starts // dilation), 0, kernel)
+    end = np.clip(-((starts - size) // dilation), 0, kernel)
+    return np.asarray(np.maximum(end - first, 0), np.int64)
