@@ -5,8 +5,8 @@
 
 Every variant of every case in cost_cases.py is timed as a whole and by few rows, in the middle and at the
 edges; per variant the costs of its loops (`mcudeploy.simulator.estimate.counts_of`) are those, none negative,
-of the least sum of relative errors (a linear program). Writes mcudeploy/costs/<core>.csv. `--check` prints
-predicted beside measured instructions.
+of the least sum of relative errors (a linear program). Writes mcudeploy/costs/<core>.csv.
+`--check` prints predicted beside measured instructions.
 """
 
 from __future__ import annotations
