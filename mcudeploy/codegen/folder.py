@@ -24,13 +24,15 @@ def require_ours(directory: Path, files: Mapping[str, Content]) -> None:
     its sources, or that `files` would replace.
     """
     known = _manifest(directory)
-    found = {name for name in (*known, *files) if (directory / name).exists()}
+    found = {
+        name for name in (*known, *files) if (directory / name).is_symlink() or (directory / name).exists()
+    }
     found |= {path.relative_to(directory).as_posix() for it in _COMPILED for path in directory.glob(it)}
     foreign = [
         name
         for name in sorted(found)
-        if (digest := _digest((directory / name).read_bytes())) != known.get(name)
-        and not (name in files and digest == _digest(files[name]))
+        if (digest := _digest_of(directory / name)) is None
+        or (digest != known.get(name) and not (name in files and digest == _digest(files[name])))
     ]
     if foreign:
         more = f" and {len(foreign) - _SHOWN} more" if len(foreign) > _SHOWN else ""
@@ -47,15 +49,18 @@ def write_folder(
     """Replaces what an earlier build wrote into `directory` by `files`, and removes what is left of that.
 
     With `force` files of others are overwritten too, but never removed, nor what the command has `read`.
-    Raises UsageError for them otherwise, OSError where a file cannot be written.
+    Raises UsageError for them otherwise, and for a folder or a pipe in the place of a file; OSError where a file cannot be written.
     """
     for name in (*files, MANIFEST):
         for taken in read:
             if same_file(directory / name, taken):
                 raise UsageError(f"{directory / name} is an input of this command: choose another folder")
+        if (directory / name).exists() and not (directory / name).is_file():
+            raise UsageError(f"{directory / name} is no regular file: choose another folder")
     if not force:
         require_ours(directory, files)
     stale = [directory / name for name in _unchanged(directory) if name not in files]
+    stale = [path for path in stale if not any(same_file(path, taken) for taken in read)]
     digests = {name: _digest(content) for name, content in sorted(files.items())}
     manifest = json.dumps({"generator": f"mcudeploy {__version__}", "files": digests}, indent=1) + "\n"
     written = {directory / name: files[name] for name in digests} | {directory / MANIFEST: manifest}
@@ -73,11 +78,7 @@ def _unchanged(directory: Path) -> list[str]:
         known = _manifest(directory)
     except UsageError:
         return []
-    return [
-        name
-        for name, digest in known.items()
-        if (directory / name).is_file() and _digest((directory / name).read_bytes()) == digest
-    ]
+    return [name for name, digest in known.items() if _digest_of(directory / name) == digest]
 
 
 def _manifest(directory: Path) -> dict[str, str]:
@@ -97,6 +98,11 @@ def _manifest(directory: Path) -> dict[str, str]:
     if not sound:
         raise UsageError(_DAMAGED.format(path=path))
     return dict(files)
+
+
+def _digest_of(path: Path) -> str | None:
+    """Of a file's content; None for what is no regular file: a folder, a pipe, a link that leads nowhere."""
+    return _digest(path.read_bytes()) if path.is_file() else None
 
 
 def _digest(content: Content) -> str:

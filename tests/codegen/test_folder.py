@@ -44,6 +44,17 @@ def test_its_own_files_are_replaced_and_stale_ones_removed(folder: Path) -> None
     assert (folder / "include" / "a.h").read_text() == "/* new */\n"
 
 
+@pytest.mark.parametrize("force", [False, True])
+@pytest.mark.parametrize("kind", ["pipe", "folder"])
+def test_what_is_no_file_is_refused(kind: str, force: bool, folder: Path) -> None:
+    (folder / "src/a.c").unlink()
+    (os.mkfifo if kind == "pipe" else os.mkdir)(folder / "src/a.c")
+    with pytest.raises(UsageError, match=r"src/a\.c"):
+        write_folder(folder, FILES, force=force)
+    with pytest.raises(UsageError, match=r"src/a\.c"):
+        require_ours(folder, {})
+
+
 @pytest.mark.parametrize(
     ("name", "content"),
     [
