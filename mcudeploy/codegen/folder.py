@@ -49,7 +49,8 @@ def write_folder(
     """Replaces what an earlier build wrote into `directory` by `files`, and removes what is left of that.
 
     With `force` files of others are overwritten too, but never removed, nor what the command has `read`.
-    Raises UsageError for them otherwise, and for a folder or a pipe in the place of a file; OSError where a file cannot be written.
+    Raises UsageError for them otherwise, and for a folder or a pipe in the place of a file; OSError where a
+    file cannot be written.
     """
     for name in (*files, MANIFEST):
         for taken in read:
