@@ -22,12 +22,28 @@
 #define MCUD_ALIGNED(bytes) __attribute__((aligned(bytes)))
 #endif
 
+/* Does not compile where `what` is false. */
+#if defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
+#define MCUD_REQUIRE(what, text) _Static_assert(what, text)
+#else
+#define MCUD_REQUIRE(what, text) extern const char mcud_required[(what) ? 1 : -1]
+#endif
+
+MCUD_REQUIRE(sizeof(mcud_offset) * 8u == MCUD_OFFSET_BITS, "mcud_config.h states the width of its offsets");
+MCUD_REQUIRE(sizeof(mcud_code) * 8u == MCUD_CODE_BITS, "mcud_config.h states the width of its codes");
+
+/* block_rows of a tensor that is one block, or of scratch that is at one place in every step */
+#define MCUD_WHOLE UINT32_MAX
+
 typedef struct {
     uint8_t *memory;            /* the arena the tensor lies in */
     const mcud_offset *offsets; /* of each block, in units of MCUD_ALIGN bytes */
     uint32_t row_bytes;         /* 0 for scratch: every row of a block has the block's address */
     uint32_t block_rows;        /* rows in a block; the last one may be shorter */
 } mcud_tensor;
+
+/* The measurer receives such records over the line: they have no padding. */
+MCUD_REQUIRE(sizeof(mcud_tensor) == 2u * sizeof(void *) + 8u, "mcud_tensor has no padding");
 
 typedef struct mcud_op mcud_op;
 
@@ -45,6 +61,7 @@ struct mcud_op {
     uint32_t rows;              /* of the output; by rows, of the input */
     uint32_t block_rows;        /* rows made, or taken in, by one step */
 };
+MCUD_REQUIRE(sizeof(mcud_op) == 5u * sizeof(void *) + 8u, "mcud_op has no padding");
 
 typedef struct {
     uint8_t *base;

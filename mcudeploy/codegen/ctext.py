@@ -18,7 +18,7 @@ _C_TYPES = {
     "uint16": "uint16_t",
     "uint32": "uint32_t",
 }
-_PER_LINE = {"int8": 20, "int32": 8, "float32": 6, "uint16": 14, "uint32": 8}
+_PER_LINE = {"int8": 16, "int32": 8, "float32": 6, "uint16": 14, "uint32": 8}
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*", re.ASCII)
 _RECORD = re.compile(r"(t|s|p|in|op|on)[0-9]*(_.*)?")
 """What the names of generated records begin with; behind it stands any name of a tensor or an operator."""

@@ -13,7 +13,7 @@ import numpy as np
 from mcudeploy.board import Board
 from mcudeploy.codegen.ctext import c_elements, c_float, c_int, c_type
 from mcudeploy.codegen.header import BorderText, MapLine, arena_map, borders_text, entry_of
-from mcudeploy.codegen.tape import Moves, Record, Stored, Tape, handed_over, integer_bits
+from mcudeploy.codegen.tape import ONE_PIECE, Moves, Record, Stored, Tape, handed_over, integer_bits
 from mcudeploy.kernelfiles import MOVE, ON_UNIT
 from mcudeploy.layout.arena import ARENA_GRAIN_BYTES
 from mcudeploy.layout.solve import base_alignments
@@ -41,6 +41,11 @@ class TensorText:
     first_offset: int
     row_bytes: int
     block_rows: int
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether one offset serves all rows."""
+        return self.block_rows == ONE_PIECE
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +104,7 @@ class Program:
     operators: list[OperatorText]
     moves: list[MovesText]
     kernels: list[str]
-    offset_lines: list[tuple[str, str]]
+    offset_lines: list[tuple[str, list[str]]]
     offset_bits: int
     code_bits: int
     code_lines: list[str]
@@ -202,14 +207,14 @@ class _OffsetTable:
         self._alignment = alignment
         self._count = 0
         self.largest = 0
-        self.lines: list[tuple[str, str]] = []
+        self.lines: list[tuple[str, list[str]]] = []
 
     def add(self, name: str, symbol: str, stored: Stored) -> TensorText:
         """Takes in the offsets of a record."""
         if any(offset % self._alignment for offset in stored.offsets):
             raise ValueError(f"an offset of {name} is no multiple of {self._alignment}")
         units = np.array([offset // self._alignment for offset in stored.offsets], np.uint32)
-        self.lines.append((name, ", ".join(c_elements(units))))
+        self.lines.append((name, c_elements(units)))
         self.largest = max(self.largest, int(units.max()))
         text = TensorText(symbol, stored.memory, self._count, stored.row_bytes, stored.block_rows)
         self._count += len(stored.offsets)

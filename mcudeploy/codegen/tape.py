@@ -24,7 +24,7 @@ from mcudeploy.simulator.whereabouts import Whereabouts
 
 _WORD = 4
 """Bytes of an integer or float in a record, and what tables begin at a multiple of."""
-_ONE_PIECE = 0xFFFFFFFF
+ONE_PIECE = 0xFFFFFFFF
 """Rows in a block of a tensor in one piece: no row has a larger number."""
 
 
@@ -207,7 +207,7 @@ def _stored(placement: Placement, row_bytes: int) -> Stored:
     offsets, pitch = placement.offsets, row_bytes * placement.block_rows
     if all(offset == offsets[0] + i * pitch for i, offset in enumerate(offsets)):
         # in one piece (scratch: in one place): one offset serves all rows
-        return Stored(placement.memory, offsets[:1], row_bytes, _ONE_PIECE)
+        return Stored(placement.memory, offsets[:1], row_bytes, ONE_PIECE)
     return Stored(placement.memory, offsets, row_bytes, placement.block_rows)
 
 

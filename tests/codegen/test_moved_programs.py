@@ -239,6 +239,7 @@ def test_the_kernel_moves_over_itself(tmp_path: Path) -> None:
     (tmp_path / "main.c").write_text(MAIN)
     (tmp_path / "mcud_config.h").write_text(
         "typedef uint16_t mcud_offset;\ntypedef uint16_t mcud_code;\n#define MCUD_ALIGN 1\n"
+        "#define MCUD_OFFSET_BITS 16\n#define MCUD_CODE_BITS 16\n"
     )
     firmware = resource_dir("firmware")
     includes = [f"-I{path}" for path in (tmp_path, firmware / "include", firmware / "kernels")]

@@ -14,7 +14,7 @@ import onnx
 import pytest
 from models import fully_connected, quantised_convolutions
 
-from mcudeploy import building, deploy, report, running, tuning
+from mcudeploy import building, deploy, deployment, report, running, tuning
 from mcudeploy import verdict as verdict_module
 from mcudeploy.board import load_board
 from mcudeploy.codegen.program import Program, make_program
@@ -250,7 +250,7 @@ def test_a_wrong_program_is_not_written(model: Path, tmp_path: Path, monkeypatch
         texts = zip(program.constants, lines, strict=True)
         return replace(program, constants=[replace(text, lines=its) for text, its in texts])
 
-    monkeypatch.setattr(deploy, "make_program", spoiled)
+    monkeypatch.setattr(deployment, "make_program", spoiled)
     with pytest.raises(OutputsDifferError, match=r"small.onnx is not verified, nothing is written:\nconv_0 "):
         building.build_models([model], HOST.board, Options(), tmp_path / "out")
     assert not (tmp_path / "out").exists()

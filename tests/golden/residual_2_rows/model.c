@@ -34,14 +34,30 @@ static const mcud_offset offsets[] = {
     16u, 176u, 160u, 160u, /* conv_c */
 };
 
-static const mcud_tensor t_image = {arena_sram.bytes, &offsets[0], .row_bytes = 32u, .block_rows = 4294967295u};
-static const mcud_tensor t_a = {arena_sram.bytes, &offsets[1], .row_bytes = 32u, .block_rows = 2u};
-static const mcud_tensor t_b = {arena_sram.bytes, &offsets[5], .row_bytes = 32u, .block_rows = 2u};
-static const mcud_tensor t_c = {arena_sram.bytes, &offsets[9], .row_bytes = 32u, .block_rows = 2u};
-static const mcud_tensor t_sum = {arena_sram.bytes, &offsets[13], .row_bytes = 32u, .block_rows = 4294967295u};
-static const mcud_tensor s_conv_a = {arena_sram.bytes, &offsets[14], .row_bytes = 0u, .block_rows = 2u};
-static const mcud_tensor s_conv_b = {arena_sram.bytes, &offsets[18], .row_bytes = 0u, .block_rows = 2u};
-static const mcud_tensor s_conv_c = {arena_sram.bytes, &offsets[22], .row_bytes = 0u, .block_rows = 2u};
+static const mcud_tensor t_image = {
+    arena_sram.bytes, &offsets[0], .row_bytes = 32u, .block_rows = MCUD_WHOLE,
+};
+static const mcud_tensor t_a = {
+    arena_sram.bytes, &offsets[1], .row_bytes = 32u, .block_rows = 2u,
+};
+static const mcud_tensor t_b = {
+    arena_sram.bytes, &offsets[5], .row_bytes = 32u, .block_rows = 2u,
+};
+static const mcud_tensor t_c = {
+    arena_sram.bytes, &offsets[9], .row_bytes = 32u, .block_rows = 2u,
+};
+static const mcud_tensor t_sum = {
+    arena_sram.bytes, &offsets[13], .row_bytes = 32u, .block_rows = MCUD_WHOLE,
+};
+static const mcud_tensor s_conv_a = {
+    arena_sram.bytes, &offsets[14], .row_bytes = 0u, .block_rows = 2u,
+};
+static const mcud_tensor s_conv_b = {
+    arena_sram.bytes, &offsets[18], .row_bytes = 0u, .block_rows = 2u,
+};
+static const mcud_tensor s_conv_c = {
+    arena_sram.bytes, &offsets[22], .row_bytes = 0u, .block_rows = 2u,
+};
 
 static const mcud_conv2d_s8_params p_conv_a = {
     .records = residual_conv_a_records,
@@ -71,7 +87,9 @@ static const mcud_conv2d_s8_params p_conv_a = {
     .low = -128,
     .high = 127,
 };
-static const mcud_tensor *const in_conv_a[] = {&t_image};
+static const mcud_tensor *const in_conv_a[] = {
+    &t_image,
+};
 
 static const mcud_conv2d_s8_params p_conv_b = {
     .records = residual_conv_a_records,
@@ -101,7 +119,9 @@ static const mcud_conv2d_s8_params p_conv_b = {
     .low = -128,
     .high = 127,
 };
-static const mcud_tensor *const in_conv_b[] = {&t_a};
+static const mcud_tensor *const in_conv_b[] = {
+    &t_a,
+};
 
 static const mcud_conv2d_s8_params p_conv_c = {
     .records = residual_conv_a_records,
@@ -131,7 +151,9 @@ static const mcud_conv2d_s8_params p_conv_c = {
     .low = -128,
     .high = 127,
 };
-static const mcud_tensor *const in_conv_c[] = {&t_b};
+static const mcud_tensor *const in_conv_c[] = {
+    &t_b,
+};
 
 static const mcud_add_s8_params p_add = {
     .a = 0,
@@ -152,7 +174,10 @@ static const mcud_add_s8_params p_add = {
     .low = -128,
     .high = 127,
 };
-static const mcud_tensor *const in_add[] = {&t_c, &t_a};
+static const mcud_tensor *const in_add[] = {
+    &t_c,
+    &t_a,
+};
 
 static const mcud_op operators[] = {
     {
@@ -198,6 +223,8 @@ static const mcud_code schedule[] = {
     0u, 1u, 4u, 2u, 5u, 8u, 12u, 3u,
     6u, 9u, 13u, 7u, 10u, 14u, 11u, 15u,
 };
+
+MCUD_REQUIRE(sizeof schedule == RESIDUAL_STEPS * sizeof(mcud_code), "the schedule has a code for every step");
 
 static const mcud_arena arenas[] = {
     {arena_sram.bytes, sizeof arena_sram.bytes},

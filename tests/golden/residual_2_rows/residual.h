@@ -13,6 +13,9 @@
  * c                        [8][8][4]        int8          4       256        0..  [5, 16)
  * sum                      [8][8][4]        int8          4       256       64..  [6, 16)
  *
+ * offset: byte in the arena, the lowest (..) where blocks lie apart; live: from the step that makes the first
+ * row to the one behind the last read.
+ *
  * All memory is static. One inference at a time: fill the input, run, read the output. The input may be
  * overwritten by a run; the output stays until the next one.
  */

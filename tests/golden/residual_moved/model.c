@@ -40,19 +40,45 @@ static const mcud_offset offsets[] = {
     464u, 463u, 344u, 253u, 377u, /* moved to, in sram */
 };
 
-static const mcud_tensor t_image = {arena_sram.bytes, &offsets[0], .row_bytes = 32u, .block_rows = 4294967295u};
-static const mcud_tensor t_a = {arena_sram.bytes, &offsets[1], .row_bytes = 32u, .block_rows = 2u};
-static const mcud_tensor t2_a = {arena_sram.bytes, &offsets[5], .row_bytes = 32u, .block_rows = 2u};
-static const mcud_tensor t_b = {arena_sram.bytes, &offsets[9], .row_bytes = 32u, .block_rows = 2u};
-static const mcud_tensor t2_b = {arena_sram.bytes, &offsets[13], .row_bytes = 32u, .block_rows = 2u};
-static const mcud_tensor t3_b = {arena_sram.bytes, &offsets[17], .row_bytes = 32u, .block_rows = 2u};
-static const mcud_tensor t_c = {arena_sram.bytes, &offsets[21], .row_bytes = 32u, .block_rows = 2u};
-static const mcud_tensor t_sum = {arena_sram.bytes, &offsets[25], .row_bytes = 32u, .block_rows = 4294967295u};
-static const mcud_tensor s_conv_a = {arena_sram.bytes, &offsets[26], .row_bytes = 0u, .block_rows = 2u};
-static const mcud_tensor s_conv_b = {arena_sram.bytes, &offsets[30], .row_bytes = 0u, .block_rows = 2u};
-static const mcud_tensor s_conv_c = {arena_sram.bytes, &offsets[34], .row_bytes = 0u, .block_rows = 2u};
-static const mcud_tensor move_from_sram = {arena_sram.bytes, &offsets[38], .row_bytes = 0u, .block_rows = 1u};
-static const mcud_tensor move_to_sram = {arena_sram.bytes, &offsets[43], .row_bytes = 0u, .block_rows = 1u};
+static const mcud_tensor t_image = {
+    arena_sram.bytes, &offsets[0], .row_bytes = 32u, .block_rows = MCUD_WHOLE,
+};
+static const mcud_tensor t_a = {
+    arena_sram.bytes, &offsets[1], .row_bytes = 32u, .block_rows = 2u,
+};
+static const mcud_tensor t2_a = {
+    arena_sram.bytes, &offsets[5], .row_bytes = 32u, .block_rows = 2u,
+};
+static const mcud_tensor t_b = {
+    arena_sram.bytes, &offsets[9], .row_bytes = 32u, .block_rows = 2u,
+};
+static const mcud_tensor t2_b = {
+    arena_sram.bytes, &offsets[13], .row_bytes = 32u, .block_rows = 2u,
+};
+static const mcud_tensor t3_b = {
+    arena_sram.bytes, &offsets[17], .row_bytes = 32u, .block_rows = 2u,
+};
+static const mcud_tensor t_c = {
+    arena_sram.bytes, &offsets[21], .row_bytes = 32u, .block_rows = 2u,
+};
+static const mcud_tensor t_sum = {
+    arena_sram.bytes, &offsets[25], .row_bytes = 32u, .block_rows = MCUD_WHOLE,
+};
+static const mcud_tensor s_conv_a = {
+    arena_sram.bytes, &offsets[26], .row_bytes = 0u, .block_rows = 2u,
+};
+static const mcud_tensor s_conv_b = {
+    arena_sram.bytes, &offsets[30], .row_bytes = 0u, .block_rows = 2u,
+};
+static const mcud_tensor s_conv_c = {
+    arena_sram.bytes, &offsets[34], .row_bytes = 0u, .block_rows = 2u,
+};
+static const mcud_tensor move_from_sram = {
+    arena_sram.bytes, &offsets[38], .row_bytes = 0u, .block_rows = 1u,
+};
+static const mcud_tensor move_to_sram = {
+    arena_sram.bytes, &offsets[43], .row_bytes = 0u, .block_rows = 1u,
+};
 
 static const mcud_conv2d_s8_params p_conv_a = {
     .records = residual_conv_a_records,
@@ -82,7 +108,9 @@ static const mcud_conv2d_s8_params p_conv_a = {
     .low = -128,
     .high = 127,
 };
-static const mcud_tensor *const in_conv_a[] = {&t_image};
+static const mcud_tensor *const in_conv_a[] = {
+    &t_image,
+};
 
 static const mcud_conv2d_s8_params p_conv_b = {
     .records = residual_conv_a_records,
@@ -112,7 +140,9 @@ static const mcud_conv2d_s8_params p_conv_b = {
     .low = -128,
     .high = 127,
 };
-static const mcud_tensor *const in_conv_b[] = {&t_a};
+static const mcud_tensor *const in_conv_b[] = {
+    &t_a,
+};
 
 static const mcud_conv2d_s8_params p_conv_c = {
     .records = residual_conv_a_records,
@@ -142,9 +172,13 @@ static const mcud_conv2d_s8_params p_conv_c = {
     .low = -128,
     .high = 127,
 };
-static const mcud_tensor *const in_conv_c[] = {&t2_b};
+static const mcud_tensor *const in_conv_c[] = {
+    &t2_b,
+};
 
-static const mcud_tensor *const in1_conv_c[] = {&t3_b};
+static const mcud_tensor *const in1_conv_c[] = {
+    &t3_b,
+};
 
 static const mcud_add_s8_params p_add = {
     .a = 0,
@@ -165,7 +199,10 @@ static const mcud_add_s8_params p_add = {
     .low = -128,
     .high = 127,
 };
-static const mcud_tensor *const in_add[] = {&t_c, &t2_a};
+static const mcud_tensor *const in_add[] = {
+    &t_c,
+    &t2_a,
+};
 
 /* Of each move of a block in sram. */
 static const uint32_t move_bytes_sram[] = {
@@ -237,6 +274,8 @@ static const mcud_code schedule[] = {
     42u, 32u, 3u, 10u, 17u, 43u, 33u, 11u,
     18u, 44u, 34u, 27u, 35u,
 };
+
+MCUD_REQUIRE(sizeof schedule == RESIDUAL_STEPS * sizeof(mcud_code), "the schedule has a code for every step");
 
 static const mcud_arena arenas[] = {
     {arena_sram.bytes, sizeof arena_sram.bytes},

@@ -4,7 +4,7 @@
  * arena    1920 B in sram
  * peak     860 B alive at step 12
  * weights  176 B
- * steps    21, 5 of them move a block each
+ * steps    21: 16 of operators, 5 that move a block each
  *
  * tensor                   shape            type     blocks     bytes     offset  live
  * image                    [8][8][4]        int8          8       256      608..  [0, 11)
@@ -12,6 +12,9 @@
  * b                        [8][8][4]        int8          4       256      320..  [2, 20), 3 moves
  * c                        [8][8][4]        int8          4       256        0..  [7, 21)
  * sum                      [8][8][4]        int8          4       256       64..  [9, 21)
+ *
+ * offset: byte in the arena, the lowest (..) where blocks lie apart; live: from the step that makes the first
+ * row to the one behind the last read.
  *
  * All memory is static. One inference at a time: fill the input, run, read the output. The input may be
  * overwritten by a run; the output stays until the next one.

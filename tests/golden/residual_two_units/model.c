@@ -35,14 +35,30 @@ static const mcud_offset offsets[] = {
     0u, 64u, /* conv_c */
 };
 
-static const mcud_tensor t_image = {arena_sram.bytes, &offsets[0], .row_bytes = 32u, .block_rows = 4294967295u};
-static const mcud_tensor t_a = {arena_sram.bytes, &offsets[1], .row_bytes = 32u, .block_rows = 4u};
-static const mcud_tensor t_b = {arena_sram.bytes, &offsets[3], .row_bytes = 32u, .block_rows = 4294967295u};
-static const mcud_tensor t_c = {arena_sram.bytes, &offsets[4], .row_bytes = 32u, .block_rows = 4u};
-static const mcud_tensor t_sum = {arena_sram.bytes, &offsets[6], .row_bytes = 32u, .block_rows = 4294967295u};
-static const mcud_tensor s_conv_a = {arena_sram.bytes, &offsets[7], .row_bytes = 0u, .block_rows = 4294967295u};
-static const mcud_tensor s_conv_b = {arena_sram.bytes, &offsets[8], .row_bytes = 0u, .block_rows = 4294967295u};
-static const mcud_tensor s_conv_c = {arena_sram.bytes, &offsets[9], .row_bytes = 0u, .block_rows = 4u};
+static const mcud_tensor t_image = {
+    arena_sram.bytes, &offsets[0], .row_bytes = 32u, .block_rows = MCUD_WHOLE,
+};
+static const mcud_tensor t_a = {
+    arena_sram.bytes, &offsets[1], .row_bytes = 32u, .block_rows = 4u,
+};
+static const mcud_tensor t_b = {
+    arena_sram.bytes, &offsets[3], .row_bytes = 32u, .block_rows = MCUD_WHOLE,
+};
+static const mcud_tensor t_c = {
+    arena_sram.bytes, &offsets[4], .row_bytes = 32u, .block_rows = 4u,
+};
+static const mcud_tensor t_sum = {
+    arena_sram.bytes, &offsets[6], .row_bytes = 32u, .block_rows = MCUD_WHOLE,
+};
+static const mcud_tensor s_conv_a = {
+    arena_sram.bytes, &offsets[7], .row_bytes = 0u, .block_rows = MCUD_WHOLE,
+};
+static const mcud_tensor s_conv_b = {
+    arena_sram.bytes, &offsets[8], .row_bytes = 0u, .block_rows = MCUD_WHOLE,
+};
+static const mcud_tensor s_conv_c = {
+    arena_sram.bytes, &offsets[9], .row_bytes = 0u, .block_rows = 4u,
+};
 
 static const mcud_conv2d_s8_params p_conv_a = {
     .records = residual_conv_a_records,
@@ -72,7 +88,9 @@ static const mcud_conv2d_s8_params p_conv_a = {
     .low = -128,
     .high = 127,
 };
-static const mcud_tensor *const in_conv_a[] = {&t_image};
+static const mcud_tensor *const in_conv_a[] = {
+    &t_image,
+};
 
 static const mcud_conv2d_s8_params p_conv_b = {
     .records = residual_conv_a_records,
@@ -102,7 +120,9 @@ static const mcud_conv2d_s8_params p_conv_b = {
     .low = -128,
     .high = 127,
 };
-static const mcud_tensor *const in_conv_b[] = {&t_a};
+static const mcud_tensor *const in_conv_b[] = {
+    &t_a,
+};
 
 static const mcud_conv2d_s8_params p_conv_c = {
     .records = residual_conv_a_records,
@@ -132,7 +152,9 @@ static const mcud_conv2d_s8_params p_conv_c = {
     .low = -128,
     .high = 127,
 };
-static const mcud_tensor *const in_conv_c[] = {&t_b};
+static const mcud_tensor *const in_conv_c[] = {
+    &t_b,
+};
 
 static const mcud_add_s8_params p_add = {
     .a = 0,
@@ -153,7 +175,10 @@ static const mcud_add_s8_params p_add = {
     .low = -128,
     .high = 127,
 };
-static const mcud_tensor *const in_add[] = {&t_c, &t_a};
+static const mcud_tensor *const in_add[] = {
+    &t_c,
+    &t_a,
+};
 
 /* Run by compute unit 1. */
 static const mcud_op op_conv_b = {
@@ -222,6 +247,8 @@ static const mcud_op operators[] = {
 static const mcud_code schedule[] = {
     0u, 1u, 2u, 3u, 4u, 6u, 5u, 7u,
 };
+
+MCUD_REQUIRE(sizeof schedule == RESIDUAL_STEPS * sizeof(mcud_code), "the schedule has a code for every step");
 
 static const mcud_arena arenas[] = {
     {arena_sram.bytes, sizeof arena_sram.bytes},
