@@ -57,19 +57,20 @@ def relocate(
     live = [index for index, item in enumerate(problem.rectangles) if item.lives]
     items = [problem.rectangles[index] for index in live]
     number = {index: at for at, index in enumerate(live)}
-    arrays = (
+    scene = loops.Scene(
         np.array([item.lives[0].lo for item in items], np.int64),
         np.array([item.lives[-1].hi for item in items], np.int64),
         np.array([item.size_bytes for item in items], np.int64),
         np.array([item.alignment for item in items], np.int64),
+        np.ones(len(live), np.bool_),
+        room,
+        np.array([price.move + _RECORD, price.piece, price.byte]),
     )
-    movable = np.ones(len(live), np.bool_)
     stay = {*pinned, *(index for stack in problem.stacks for index in stack)}
-    movable[[number[index] for index in stay if index in number]] = False
-    prices = np.array([price.move + _RECORD, price.piece, price.byte])
-    order = np.lexsort((-arrays[2], -arrays[1], arrays[0]))
+    scene.movable[[number[index] for index in stay if index in number]] = False
+    order = np.lexsort((-scene.size, -scene.death, scene.birth))
     best, least, first = None, np.inf, _FIRST_WORK
-    for sight, rules in _TRIES:
+    for lookahead, rules in _TRIES:
         for given in _stacks(problem, room):
             base = np.full(len(live), -1, np.int64)
             base[[number[index] for index in given]] = list(given.values())
@@ -77,7 +78,7 @@ def relocate(
             if least == 0 or most <= 0:
                 break
             cost, done, offsets, moves = loops.relocate(
-                arrays, movable, order[base[order] < 0], base, room, prices, sight, np.array(rules), most
+                scene, order[base[order] < 0], base, lookahead, np.array(rules), most
             )
             effort.spend(_UNITS * done)
             first = max(0, first - done)

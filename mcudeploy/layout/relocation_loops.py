@@ -1,24 +1,50 @@
 """The inner loops of `relocation`, compiled: rectangles placed by birth, and others that move to make room.
 
-`items`: births, deaths, sizes and alignments by rectangle. `live`: the `count` rectangles that are alive, by
-ascending offset `at`. Those that are born at the step at hand have no bytes yet: another place costs them
-nothing. `price`: of a move, of each piece of it that is copied at once, and of each byte.
+`live`: the `count` rectangles that are alive, by ascending offset `at`. Those that are born at the step at
+hand have no bytes yet: another place costs them nothing.
 Import only where it is needed: numba takes its time.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
-Items = tuple[Ints, Ints, Ints, Ints]
 Flags = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 Table = NDArray[np.int64]
-Spare = tuple[Ints, Ints, Ints, Ints]
-"""For trying things: live rectangles, their offsets, places and their ranks."""
+
+
+class Scene(NamedTuple):
+    """The rectangles, by number: births, deaths, bytes, alignments, whether they may move; the bytes of the
+    arena; the price of a move, of each piece of it that is copied at once, and of each byte.
+    """
+
+    birth: Ints
+    death: Ints
+    size: Ints
+    grain: Ints
+    movable: Flags
+    limit: int
+    price: Floats
+
+
+class Spare(NamedTuple):
+    """Room for trials: live rectangles and their offsets, places and their ranks, ways and their costs."""
+
+    live: Ints
+    at: Ints
+    place: Ints
+    rank: Ints
+    way: Table
+    cost: Floats
+    log: Table
+    """Without a line: moves of trials are not kept."""
+
 
 DOWN, UP, JUMP = 0, 1, 2
 """Ways to make room for a rectangle: neighbours close ranks downwards, or upwards, or one goes elsewhere."""
@@ -62,13 +88,13 @@ def _put(u: int, live: Ints, count: int, at: Ints) -> None:
 
 @njit(cache=True)
 def _places(  # noqa: PLR0917
-    u: int, live: Ints, count: int, at: Ints, items: Items, limit: int, rule: int, place: Ints, rank: Ints,
-) -> int:  # fmt: skip
+    u: int, live: Ints, count: int, at: Ints, scene: Scene, rule: int, place: Ints, rank: Ints
+) -> int:
     """Both ends of each gap that has room for rectangle u, and their rank by a rule; how many there are."""
-    _, death, size, grain = items
+    death, size, grain = scene.death, scene.size, scene.grain
     found, low = 0, 0
     for k in range(count + 1):
-        high = at[live[k]] if k < count else limit
+        high = at[live[k]] if k < count else scene.limit
         first, last = -(-low // grain[u]) * grain[u], (high - size[u]) // grain[u] * grain[u]
         if first <= last:
             gap = high - low - size[u]
@@ -93,23 +119,24 @@ def _places(  # noqa: PLR0917
 
 
 @njit(cache=True)
-def _cost(v: int, to: int, at: Ints, size: Ints, price: Floats, born_now: bool) -> float:  # noqa: PLR0917
-    """Of a move of rectangle v: bytes that lie in both places are copied in pieces as long as the way."""
-    way = abs(at[v] - to)
-    if way == 0 or born_now:
+def _cost(v: int, to: int, at: Ints, scene: Scene, now: int) -> float:
+    """Of a move of rectangle v before step `now`: bytes that lie in both places are copied in pieces as long
+    as the way.
+    """
+    way, size = abs(at[v] - to), scene.size[v]
+    if way == 0 or scene.birth[v] == now:
         return 0.0
-    pieces = 1 if way >= size[v] else -(-size[v] // way)
-    return float(price[0] + price[1] * pieces + price[2] * size[v])
+    pieces = 1 if way >= size else -(-size // way)
+    return float(scene.price[0] + scene.price[1] * pieces + scene.price[2] * size)
 
 
 @njit(cache=True)
 def _ways(  # noqa: PLR0917
-    u: int, live: Ints, count: int, at: Ints, items: Items, movable: Flags, limit: int, price: Floats,
-    way: Table, cost: Floats,
-) -> int:  # fmt: skip
+    u: int, live: Ints, count: int, at: Ints, scene: Scene, way: Table, cost: Floats
+) -> int:
     """Ways to make room for u, and how many: kind, first of `live`, end, where u goes, where one jumps to."""
-    birth, _, size, grain = items
-    now, found = birth[u], 0
+    size, grain, movable, limit = scene.size, scene.grain, scene.movable, scene.limit
+    now, found = scene.birth[u], 0
     for a in range(count):
         v = live[a]
         below = at[live[a - 1]] + size[live[a - 1]] if a > 0 else 0
@@ -121,7 +148,7 @@ def _ways(  # noqa: PLR0917
                 if not movable[w]:
                     break
                 to = -(-end // grain[w]) * grain[w]
-                total += _cost(w, to, at, size, price, birth[w] == now)
+                total += _cost(w, to, at, scene, now)
                 end = to + size[w]
                 place = -(-end // grain[u]) * grain[u]
                 if place + size[u] <= (at[live[b + 1]] if b + 1 < count else limit):
@@ -136,7 +163,7 @@ def _ways(  # noqa: PLR0917
                 if not movable[w]:
                     break
                 to = (end - size[w]) // grain[w] * grain[w]
-                total += _cost(w, to, at, size, price, birth[w] == now)
+                total += _cost(w, to, at, scene, now)
                 end = to
                 place = (end - size[u]) // grain[u] * grain[u]
                 if place >= (at[live[b - 1]] + size[live[b - 1]] if b > 0 else 0):
@@ -157,15 +184,15 @@ def _ways(  # noqa: PLR0917
             if to >= 0:
                 way[found, 0], way[found, 1], way[found, 2], way[found, 3] = JUMP, a, a + 1, place
                 way[found, 4] = to
-                cost[found] = _cost(v, to, at, size, price, birth[v] == now)
+                cost[found] = _cost(v, to, at, scene, now)
                 found += 1
     return found
 
 
 @njit(cache=True)
-def _go(v: int, to: int, at: Ints, items: Items, now: int, log: Table, lines: int) -> int:  # noqa: PLR0917
+def _go(v: int, to: int, at: Ints, scene: Scene, now: int, log: Table, lines: int) -> int:  # noqa: PLR0917
     """Rectangle v goes to another offset; the number of lines that the log of moves has then."""
-    if at[v] != to and items[0][v] != now and lines < len(log):
+    if at[v] != to and scene.birth[v] != now and lines < len(log):
         log[lines, 0], log[lines, 1], log[lines, 2] = now, v, to
         lines += 1
     at[v] = to
@@ -174,27 +201,27 @@ def _go(v: int, to: int, at: Ints, items: Items, now: int, log: Table, lines: in
 
 @njit(cache=True)
 def _make_way(  # noqa: PLR0917
-    way: Ints, live: Ints, count: int, at: Ints, items: Items, limit: int, now: int, log: Table, lines: int
+    way: Ints, live: Ints, count: int, at: Ints, scene: Scene, now: int, log: Table, lines: int
 ) -> int:
     """Does what a way says before step `now`; the number of lines that the log of moves has then."""
-    _, _, size, grain = items
+    size, grain = scene.size, scene.grain
     first, end = way[1], way[2]
     if way[0] == DOWN:
         low = at[live[first - 1]] + size[live[first - 1]] if first > 0 else 0
         for k in range(first, end):
             v = live[k]
             low = -(-low // grain[v]) * grain[v]
-            lines = _go(v, low, at, items, now, log, lines)
+            lines = _go(v, low, at, scene, now, log, lines)
             low += size[v]
     elif way[0] == UP:
-        high = at[live[end]] if end < count else limit
+        high = at[live[end]] if end < count else scene.limit
         for k in range(end - 1, first - 1, -1):
             v = live[k]
             high = (high - size[v]) // grain[v] * grain[v]
-            lines = _go(v, high, at, items, now, log, lines)
+            lines = _go(v, high, at, scene, now, log, lines)
     else:
         v = live[first]
-        lines = _go(v, way[4], at, items, now, log, lines)
+        lines = _go(v, way[4], at, scene, now, log, lines)
         for k in range(first, count - 1):
             live[k] = live[k + 1]
         _put(v, live, count - 1, at)
@@ -210,16 +237,16 @@ def _copy(live: Ints, count: int, at: Ints, to_live: Ints, to_at: Ints) -> None:
 
 @njit(cache=True)
 def _free_run(  # noqa: PLR0917
-    order: Ints, start: int, live: Ints, count: int, at: Ints, items: Items, limit: int, rule: int,
-    place: Ints, rank: Ints,
+    order: Ints, start: int, live: Ints, count: int, at: Ints, scene: Scene, rule: int, place: Ints,
+    rank: Ints,
 ) -> tuple[int, int]:  # fmt: skip
     """Places births from `start` on by a rule until one finds no place; where that is, and the work."""
     work = 0
     for number in range(start, len(order)):
         u = order[number]
-        count = _alive(live, count, items[1], items[0][u])
+        count = _alive(live, count, scene.death, scene.birth[u])
         work += count + 1
-        found = _places(u, live, count, at, items, limit, rule, place, rank)
+        found = _places(u, live, count, at, scene, rule, place, rank)
         if found == 0:
             return number, work
         at[u] = place[np.argmin(rank[:found])]
@@ -230,28 +257,28 @@ def _free_run(  # noqa: PLR0917
 
 @njit(cache=True)
 def _run(  # noqa: PLR0917
-    order: Ints, start: int, stop: int, live: Ints, count: int, at: Ints, items: Items, movable: Flags,
-    limit: int, price: Floats, rule: int, place: Ints, rank: Ints, way: Table, cost: Floats, nothing: Table,
-) -> tuple[float, int]:  # fmt: skip
-    """The cost of placing the births from `start` to `stop` by a rule, with the cheapest way where there is
-    no place; and the work.
+    order: Ints, start: int, stop: int, count: int, scene: Scene, rule: int, spare: Spare
+) -> tuple[float, int]:
+    """The cost of placing the births from `start` to `stop` in the spare room by a rule, with the cheapest
+    way where there is no place; and the work.
     """
+    live, at, place, rank, way, cost, log = spare
     work, total = 0, 0.0
     for number in range(start, stop):
         u = order[number]
-        count = _alive(live, count, items[1], items[0][u])
+        count = _alive(live, count, scene.death, scene.birth[u])
         work += count + 1
-        found = _places(u, live, count, at, items, limit, rule, place, rank)
+        found = _places(u, live, count, at, scene, rule, place, rank)
         if found > 0:
             at[u] = place[np.argmin(rank[:found])]
         else:
-            found = _ways(u, live, count, at, items, movable, limit, price, way, cost)
+            found = _ways(u, live, count, at, scene, way, cost)
             work += 4 * count
             if found == 0:
                 return total + _STUCK * (stop - number), work
             best = np.argmin(cost[:found])
             total += cost[best]
-            _make_way(way[best], live, count, at, items, limit, items[0][u], nothing, 0)
+            _make_way(way[best], live, count, at, scene, scene.birth[u], log, 0)
             at[u] = way[best, 3]
         _put(u, live, count, at)
         count += 1
@@ -260,39 +287,36 @@ def _run(  # noqa: PLR0917
 
 @njit(cache=True)
 def _leap(  # noqa: PLR0917
-    order: Ints, number: int, live: Ints, count: int, at: Ints, items: Items, limit: int, rules: Ints,
-    spare: Spare, leap_at: Ints,
+    order: Ints, number: int, live: Ints, count: int, at: Ints, scene: Scene, rules: Ints, spare: Spare,
+    leap_at: Ints,
 ) -> tuple[int, int]:  # fmt: skip
     """How far the births from `number` on are placed without a move by the best rule, and the work; `leap_at`
     has their offsets.
     """
-    run, run_at, place, rank = spare
     furthest, work = number, 0
     for rule in rules:
-        _copy(live, count, at, run, run_at)
-        reached, done = _free_run(order, number, run, count, run_at, items, limit, rule, place, rank)
+        _copy(live, count, at, spare.live, spare.at)
+        reached, done = _free_run(
+            order, number, spare.live, count, spare.at, scene, rule, spare.place, spare.rank
+        )
         work += done
         if reached > furthest:
             furthest = reached
             for k in range(number, reached):
-                leap_at[order[k]] = run_at[order[k]]
+                leap_at[order[k]] = spare.at[order[k]]
     return furthest, work
 
 
 @njit(cache=True)
 def _foreseen(  # noqa: PLR0917
-    order: Ints, start: int, stop: int, live: Ints, count: int, at: Ints, items: Items, movable: Flags,
-    limit: int, price: Floats, rules: Ints, spare: Spare, way: Table, cost: Floats, nothing: Table,
+    order: Ints, start: int, stop: int, live: Ints, count: int, at: Ints, scene: Scene, rules: Ints,
+    spare: Spare,
 ) -> tuple[float, int]:  # fmt: skip
     """What the births from `start` to `stop` cost by the best rule, with some of the mean; and the work."""
-    run, run_at, place, rank = spare
     after, mean, work = np.inf, 0.0, 0
     for rule in rules:
-        _copy(live, count, at, run, run_at)
-        spent, done = _run(
-            order, start, stop, run, count, run_at, items, movable, limit, price, rule, place, rank, way,
-            cost, nothing,
-        )  # fmt: skip
+        _copy(live, count, at, spare.live, spare.at)
+        spent, done = _run(order, start, stop, count, scene, rule, spare)
         work += done
         after, mean = min(after, spent), mean + spent / len(rules)
     return after + _MEAN * mean, work
@@ -300,16 +324,15 @@ def _foreseen(  # noqa: PLR0917
 
 @njit(cache=True)
 def relocate(  # noqa: PLR0915, PLR0917  (one function of arrays, as numba wants them)
-    items: Items, movable: Flags, order: Ints, base: Ints, limit: int, price: Floats, sight: int, rules: Ints,
-    most: int,
-) -> tuple[float, int, Ints, Table]:  # fmt: skip
+    scene: Scene, order: Ints, base: Ints, lookahead: int, rules: Ints, most: int
+) -> tuple[float, int, Ints, Table]:
     """Places the births of `order` around what `base` has offsets for (others: -1): the cost of the moves,
     the work, the offsets at birth, and the moves: step, rectangle, new offset.
 
-    As long as a rule places births without a move, and still does `sight` births later, it is followed.
-    Else that place is taken, or that way where there is none, after which the next `sight` births cost least
-    by the rules; noise decides between equals. The cost is infinite where nothing makes room or the work is
-    more than `most`.
+    As long as a rule places births without a move, and still does `lookahead` births later, it is followed.
+    Else that place is taken, or that way where there is none, after which the next `lookahead` births cost
+    least by the rules; noise decides between equals. The cost is infinite where nothing makes room or the
+    work is more than `most`.
     """
     np.random.seed(0)
     n, total, work, count, lines, number = len(base), 0.0, 0, 0, 0, 0
@@ -321,15 +344,14 @@ def relocate(  # noqa: PLR0915, PLR0917  (one function of arrays, as numba wants
     log, nothing = np.empty((_MOST_MOVES, 3), np.int64), np.empty((0, 3), np.int64)
     place, rank = np.empty(2 * n + 2, np.int64), np.empty(2 * n + 2, np.int64)
     way, cost = np.empty((3 * n + 3, 5), np.int64), np.empty(3 * n + 3, np.float64)
-    run_way, run_cost = way.copy(), cost.copy()
-    spare = live.copy(), at.copy(), place.copy(), rank.copy()
+    spare = Spare(live.copy(), at.copy(), place.copy(), rank.copy(), way.copy(), cost.copy(), nothing)
     then, then_at, leap_at = live.copy(), at.copy(), at.copy()
     while number < len(order):
-        furthest, done = _leap(order, number, live, count, at, items, limit, rules, spare, leap_at)
+        furthest, done = _leap(order, number, live, count, at, scene, rules, spare, leap_at)
         work += done
-        for k in range(number, furthest if furthest == len(order) else furthest - sight):
+        for k in range(number, furthest if furthest == len(order) else furthest - lookahead):
             u = order[k]
-            count = _alive(live, count, items[1], items[0][u])
+            count = _alive(live, count, scene.death, scene.birth[u])
             at[u] = born[u] = leap_at[u]
             _put(u, live, count, at)
             count += 1
@@ -337,24 +359,21 @@ def relocate(  # noqa: PLR0915, PLR0917  (one function of arrays, as numba wants
         if number == len(order):
             break
         u = order[number]
-        now, stop = items[0][u], min(len(order), number + 1 + sight)
-        count = _alive(live, count, items[1], now)
-        found = _places(u, live, count, at, items, limit, FULLEST, place, rank)
+        now, stop = scene.birth[u], min(len(order), number + 1 + lookahead)
+        count = _alive(live, count, scene.death, now)
+        found = _places(u, live, count, at, scene, FULLEST, place, rank)
         has_place = found > 0
         if not has_place:
-            found = _ways(u, live, count, at, items, movable, limit, price, way, cost)
+            found = _ways(u, live, count, at, scene, way, cost)
         work += 5 * count
         best, least = -1, np.inf
         for k in range(found):
             _copy(live, count, at, then, then_at)
             if not has_place:
-                _make_way(way[k], then, count, then_at, items, limit, now, nothing, 0)
+                _make_way(way[k], then, count, then_at, scene, now, nothing, 0)
             then_at[u] = place[k] if has_place else way[k, 3]
             _put(u, then, count, then_at)
-            after, done = _foreseen(
-                order, number + 1, stop, then, count + 1, then_at, items, movable, limit, price, rules, spare,
-                run_way, run_cost, nothing,
-            )  # fmt: skip
+            after, done = _foreseen(order, number + 1, stop, then, count + 1, then_at, scene, rules, spare)
             work += done
             score = (0.0 if has_place else cost[k]) + after + 1e-3 * np.random.random()
             if score < least:
@@ -363,9 +382,9 @@ def relocate(  # noqa: PLR0915, PLR0917  (one function of arrays, as numba wants
             return np.inf, work, born, nothing
         if not has_place:
             total += cost[best]
-            lines = _make_way(way[best], live, count, at, items, limit, now, log, lines)
+            lines = _make_way(way[best], live, count, at, scene, now, log, lines)
             for k in range(count):
-                if items[0][live[k]] == now:
+                if scene.birth[live[k]] == now:
                     born[live[k]] = at[live[k]]
         born[u] = at[u] = place[best] if has_place else way[best, 3]
         _put(u, live, count, at)
