@@ -1,6 +1,6 @@
 """What each part of planning is worth: plans without it. Prints a Markdown table.
 
-    python benchmarks/plan_ablation.py MODEL.onnx ... [--board mps2-an386] [--time-limit 20]
+    python benchmarks/plan_ablation.py MODEL.onnx ... [--board mps2-an386] [--time-limit 20] [--part NAME]...
 
 A row for each part that is left out: by how much arenas grow, in all and at worst, moves and CPU seconds of
 all plans, with the input whole and streamed.
@@ -108,13 +108,14 @@ def main() -> None:
     parser.add_argument("models", type=Path, nargs="+")
     parser.add_argument("--board", default="mps2-an386")
     parser.add_argument("--time-limit", type=float, default=20.0)
+    parser.add_argument("--part", choices=PARTS, action="append", help="only rows of these parts")
     arguments = parser.parse_args()
     print("| without | larger arenas | smaller | mean | worst | moves | seconds |")
     print("| --- | --- | --- | --- | --- | --- | --- |")
     full = plans(arguments.models, arguments.board, arguments.time_limit)
     print(row("nothing", full, full), flush=True)
-    for name, left_out in PARTS.items():
-        with left_out():
+    for name in arguments.part or PARTS:
+        with PARTS[name]():
             print(row(name, full, plans(arguments.models, arguments.board, arguments.time_limit)), flush=True)
 
 
