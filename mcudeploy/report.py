@@ -12,7 +12,7 @@ from mcudeploy.errors import ModelError
 from mcudeploy.graph import DType
 from mcudeploy.kernelfiles import MOVE
 from mcudeploy.layout.sharing import sharing
-from mcudeploy.plan import MOVES
+from mcudeploy.plan import MOVES, memory_of
 from mcudeploy.simulator.blocks import TiledGraph
 from mcudeploy.simulator.flow import Flow
 from mcudeploy.targets.stack import stack_bound
@@ -104,7 +104,7 @@ def plan(made: Deployment) -> JsonObject:
         "sharing": _sharing(made),
         "steps": len(found.schedule.steps),
         "recomputed_steps": len(found.schedule.steps) - len(set(found.schedule.steps)),
-        "moves": len(found.layout.moves),
+        "moves": len(found.layout.transfers),
         "moved_bytes": _moved_bytes(found),
         "macs": made.model.macs,
         "search": asdict(made.planned.search),
@@ -115,7 +115,7 @@ def plan(made: Deployment) -> JsonObject:
 def _moved_bytes(plan: Plan) -> int:
     """How many bytes lie at another place after a move, all moves together."""
     tiled = TiledGraph(Flow.of(plan.graph), plan.block_rows)
-    return sum(tiled.block_bytes(move.tensor, move.block) for move in plan.layout.moves)
+    return sum(tiled.block_bytes(each.tensor, each.block) for each in plan.layout.transfers)
 
 
 def _sharing(made: Deployment) -> JsonObject | None:
@@ -131,9 +131,10 @@ def _sharing(made: Deployment) -> JsonObject | None:
 def _elsewhere(made: Deployment) -> dict[str, list[str]]:
     """By memory the tensors that lie in it, for all memories but the board's first."""
     found: dict[str, list[str]] = {}
-    for name, placement in made.plan.layout.tensors.items():
-        if placement.memory != made.board.memories[0].name:
-            found.setdefault(placement.memory, []).append(name)
+    for name, root in Flow.of(made.plan.graph).roots.items():
+        memory = memory_of(made.plan.layout.blocks[root])
+        if memory != made.board.memories[0].name:
+            found.setdefault(memory, []).append(name)
     return found
 
 

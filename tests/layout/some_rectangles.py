@@ -15,16 +15,14 @@ from mcudeploy.layout.problem import Problem, Rectangle
 QUICK = settings(max_examples=60, deadline=None)
 
 
-def rectangle(size: int, *lives: tuple[int, int], alignment: int = 1) -> Rectangle:
-    return Rectangle(size, tuple(Interval(*life) for life in lives), alignment)
+def rectangle(size: int, life: tuple[int, int], alignment: int = 1) -> Rectangle:
+    return Rectangle(size, Interval(*life), alignment)
 
 
 @st.composite
 def rectangles(draw: st.DrawFn, alignment: int = 1) -> Rectangle:
-    ends = draw(st.sampled_from([2, 2, 2, 4]))
-    at = sorted(draw(st.sets(st.integers(0, 8), min_size=ends, max_size=ends)))
-    lives = tuple(Interval(lo, hi) for lo, hi in zip(at[::2], at[1::2], strict=True))
-    return Rectangle(draw(st.integers(1, 6)), lives, alignment)
+    lo, hi = sorted(draw(st.sets(st.integers(0, 8), min_size=2, max_size=2)))
+    return rectangle(draw(st.integers(1, 6)), (lo, hi), alignment)
 
 
 @st.composite
@@ -53,7 +51,7 @@ def puzzle(count: int, seed: int) -> Problem:
 def cut_up(steps: Interval, size: int, pieces: int, draw: random.Random) -> list[Rectangle]:
     """A rectangle cut into `pieces`, each time across or along: they fill `size` bytes without a gap."""
     if pieces == 1:
-        return [Rectangle(size, (steps,))]
+        return [Rectangle(size, steps)]
     one = draw.randrange(1, pieces)
     if size > 1 and (len(steps) == 1 or draw.random() < 0.6):
         at = draw.randrange(1, size)
@@ -62,7 +60,7 @@ def cut_up(steps: Interval, size: int, pieces: int, draw: random.Random) -> list
         time = draw.randrange(steps.lo + 1, steps.hi)
         halves = [(Interval(steps.lo, time), size), (Interval(time, steps.hi), size)]
     else:
-        return [Rectangle(size, (steps,))]
+        return [Rectangle(size, steps)]
     return [
         item for half, n in zip(halves, (one, pieces - one), strict=True) for item in cut_up(*half, n, draw)
     ]

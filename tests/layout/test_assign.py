@@ -24,28 +24,20 @@ def relocation() -> Relocation:
     return Relocation(MovePrice(30.0, 60.0, 0.4), Effort(400_000))
 
 
-def rectangle(size: int, *lives: tuple[int, int], alignment: int = 1) -> Rectangle:
-    return Rectangle(size, tuple(Interval(*life) for life in lives), alignment)
+def rectangle(size: int, life: tuple[int, int], alignment: int = 1) -> Rectangle:
+    return Rectangle(size, Interval(*life), alignment)
 
 
 @st.composite
 def tasks(draw: st.DrawFn, most: int) -> Task:
-    """Rectangles of one or two lives, some in a stack, in groups, each with some of the banks."""
+    """Rectangles, some made again or in a stack, in groups, each with some of the banks."""
     life = st.sets(st.integers(0, 6), min_size=2, max_size=4).map(lambda at: sorted(at)[: len(at) // 2 * 2])
-    items = draw(
-        st.lists(
-            st.builds(
-                lambda size, at, alignment: Rectangle(
-                    size, tuple(map(Interval, at[::2], at[1::2])), alignment
-                ),
-                st.integers(1, 12),
-                life,
-                st.sampled_from([1, 1, 2]),
-            ),
-            min_size=1,
-            max_size=most,
-        )
-    )
+    drawn = st.tuples(st.integers(1, 12), life, st.sampled_from([1, 1, 2]))
+    items, again = [], list[tuple[int, ...]]()
+    for size, at, alignment in draw(st.lists(drawn, min_size=1, max_size=most)):
+        lives = [Rectangle(size, Interval(lo, hi), alignment) for lo, hi in batched(at, 2, strict=True)]
+        again.append(tuple(range(len(items), len(items) + len(lives))))
+        items += lives
     banks = [
         Bank(
             f"m{at}",
