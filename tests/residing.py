@@ -40,7 +40,7 @@ def lying(plan: Plan, places: Mapping[str, tuple[int, ...]], **arenas: int) -> P
 
 
 def moving(plan: Plan, *moves: Move, **arenas: int) -> Plan:
-    """The plan with these moves, by time; `arenas`: other sizes. A block that does not live then lives longer."""
+    """The plan with these moves, by time; `arenas`: other sizes. What is dead by then lives longer."""
     blocks = {name: [list(block) for block in found] for name, found in plan.layout.blocks.items()}
     transfers = list(plan.layout.transfers)
     for move in moves:

@@ -111,11 +111,11 @@ def _part(problem: Problem, indices: list[int]) -> _Part:
 def _apart(problem: Problem) -> list[list[int]]:
     """Rectangles by runs of steps in which something is always alive."""
     spans = [item.life for item in problem.rectangles]
-    for stack in problem.stacks:
+    for group in (*problem.stacks, *problem.again):
         hull = Interval(0, 0)
-        for index in stack:
+        for index in group:
             hull = hull.hull(spans[index])
-        for index in stack:
+        for index in group:
             spans[index] = hull
     runs: list[list[int]] = []
     end = -1

@@ -40,7 +40,7 @@ class Rectangle:
 class Problem:
     """Rectangles in one memory. A `stack` lists rectangles that lie one behind the other, the first one
     aligned, and their common base is free. `again` lists rectangles that are one block, made several times:
-    where nothing moves they have one offset, so that one table has it.
+    first fit gives them one offset, so that one table of offsets has it; searches may give them others.
     """
 
     rectangles: tuple[Rectangle, ...]

@@ -26,7 +26,7 @@ from mcudeploy.ops.elementwise import Lut
 from mcudeploy.ops.opdef import KernelCall
 from mcudeploy.ops.view import Reshape
 from mcudeploy.optimizer.apply import stream_inputs
-from mcudeploy.plan import Move, Plan
+from mcudeploy.plan import Plan
 from mcudeploy.resources import resource_dir
 from mcudeploy.scheduler.rpo import reverse_post_order
 from mcudeploy.simulator.blocks import TiledGraph
@@ -36,6 +36,7 @@ from mcudeploy.targets import build_firmware
 from mcudeploy.verify import Storage, check_operators, run_once, run_with_ties_as_reference
 from tests.moves import with_moves
 from tests.one_memory import lay_out
+from tests.residing import Move, moving, offsets_of
 
 HOST = load_board("host")
 Array = NDArray[Any]
@@ -127,10 +128,10 @@ def test_moved_plans_compute_the_same_bits(name: str) -> None:
     found, differing = [], []
     plans = [plan, *(with_moves(plan, seed, alignment=HOST.offset_unit) for seed in range(3))]
     if name == "whole":  # then even what the application has filled may move
-        size, moves = plan.layout.arena_bytes, (Move(0, "image", 0, plan.layout.arena_bytes + 8),)
-        plans.append(replace(plan, layout=replace(plan.layout, arenas={"ram": size + 264}, moves=moves)))
+        size = plan.layout.arena_bytes
+        plans.append(moving(plan, Move(0, "image", 0, size + 8), ram=size + 264))
     for one in plans:
-        assert (one is plan) != bool(one.layout.moves)
+        assert (one is plan) != bool(one.layout.transfers)
         check(one, work_bytes(calls_of(one.graph)), HOST)
         program = program_of(one)
         files = render_firmware(program, one, SOURCE)
@@ -149,8 +150,7 @@ def test_moved_plans_compute_the_same_bits(name: str) -> None:
 def test_what_is_made_in_place_of_a_moved_block_is_made_there() -> None:
     plan = planned(chained(), 2)
     plans = [with_moves(plan, seed, alignment=HOST.offset_unit) for seed in range(3)]
-    births = plan.layout.tensors["m"].offsets
-    assert any(one.layout.tensors["m"].offsets != births for one in plans)
+    assert any(offsets_of(one, "m") != offsets_of(plan, "m") for one in plans)
 
 
 def _operator_by_operator(
@@ -167,15 +167,17 @@ def _operator_by_operator(
 
 def test_operators_have_a_record_for_each_version_that_they_need() -> None:
     plan = planned(residual(), 8)
-    a, size = plan.layout.tensors["a"].offsets[0], plan.layout.arena_bytes
+    a, size = offsets_of(plan, "a")[0], plan.layout.arena_bytes
     last = len(plan.schedule.steps) - 1
-    moves = (Move(1, "a", 0, size), Move(last, "a", 0, size + 64), Move(last, "a", 0, a))
-    plan = replace(plan, layout=replace(plan.layout, arenas={"ram": size + 320}, moves=moves))
+    moves = Move(1, "a", 0, size), Move(last, "a", 0, size + 64), Move(last, "a", 0, a)
+    plan = moving(plan, *moves, ram=size + 320)
     tape = Tape(plan)
     assert [(record.operator, record.versions) for record in tape.records] == [
-        (0, (0, 0)), (1, (1, 0)), (2, (0, 0)), (3, (0, 3, 0))
+        (0, (0, 0, 0)), (1, (1, 0, 0)), (2, (0, 0, 0)), (3, (0, 3, 0))
     ]  # fmt: skip
-    assert tape.tensors == [("image", 0), ("a", 0), ("a", 1), ("a", 3), ("b", 0), ("c", 0), ("sum", 0)]
+    tensors = [("image", 0), ("a", 0), ("a", 1), ("a", 3), ("b", 0), ("c", 0), ("sum", 0)]
+    scratch = [((True, name), 0) for name in ("conv_a", "conv_b", "conv_c")]
+    assert tape.stored_as == [*(((False, name), version) for name, version in tensors), *scratch]
     assert list(tape.codes >> tape.block_bits) == [0, 4, 1, 2, 4, 4, 3]
     assert list(tape.codes & 3) == [0, 0, 0, 0, 1, 2, 0]
 
@@ -184,8 +186,7 @@ def test_records_are_shared_by_steps_that_the_moves_do_not_concern() -> None:
     plan = planned(residual(), 2)
     size, steps = plan.layout.arena_bytes, plan.schedule.steps
     made = next(time for time, step in enumerate(steps) if (step.operator, step.block) == (0, 0)) + 1
-    moves = (Move(made, "a", 0, size),)
-    one = replace(plan, layout=replace(plan.layout, arenas={"ram": size + 64}, moves=moves))
+    one = moving(plan, Move(made, "a", 0, size), ram=size + 64)
     assert [record.operator for record in Tape(one).records] == [0, 1, 2, 3]
 
 

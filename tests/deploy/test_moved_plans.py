@@ -31,7 +31,7 @@ def moved(model: Path, board: str, *, streamed: bool = False) -> Deployment:
     target = load_board(board)
     made = deploy.plan_model(model, target, Options(time_limit=2, max_overhead=30, stream_input=streamed))
     plan = with_moves(made.plan, alignment=target.offset_unit)
-    assert plan.splits and len(plan.layout.moves) > 3
+    assert plan.splits and len(plan.layout.transfers) > 3
     return replace(made, plan=plan, program=make_program(plan, made.model.calls, "small", target))
 
 
@@ -42,7 +42,7 @@ def test_they_are_built_run_and_verified(board: str, streamed: bool, model: Path
     deploy.save_plan(made, tmp_path / "plan.json")
     found = deploy.run_model(model, target, options, inputs=[], expected=[])
     assert found["verified"], found["reason"]
-    moves = made.plan.layout.moves
+    moves = made.plan.layout.transfers
     assert (found["moves"], found["steps"]) == (len(moves), len(made.plan.schedule.steps))
     assert found["moved_bytes"] > 0 and found["arena_bytes"] == made.plan.layout.arena_bytes
     names = [operator["name"] for operator in found["operators"]]
@@ -92,8 +92,8 @@ def test_plan_files_come_back(model: Path, tmp_path: Path) -> None:
     made = moved(model, "host")
     deploy.save_plan(made, tmp_path / "plan.json")
     again = deploy.plan_model(model, made.board, Options(plan_file=tmp_path / "plan.json"))
-    assert again.plan.layout.moves == made.plan.layout.moves
-    assert again.plan.layout.tensors == made.plan.layout.tensors
+    assert again.plan.layout.transfers == made.plan.layout.transfers
+    assert again.plan.layout.blocks == made.plan.layout.blocks
     assert again.plan.layout.arenas == made.plan.layout.arenas and again.plan.tape == made.plan.tape
 
 
@@ -135,9 +135,9 @@ def test_blocks_are_drawn_at_each_place(model: Path) -> None:
     plain = replace(made.plan, layout=replace(made.plan.layout, moves=()))
     (panel,) = (drawn := chart.draw(made.plan, made.model.work, "small")).panels
     (still,) = chart.draw(plain, made.model.work, "small").panels
-    assert ("moves", f"{len(made.plan.layout.moves):,}") in drawn.facts
+    assert ("moves", f"{len(made.plan.layout.transfers):,}") in drawn.facts
     for group, unmoved in zip(panel.groups, still.groups, strict=True):
-        moves = [move for move in made.plan.layout.moves if move.tensor == group.name]
+        moves = [move for move in made.plan.layout.transfers if move.tensor == group.name]
         cuts = {(move.block, move.before) for move in moves}
         assert len(group.areas) == len(unmoved.areas) + len(cuts)
         assert sum(len(area.steps) for area in group.areas) == sum(len(area.steps) for area in unmoved.areas)

@@ -71,11 +71,11 @@ def _any_saving(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_arena_is_what_is_alive_at_once(plan: Plan, model: Model, tiled: TiledGraph) -> None:
     made = moved(plan, model, BOARD, tiled, relocation())
     check(made, model.work, BOARD)
-    assert made.layout.moves
+    assert made.layout.transfers
     assert made.layout.arena_bytes == align_up(plan.estimate.peak_bytes, 8)
     assert (made.layout.status, made.estimate.peak_bytes) == ("optimal", plan.estimate.peak_bytes)
     assert made.estimate.ticks == plan.estimate.ticks + moves_ticks(made, tiled, PRICE)
-    moved_bytes = sum(tiled.block_bytes(move.tensor, move.block) for move in made.layout.moves)
+    moved_bytes = sum(tiled.block_bytes(it.tensor, it.block) for it in made.layout.transfers)
     assert made.estimate.traffic["sram"] == plan.estimate.traffic["sram"] + 2 * moved_bytes
 
 
@@ -85,8 +85,8 @@ def test_moves_save_enough_each(
 ) -> None:
     monkeypatch.setattr(arena, "SAVED_BYTES", least)
     made = moved(plan, model, BOARD, tiled, relocation())
-    assert plan.layout.arena_bytes - made.layout.arena_bytes >= least * len(made.layout.moves)
-    assert bool(made.layout.moves) or least > 1
+    assert plan.layout.arena_bytes - made.layout.arena_bytes >= least * len(made.layout.transfers)
+    assert bool(made.layout.transfers) or least > 1
 
 
 def test_ticks_of_moves_count_once(plan: Plan, model: Model, tiled: TiledGraph) -> None:
@@ -134,7 +134,7 @@ def test_such_a_plan_is_built_run_and_verified(model: Model, tiled: TiledGraph, 
     options = Options(plan_file=tmp_path / "plan.json")
     found = deploy.run_model(EXAMPLE, Target(host), options, inputs=[], expected=[])
     assert found["verified"], found["reason"]
-    assert found["moves"] == len(made.layout.moves) > 0
+    assert found["moves"] == len(made.layout.transfers) > 0
     assert found["arena_bytes"] == align_up(found["peak_bytes"], 8)
 
 
@@ -147,9 +147,9 @@ def test_blocks_move_in_two_arenas(model: Model, tiled: TiledGraph, tmp_path: Pa
     made = placed(model, board, tiled, schedule, splits=splits, relocation=relocation())
     check(made, model.work, board)
     assert len(made.layout.arenas) == 2 and made.layout.arenas["sram"] <= 9_000
-    assert bool(made.layout.moves) == model.form.streamed
+    assert bool(made.layout.transfers) == model.form.streamed
     save_plan(made, model.sha256, tmp_path / "plan.json")
     options = Options(plan_file=tmp_path / "plan.json", memory_limits=limits)
     found = deploy.run_model(EXAMPLE, Target(BOARD, emulate=True), options, inputs=[], expected=[])
     assert found["verified"], found["reason"]
-    assert found["moves"] == len(made.layout.moves)
+    assert found["moves"] == len(made.layout.transfers)

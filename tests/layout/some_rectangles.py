@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from itertools import permutations
 
 from hypothesis import settings
@@ -27,10 +28,14 @@ def rectangles(draw: st.DrawFn, alignment: int = 1) -> Rectangle:
 
 @st.composite
 def problems(draw: st.DrawFn, most: int = 5) -> Problem:
-    """Of one alignment, some with a stack."""
+    """Of one alignment, some with a stack, or with something that is made again."""
     alignment = draw(st.sampled_from([1, 1, 2]))
     items = draw(st.lists(rectangles(alignment), min_size=2, max_size=most))
-    return Problem(tuple(items), ((0, 1),) if draw(st.booleans()) else ())
+    kind, (first, second, *_) = draw(st.sampled_from(["", "stack", "again"])), items
+    if kind == "again" and first.life.hi <= second.life.lo:
+        items[1] = replace(second, size_bytes=first.size_bytes)
+        return Problem(tuple(items), again=((0, 1),))
+    return Problem(tuple(items), stacks=((0, 1),) if kind == "stack" else ())
 
 
 def by_permutations(problem: Problem) -> int:

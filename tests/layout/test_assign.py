@@ -35,7 +35,9 @@ def tasks(draw: st.DrawFn, most: int) -> Task:
     drawn = st.tuples(st.integers(1, 12), life, st.sampled_from([1, 1, 2]))
     items, again = [], list[tuple[int, ...]]()
     for size, at, alignment in draw(st.lists(drawn, min_size=1, max_size=most)):
-        lives = [Rectangle(size, Interval(lo, hi), alignment) for lo, hi in batched(at, 2, strict=True)]
+        lives = [
+            Rectangle(size, Interval(lo, hi), alignment) for lo, hi in zip(at[::2], at[1::2], strict=True)
+        ]
         again.append(tuple(range(len(items), len(items) + len(lives))))
         items += lives
     banks = [
@@ -47,19 +49,20 @@ def tasks(draw: st.DrawFn, most: int) -> Task:
         )
         for at in range(draw(st.integers(1, 3)))
     ]
-    stacks = ((0, 1),) if len(items) > 1 and draw(st.booleans()) else ()
-    of = [draw(st.integers(0, len(items) - 1)) for _ in items]
+    of = [draw(st.integers(0, len(again) - 1)) for _ in again]
+    stacks = ((0, 1),) if [len(lives) for lives in again[:2]] == [1, 1] and draw(st.booleans()) else ()
     if stacks:
         of[1] = of[0]
     groups = [
         Group(
-            tuple(index for index, one in enumerate(of) if one == number),
+            tuple(index for lives, one in zip(again, of, strict=True) if one == number for index in lives),
             tuple(sorted(draw(st.sets(st.sampled_from(range(len(banks))), min_size=1)))),
             draw(st.integers(0, 9)),
         )
         for number in sorted(set(of))
     ]
-    return Task.of(Problem(tuple(items), stacks=stacks), groups, banks)
+    repeated = tuple(lives for lives in again if len(lives) > 1)
+    return Task.of(Problem(tuple(items), stacks, repeated), groups, banks)
 
 
 def costs(task: Task, banks: tuple[int, ...]) -> tuple[float, int]:
@@ -97,9 +100,9 @@ def loads_fit(task: Task, banks: tuple[int, ...]) -> bool:
         groups = [group for group, at in zip(task.groups, banks, strict=True) if at == number]
         alive = [0] * 8
         for index in (index for group in groups for index in group.rectangles):
-            for life in task.problem.rectangles[index].lives:
-                for step in range(life.lo, life.hi):
-                    alive[step] += task.padded_bytes(index, number)
+            life = task.problem.rectangles[index].life
+            for step in range(life.lo, life.hi):
+                alive[step] += task.padded_bytes(index, number)
         if max(alive) > bank.capacity_bytes:
             return False
     return True

@@ -222,6 +222,16 @@ def test_a_tighter_arena_than_the_size_asked_for(monkeypatch: pytest.MonkeyPatch
     assert arena.pack(tight, (), arena.Relocation(PRICE, Effort(20_000))).used_bytes == 4
 
 
+def test_what_is_made_again_may_be_made_elsewhere() -> None:
+    """A block of two bytes is made again where its neighbour was, which is still there at its own place."""
+    lives = rectangle(2, (0, 2)), rectangle(2, (5, 6))
+    problem = Problem((*lives, rectangle(1, (1, 4)), rectangle(1, (3, 6))), again=((0, 1),))
+    assert (by_permutations(problem), lower_bound(problem)) == (4, 3)
+    made = found(problem, 3)
+    assert made is not None and not made.moves
+    assert made.offsets[0] != made.offsets[1]
+
+
 def test_pack_takes_what_never_lives() -> None:
     idle = Rectangle(8, Interval(3, 3), 4)
     assert arena.pack(Problem((idle, rectangle(3, (0, 2)))), (), None).used_bytes == 8

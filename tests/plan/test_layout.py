@@ -1,4 +1,4 @@
-"""Placement, and the judge of placements with faults of every kind put in on purpose."""
+"""Layouts, and the judge of plans with faults of every kind put in on purpose."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def test_every_tensor_that_owns_memory_resides_somewhere() -> None:
     blocks = dict(plan.layout.blocks)
     a = blocks.pop("a")
     for wrong in (blocks, {**blocks, "a": a, "other": a}):
-        with pytest.raises(PlanFaultError, match="too many or no residences of (a|other)$"):
+        with pytest.raises(PlanFaultError, match=r"too many or no residences of (a|other)$"):
             check(replace(plan, layout=replace(plan.layout, blocks=wrong)), WORK, BOARD)
 
 
