@@ -13,7 +13,7 @@ from mcudeploy.plan import Plan
 from mcudeploy.simulator.blocks import BlockId, TiledGraph
 from mcudeploy.simulator.flow import Flow
 from mcudeploy.simulator.live import lives
-from tests.residing import Move, lying, moving, offsets_of
+from tests.residing import Move, elsewhere, moving, offsets_of
 
 
 def with_moves(plan: Plan, seed: int = 0, *, share: float = 0.5, alignment: int = 4) -> Plan:
@@ -46,7 +46,7 @@ class _Mover:
             made = self.tiled.written(step.operator, step.block)
             self._bear(made, time)
             for number, block_id in enumerate(self.ids):
-                if self.lives.end[number] <= time + 1:
+                if not any(time + 1 in life for life in self.lives.of(number)):
                     self.above.pop(block_id, None)
         return self._made()
 
@@ -66,7 +66,8 @@ class _Mover:
                 self.births[self.ids[made]] = place.lo
 
     def _move(self, time: int) -> None:
-        alive = [n for n in self.movable if self.lives.first[n] < time < self.lives.end[n]]
+        spans = {number: self.lives.of(number) for number in self.movable}
+        alive = [n for n, lives_of in spans.items() if any(life.lo < time < life.hi for life in lives_of)]
         if not alive:
             return
         block_id = self.ids[self.random.choice(alive)]
@@ -85,11 +86,10 @@ class _Mover:
                 return
 
     def _made(self) -> Plan:
-        places = {}
-        for name in self.plan.layout.blocks:
-            offsets = enumerate(offsets_of(self.plan, name))
-            places[name] = tuple(self.births.get((name, at), offset) for at, offset in offsets)
+        plan = self.plan
+        for (name, block), offset in self.births.items():
+            plan = elsewhere(plan, name, block, 0, offset)
         ends = [offset + self.tiled.block_bytes(*block_id) for block_id, offset in self.births.items()]
         ends += [move.offset + self.tiled.block_bytes(move.tensor, move.block) for move in self.moves]
         size = align_up(max([self.base, *ends]), ARENA_GRAIN_BYTES)
-        return moving(lying(self.plan, places), *self.moves, **{self.memory: size})
+        return moving(plan, *self.moves, **{self.memory: size})

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from mcudeploy.interval import Interval
-from mcudeploy.plan import CPU, Plan, Residence, Residences, Transfer
+from mcudeploy.plan import CPU, Plan, Residence, Residences, Schedule, Transfer
+from mcudeploy.simulator.blocks import BlockId, TiledGraph
+from mcudeploy.simulator.live import lives
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,24 @@ def lying(plan: Plan, places: Mapping[str, tuple[int, ...]], **arenas: int) -> P
     moved = {name: at_offsets(plan.layout.blocks[name], *offsets) for name, offsets in places.items()}
     layout = replace(plan.layout, blocks={**plan.layout.blocks, **moved})
     return replace(plan, layout=replace(layout, arenas=arenas or layout.arenas))
+
+
+def repeating(tiled: TiledGraph, schedule: Schedule, *blocks: BlockId) -> Schedule:
+    """The schedule with steps that make these blocks once more, each in front of its last reader."""
+    steps = schedule.steps
+    for name, block in blocks:
+        last = lives(tiled, steps).end[tiled.first_block[name] + block] - 1
+        made = {tiled.written(step.operator, step.block): step for step in steps}
+        steps = (*steps[:last], made[tiled.first_block[name] + block], *steps[last:])
+    return Schedule(steps, "feasible")
+
+
+def elsewhere(plan: Plan, name: str, block: int, life: int, offset: int, **arenas: int) -> Plan:
+    """The plan with one residence of a block at another offset; `arenas`: other sizes."""
+    found = [list(each) for each in plan.layout.blocks[name]]
+    found[block][life] = replace(found[block][life], offset=offset)
+    blocks = {**plan.layout.blocks, name: tuple(map(tuple, found))}
+    return replace(plan, layout=replace(plan.layout, blocks=blocks, arenas=arenas or plan.layout.arenas))
 
 
 def moving(plan: Plan, *moves: Move, **arenas: int) -> Plan:

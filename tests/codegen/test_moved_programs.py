@@ -29,14 +29,14 @@ from mcudeploy.optimizer.apply import stream_inputs
 from mcudeploy.plan import Plan
 from mcudeploy.resources import resource_dir
 from mcudeploy.scheduler.rpo import reverse_post_order
-from mcudeploy.simulator.blocks import TiledGraph
+from mcudeploy.simulator.blocks import BlockId, TiledGraph
 from mcudeploy.simulator.flow import Flow
 from mcudeploy.simulator.live import work_bytes
-from mcudeploy.targets import build_firmware
+from mcudeploy.targets import Firmware, build_firmware
 from mcudeploy.verify import Storage, check_operators, run_once, run_with_ties_as_reference
 from tests.moves import with_moves
 from tests.one_memory import lay_out
-from tests.residing import Move, moving, offsets_of
+from tests.residing import Move, elsewhere, moving, offsets_of, repeating
 
 HOST = load_board("host")
 Array = NDArray[Any]
@@ -90,14 +90,15 @@ def calls_of(graph: Graph) -> dict[str, KernelCall]:
     }
 
 
-def planned(graph: Graph, block_rows: Mapping[str, int] | int) -> Plan:
+def planned(graph: Graph, block_rows: Mapping[str, int] | int, *again: BlockId) -> Plan:
+    """The plan of a graph; the blocks `again` are made twice."""
     rows = (
         dict.fromkeys((o.name for o in graph.operators), block_rows)
         if isinstance(block_rows, int)
         else dict(block_rows)
     )
     tiled, work = TiledGraph(Flow.of(graph), rows), work_bytes(calls_of(graph))
-    schedule = reverse_post_order(tiled)
+    schedule = repeating(tiled, reverse_post_order(tiled), *again)
     layout, estimate = lay_out(tiled, schedule, work, "ram", HOST.offset_unit)
     return Plan(graph, HOST.name, tiled.block_rows, schedule, layout, estimate)
 
@@ -106,10 +107,17 @@ def program_of(plan: Plan) -> Program:
     return make_program(plan, calls_of(plan.graph), "net", HOST)
 
 
-GRAPHS = {
+def firmware_of(plan: Plan) -> Firmware:
+    program = program_of(plan)
+    files = render_firmware(program, plan, SOURCE)
+    return build_firmware(HOST, files, program.kernels, emulate=False, sanitize=True)
+
+
+GRAPHS: dict[str, tuple[Any, ...]] = {
     "in blocks of a row": (residual(), 1),
     "in blocks of three rows": (residual(), 3),
     "whole": (residual(), 8),
+    "with blocks that are made again": (residual(), 2, ("a", 0), ("a", 1)),
     "fed": (stream_inputs(residual()), 2),
     "in place": (chained(), 2),
     "sums": (pooled(), {"conv_a": 2, "mean": 2}),
@@ -133,10 +141,7 @@ def test_moved_plans_compute_the_same_bits(name: str) -> None:
     for one in plans:
         assert (one is plan) != bool(one.layout.transfers)
         check(one, work_bytes(calls_of(one.graph)), HOST)
-        program = program_of(one)
-        files = render_firmware(program, one, SOURCE)
-        firmware = build_firmware(HOST, files, program.kernels, emulate=False, sanitize=True)
-        with open_device(Target(HOST), firmware) as device:
+        with open_device(Target(HOST), firmware_of(one)) as device:
             assert device.session.info.steps == len(one.tape)
             storage, inputs = Storage.of(one), {"image": image}
             for _ in range(2):  # a run leaves nothing behind
@@ -145,6 +150,27 @@ def test_moved_plans_compute_the_same_bits(name: str) -> None:
             differing += _operator_by_operator(device, storage, inputs, found[0])
     assert all(np.array_equal(value, found[0]) for value in found[1:])
     assert not any(differing)
+
+
+def test_what_is_made_again_elsewhere_has_the_same_bits() -> None:
+    """Its scratch lies elsewhere as well; another version of both tables serves the steps from there on."""
+    plan = planned(residual(), 2, ("a", 0))
+    size = plan.layout.arena_bytes
+    plan = elsewhere(plan, "a", 0, 1, size, ram=size + 384)
+    ((scratch, later), *others) = plan.layout.scratch["conv_a"]
+    away = replace(later, offset=size + 128)
+    layout = replace(plan.layout, scratch={**plan.layout.scratch, "conv_a": ((scratch, away), *others)})
+    plan = replace(plan, layout=layout)
+    check(plan, work_bytes(calls_of(plan.graph)), HOST)
+    tape = Tape(plan)
+    assert [record.operator for record in tape.records] == [0, 0, 1, 2, 3]
+    assert {((False, "a"), 1), ((True, "conv_a"), 1)} < set(tape.stored_as)
+    image, found = np.random.default_rng(1).integers(-128, 128, (8, 8, 4), np.int8), []
+    for one in (plan, planned(residual(), 8)):
+        with open_device(Target(HOST), firmware_of(one)) as device:
+            run_once(device, Storage.of(one), {"image": image})
+            found.append(Storage.of(one).get_tensor(device, "sum"))
+    assert np.array_equal(*found)
 
 
 def test_what_is_made_in_place_of_a_moved_block_is_made_there() -> None:

@@ -20,7 +20,7 @@ from mcudeploy.simulator.flow import Flow
 from mcudeploy.simulator.locations import Locations
 from tests.moves import with_moves
 from tests.one_memory import lay_out
-from tests.residing import Move, lying, moving, offsets_of
+from tests.residing import Move, lying, moving, offsets_of, repeating
 
 FREE = 2048
 """Bytes from here on are free in the arena of `two_rows`."""
@@ -266,10 +266,8 @@ def test_what_is_born_where_a_block_was_moved_is_found() -> None:
 def again() -> Plan:
     """`two_rows` with a step that makes block 0 of a again, before it is read for the last time."""
     plan = two_rows()
-    steps = plan.schedule.steps
-    last = plan.layout.blocks["a"][0][0].life.hi - 1
     tiled = TiledGraph(Flow.of(plan.graph), plan.block_rows)
-    schedule = Schedule((*steps[:last], steps[0], *steps[last:]), "feasible")
+    schedule = repeating(tiled, plan.schedule, ("a", 0))
     layout, estimate = lay_out(tiled, schedule, WORK, "sram", 4)
     made_again = replace(plan, schedule=schedule, layout=layout, estimate=estimate)
     image = {"image": tuple(range(3584, 3584 + 256, 32))}
