@@ -25,7 +25,7 @@ def align_up(value: int, alignment: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Rectangle:
-    """Bytes that are needed for a life, in steps. One of an empty life has an offset too, but is in nobody's way."""
+    """Bytes that are needed for a life, in steps. One without has an offset too, but is in nobody's way."""
 
     size_bytes: int
     life: Interval
