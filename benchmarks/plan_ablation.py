@@ -84,7 +84,7 @@ def plans(paths: list[Path], board_name: str, seconds: float) -> Made:
             options = Options(stream_input=way == "streamed", time_limit=seconds)
             plan = find_plans(load_model(path), board, options).plans[0]
             arenas[f"{path.parent.name}/{path.stem}", way] = plan.layout.arena_bytes
-            moves += len(plan.layout.moves)
+            moves += len(plan.layout.transfers)
     return Made(arenas, moves, time.process_time() - start)
 
 

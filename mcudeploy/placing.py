@@ -18,7 +18,6 @@ from mcudeploy.scheduler.tiled import problem_of, schedule_of
 from mcudeploy.simulator.blocks import TiledGraph, whole
 from mcudeploy.simulator.cost import Costs, MovePrice, TileSource, by_calls, timed_blocks
 from mcudeploy.simulator.flow import Flow
-from mcudeploy.simulator.whereabouts import Whereabouts
 
 QUICK = ("chain_dfs", "refine", "beam")
 """Methods that find a better order soon, if there is one."""
@@ -94,7 +93,7 @@ def placed(
 
 def moved(plan: Plan, model: Model, board: Board, tiled: TiledGraph, relocation: Relocation) -> Plan:
     """The plan with blocks that move where that saves RAM, its ticks with those of the moves."""
-    if plan.layout.status == "optimal" and not plan.layout.moves:
+    if plan.layout.status == "optimal" and not plan.layout.transfers:
         return plan
     layout, estimate = spread(tiled, plan.schedule, model.work, board, model.functions, relocation)
     made = replace(plan, layout=layout, estimate=estimate)
@@ -123,7 +122,9 @@ def timed(plan: Plan, model: Model, tiles: TileSource, price: MovePrice) -> Plan
 
 def moves_ticks(plan: Plan, tiled: TiledGraph, price: MovePrice) -> float:
     """What the moves of a plan take."""
-    ways = zip(plan.layout.moves, Whereabouts(plan.layout).ways(), strict=True)
-    return sum(
-        price.ticks(tiled.block_bytes(move.tensor, move.block), abs(new - old)) for move, (old, new) in ways
-    )
+    ticks = 0.0
+    for transfer in plan.layout.transfers:
+        old, new = plan.layout.way(transfer)
+        size = tiled.block_bytes(transfer.tensor, transfer.block)
+        ticks += price.ticks(size, abs(new.offset - old.offset))
+    return ticks

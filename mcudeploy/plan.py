@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from mcudeploy.graph import Graph
+from mcudeploy.interval import Interval
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,52 +31,81 @@ class Schedule:
 
 
 @dataclass(frozen=True, slots=True)
-class Placement:
-    """Where the blocks of one tensor lie: byte offsets in the arena of `memory`.
+class Residence:
+    """The steps for which a block lies at a byte offset in the arena of a memory.
 
-    Block b holds rows [b * block_rows, (b + 1) * block_rows). Scratch has one block per step.
+    An empty life: it is only passed through between two steps, or nothing needs the block.
     """
 
+    life: Interval
     memory: str
-    block_rows: int
-    offsets: tuple[int, ...]
+    offset: int
+
+
+Residences = tuple[tuple[Residence, ...], ...]
+"""By block its residences, in the order of time."""
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
-    """Before step `before` of the schedule the bytes of a block go to `offset` in their arena, where it lies
-    from then on. `tensor` owns its memory: its views go with it.
+class Run:
+    """An entry of the tape: a unit (None: the board's first) makes a block of an operator's output."""
+
+    unit: str | None
+    operator: int
+    block: int
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """An entry of the tape: an engine copies a block into its residence number `to` from the one before, when
+    that life begins. `tensor` owns its memory: its views go with it.
     """
 
-    before: int
+    engine: str
     tensor: str
     block: int
-    offset: int
+    to: int
+
+
+CPU: Final = "cpu"
+"""The engine of copies by the first compute unit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Every tensor's and every operator's scratch placement, and the size of each arena in bytes.
+    """Where everything lies at any time, and the size of each arena in bytes.
 
-    `moves` are in the order in which they are made; placements have the offsets that blocks are born at.
+    `blocks`: the residences of each tensor that owns memory. `scratch`: by operator those of the scratch of
+    each of its steps, by block, none for a block that no step makes; or of its state, as block 0.
+    `transfers` are in the order in which they are made.
     """
 
-    tensors: Mapping[str, Placement]
-    scratch: Mapping[str, Placement]
+    blocks: Mapping[str, Residences]
+    scratch: Mapping[str, Residences]
     arenas: Mapping[str, int]
     status: str
-    moves: tuple[Move, ...] = ()
+    transfers: tuple[Transfer, ...] = ()
 
     @property
     def arena_bytes(self) -> int:
         return sum(self.arenas.values())
+
+    def way(self, transfer: Transfer) -> tuple[Residence, Residence]:
+        """The residences that a transfer joins."""
+        residences = self.blocks[transfer.tensor][transfer.block]
+        return residences[transfer.to - 1], residences[transfer.to]
+
+
+def memory_of(residences: Residences) -> str:
+    """The memory of all blocks of a tensor, or of all scratch of an operator."""
+    return next(each.memory for block in residences for each in block)
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
     """What the simulator predicts. The peak is of live bytes; `peak_step` is where it occurs.
 
-    `lower_bound_bytes`: no placement of this schedule needs less. `traffic`: bytes that steps and moves
+    `lower_bound_bytes`: no placement of this schedule needs less. `traffic`: bytes that steps and transfers
     read and write in each memory. `ticks`: the latency, in the unit of the tiles' times that the search
     used; 0 where there was no search.
     """
@@ -150,29 +181,34 @@ class Plan:
     kernels: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def tape(self) -> tuple[Step | Move, ...]:
-        """What the program does, one after the other: the steps of the schedule, moves between them."""
-        moves, entries = iter(self.layout.moves), list[Step | Move]()
-        move = next(moves, None)
+    def tape(self) -> tuple[Run | Transfer, ...]:
+        """What the program does, one after the other: the steps of the schedule, and before each of them the
+        transfers into residences that begin with it.
+        """
+        unit_of = {name: function.unit for function in self.functions for name in function.operators}
+        entries: list[Run | Transfer] = []
+        transfers = iter(self.layout.transfers)
+        transfer = next(transfers, None)
         for time, step in enumerate(self.schedule.steps):
-            while move is not None and move.before <= time:
-                entries.append(move)
-                move = next(moves, None)
-            entries.append(step)
+            while transfer is not None and self.layout.way(transfer)[1].life.lo <= time:
+                entries.append(transfer)
+                transfer = next(transfers, None)
+            name = self.graph.operators[step.operator].name
+            entries.append(Run(unit_of.get(name), step.operator, step.block))
         return tuple(entries)
 
-    def name_of(self, entry: Step | Move) -> str:
-        """What the time of an entry of the tape goes to: its operator, or all moves."""
-        return MOVES if isinstance(entry, Move) else self.graph.operators[entry.operator].name
+    def name_of(self, entry: Run | Transfer) -> str:
+        """What the time of an entry of the tape goes to: its operator, or all transfers."""
+        return MOVES if isinstance(entry, Transfer) else self.graph.operators[entry.operator].name
 
 
 MOVES = "moves"
-"""What moves go by among the times of operators, whose names end in a number or in a tensor's name."""
+"""What transfers go by among the times of operators, whose names end in a number or in a tensor's name."""
 
 
 @dataclass(frozen=True, slots=True)
 class OperatorTime:
-    """Observed time of one operator: the sum over its steps, in the board's ticks. All moves are one."""
+    """Observed time of one operator: the sum over its steps, in the board's ticks. All transfers are one."""
 
     operator: str
     steps: int

@@ -5,8 +5,9 @@ from the decisions (peak, bound, statuses) is worked out anew, so that a file ca
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -15,18 +16,31 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from mcudeploy.errors import ConfigError
 from mcudeploy.files import read_limited, write_file
 from mcudeploy.graph import Graph
+from mcudeploy.interval import Interval
 from mcudeploy.layout.arena import ARENA_GRAIN_BYTES
 from mcudeploy.layout.problem import align_up
 from mcudeploy.layout.solve import estimate, layout_status
-from mcudeploy.plan import Form, Function, Layout, Move, Placement, Plan, Schedule, Split, Step
+from mcudeploy.plan import (
+    CPU,
+    Form,
+    Function,
+    Layout,
+    Plan,
+    Residence,
+    Residences,
+    Schedule,
+    Split,
+    Step,
+    Transfer,
+)
 from mcudeploy.simulator.blocks import TiledGraph
 from mcudeploy.simulator.flow import Flow
-from mcudeploy.simulator.live import WorkBytes
+from mcudeploy.simulator.live import WorkBytes, buffers, joined, lives
 from mcudeploy.wording import count_text
 
-_FORMAT: Literal[7] = 7
+_FORMAT: Literal[8] = 8
 MOST_MOVES = 4096
-"""Moves of a plan that a search may end with; more of them are no plan."""
+"""Transfers of a plan that a search may end with; more of them are no plan."""
 
 _MOST_BYTES = 16 * 2**20
 """A plan of ten thousand steps takes less than one of them."""
@@ -35,14 +49,15 @@ _Offset = Annotated[int, Field(ge=0, lt=2**32)]
 _Rows = Annotated[int, Field(ge=1, lt=2**32)]
 
 
+_Residence = tuple[_Offset, _Offset, str, _Offset]
+"""The first step, the step behind the last one, the memory, the offset."""
+
+_Transfer = tuple[Literal["cpu"], str, _Offset, Annotated[int, Field(ge=1, lt=2**32)]]
+"""The engine, the tensor, its block, and the number of the residence that it comes to."""
+
+
 class _Model(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
-
-
-class _Placement(_Model):
-    memory: str
-    block_rows: _Rows
-    offsets: Annotated[list[_Offset], Field(min_length=1)]
 
 
 class _Split(_Model):
@@ -58,7 +73,7 @@ class _Function(_Model):
 
 
 class _PlanFile(_Model):
-    format: Literal[7]
+    format: Literal[8]
     model_sha256: str
     board: str
     streamed: bool
@@ -68,9 +83,9 @@ class _PlanFile(_Model):
     splits: list[_Split]
     block_rows: dict[str, _Rows]
     steps: list[tuple[_Offset, _Offset]]
-    tensors: dict[str, _Placement]
-    scratch: dict[str, _Placement]
-    moves: Annotated[list[tuple[_Offset, str, _Offset, _Offset]], Field(max_length=MOST_MOVES)]
+    blocks: dict[str, list[list[_Residence]]]
+    scratch: dict[str, list[list[_Residence]]]
+    transfers: Annotated[list[_Transfer], Field(max_length=MOST_MOVES)]
     arenas: dict[str, _Offset]
 
 
@@ -82,10 +97,10 @@ def save_plan(plan: Plan, model_sha256: str, path: Path) -> None:
 def plan_text(plan: Plan, model_sha256: str) -> str:
     """A plan as JSON: the same text for the same plan."""
 
-    def placements(table: dict[str, Placement]) -> dict[str, _Placement]:
+    def residences(table: Mapping[str, Residences]) -> dict[str, list[list[_Residence]]]:
         return {
-            name: _Placement(memory=p.memory, block_rows=p.block_rows, offsets=list(p.offsets))
-            for name, p in table.items()
+            name: [[(it.life.lo, it.life.hi, it.memory, it.offset) for it in block] for block in blocks]
+            for name, blocks in table.items()
         }
 
     content = _PlanFile(
@@ -101,9 +116,9 @@ def plan_text(plan: Plan, model_sha256: str) -> str:
         ],
         block_rows=dict(plan.block_rows),
         steps=[(step.operator, step.block) for step in plan.schedule.steps],
-        tensors=placements(dict(plan.layout.tensors)),
-        scratch=placements(dict(plan.layout.scratch)),
-        moves=[(move.before, move.tensor, move.block, move.offset) for move in plan.layout.moves],
+        blocks=residences(plan.layout.blocks),
+        scratch=residences(plan.layout.scratch),
+        transfers=[(CPU, it.tensor, it.block, it.to) for it in plan.layout.transfers],
         arenas=dict(plan.layout.arenas),
     )
     return json.dumps(content.model_dump(), indent=1) + "\n"
@@ -168,17 +183,23 @@ def load_plan(path: Path, graph: Graph, model_sha256: str, board: str, work: Wor
     if fault is not None:
         raise no_plan(path, fault)
 
-    def placements(table: dict[str, _Placement]) -> dict[str, Placement]:
-        return {name: Placement(p.memory, p.block_rows, tuple(p.offsets)) for name, p in table.items()}
+    def residences(table: Mapping[str, list[list[_Residence]]]) -> dict[str, Residences]:
+        return {
+            name: tuple(
+                tuple(Residence(Interval(lo, hi), memory, offset) for lo, hi, memory, offset in block)
+                for block in blocks
+            )
+            for name, blocks in table.items()
+        }
 
     tiled = TiledGraph(flow, content.block_rows)
     schedule = Schedule(tuple(Step(o, b) for o, b in content.steps), "feasible")
     layout = Layout(
-        placements(content.tensors),
-        placements(content.scratch),
+        residences(content.blocks),
+        residences(content.scratch),
         content.arenas,
         "feasible",
-        tuple(Move(*move) for move in content.moves),
+        tuple(Transfer(*transfer) for transfer in content.transfers),
     )
     predicted = estimate(tiled, schedule, work, layout)
     status = layout_status(content.arenas, predicted.peak_bytes)
@@ -211,22 +232,25 @@ def _faults(content: _PlanFile, flow: Flow, work: WorkBytes) -> Iterator[str]:
     tiled = TiledGraph(flow, content.block_rows)
     yield from _step_faults(content, tiled)
     yield from _split_faults(content, tiled)
-    yield from _table_faults("tensors", content.tensors, _tensor_shapes(tiled))
-    yield from _table_faults("scratch", content.scratch, _work_shapes(content, tiled, work))
-    yield from _view_faults(content, flow)
-    yield from _move_faults(content, tiled)
+    lived, worked = _lived(tiled, content.steps, work)
+    yield from _residence_faults("blocks", content.blocks, lived)
+    yield from _residence_faults("scratch", content.scratch, worked)
+    yield from _transfer_faults(content)
     ends: dict[str, int] = {}
-    places = [
-        (name, block, offset)
-        for name in tiled.first_block
-        for block, offset in enumerate(content.tensors[name].offsets)
-    ]
-    for name, block, offset in places + [(name, block, offset) for _, name, block, offset in content.moves]:
-        memory, end = content.tensors[name].memory, offset + tiled.block_bytes(name, block)
-        ends[memory] = max(ends.get(memory, 0), end)
-    for name, placement in content.scratch.items():
-        end = max(placement.offsets) + sum(work[name])
-        ends[placement.memory] = max(ends.get(placement.memory, 0), end)
+    of_blocks = (
+        (place, tiled.block_bytes(name, number))
+        for name, blocks in content.blocks.items()
+        for number, block in enumerate(blocks)
+        for place in block
+    )
+    of_work = (
+        (place, sum(work[name]))
+        for name, steps in content.scratch.items()
+        for step in steps
+        for place in step
+    )
+    for (_, _, memory, offset), size in chain(of_blocks, of_work):
+        ends[memory] = max(ends.get(memory, 0), offset + size)
     needed = {memory: align_up(end, ARENA_GRAIN_BYTES) for memory, end in ends.items()}
     if content.arenas != needed:
         yield f"the arenas are {content.arenas}, what lies in them needs {needed}"
@@ -239,20 +263,6 @@ def _step_faults(content: _PlanFile, tiled: TiledGraph) -> Iterator[str]:
         yield f"there is no step {list(wrong)}"
 
 
-def _move_faults(content: _PlanFile, tiled: TiledGraph) -> Iterator[str]:
-    latest = 0
-    for before, name, block, _ in content.moves:
-        if name not in tiled.first_block:
-            yield f"{name!r} is moved, but is no tensor that owns memory"
-        elif block >= tiled.block_count(name):
-            yield f"{name} has no block {block} to move"
-        elif before >= len(content.steps):
-            yield f"block {block} of {name} is moved before step {before}, of {len(content.steps)}"
-        elif before < latest:
-            yield f"block {block} of {name} is moved before step {before}, after a move before step {latest}"
-        latest = before
-
-
 def _split_faults(content: _PlanFile, tiled: TiledGraph) -> Iterator[str]:
     names = [operator.name for operator in tiled.graph.operators]
     cut = {name: tiled.block_rows[name] for name, n in zip(names, tiled.step_counts, strict=True) if n > 1}
@@ -261,49 +271,59 @@ def _split_faults(content: _PlanFile, tiled: TiledGraph) -> Iterator[str]:
         yield "its splits are not those of block_rows"
 
 
-def _tensor_shapes(tiled: TiledGraph) -> dict[str, tuple[int, int]]:
-    """Of every tensor the rows in a block, and how many blocks its memory has."""
-    shapes = {}
-    for name, tensor in tiled.graph.tensors.items():
-        root = tiled.flow.roots[name]
-        rows = tiled.tensor_block_rows(root) if root == name else tensor.shape[0]
-        shapes[name] = rows, tiled.block_count(root)
-    return shapes
+Lived = dict[str, list[tuple[Interval, ...]]]
+"""Of every tensor that owns memory, or operator with scratch or state, the lives of each block."""
 
 
-def _work_shapes(content: _PlanFile, tiled: TiledGraph, work: WorkBytes) -> dict[str, tuple[int, int]]:
-    """Of every operator with scratch or state the rows of a step, and how many places it needs.
+def _lived(tiled: TiledGraph, steps: Sequence[tuple[int, int]], work: WorkBytes) -> tuple[Lived, Lived]:
+    """When blocks have to be somewhere, and scratch."""
+    order = tuple(Step(*step) for step in steps)
+    found, worked = lives(tiled, order), Lived()
+    blocks = {
+        name: [found.of(base + block) for block in range(tiled.block_count(name))]
+        for name, base in tiled.first_block.items()
+    }
+    for item in buffers(tiled, order, work):
+        if item.scratch_of is not None:
+            name, block = item.scratch_of
+            of_steps = worked.setdefault(name, [])
+            of_steps += [()] * (block + 1 - len(of_steps))
+            of_steps[block] = joined((*of_steps[block], item.life))
+    return blocks, worked
 
-    Blocks behind the last one that anything reads have no step, and no scratch.
-    """
-    last = dict(sorted(content.steps))
-    shapes = {}
-    for position, block in last.items():
-        name = tiled.graph.operators[position].name
-        scratch, state = work.get(name, (0, 0))
-        if scratch + state > 0:
-            shapes[name] = tiled.block_rows[name], block + 1 if scratch else 1
-    return shapes
 
-
-def _table_faults(
-    what: str, table: Mapping[str, _Placement], shapes: Mapping[str, tuple[int, int]]
+def _residence_faults(
+    what: str, table: Mapping[str, Sequence[Sequence[_Residence]]], lived: Lived
 ) -> Iterator[str]:
-    other = sorted(set(table) ^ set(shapes))
+    """Residences that are not there whenever a block lives, and only then."""
+    other = sorted(set(table) ^ set(lived))
     if other:
         yield f"{what} has {other[0]} too much" if other[0] in table else f"{what} lacks {other[0]}"
-    for name, (rows, blocks) in shapes.items():
-        found = table.get(name)
-        if found is not None and (found.block_rows, len(found.offsets)) != (rows, blocks):
-            yield (
-                f"{name} in {what} has {count_text(len(found.offsets), 'block')} of "
-                f"{count_text(found.block_rows, 'row')}, "
-                f"not {blocks} of {rows}"
-            )
+    for name, blocks in lived.items():
+        if len(table[name]) != len(blocks):
+            yield f"{name} in {what} has {count_text(len(table[name]), 'block')}, not {len(blocks)}"
+        for number, (found, wanted) in enumerate(zip(table[name], blocks, strict=True)):
+            turned = next(((lo, hi) for lo, hi, *_ in found if hi < lo), None)
+            if turned is not None:
+                yield f"block {number} of {name} in {what} resides from step {turned[0]} to {turned[1]}"
+            there = joined(Interval(lo, hi) for lo, hi, *_ in found)
+            if there != wanted:
+                yield (
+                    f"block {number} of {name} in {what} resides at {_text(there)}, "
+                    f"it is needed at {_text(wanted)}"
+                )
 
 
-def _view_faults(content: _PlanFile, flow: Flow) -> Iterator[str]:
-    for name, root in flow.roots.items():
-        view, seen = content.tensors[name], content.tensors[root]
-        if (view.memory, view.offsets) != (seen.memory, seen.offsets):
-            yield f"{name} does not lie where {root} does"
+def _text(spans: Sequence[Interval]) -> str:
+    return " and ".join(map(str, spans)) or "no step"
+
+
+def _transfer_faults(content: _PlanFile) -> Iterator[str]:
+    """Transfers of what is not there. Whether they can be made is for the checker."""
+    for _, name, block, to in content.transfers:
+        if name not in content.blocks:
+            yield f"{name!r} is moved, but is no tensor that owns memory"
+        elif block >= len(content.blocks[name]):
+            yield f"{name} has no block {block} to move"
+        elif to >= (count := len(content.blocks[name][block])):
+            yield f"block {block} of {name} is moved to its residence {to}, of {count}"

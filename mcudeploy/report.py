@@ -15,7 +15,7 @@ from mcudeploy.graph import DType
 from mcudeploy.kernelfiles import MOVE
 from mcudeploy.layout.sharing import sharing
 from mcudeploy.model import Model
-from mcudeploy.plan import MOVES, Measurement, Plan
+from mcudeploy.plan import MOVES, Measurement, Plan, memory_of
 from mcudeploy.running import Ran
 from mcudeploy.simulator.blocks import TiledGraph
 from mcudeploy.simulator.flow import Flow
@@ -100,7 +100,7 @@ def plan(made: Deployment) -> JsonObject:
         "sharing": _sharing(made),
         "steps": len(found.schedule.steps),
         "recomputed_steps": len(found.schedule.steps) - len(set(found.schedule.steps)),
-        "moves": len(found.layout.moves),
+        "moves": len(found.layout.transfers),
         "moved_bytes": _moved_bytes(found),
         "macs": made.model.macs,
         "search": asdict(made.planned.search),
@@ -111,7 +111,7 @@ def plan(made: Deployment) -> JsonObject:
 def _moved_bytes(plan: Plan) -> int:
     """How many bytes lie at another place after a move, all moves together."""
     tiled = TiledGraph(Flow.of(plan.graph), plan.block_rows)
-    return sum(tiled.block_bytes(move.tensor, move.block) for move in plan.layout.moves)
+    return sum(tiled.block_bytes(each.tensor, each.block) for each in plan.layout.transfers)
 
 
 def _sharing(made: Deployment) -> JsonObject | None:
@@ -127,9 +127,10 @@ def _sharing(made: Deployment) -> JsonObject | None:
 def _elsewhere(made: Deployment) -> dict[str, list[str]]:
     """By memory the tensors that lie in it, for all memories but the board's first."""
     found: dict[str, list[str]] = {}
-    for name, placement in made.plan.layout.tensors.items():
-        if placement.memory != made.board.memories[0].name:
-            found.setdefault(placement.memory, []).append(name)
+    for name, root in Flow.of(made.plan.graph).roots.items():
+        memory = memory_of(made.plan.layout.blocks[root])
+        if memory != made.board.memories[0].name:
+            found.setdefault(memory, []).append(name)
     return found
 
 

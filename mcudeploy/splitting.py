@@ -201,7 +201,7 @@ def front(plans: Sequence[Plan], board: Board) -> tuple[Plan, ...]:
 
 def rank(plan: Plan, board: Board) -> tuple[tuple[int, float, int], float, int, bool]:
     """The better a plan, the less: by RAM, then latency, then entries of its tape, which is in flash."""
-    entries = len(plan.schedule.steps) + len(plan.layout.moves)
+    entries = len(plan.schedule.steps) + len(plan.layout.transfers)
     return placing.demand(plan, board), plan.estimate.ticks, entries, plan.schedule.status != "optimal"
 
 

@@ -24,10 +24,10 @@ from numpy.typing import NDArray
 from mcudeploy.borders import to_device
 from mcudeploy.graph import DType, Graph, Operator, Tensor
 from mcudeploy.ops.elementwise import Binary
-from mcudeploy.plan import Move, Plan, Step
+from mcudeploy.plan import Plan, Run, Step, Transfer, memory_of
 from mcudeploy.simulator.blocks import BlockId, TiledGraph
 from mcudeploy.simulator.flow import Flow
-from mcudeploy.simulator.whereabouts import Whereabouts
+from mcudeploy.simulator.locations import Locations
 from mcudeploy.wording import agree, count_text
 
 Array = NDArray[Any]
@@ -127,15 +127,15 @@ class Storage:
 
     plan: Plan
     tiled: TiledGraph
-    where: Whereabouts
+    where: Locations
 
     @classmethod
     def of(cls, plan: Plan) -> Storage:
         """The storage of a plan."""
-        return cls(plan, TiledGraph(Flow.of(plan.graph), plan.block_rows), Whereabouts(plan.layout))
+        return cls(plan, TiledGraph(Flow.of(plan.graph), plan.block_rows), Locations(plan.layout.blocks))
 
     def _address(self, block_id: BlockId, time: int) -> tuple[int, int]:
-        memory = self.plan.layout.tensors[block_id[0]].memory
+        memory = memory_of(self.plan.layout.blocks[block_id[0]])
         return sorted(self.plan.layout.arenas).index(memory), self.where.offset(block_id, time)
 
     def _span(self, block_id: BlockId) -> slice:
@@ -246,7 +246,7 @@ def fed_runs(machine: Machine, storage: Storage, inputs: Mapping[str, Array]) ->
     feeds = {
         first: (time, (graph.operators[entry.operator].output, entry.block))
         for first, time, entry in entries(storage.plan)
-        if isinstance(entry, Step) and not graph.operators[entry.operator].inputs
+        if isinstance(entry, Run) and not graph.operators[entry.operator].inputs
     }
     bounds = [0, *(first for first in feeds if first > 0), len(storage.plan.tape)]
     for first, end in pairwise(bounds):
@@ -256,12 +256,12 @@ def fed_runs(machine: Machine, storage: Storage, inputs: Mapping[str, Array]) ->
         yield first, end - first
 
 
-def entries(plan: Plan) -> Iterator[tuple[int, int, Step | Move]]:
+def entries(plan: Plan) -> Iterator[tuple[int, int, Run | Transfer]]:
     """The entries of the tape, each with its place there and the step in which it is, or before which."""
     time = 0
     for place, entry in enumerate(plan.tape):
         yield place, time, entry
-        time += isinstance(entry, Step)
+        time += isinstance(entry, Run)
 
 
 def check_operators(
@@ -279,10 +279,11 @@ def check_operators(
     graph, tiled = storage.plan.graph, storage.tiled
     stored = {tiled.flow.roots[name]: value.tobytes() for name, value in {**inputs, **references}.items()}
     result: dict[str, Difference] = {}
-    for place, time, step in entries(storage.plan):
-        if isinstance(step, Move):
+    for place, time, entry in entries(storage.plan):
+        if isinstance(entry, Transfer):
             machine.run(place, 1)
             continue
+        step = storage.plan.schedule.steps[time]
         operator = graph.operators[step.operator]
         if not operator.inputs:
             continue
@@ -320,10 +321,11 @@ def run_with_ties_as_reference(
     given = 0
     runs = fed_runs(machine, storage, inputs)
     places = (place for first, count in runs for place in range(first, first + count))
-    for place, (_, time, step) in zip(places, entries(storage.plan), strict=True):
+    for place, (_, time, entry) in zip(places, entries(storage.plan), strict=True):
         machine.run(place, 1)
-        if isinstance(step, Move):
+        if isinstance(entry, Transfer):
             continue
+        step = storage.plan.schedule.steps[time]
         output, made = graph.operators[step.operator].output, storage.made(step)
         if output not in ties or made is None:
             continue

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from mcudeploy.interval import Interval
 from mcudeploy.layout.arena import ARENA_GRAIN_BYTES
 from mcudeploy.layout.problem import align_up
-from mcudeploy.plan import Layout, Move, Placement, Plan
+from mcudeploy.plan import Plan
 from mcudeploy.simulator.blocks import BlockId, TiledGraph
 from mcudeploy.simulator.flow import Flow
 from mcudeploy.simulator.live import lives
+from tests.residing import Move, elsewhere, moving, offsets_of
 
 
 def with_moves(plan: Plan, seed: int = 0, *, share: float = 0.5, alignment: int = 4) -> Plan:
@@ -45,15 +46,15 @@ class _Mover:
             made = self.tiled.written(step.operator, step.block)
             self._bear(made, time)
             for number, block_id in enumerate(self.ids):
-                if self.lives.end[number] <= time + 1:
+                if not any(time + 1 in life for life in self.lives.of(number)):
                     self.above.pop(block_id, None)
-        return replace(self.plan, layout=self._layout())
+        return self._made()
 
     def _movable(self) -> Iterator[int]:
         graph, roots = self.plan.graph, self.tiled.flow.roots
         fixed = {roots[border.tensor] for border in (*graph.outputs, *graph.resident_inputs())}
         for number, (name, _) in enumerate(self.ids):
-            offsets = self.plan.layout.tensors[name].offsets
+            offsets = offsets_of(self.plan, name)
             if name not in fixed and not any(offset % self.alignment for offset in offsets):
                 yield number
 
@@ -65,7 +66,8 @@ class _Mover:
                 self.births[self.ids[made]] = place.lo
 
     def _move(self, time: int) -> None:
-        alive = [n for n in self.movable if self.lives.first[n] < time < self.lives.end[n]]
+        spans = {number: self.lives.of(number) for number in self.movable}
+        alive = [n for n, lives_of in spans.items() if any(life.lo < time < life.hi for life in lives_of)]
         if not alive:
             return
         block_id = self.ids[self.random.choice(alive)]
@@ -83,14 +85,11 @@ class _Mover:
                 self.moves.append(Move(time, *block_id, lo))
                 return
 
-    def _layout(self) -> Layout:
-        tensors = dict(self.plan.layout.tensors)
-        for name, root in self.tiled.flow.roots.items():
-            found = tensors[name]
-            offsets = (self.births.get((root, at), offset) for at, offset in enumerate(found.offsets))
-            tensors[name] = Placement(found.memory, found.block_rows, tuple(offsets))
+    def _made(self) -> Plan:
+        plan = self.plan
+        for (name, block), offset in self.births.items():
+            plan = elsewhere(plan, name, block, 0, offset)
         ends = [offset + self.tiled.block_bytes(*block_id) for block_id, offset in self.births.items()]
         ends += [move.offset + self.tiled.block_bytes(move.tensor, move.block) for move in self.moves]
         size = align_up(max([self.base, *ends]), ARENA_GRAIN_BYTES)
-        arenas = {self.memory: size}
-        return replace(self.plan.layout, tensors=tensors, arenas=arenas, moves=tuple(self.moves))
+        return moving(plan, *self.moves, **{self.memory: size})

@@ -16,6 +16,7 @@ from fuzzing.running import BAD, examine
 from onnx import helper, numpy_helper
 
 from mcudeploy.model import Model, load_model
+from tests.residing import lying, offsets_of
 
 _SEEDS, _TOGETHER = 60, 10
 
@@ -71,12 +72,9 @@ def _unsplit(folder: Path) -> Made:
 
 def test_a_plan_that_overwrites_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     made = _unsplit(tmp_path)
-    layout = made.plan.layout
-    tensors = dict(layout.tensors)
     first = next(iter(made.plan.graph.inputs)).tensor
     second = made.plan.graph.operators[0].output
-    tensors[second] = replace(tensors[second], offsets=tensors[first].offsets)
-    wrong = replace(made, plan=replace(made.plan, layout=replace(layout, tensors=tensors)))
+    wrong = replace(made, plan=lying(made.plan, {second: offsets_of(made.plan, first)}))
     assert [it.kind for it in _found(monkeypatch, tmp_path, "split", wrong)] == ["wrong", "wrong"]
 
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import accumulate
 
 from mcudeploy.interval import Interval
-from mcudeploy.plan import Plan
+from mcudeploy.plan import Plan, Residence, memory_of
 from mcudeploy.simulator.blocks import TiledGraph
 from mcudeploy.simulator.flow import Flow
-from mcudeploy.simulator.live import Buffer, WorkBytes, buffers, lives
-from mcudeploy.simulator.whereabouts import Whereabouts
+from mcudeploy.simulator.live import Buffer, WorkBytes, buffers
 from mcudeploy.wording import count_text
 
 
@@ -81,9 +81,11 @@ def draw(plan: Plan, work: WorkBytes, model: str) -> Drawing:
     items = buffers(tiled, plan.schedule.steps, work)
     colours = {name: number for number, name in enumerate(tiled.first_block)}
     by_memory = [
-        (plan.layout.tensors[name].memory, group) for name, group in _tensors(plan, tiled, colours).items()
+        (memory_of(plan.layout.blocks[name]), group) for name, group in _tensors(plan, tiled, colours).items()
     ]
-    by_memory += [(plan.layout.scratch[name].memory, group) for name, group in _scratch(plan, items).items()]
+    by_memory += [
+        (memory_of(plan.layout.scratch[name]), group) for name, group in _scratch(plan, work).items()
+    ]
     panels = tuple(
         Panel(
             memory,
@@ -99,47 +101,44 @@ def draw(plan: Plan, work: WorkBytes, model: str) -> Drawing:
         *((f"arena in {memory}", f"{size:,} B") for memory, size in sorted(plan.layout.arenas.items())),
         ("live peak", f"{plan.estimate.peak_bytes:,} B at step {plan.estimate.peak_step:,}"),
         ("steps", f"{len(plan.schedule.steps):,}"),
-        *([("moves", f"{len(plan.layout.moves):,}")] if plan.layout.moves else ()),
+        *([("moves", f"{len(plan.layout.transfers):,}")] if plan.layout.transfers else ()),
     )
     return Drawing(model, plan.board, steps, panels, _runs(plan, tiled, colours), facts)
 
 
 def _tensors(plan: Plan, tiled: TiledGraph, colours: dict[str, int]) -> dict[str, Group]:
-    """A group for each tensor that owns memory. Blocks that nothing makes or reads are not there; one that is
-    moved has an area for each place.
+    """A group for each tensor that owns memory, with an area for each residence. Blocks that nothing makes or
+    reads are not there.
     """
-    found, where = lives(tiled, plan.schedule.steps), Whereabouts(plan.layout)
+    moves_of = Counter(transfer.tensor for transfer in plan.layout.transfers)
     groups = {}
-    for name, base in tiled.first_block.items():
-        tensor, offsets = plan.graph.tensors[name], plan.layout.tensors[name].offsets
+    for name, residences in plan.layout.blocks.items():
+        tensor = plan.graph.tensors[name]
         areas = tuple(
-            Area(part, Interval(offset, offset + tiled.block_bytes(name, block)))
-            for block in range(len(offsets))
-            for span in found.of(base + block)
-            if len(span)
-            for part, offset in where.pieces((name, block), span)
+            _area(each, tiled.block_bytes(name, block))
+            for block, found in enumerate(residences)
+            for each in found
+            if len(each.life)
         )
         shape = "x".join(str(size) for size in tensor.shape)
-        blocks = "" if len(offsets) == 1 else f", {len(offsets):,} blocks"
-        moves = f", {count_text(where.moves(name), 'move')}" if where.moves(name) else ""
+        blocks = "" if len(residences) == 1 else f", {len(residences):,} blocks"
+        moves = f", {count_text(moves_of[name], 'move')}" if moves_of[name] else ""
         note = f"{tensor.dtype.value} {shape}, {tensor.size_bytes:,} B{blocks}{moves}{_when(areas)}"
         groups[name] = Group(name, note, colours[name], areas)
     return groups
 
 
-def _scratch(plan: Plan, items: tuple[Buffer, ...]) -> dict[str, Group]:
-    areas: dict[str, list[Area]] = {}
-    for item in items:
-        if item.scratch_of is not None:
-            name, block = item.scratch_of
-            offsets = plan.layout.scratch[name].offsets
-            offset = offsets[min(block, len(offsets) - 1)]
-            span = Interval(offset, offset + item.size_bytes)
-            areas.setdefault(name, []).extend(Area(live, span) for live in item.lives)
-    return {
-        name: Group(f"scratch of {name}", f"{len(found[0].bytes):,} B{_when(found)}", -1, tuple(found))
-        for name, found in areas.items()
-    }
+def _scratch(plan: Plan, work: WorkBytes) -> dict[str, Group]:
+    groups = {}
+    for name, residences in plan.layout.scratch.items():
+        size = sum(work[name])
+        areas = tuple(_area(each, size) for found in residences for each in found)
+        groups[name] = Group(f"scratch of {name}", f"{size:,} B{_when(areas)}", -1, areas)
+    return groups
+
+
+def _area(residence: Residence, size_bytes: int) -> Area:
+    return Area(residence.life, Interval(residence.offset, residence.offset + size_bytes))
 
 
 def _when(areas: Iterable[Area]) -> str:
@@ -149,16 +148,15 @@ def _when(areas: Iterable[Area]) -> str:
 
 def _memory(plan: Plan, item: Buffer) -> str:
     if item.scratch_of is not None:
-        return plan.layout.scratch[item.scratch_of[0]].memory
-    return plan.layout.tensors[item.members[0][0]].memory
+        return memory_of(plan.layout.scratch[item.scratch_of[0]])
+    return memory_of(plan.layout.blocks[item.members[0][0]])
 
 
 def _load(items: Iterable[Buffer], steps: int) -> tuple[int, ...]:
     change = [0] * (steps + 1)
     for item in items:
-        for live in item.lives:
-            change[live.lo] += item.size_bytes
-            change[live.hi] -= item.size_bytes
+        change[item.life.lo] += item.size_bytes
+        change[item.life.hi] -= item.size_bytes
     return tuple(accumulate(change[:-1]))
 
 

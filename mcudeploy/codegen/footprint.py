@@ -10,7 +10,7 @@ from mcudeploy.board import Board
 from mcudeploy.codegen.tape import tables_bytes
 from mcudeploy.errors import FitError
 from mcudeploy.ops.opdef import KernelCall
-from mcudeploy.plan import Plan
+from mcudeploy.plan import Plan, memory_of
 from mcudeploy.simulator.blocks import TiledGraph
 from mcudeploy.simulator.flow import Flow
 from mcudeploy.simulator.live import Buffer, WorkBytes, buffers, peak, work_bytes
@@ -91,5 +91,5 @@ def step_text(plan: Plan, step: int) -> str:
 
 def _memory(plan: Plan, item: Buffer) -> str:
     if item.scratch_of is not None:
-        return plan.layout.scratch[item.scratch_of[0]].memory
-    return plan.layout.tensors[item.members[0][0]].memory
+        return memory_of(plan.layout.scratch[item.scratch_of[0]])
+    return memory_of(plan.layout.blocks[item.members[0][0]])

@@ -9,7 +9,7 @@ import numpy as np
 from mcudeploy.borders import is_channels_last
 from mcudeploy.codegen.ctext import c_float, comment_text
 from mcudeploy.graph import Border, DType, Tensor
-from mcudeploy.plan import Plan
+from mcudeploy.plan import Plan, memory_of
 from mcudeploy.simulator.blocks import TiledGraph
 from mcudeploy.simulator.flow import Flow
 from mcudeploy.simulator.live import lives
@@ -50,8 +50,9 @@ class BorderText:
 
 
 def entry_of(plan: Plan, step: int) -> int:
-    """The place of a step of the schedule on the tape, where moves count as well."""
-    return step + sum(move.before <= step for move in plan.layout.moves)
+    """The place of a step of the schedule on the tape, where transfers count as well."""
+    layout = plan.layout
+    return step + sum(layout.way(transfer)[1].life.lo <= step for transfer in layout.transfers)
 
 
 def arena_map(plan: Plan) -> list[MapLine]:
@@ -64,17 +65,18 @@ def arena_map(plan: Plan) -> list[MapLine]:
         if root != name:
             lines.append(_map_line(tensor, 1, f"view of {root}", ""))
             continue
-        offsets = plan.layout.tensors[name].offsets
-        blocks = slice(tiled.first_block[name], tiled.first_block[name] + len(offsets))
-        later = [move.offset for move in plan.layout.moves if move.tensor == name]
-        where = str(offsets[0]) if len(offsets) + len(later) == 1 else f"{min(*offsets, *later)}.."
+        residences = plan.layout.blocks[name]
+        blocks = slice(tiled.first_block[name], tiled.first_block[name] + len(residences))
+        offsets = [each.offset for block in residences for each in block]
+        moves = sum(transfer.tensor == name for transfer in plan.layout.transfers)
+        where = str(offsets[0]) if len(residences) == len(set(offsets)) == 1 else f"{min(offsets)}.."
         if len(plan.layout.arenas) > 1:
-            where = f"{plan.layout.tensors[name].memory} {where}"
+            where = f"{memory_of(residences)} {where}"
         last = entry_of(plan, max(found.end[blocks]) - 1)
         span = f"[{entry_of(plan, min(found.first[blocks]))}, {last + 1})"
-        if later:
-            span += f", {count_text(len(later), 'move')}"
-        lines.append(_map_line(tensor, len(offsets), where, span))
+        if moves:
+            span += f", {count_text(moves, 'move')}"
+        lines.append(_map_line(tensor, len(residences), where, span))
     return lines
 
 
@@ -88,10 +90,10 @@ def _shape(tensor: Tensor) -> str:
 
 def borders_text(plan: Plan, borders: tuple[Border, ...], kind: str) -> list[BorderText]:
     """The inputs or the outputs, which are called `kind`. Raises ValueError for an order without a name."""
-    texts = []
+    texts, roots = [], Flow.of(plan.graph).roots
     for position, border in enumerate(borders):
         tensor = plan.graph.tensors[border.tensor]
-        placement = plan.layout.tensors[border.tensor]
+        first = plan.layout.blocks[roots[border.tensor]][0][0]
         quantization = tensor.quantization
         texts.append(
             BorderText(
@@ -100,8 +102,8 @@ def borders_text(plan: Plan, borders: tuple[Border, ...], kind: str) -> list[Bor
                 type="int8_t" if tensor.dtype is DType.INT8 else "float",
                 count=tensor.elements,
                 row_bytes=tensor.row_bytes,
-                memory=placement.memory,
-                offset=placement.offsets[0],
+                memory=first.memory,
+                offset=first.offset,
                 quantized=quantization is not None,
                 scale=c_float(quantization.scale) if quantization else "",
                 zero_point=quantization.zero_point if quantization else 0,

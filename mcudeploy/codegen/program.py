@@ -13,7 +13,7 @@ import numpy as np
 from mcudeploy.board import Board
 from mcudeploy.codegen.ctext import c_elements, c_float, c_int, c_type
 from mcudeploy.codegen.header import BorderText, MapLine, arena_map, borders_text, entry_of
-from mcudeploy.codegen.tape import ONE_PIECE, Moves, Record, Stored, Tape, handed_over, integer_bits
+from mcudeploy.codegen.tape import ONE_PIECE, Moves, Named, Record, Stored, Tape, handed_over, integer_bits
 from mcudeploy.kernelfiles import MOVE, ON_UNIT
 from mcudeploy.layout.arena import ARENA_GRAIN_BYTES
 from mcudeploy.layout.solve import base_alignments
@@ -75,7 +75,7 @@ class OperatorText:
     inputs: list[str]
     inputs_symbol: str
     output: str
-    has_scratch: bool
+    scratch: str
     rows: int
     block_rows: int
     unit: int
@@ -100,7 +100,6 @@ class Program:
     prefix: str
     constants: list[ConstantText]
     tensors: list[TensorText]
-    scratch: list[TensorText]
     operators: list[OperatorText]
     moves: list[MovesText]
     kernels: list[str]
@@ -131,20 +130,18 @@ def make_program(plan: Plan, calls: Mapping[str, KernelCall], prefix: str, board
     offsets = _OffsetTable(board.offset_unit)
     tensors = [
         offsets.add(
-            f"{name} after {count_text(version, 'move')}" if version else name,
-            _symbol("t", version, name),
-            tape.tensor(name, version),
+            f"{named[1]} after {count_text(version, 'move')}" if version else named[1],
+            _stored_symbol(named, version),
+            tape.stored(named, version),
         )
-        for name, version in tape.tensors
+        for named, version in tape.stored_as
     ]
-    scratch = [offsets.add(name, f"s_{name}", tape.scratch(name)) for name in plan.layout.scratch]
     moves = [_moves_text(each, offsets) for each in tape.moves()]
     kernels |= {each.kernel for each in moves}
     return Program(
         prefix=prefix,
         constants=constants.texts,
         tensors=tensors,
-        scratch=scratch,
         operators=records,
         moves=moves,
         kernels=sorted(kernels),
@@ -154,7 +151,7 @@ def make_program(plan: Plan, calls: Mapping[str, KernelCall], prefix: str, board
         code_lines=c_elements(tape.codes),
         block_bits=tape.block_bits,
         steps=len(tape.codes),
-        move_count=len(plan.layout.moves),
+        move_count=len(plan.layout.transfers),
         peak_step=entry_of(plan, plan.estimate.peak_step),
         alignment=board.offset_unit,
         arenas=_arenas(plan, board),
@@ -226,6 +223,11 @@ def _symbol(kind: str, number: int, name: str) -> str:
     return f"{kind}{number or ''}_{name}"
 
 
+def _stored_symbol(named: Named, version: int) -> str:
+    is_scratch, name = named
+    return _symbol("s" if is_scratch else "t", version, name)
+
+
 def _moves_text(moves: Moves, offsets: _OffsetTable) -> MovesText:
     memory = moves.old.memory
     return MovesText(
@@ -261,16 +263,17 @@ def _operator_text(
         else:
             text = c_int(int(value))
         params.append((name, text))
-    *inputs, output = (_symbol("t", version, name) for name, version in tape.named(record))
+    touched = [_stored_symbol(*each) for each in tape.named(record)]
+    count = len(operator.inputs)
     return OperatorText(
         name=operator.name,
         number=record.number,
         kernel=call.kernel,
         params=params,
-        inputs=inputs,
+        inputs=touched[:count],
         inputs_symbol=_symbol("in", record.number, operator.name),
-        output=output,
-        has_scratch=operator.name in plan.layout.scratch,
+        output=touched[count],
+        scratch=f"&{touched[-1]}" if len(touched) > count + 1 else "0",
         rows=plan.graph.tensors[operator.inputs[0] if operator.op.accumulates else operator.output].shape[0],
         block_rows=plan.block_rows[operator.name],
         unit=handed.get(operator.name, 0),

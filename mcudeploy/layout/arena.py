@@ -48,13 +48,13 @@ def pack(
 ) -> Packed:
     """The smallest arena that is found. Moves are made where each saves `SAVED_BYTES`, on the average, or
     where the arena does not keep the capacity (bytes) without. `pinned` rectangles do not move. Without a
-    relocation, and where a rectangle has two lives, nothing does.
+    relocation nothing does.
     """
     bound = align_up(lower_bound(problem), ARENA_GRAIN_BYTES)
     offsets = fixed_orders(Units.of(problem), bound)
     used = align_up(used_bytes(problem, offsets), ARENA_GRAIN_BYTES)
     fixed = Packed(offsets, (), used, bound)
-    if relocation is None or used <= bound or any(len(item.lives) > 1 for item in problem.rectangles):
+    if relocation is None or used <= bound:
         return fixed
     sizes = dict.fromkeys(
         align_up(bound + (used - bound) * part // _SIZES, ARENA_GRAIN_BYTES) for part in range(_SIZES)

@@ -73,7 +73,7 @@ def _orders(task: Task) -> tuple[Sequence[int], Sequence[int]]:
     gains, sizes = [], []
     for group, costs, ranks in zip(task.groups, task.costs, task.ranks, strict=True):
         items = [task.problem.rectangles[index] for index in group.rectangles]
-        area = max(1, sum(item.size_bytes * sum(map(len, item.lives)) for item in items))
+        area = max(1, sum(item.size_bytes * len(item.life) for item in items))
         there = [[row[bank] for bank in group.banks] for row in (costs, ranks)]
         gains.append(tuple((max(row) - min(row)) / area for row in there))
         sizes.append(max((item.size_bytes for item in items), default=0))
@@ -83,7 +83,7 @@ def _orders(task: Task) -> tuple[Sequence[int], Sequence[int]]:
 
 def _fill(task: Task, order: Sequence[int]) -> tuple[int, tuple[int, ...]]:
     """Bytes beyond the capacities, and the bank of each group."""
-    steps = max((item.lives[-1].hi for item in task.problem.rectangles if item.lives), default=0)
+    steps = max((item.life.hi for item in task.problem.rectangles), default=0)
     loads = [np.zeros(steps + 1, np.int64) for _ in task.banks]
     banks, beyond = [0] * len(task.groups), 0
     for number in order:
@@ -106,6 +106,6 @@ def _with(task: Task, number: int, bank: int, load: np.ndarray) -> np.ndarray:
     """The live bytes of a bank by step, with those of a group."""
     load = load.copy()
     for index in task.groups[number].rectangles:
-        for life in task.problem.rectangles[index].lives:
-            load[life.lo : life.hi] += task.padded_bytes(index, bank)
+        life = task.problem.rectangles[index].life
+        load[life.lo : life.hi] += task.padded_bytes(index, bank)
     return load

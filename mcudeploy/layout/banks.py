@@ -114,13 +114,10 @@ class Task:
         return Assigned(tuple(banks), tuple(offsets), tuple(moves), used, bound, fits=not excess)
 
     def _packed(self, indices: Sequence[int], bank: Bank, relocation: Relocation | None) -> Packed:
-        number = {index: at for at, index in enumerate(indices)}
-        rectangles = (self.problem.rectangles[index] for index in indices)
-        problem = Problem(
-            tuple(replace(item, alignment=lcm(item.alignment, bank.alignment)) for item in rectangles),
-            tuple(tuple(number[i] for i in stack) for stack in self.problem.stacks if stack[0] in number),
-        )
-        pinned = [number[index] for index in self.pinned if index in number]
+        part = self.problem.part(indices)
+        aligned = (replace(item, alignment=lcm(item.alignment, bank.alignment)) for item in part.rectangles)
+        problem = replace(part, rectangles=tuple(aligned))
+        pinned = [at for at, index in enumerate(indices) if index in self.pinned]
         return pack(problem, pinned, relocation, bank.capacity_bytes // ARENA_GRAIN_BYTES * ARENA_GRAIN_BYTES)
 
     def excess(self, used_bytes: Mapping[str, int]) -> dict[int, int]:

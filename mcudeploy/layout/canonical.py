@@ -79,13 +79,13 @@ def _run(sections: Sections, keys: Floats, crowd: int, nodes: int, work: int) ->
     count = len(sections.size)
     everyone = np.arange(count)
     keys, left = keys.copy(), sections.load.copy()
-    order = _ranked(everyone, keys, crowd, sections.life_at, sections.lo, sections.hi, left, sections.room)
+    order = _ranked(everyone, keys, crowd, sections.lo, sections.hi, left, sections.room)
     rank = np.empty(count, np.int64)
     rank[order] = everyone
     lids = [sections.room[a:b].min() for a, b in zip(sections.lo, sections.hi, strict=True)]
-    lid = np.minimum.reduceat(np.array(lids, np.int64), sections.life_at[:-1])
+    lid = np.array(lids, np.int64)
     fixed = (
-        sections.size, sections.life_at, sections.lo, sections.hi, sections.near_at, sections.near,
+        sections.size, sections.lo, sections.hi, sections.near_at, sections.near,
         sections.room, lid, sections.twins(order),
     )  # fmt: skip
     offset, used = np.zeros(count, np.int64), np.array([nodes, work], np.int64)
@@ -97,13 +97,13 @@ def _run(sections: Sections, keys: Floats, crowd: int, nodes: int, work: int) ->
 
 _INTS = "int64[::1]"
 _KEYS = "float64[:, ::1]"
-_FIXED = f"UniTuple({_INTS}, 9)"
+_FIXED = f"UniTuple({_INTS}, 8)"
 _STATE = f"UniTuple({_INTS}, 7)"
 
 
-@njit(f"{_INTS}({_INTS}, {_KEYS}, int64{5 * f', {_INTS}'})", cache=True)
+@njit(f"{_INTS}({_INTS}, {_KEYS}, int64{4 * f', {_INTS}'})", cache=True)
 def _ranked(  # noqa: PLR0917
-    items: Ints, keys: Floats, crowd: int, life_at: Ints, lo: Ints, hi: Ints, left: Ints, room: Ints
+    items: Ints, keys: Floats, crowd: int, lo: Ints, hi: Ints, left: Ints, room: Ints
 ) -> Ints:
     """`items` by their keys; those of one key stay in order. The row `crowd` of the keys is set to what is to
     come in the fullest section of each, against its room, which stacks make smaller.
@@ -111,9 +111,8 @@ def _ranked(  # noqa: PLR0917
     if crowd >= 0:
         for u in items:
             most = -_FAR
-            for k in range(life_at[u], life_at[u + 1]):
-                for s in range(lo[k], hi[k]):
-                    most = max(most, left[s] - room[s])
+            for s in range(lo[u], hi[u]):
+                most = max(most, left[s] - room[s])
             keys[crowd, u] = -most
     for row in range(len(keys) - 1, -1, -1):
         items = items[np.argsort(keys[row][items], kind="mergesort")]
@@ -123,11 +122,10 @@ def _ranked(  # noqa: PLR0917
 @njit(f"boolean(int64, int64, {_FIXED}, {_INTS}, {_INTS})", cache=True)
 def _too_high(u: int, top: int, fixed: tuple[Ints, ...], left: Ints, done: Ints) -> bool:
     """True where what is to come above rectangle u, all of it or one, has no room above `top`."""
-    size, life_at, lo, hi, near_at, near, room, lid, _ = fixed
-    for k in range(life_at[u], life_at[u + 1]):
-        for s in range(lo[k], hi[k]):
-            if top + left[s] - size[u] > room[s]:
-                return True
+    size, lo, hi, near_at, near, room, lid, _ = fixed
+    for s in range(lo[u], hi[u]):
+        if top + left[s] - size[u] > room[s]:
+            return True
     for k in range(near_at[u], near_at[u + 1]):
         other = near[k]
         if done[other] == 0 and top + size[other] > lid[other]:
@@ -144,7 +142,7 @@ def _search(  # noqa: PLR0915, PLR0917  (one function of arrays, as numba wants 
     are by section: the skyline, and the sum of what is not placed; `least` is the skyline under each
     rectangle, `lid` the least room over it. All is restored on failure.
     """
-    size, life_at, lo, hi, near_at, near, room, lid, twin = fixed
+    size, lo, hi, near_at, near, room, lid, twin = fixed
     rank, floor, left, least, offset, done, used = state
     count = len(items)
     used[0] -= 1
@@ -155,8 +153,8 @@ def _search(  # noqa: PLR0915, PLR0917  (one function of arrays, as numba wants 
         return 1
     begin, end, lowest_top = _FAR, 0, _FAR
     for u in items:
-        begin = min(begin, lo[life_at[u]])
-        end = max(end, hi[life_at[u + 1] - 1])
+        begin = min(begin, lo[u])
+        end = max(end, hi[u])
         lowest_top = min(lowest_top, least[u] + size[u])
     used[1] -= end - begin
     # The lowest that anything of a section can still lie, and how many rectangles reach across its start.
@@ -168,12 +166,11 @@ def _search(  # noqa: PLR0915, PLR0917  (one function of arrays, as numba wants 
             at = last + 1
         if at + size[u] > lid[u]:
             return 0
-        for k in range(life_at[u], life_at[u + 1]):
-            used[1] -= (hi[k] - lo[k]) // _CELLS
-            for s in range(lo[k] - begin, hi[k] - begin):
-                lowest[s] = min(lowest[s], at)
-        crossing[lo[life_at[u]] - begin + 1] += 1
-        crossing[hi[life_at[u + 1] - 1] - begin] -= 1
+        used[1] -= (hi[u] - lo[u]) // _CELLS
+        for s in range(lo[u] - begin, hi[u] - begin):
+            lowest[s] = min(lowest[s], at)
+        crossing[lo[u] - begin + 1] += 1
+        crossing[hi[u] - begin] -= 1
     part, reach, highest = np.zeros(end - begin, np.int64), 0, _FAR
     for s in range(end - begin):
         if left[begin + s] > 0:
@@ -188,16 +185,16 @@ def _search(  # noqa: PLR0915, PLR0917  (one function of arrays, as numba wants 
         old_least, old_rank = least[items], rank[items]
         members = np.zeros(part[-1] + 1, np.int64)
         for u in items:
-            members[part[lo[life_at[u]] - begin]] += 1
+            members[part[lo[u] - begin]] += 1
         found = 1
         for number in np.argsort(members):  # small ones are soon refuted
             some = np.empty(members[number], np.int64)
             k = 0
             for u in items:
-                if part[lo[life_at[u]] - begin] == number:
+                if part[lo[u] - begin] == number:
                     some[k] = u
                     k += 1
-            some = _ranked(some, keys, crowd, life_at, lo, hi, left, room)
+            some = _ranked(some, keys, crowd, lo, hi, left, room)
             for k in range(len(some)):
                 rank[some[k]] = k
             # A literal -1 would crash when loaded from numba's cache (numba's issue 6061).
@@ -230,12 +227,11 @@ def _search(  # noqa: PLR0915, PLR0917  (one function of arrays, as numba wants 
             if other != u:
                 rest[k] = other
                 k += 1
-        begin, end = lo[life_at[u]], hi[life_at[u + 1] - 1]
+        begin, end = lo[u], hi[u]
         old_floor = floor[begin:end].copy()
-        for k in range(life_at[u], life_at[u + 1]):
-            for s in range(lo[k], hi[k]):
-                floor[s] = top
-                left[s] -= size[u]
+        for s in range(begin, end):
+            floor[s] = top
+            left[s] -= size[u]
         old_least = np.empty(near_at[u + 1] - near_at[u], np.int64)
         for k in range(len(old_least)):
             other = near[near_at[u] + k]
@@ -249,8 +245,7 @@ def _search(  # noqa: PLR0915, PLR0917  (one function of arrays, as numba wants 
         done[u] = 0
         for k in range(len(old_least)):
             least[near[near_at[u] + k]] = old_least[k]
-        for k in range(life_at[u], life_at[u + 1]):
-            for s in range(lo[k], hi[k]):
-                left[s] += size[u]
+        for s in range(begin, end):
+            left[s] += size[u]
         floor[begin:end] = old_floor
     return 0

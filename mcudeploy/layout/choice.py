@@ -53,7 +53,7 @@ def _rows(task: Task, bank: int) -> list[tuple[tuple[int, int], ...]]:
         event
         for number, group in enumerate(task.groups)
         for index in group.rectangles
-        for life in task.problem.rectangles[index].lives
+        for life in (task.problem.rectangles[index].life,)
         for event in (
             (life.lo, 1, number, task.padded_bytes(index, bank)),
             (life.hi, 0, number, -task.padded_bytes(index, bank)),

@@ -4,6 +4,7 @@ lives.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -26,35 +27,38 @@ class Units:
 
     @classmethod
     def of(cls, problem: Problem) -> Units:
-        """Stacks, and rectangles that are in none."""
-        stacked = {index for stack in problem.stacks for index in stack}
-        stacks = [*problem.stacks, *((i,) for i in range(len(problem.rectangles)) if i not in stacked)]
-        parts = []
-        for stack in stacks:
-            distance, members = 0, []
-            for index in stack:
-                members.append((index, distance))
-                distance += problem.rectangles[index].size_bytes
-            parts.append(tuple(members))
+        """Stacks, blocks that are made again, and rectangles that are neither."""
+        sizes = [item.size_bytes for item in problem.rectangles]
+        parts = [
+            tuple(zip(stack, accumulate((sizes[index] for index in stack), initial=0), strict=False))
+            for stack in problem.stacks
+        ]
+        parts += [tuple((index, 0) for index in group) for group in problem.again]
+        bound = {index for part in parts for index, _ in part}
+        parts += [((index, 0),) for index in range(len(sizes)) if index not in bound]
         return cls(problem, tuple(parts), conflicts(problem))
 
     def orders(self) -> Iterator[list[int]]:
         """Numbers of units: by size, by life, by area, and by birth."""
         rectangles = self.problem.rectangles
-        size = [sum(rectangles[i].size_bytes for i, _ in part) for part in self.parts]
-        life = [max(sum(map(len, rectangles[i].lives)) for i, _ in part) for part in self.parts]
+        size = [distance + rectangles[i].size_bytes for *_, (i, distance) in self.parts]
+        life = [self._life(part) for part in self.parts]
         area = [
-            sum(rectangles[i].size_bytes * sum(map(len, rectangles[i].lives)) for i, _ in part)
-            for part in self.parts
+            sum(rectangles[i].size_bytes * len(rectangles[i].life) for i, _ in part) for part in self.parts
         ]
-        birth = [
-            min((life.lo for i, _ in part for life in rectangles[i].lives), default=0) for part in self.parts
-        ]
+        birth = [min(rectangles[i].life.lo for i, _ in part) for part in self.parts]
         everyone = range(len(self.parts))
         yield sorted(everyone, key=lambda u: (-size[u], -life[u], birth[u]))
         yield sorted(everyone, key=lambda u: (-life[u], -size[u], birth[u]))
         yield sorted(everyone, key=lambda u: (-area[u], birth[u]))
         yield sorted(everyone, key=lambda u: (birth[u], -size[u]))
+
+    def _life(self, part: tuple[tuple[int, int], ...]) -> int:
+        """Steps of the member of a unit that lives longest, in all its lives."""
+        steps = Counter[int]()
+        for index, distance in part:
+            steps[distance] += len(self.problem.rectangles[index].life)
+        return max(steps.values())
 
     def first_fit(self, order: Sequence[int], hung: Mapping[int, int] | None = None) -> tuple[int, ...]:
         """Offsets of all rectangles with the units placed in this order, but for `hung`, offsets by index."""
@@ -124,12 +128,16 @@ def brief_at_the_top(problem: Problem, top: int) -> dict[int, int]:
     hung = stacks_at_the_top(problem, top)
     room: dict[int, int] = {}
     for index, at in hung.items():
-        for life in problem.rectangles[index].lives:
-            room.update((step, min(at, room.get(step, top))) for step in range(life.lo, life.hi))
-    for index, item in enumerate(problem.rectangles):
-        if index in hung or not item.lives or any(len(life) > 1 for life in item.lives):
+        life = problem.rectangles[index].life
+        room.update((step, min(at, room.get(step, top))) for step in range(life.lo, life.hi))
+    bound = {index for group in (*problem.stacks, *problem.again) for index in group}
+    singles = ((index,) for index in range(len(problem.rectangles)) if index not in bound)
+    for group in sorted((*problem.again, *singles)):
+        items = [problem.rectangles[index] for index in group]
+        if any(len(item.life) != 1 for item in items):
             continue
-        below = min(room.get(life.lo, top) for life in item.lives) - item.size_bytes
-        hung[index] = below // item.alignment * item.alignment
-        room.update((life.lo, hung[index]) for life in item.lives)
+        below = min(room.get(item.life.lo, top) for item in items) - items[0].size_bytes
+        at = below // items[0].alignment * items[0].alignment
+        hung.update(dict.fromkeys(group, at))
+        room.update((item.life.lo, at) for item in items)
     return hung

@@ -39,8 +39,6 @@ def _judge_pair(problem: Problem, offsets: Sequence[int], one: int, two: int) ->
     a, b = problem.rectangles[one], problem.rectangles[two]
     if offsets[one] >= offsets[two] + b.size_bytes or offsets[two] >= offsets[one] + a.size_bytes:
         return
-    for life in a.lives:
-        for other in b.lives:
-            if life.overlaps(other):
-                step = max(life.lo, other.lo)
-                raise PlacementFaultError(f"rectangles {two} and {one} share bytes at step {step}")
+    if a.life.overlaps(b.life):
+        step = max(a.life.lo, b.life.lo)
+        raise PlacementFaultError(f"rectangles {two} and {one} share bytes at step {step}")

@@ -67,7 +67,7 @@ def place(problem: Problem, capacity: int, effort: Effort, *, seed: int = 0) -> 
     for part in parts:
         for index, offset in zip(part.indices, part.best, strict=True):
             offsets[index] = offset
-    idle = max((item.size_bytes for item in problem.rectangles if not item.lives), default=0)
+    idle = max((item.size_bytes for item in problem.rectangles if not len(item.life)), default=0)
     return Placed(
         tuple(offsets),
         max((part.used for part in parts), default=idle),
@@ -103,30 +103,23 @@ def _improve(part: _Part, capacity: int, enough: int, effort: Effort, seed: int)
 
 
 def _part(problem: Problem, indices: list[int]) -> _Part:
-    number = {index: at for at, index in enumerate(indices)}
-    one = Problem(
-        tuple(problem.rectangles[index] for index in indices),
-        tuple(tuple(number[i] for i in stack) for stack in problem.stacks if stack[0] in number),
-    )
+    one = problem.part(indices)
     units, bound = Units.of(one), lower_bound(one)
     return _Part(indices, units, fixed_orders(units, bound), bound)
 
 
 def _apart(problem: Problem) -> list[list[int]]:
     """Rectangles by runs of steps in which something is always alive."""
-    spans = [
-        Interval(item.lives[0].lo, item.lives[-1].hi) if item.lives else None for item in problem.rectangles
-    ]
-    for stack in problem.stacks:
-        hull = spans[stack[0]]
-        for index in stack:
-            other = spans[index]
-            hull = hull.hull(other) if hull and other else hull or other
-        for index in stack:
+    spans = [item.life for item in problem.rectangles]
+    for group in (*problem.stacks, *problem.again):
+        hull = Interval(0, 0)
+        for index in group:
+            hull = hull.hull(spans[index])
+        for index in group:
             spans[index] = hull
     runs: list[list[int]] = []
     end = -1
-    alive = [(span.lo, span.hi, index) for index, span in enumerate(spans) if span]
+    alive = [(span.lo, span.hi, index) for index, span in enumerate(spans) if len(span)]
     for lo, hi, index in sorted(alive):
         if not runs or lo >= end:
             runs.append([])

@@ -1,18 +1,18 @@
 """What is to be placed: rectangles (live ranges x bytes) in a memory, and what binds their offsets.
 
-One that lives twice has the same offset in both lives:
-
-    bytes
-      ^   +-------+   +-----+
-      |   +-------+   +-----+
-      |       +-----------+
-      |       +-----------+
-      +---------------------> steps
+bytes
+  ^   +-------+   +-----+
+  |   +-------+   +-----+
+  |       +-----------+
+  |       +-----------+
+  +---------------------> steps
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import gcd
 
 from mcudeploy.interval import Interval
@@ -25,45 +25,49 @@ def align_up(value: int, alignment: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Rectangle:
-    """Bytes that are needed in `lives` (ascending, apart, in steps), always at one offset.
-
-    One without lives has an offset too, but is in nobody's way.
-    """
+    """Bytes that are needed for a life, in steps. One without has an offset too, but is in nobody's way."""
 
     size_bytes: int
-    lives: tuple[Interval, ...]
+    life: Interval
     alignment: int = 1
 
     def __post_init__(self) -> None:
         if self.size_bytes <= 0 or self.alignment <= 0:
             raise ValueError(f"a rectangle has {self.size_bytes} bytes and alignment {self.alignment}")
-        if any(len(life) == 0 for life in self.lives):
-            raise ValueError("a rectangle has a life that is empty")
-        if any(one.hi > other.lo for one, other in zip(self.lives, self.lives[1:], strict=False)):
-            raise ValueError("the lives of a rectangle are ascending and apart")
-
-    def meets(self, other: Rectangle) -> bool:
-        """True where both are alive at one step."""
-        return any(one.overlaps(two) for one in self.lives for two in other.lives)
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
     """Rectangles in one memory. A `stack` lists rectangles that lie one behind the other, the first one
-    aligned, and their common base is free.
+    aligned, and their common base is free. `again` lists rectangles that are one block, made several times:
+    first fit gives them one offset, so that one table of offsets has it; searches may give them others.
     """
 
     rectangles: tuple[Rectangle, ...]
     stacks: tuple[tuple[int, ...], ...] = ()
+    again: tuple[tuple[int, ...], ...] = ()
 
     def __post_init__(self) -> None:
         stacked = [index for stack in self.stacks for index in stack]
         if not all(self.stacks):
             raise ValueError("a stack is empty")
-        if not all(self.rectangles[index].lives for index in stacked):
+        if not all(len(self.rectangles[index].life) for index in stacked):
             raise ValueError("a rectangle of a stack never lives")
-        if len(set(stacked)) < len(stacked):
-            raise ValueError("a rectangle is in two stacks")
+        bound = stacked + [index for group in self.again for index in group]
+        if len(set(bound)) < len(bound):
+            raise ValueError("a rectangle is bound twice")
+        for one, other in (pair for group in self.again for pair in pairwise(group)):
+            if self.rectangles[one].life.hi > self.rectangles[other].life.lo:
+                raise ValueError("a block is made again before it is dead")
+
+    def part(self, indices: Sequence[int]) -> Problem:
+        """Some of the rectangles, with what binds those; of a stack, or a block made again, all or none."""
+        number = {index: at for at, index in enumerate(indices)}
+        stacks, again = (
+            tuple(tuple(number[index] for index in group) for group in groups if group[0] in number)
+            for groups in (self.stacks, self.again)
+        )
+        return Problem(tuple(self.rectangles[index] for index in indices), stacks, again)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +100,8 @@ def lower_bound(problem: Problem) -> int:
 def _largest_load(problem: Problem, sizes: list[int]) -> int:
     change: dict[int, int] = {}
     for item, size in zip(problem.rectangles, sizes, strict=True):
-        for life in item.lives:
-            change[life.lo] = change.get(life.lo, 0) + size
-            change[life.hi] = change.get(life.hi, 0) - size
+        change[item.life.lo] = change.get(item.life.lo, 0) + size
+        change[item.life.hi] = change.get(item.life.hi, 0) - size
     best = load = 0
     for time in sorted(change):
         load += change[time]
@@ -127,8 +130,8 @@ def conflicts(problem: Problem) -> list[list[int]]:
     events = sorted(
         event
         for index, item in enumerate(problem.rectangles)
-        for life in item.lives
-        for event in ((life.lo, 1, index), (life.hi, 0, index))
+        if len(item.life)
+        for event in ((item.life.lo, 1, index), (item.life.hi, 0, index))
     )
     for _, begins, index in events:
         if not begins:

@@ -59,7 +59,7 @@ def _rectangle(cells: dict[str, str], where: str) -> Named:
         raise ConfigError(f"{where}: upper is {upper}, and must be above lower, {lower}")
     if size <= 0:
         raise ConfigError(f"{where}: size is {size}, and must be above 0")
-    return Named(cells["id"].strip(), Rectangle(size, (Interval(lower, upper),)))
+    return Named(cells["id"].strip(), Rectangle(size, Interval(lower, upper)))
 
 
 def _number(text: str, column: str, where: str) -> int:
@@ -79,5 +79,5 @@ def write_offsets(path: Path, rectangles: Sequence[Named], offsets: Sequence[int
     writer.writerow((*_COLUMNS, "offset"))
     for named, offset in zip(rectangles, offsets, strict=True):
         item = named.rectangle
-        writer.writerow((named.name, item.lives[0].lo, item.lives[0].hi, item.size_bytes, offset))
+        writer.writerow((named.name, item.life.lo, item.life.hi, item.size_bytes, offset))
     write_file(path, text.getvalue())

@@ -47,19 +47,19 @@ def relocate(
 ) -> Relocated | None:
     """Offsets within `room` bytes and the cheapest moves that are found; None where there are none.
 
-    The problem has one memory, and every rectangle one life at most. Those of stacks, which lie at the top or
-    at the bottom, and the `pinned` ones do not move. First tries go beyond the effort.
+    Rectangles of stacks, which lie at the top or at the bottom, and the `pinned` ones do not move. What is
+    made again may be made elsewhere. First tries go beyond the effort.
     """
     import numpy as np  # noqa: PLC0415 - with the loops below it takes its time
 
     from mcudeploy.layout import relocation_loops as loops  # noqa: PLC0415
 
-    live = [index for index, item in enumerate(problem.rectangles) if item.lives]
+    live = [index for index, item in enumerate(problem.rectangles) if len(item.life)]
     items = [problem.rectangles[index] for index in live]
     number = {index: at for at, index in enumerate(live)}
     scene = loops.Scene(
-        np.array([item.lives[0].lo for item in items], np.int64),
-        np.array([item.lives[-1].hi for item in items], np.int64),
+        np.array([item.life.lo for item in items], np.int64),
+        np.array([item.life.hi for item in items], np.int64),
         np.array([item.size_bytes for item in items], np.int64),
         np.array([item.alignment for item in items], np.int64),
         np.ones(len(live), np.bool_),

@@ -25,11 +25,10 @@ _NOISE = 0.7
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sections:
-    """The problem as arrays. Rectangle u lives in sections [lo[k], hi[k]), k from life_at[u] on."""
+    """The problem as arrays. Rectangle u lives in sections [lo[u], hi[u])."""
 
     grain: int
     size: Ints
-    life_at: Ints
     lo: Ints
     hi: Ints
     near_at: Ints
@@ -49,39 +48,35 @@ class Sections:
     ) -> Sections:
         """All but what is `hung`, which ends the room of its sections; bytes in units of `grain`."""
         items = [problem.rectangles[index] for index in free]
-        every = [(life.lo, life.hi) for item in problem.rectangles for life in item.lives]
-        times = np.unique(np.array(every, np.int64))
-        lives = np.array([(life.lo, life.hi) for item in items for life in item.lives], np.int64)
-        lo, hi = (np.searchsorted(times, lives.reshape(-1, 2)[:, end]).astype(np.int64) for end in (0, 1))
-        counts = [len(item.lives) for item in items]
+        times = np.unique([time for it in problem.rectangles for time in (it.life.lo, it.life.hi)])
+        lo = np.searchsorted(times, np.array([item.life.lo for item in items], np.int64)).astype(np.int64)
+        hi = np.searchsorted(times, np.array([item.life.hi for item in items], np.int64)).astype(np.int64)
         alignment = problem.rectangles[0].alignment
         sizes = np.array([align_up(item.size_bytes, alignment) for item in items], np.int64)
         # Offsets are sums of sizes; there are none where everything hangs.
         grain = int(np.gcd.reduce(sizes)) or 1
         size = sizes // grain
         load = np.zeros(len(times), np.int64)
-        for a, b, height in zip(lo, hi, np.repeat(size, counts), strict=True):
+        for a, b, height in zip(lo, hi, size, strict=True):
             load[a:b] += height
         # The whole capacity is rounded up, so that a proof holds for the capacity itself.
         room = np.full(len(times), align_up(capacity, alignment) // grain, np.int64)
         for index, offset in hung.items():
-            for life in problem.rectangles[index].lives:
-                a, b = np.searchsorted(times, (life.lo, life.hi))
-                room[a:b] = np.minimum(room[a:b], offset // grain)
+            life = problem.rectangles[index].life
+            a, b = np.searchsorted(times, (life.lo, life.hi))
+            room[a:b] = np.minimum(room[a:b], offset // grain)
         number = {index: at for at, index in enumerate(free)}
         nears = [[number[other] for other in neighbours[index] if other in number] for index in free]
         near = np.array([other for others in nears for other in others], np.int64)
         near_at = np.cumsum([0, *map(len, nears)], dtype=np.int64)
-        steps = np.array([sum(map(len, item.lives)) for item in items], np.int64)
-        life_at = np.cumsum([0, *counts], dtype=np.int64)
-        return cls(grain, size, life_at, lo, hi, near_at, near, load, room, steps)
+        steps = np.array([len(item.life) for item in items], np.int64)
+        return cls(grain, size, lo, hi, near_at, near, load, room, steps)
 
     def twins(self, order: Ints) -> Ints:
         """The rectangle before in order that is the same in all, or -1."""
-        twins, last = np.full(len(order), -1, np.int64), dict[tuple[int, ...], int]()
+        twins, last = np.full(len(order), -1, np.int64), dict[tuple[int, int, int], int]()
         for u in order.tolist():
-            k, end = self.life_at[u], self.life_at[u + 1]
-            key = (int(self.size[u]), *self.lo[k:end].tolist(), *self.hi[k:end].tolist())
+            key = int(self.size[u]), int(self.lo[u]), int(self.hi[u])
             twins[u] = last.get(key, -1)
             last[key] = u
         return twins

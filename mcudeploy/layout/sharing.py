@@ -75,23 +75,26 @@ class _Apart:
         alignment = lcm(unit.alignment, *(memory.alignment for memory in self._board.memories))
         rectangles: list[Rectangle] = []
         index_of: dict[BlockId, int] = {}
+        again: dict[object, list[int]] = {}
         for item in self._buffers:
-            spans = self._spans(item, unit.name)
-            if spans:
+            for span in self._spans(item, unit.name):
                 index_of |= dict.fromkeys(item.members, len(rectangles))
-                rectangles.append(Rectangle(item.size_bytes, spans, alignment))
+                again.setdefault(item.key, []).append(len(rectangles))
+                rectangles.append(Rectangle(item.size_bytes, span, alignment))
         inputs = [border.tensor for border in self._tiled.graph.resident_inputs()]
         stacks = tuple(
             tuple(index_of[name, block] for block in range(self._tiled.block_count(name)))
             for name in inputs
             if self._tiled.block_count(name) > 1 and (name, 0) in index_of
         )
-        return pack(Problem(tuple(rectangles), stacks), (), None).used_bytes
+        repeated = tuple(tuple(lives) for lives in again.values() if len(lives) > 1)
+        return pack(Problem(tuple(rectangles), stacks, repeated), (), None).used_bytes
 
     def _spans(self, item: Buffer, unit: str) -> tuple[Interval, ...]:
         """When a buffer is needed by a unit: the lives of those of its blocks that the unit touches."""
         if item.scratch_of is not None:
-            return item.lives if self._unit_of[item.scratch_of[0]] == unit else ()
+            return (item.life,) if self._unit_of[item.scratch_of[0]] == unit else ()
         first = self._tiled.first_block
         mine = [first[name] + block for name, block in item.members if unit in self.users[name]]
-        return joined(span for number in mine for span in self._lives.of(number) if len(span))
+        spans = (span for number in mine for span in self._lives.of(number))
+        return joined(span for span in spans if len(span) and item.life.covers(span))

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from math import lcm
 
 from mcudeploy.analyzer.needs import Need, Needs, needs, users
 from mcudeploy.board import Board
 from mcudeploy.layout.arena import ARENA_GRAIN_BYTES, Relocation
 from mcudeploy.layout.assign import assign
-from mcudeploy.layout.banks import Assigned, Bank, Group, Task
+from mcudeploy.layout.banks import Bank, Group, Task
 from mcudeploy.layout.problem import Problem, Rectangle, align_up
-from mcudeploy.plan import Estimate, Function, Layout, Move, Placement, Plan, Schedule, Step
-from mcudeploy.simulator.blocks import BlockId, TiledGraph
+from mcudeploy.layout.residences import Places, reside
+from mcudeploy.plan import Estimate, Function, Layout, Plan, Schedule, Step, memory_of
+from mcudeploy.simulator.blocks import TiledGraph
 from mcudeploy.simulator.live import Buffer, WorkBytes, buffers, in_place_chances, lives, peak
 from mcudeploy.simulator.traffic import Traffic, traffic
 
@@ -51,9 +51,10 @@ def spread(  # noqa: PLR0917
         board.memories[0].name: 0
     }
     optimal = used == found.bound_bytes if len(arenas) == 1 else found.fits and found.proven
-    places = list(zip(memories, found.offsets, strict=True))
-    layout = _layout(tiled, items, places, arenas, "optimal" if optimal else "feasible")
-    layout = _moving(tiled, schedule.steps, items, layout, found)
+    places = Places(memories, found.offsets, found.moves)
+    made = reside(tiled, lives(tiled, schedule.steps), items, places)
+    status = "optimal" if optimal else "feasible"
+    layout = Layout(made.blocks, made.scratch, arenas, status, made.transfers)
     return layout, estimate(tiled, schedule, work, layout)
 
 
@@ -76,40 +77,15 @@ def _pinned(
     ]
 
 
-def _moving(
-    tiled: TiledGraph, steps: tuple[Step, ...], items: Sequence[Buffer], layout: Layout, found: Assigned
-) -> Layout:
-    """The layout with the moves of buffers: of the block that is in it then; those that take over later are
-    born where it has gone.
-    """
-    if not found.moves:
-        return layout
-    first = dict(zip(tiled.block_ids(), lives(tiled, steps).first, strict=True))
-    offsets = {name: list(placement.offsets) for name, placement in layout.tensors.items()}
-    moves = []
-    for step, index, offset in found.moves:
-        members = items[index].members
-        here = next(member for member in reversed(members) if first[member] < step)
-        moves.append(Move(step, *here, offset))
-        for name, block in members:
-            if first[name, block] >= step:
-                offsets[name][block] = offset
-    tensors = {
-        name: replace(placement, offsets=tuple(offsets[tiled.flow.roots[name]]))
-        for name, placement in layout.tensors.items()
-    }
-    return replace(layout, tensors=tensors, moves=tuple(moves))
-
-
 def base_alignments(plan: Plan, board: Board) -> dict[str, int]:
     """What the address of each arena has to be a multiple of, so that offsets stand for addresses."""
     wanted = needs(plan.graph, board, plan.functions)
     found = dict.fromkeys(plan.layout.arenas, ARENA_GRAIN_BYTES)
-    placed = ((plan.layout.tensors, wanted.tensors), (plan.layout.scratch, wanted.work))
-    for placements, of in placed:
+    placed = ((plan.layout.blocks, wanted.tensors), (plan.layout.scratch, wanted.work))
+    for residences, of in placed:
         for name, need in of.items():
-            if name in placements:
-                memory = placements[name].memory
+            if name in residences:
+                memory = memory_of(residences[name])
                 found[memory] = lcm(found[memory], need.alignment, board.memory(memory).alignment)
     return found
 
@@ -118,16 +94,17 @@ def estimate(tiled: TiledGraph, schedule: Schedule, work: WorkBytes, layout: Lay
     """What the simulator says of a schedule whose buffers lie in these memories."""
     ids = tiled.block_ids()
     chances = {(ids[read][0], ids[made][0]) for _, read, made in in_place_chances(tiled, schedule.steps)}
-    apart = {pair for pair in chances if len({layout.tensors[name].memory for name in pair}) > 1}
+    apart = {pair for pair in chances if len({memory_of(layout.blocks[name]) for name in pair}) > 1}
     peak_bytes, peak_step = peak(buffers(tiled, schedule.steps, work, apart))
     accessed = traffic(tiled, schedule.steps, work)
     by_memory = dict.fromkeys(layout.arenas, 0)
-    for placements, bytes_of in ((layout.tensors, accessed.tensors), (layout.scratch, accessed.work)):
+    for residences, bytes_of in ((layout.blocks, accessed.tensors), (layout.scratch, accessed.work)):
         for name, count in bytes_of.items():
-            if name in placements:
-                by_memory[placements[name].memory] += count
-    for move in layout.moves:
-        by_memory[layout.tensors[move.tensor].memory] += 2 * tiled.block_bytes(move.tensor, move.block)
+            if name in residences:
+                by_memory[memory_of(residences[name])] += count
+    for transfer in layout.transfers:
+        for place in layout.way(transfer):
+            by_memory[place.memory] += tiled.block_bytes(transfer.tensor, transfer.block)
     return Estimate(peak_bytes, peak_step, peak_bytes, by_memory)
 
 
@@ -228,7 +205,7 @@ def _groups(items: Sequence[Buffer], wanted: Needs, board: Board, accessed: Traf
 def _problem(tiled: TiledGraph, items: tuple[Buffer, ...], alignments: Sequence[int]) -> Problem:
     """The rectangles of a plan; the rows of a graph input that is cut are a stack and die one by one."""
     rectangles = tuple(
-        Rectangle(item.size_bytes, tuple(life for life in item.lives if len(life)), alignment)
+        Rectangle(item.size_bytes, item.life, alignment)
         for item, alignment in zip(items, alignments, strict=True)
     )
     index_of = {item.members[0]: index for index, item in enumerate(items) if item.members and not item.stack}
@@ -237,42 +214,7 @@ def _problem(tiled: TiledGraph, items: tuple[Buffer, ...], alignments: Sequence[
         for border in tiled.graph.resident_inputs()
         if tiled.block_count(border.tensor) > 1
     )
-    return Problem(rectangles, stacks)
-
-
-def _layout(
-    tiled: TiledGraph,
-    items: Sequence[Buffer],
-    places: Sequence[tuple[str, int]],
-    arenas: Mapping[str, int],
-    status: str,
-) -> Layout:
-    """The tables of a plan, from memory and offset of each buffer."""
-    where: dict[BlockId, int] = {}
-    work: dict[str, dict[int, int]] = {}
-    memory_of: dict[Owner, str] = {}
-    for item, (memory, offset) in zip(items, places, strict=True):
-        memory_of |= dict.fromkeys(_owners(item), memory)
-        at = offset
-        for member in item.members:
-            where[member] = at
-            at += tiled.block_bytes(*member) if item.stack else 0
-        if item.scratch_of is not None:
-            name, block = item.scratch_of
-            work.setdefault(name, {})[block] = offset
-    tensors: dict[str, Placement] = {}
-    for name, tensor in tiled.graph.tensors.items():
-        root = tiled.flow.roots[name]
-        rows = tiled.tensor_block_rows(root) if root == name else tensor.shape[0]
-        blocks = tuple(where[root, block] for block in range(tiled.block_count(root)))
-        tensors[name] = Placement(memory_of[root, False], rows, blocks)
-    scratch = {
-        name: Placement(memory_of[name, True], tiled.block_rows[name], _by_number(by_block))
-        for name, by_block in work.items()
-    }
-    return Layout(tensors, scratch, arenas, status)
-
-
-def _by_number(offsets: dict[int, int]) -> tuple[int, ...]:
-    """Offsets as a table by block number; blocks that no step needs have no offset of their own."""
-    return tuple(offsets.get(block, 0) for block in range(max(offsets) + 1))
+    again: dict[object, list[int]] = {}
+    for index, item in enumerate(items):
+        again.setdefault(item.key, []).append(index)
+    return Problem(rectangles, stacks, tuple(tuple(lives) for lives in again.values() if len(lives) > 1))

@@ -33,23 +33,23 @@ def work_bytes(calls: Mapping[str, KernelCall]) -> dict[str, tuple[int, int]]:
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """Bytes that need one place: a block, several blocks that take over from each other in place, or
-    the scratch of a step (`scratch_of`; the state of an operator is that of all its steps, block 0).
+    """Bytes that need a place for one life: a block, several blocks that take over from each other in place,
+    or the scratch of a step (`scratch_of`; the state of an operator is that of all its steps, block 0).
 
-    It may live several times, ascending and apart, always in that one place. A `stack` is a whole graph
-    output that is made in parts: its members lie one behind the other.
+    What is made again has a buffer for each life, with the same members, not all of which live in it. A
+    `stack` is a whole graph output that is made in parts: its members lie one behind the other.
     """
 
     members: tuple[BlockId, ...]
     size_bytes: int
-    lives: tuple[Interval, ...]
+    life: Interval
     scratch_of: BlockId | None = None
     stack: bool = False
 
     @property
-    def live(self) -> Interval:
-        """From its first life to its last."""
-        return self.lives[0].hull(self.lives[-1])
+    def key(self) -> tuple[bool, BlockId]:
+        """What the buffers of one block, or of one step's scratch, have in common."""
+        return (False, self.members[0]) if self.scratch_of is None else (True, self.scratch_of)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,8 +172,9 @@ def buffers(
         chain = [number]
         while found.heir[chain[-1]] >= 0:
             chain.append(found.heir[chain[-1]])
+        members, size = tuple(ids[i] for i in chain), tiled.block_bytes(*block_id)
         spans = joined(span for link in chain for span in found.of(link))
-        result.append(Buffer(tuple(ids[i] for i in chain), tiled.block_bytes(*block_id), spans))
+        result += [Buffer(members, size, span) for span in spans]
     return (*result, *_work_buffers(tiled, steps, work))
 
 
@@ -192,30 +193,28 @@ def _stack(tiled: TiledGraph, name: str, found: Lives) -> Buffer:
     base, count = tiled.first_block[name], tiled.block_count(name)
     members = tuple((name, block) for block in range(count))
     span = Interval(found.first[base], found.end[base])
-    return Buffer(members, tiled.graph.tensors[name].size_bytes, (span,), stack=True)
+    return Buffer(members, tiled.graph.tensors[name].size_bytes, span, stack=True)
 
 
 def _work_buffers(tiled: TiledGraph, steps: tuple[Step, ...], work: WorkBytes) -> list[Buffer]:
-    scratch: dict[BlockId, list[Interval]] = {}
+    result: list[Buffer] = []
     states: dict[str, Interval] = {}
     for time, step in enumerate(steps):
         name = tiled.graph.operators[step.operator].name
         scratch_bytes, state_bytes = work[name]
         if scratch_bytes > 0:
-            scratch.setdefault((name, step.block), []).append(Interval(time, time + 1))
+            result.append(Buffer((), scratch_bytes, Interval(time, time + 1), (name, step.block)))
         if state_bytes > 0:
             states[name] = states.get(name, Interval(time, time)).hull(Interval(time, time + 1))
-    result = [Buffer((), work[step[0]][0], tuple(times), step) for step, times in scratch.items()]
-    return result + [Buffer((), work[name][1], (span,), (name, 0)) for name, span in states.items()]
+    return result + [Buffer((), work[name][1], span, (name, 0)) for name, span in states.items()]
 
 
 def peak(items: Iterable[Buffer]) -> tuple[int, int]:
     """The largest sum of live bytes over all steps, and the first step where it occurs."""
     change: dict[int, int] = {}
     for item in items:
-        for live in item.lives:
-            change[live.lo] = change.get(live.lo, 0) + item.size_bytes
-            change[live.hi] = change.get(live.hi, 0) - item.size_bytes
+        change[item.life.lo] = change.get(item.life.lo, 0) + item.size_bytes
+        change[item.life.hi] = change.get(item.life.hi, 0) - item.size_bytes
     best = load = best_step = 0
     for time in sorted(change):
         load += change[time]
@@ -252,7 +251,6 @@ def live_loads(tiled: TiledGraph, steps: tuple[Step, ...], work: WorkBytes) -> I
                 change[found.first[found.heir[number]]] -= size
                 change[found.first[found.heir[number]] + 1] += size
     for item in _work_buffers(tiled, steps, work):
-        for live in item.lives:
-            change[live.lo] += item.size_bytes
-            change[live.hi] -= item.size_bytes
+        change[item.life.lo] += item.size_bytes
+        change[item.life.hi] -= item.size_bytes
     return accumulate(change)

@@ -26,16 +26,17 @@ from mcudeploy.ops.elementwise import Lut
 from mcudeploy.ops.opdef import KernelCall
 from mcudeploy.ops.view import Reshape
 from mcudeploy.optimizer.apply import stream_inputs
-from mcudeploy.plan import Move, Plan
+from mcudeploy.plan import Plan
 from mcudeploy.resources import resource_dir
 from mcudeploy.scheduler.rpo import reverse_post_order
-from mcudeploy.simulator.blocks import TiledGraph
+from mcudeploy.simulator.blocks import BlockId, TiledGraph
 from mcudeploy.simulator.flow import Flow
 from mcudeploy.simulator.live import work_bytes
-from mcudeploy.targets import build_firmware
+from mcudeploy.targets import Firmware, build_firmware
 from mcudeploy.verify import Storage, check_operators, run_once, run_with_ties_as_reference
 from tests.moves import with_moves
 from tests.one_memory import lay_out
+from tests.residing import Move, elsewhere, moving, offsets_of, repeating
 
 HOST = load_board("host")
 Array = NDArray[Any]
@@ -89,14 +90,15 @@ def calls_of(graph: Graph) -> dict[str, KernelCall]:
     }
 
 
-def planned(graph: Graph, block_rows: Mapping[str, int] | int) -> Plan:
+def planned(graph: Graph, block_rows: Mapping[str, int] | int, *again: BlockId) -> Plan:
+    """The plan of a graph; the blocks `again` are made twice."""
     rows = (
         dict.fromkeys((o.name for o in graph.operators), block_rows)
         if isinstance(block_rows, int)
         else dict(block_rows)
     )
     tiled, work = TiledGraph(Flow.of(graph), rows), work_bytes(calls_of(graph))
-    schedule = reverse_post_order(tiled)
+    schedule = repeating(tiled, reverse_post_order(tiled), *again)
     layout, estimate = lay_out(tiled, schedule, work, "ram", HOST.offset_unit)
     return Plan(graph, HOST.name, tiled.block_rows, schedule, layout, estimate)
 
@@ -105,10 +107,17 @@ def program_of(plan: Plan) -> Program:
     return make_program(plan, calls_of(plan.graph), "net", HOST)
 
 
-GRAPHS = {
+def firmware_of(plan: Plan) -> Firmware:
+    program = program_of(plan)
+    files = render_firmware(program, plan, SOURCE)
+    return build_firmware(HOST, files, program.kernels, emulate=False, sanitize=True)
+
+
+GRAPHS: dict[str, tuple[Any, ...]] = {
     "in blocks of a row": (residual(), 1),
     "in blocks of three rows": (residual(), 3),
     "whole": (residual(), 8),
+    "with blocks that are made again": (residual(), 2, ("a", 0), ("a", 1)),
     "fed": (stream_inputs(residual()), 2),
     "in place": (chained(), 2),
     "sums": (pooled(), {"conv_a": 2, "mean": 2}),
@@ -127,15 +136,12 @@ def test_moved_plans_compute_the_same_bits(name: str) -> None:
     found, differing = [], []
     plans = [plan, *(with_moves(plan, seed, alignment=HOST.offset_unit) for seed in range(3))]
     if name == "whole":  # then even what the application has filled may move
-        size, moves = plan.layout.arena_bytes, (Move(0, "image", 0, plan.layout.arena_bytes + 8),)
-        plans.append(replace(plan, layout=replace(plan.layout, arenas={"ram": size + 264}, moves=moves)))
+        size = plan.layout.arena_bytes
+        plans.append(moving(plan, Move(0, "image", 0, size + 8), ram=size + 264))
     for one in plans:
-        assert (one is plan) != bool(one.layout.moves)
+        assert (one is plan) != bool(one.layout.transfers)
         check(one, work_bytes(calls_of(one.graph)), HOST)
-        program = program_of(one)
-        files = render_firmware(program, one, SOURCE)
-        firmware = build_firmware(HOST, files, program.kernels, emulate=False, sanitize=True)
-        with open_device(Target(HOST), firmware) as device:
+        with open_device(Target(HOST), firmware_of(one)) as device:
             assert device.session.info.steps == len(one.tape)
             storage, inputs = Storage.of(one), {"image": image}
             for _ in range(2):  # a run leaves nothing behind
@@ -146,11 +152,31 @@ def test_moved_plans_compute_the_same_bits(name: str) -> None:
     assert not any(differing)
 
 
+def test_what_is_made_again_elsewhere_has_the_same_bits() -> None:
+    """Its scratch lies elsewhere as well; another version of both tables serves the steps from there on."""
+    plan = planned(residual(), 2, ("a", 0))
+    size = plan.layout.arena_bytes
+    plan = elsewhere(plan, "a", 0, 1, size, ram=size + 384)
+    ((scratch, later), *others) = plan.layout.scratch["conv_a"]
+    away = replace(later, offset=size + 128)
+    layout = replace(plan.layout, scratch={**plan.layout.scratch, "conv_a": ((scratch, away), *others)})
+    plan = replace(plan, layout=layout)
+    check(plan, work_bytes(calls_of(plan.graph)), HOST)
+    tape = Tape(plan)
+    assert [record.operator for record in tape.records] == [0, 0, 1, 2, 3]
+    assert {((False, "a"), 1), ((True, "conv_a"), 1)} < set(tape.stored_as)
+    image, found = np.random.default_rng(1).integers(-128, 128, (8, 8, 4), np.int8), []
+    for one in (plan, planned(residual(), 8)):
+        with open_device(Target(HOST), firmware_of(one)) as device:
+            run_once(device, Storage.of(one), {"image": image})
+            found.append(Storage.of(one).get_tensor(device, "sum"))
+    assert np.array_equal(*found)
+
+
 def test_what_is_made_in_place_of_a_moved_block_is_made_there() -> None:
     plan = planned(chained(), 2)
     plans = [with_moves(plan, seed, alignment=HOST.offset_unit) for seed in range(3)]
-    births = plan.layout.tensors["m"].offsets
-    assert any(one.layout.tensors["m"].offsets != births for one in plans)
+    assert any(offsets_of(one, "m") != offsets_of(plan, "m") for one in plans)
 
 
 def _operator_by_operator(
@@ -167,15 +193,17 @@ def _operator_by_operator(
 
 def test_operators_have_a_record_for_each_version_that_they_need() -> None:
     plan = planned(residual(), 8)
-    a, size = plan.layout.tensors["a"].offsets[0], plan.layout.arena_bytes
+    a, size = offsets_of(plan, "a")[0], plan.layout.arena_bytes
     last = len(plan.schedule.steps) - 1
-    moves = (Move(1, "a", 0, size), Move(last, "a", 0, size + 64), Move(last, "a", 0, a))
-    plan = replace(plan, layout=replace(plan.layout, arenas={"ram": size + 320}, moves=moves))
+    moves = Move(1, "a", 0, size), Move(last, "a", 0, size + 64), Move(last, "a", 0, a)
+    plan = moving(plan, *moves, ram=size + 320)
     tape = Tape(plan)
     assert [(record.operator, record.versions) for record in tape.records] == [
-        (0, (0, 0)), (1, (1, 0)), (2, (0, 0)), (3, (0, 3, 0))
+        (0, (0, 0, 0)), (1, (1, 0, 0)), (2, (0, 0, 0)), (3, (0, 3, 0))
     ]  # fmt: skip
-    assert tape.tensors == [("image", 0), ("a", 0), ("a", 1), ("a", 3), ("b", 0), ("c", 0), ("sum", 0)]
+    tensors = [("image", 0), ("a", 0), ("a", 1), ("a", 3), ("b", 0), ("c", 0), ("sum", 0)]
+    scratch = [((True, name), 0) for name in ("conv_a", "conv_b", "conv_c")]
+    assert tape.stored_as == [*(((False, name), version) for name, version in tensors), *scratch]
     assert list(tape.codes >> tape.block_bits) == [0, 4, 1, 2, 4, 4, 3]
     assert list(tape.codes & 3) == [0, 0, 0, 0, 1, 2, 0]
 
@@ -184,8 +212,7 @@ def test_records_are_shared_by_steps_that_the_moves_do_not_concern() -> None:
     plan = planned(residual(), 2)
     size, steps = plan.layout.arena_bytes, plan.schedule.steps
     made = next(time for time, step in enumerate(steps) if (step.operator, step.block) == (0, 0)) + 1
-    moves = (Move(made, "a", 0, size),)
-    one = replace(plan, layout=replace(plan.layout, arenas={"ram": size + 64}, moves=moves))
+    one = moving(plan, Move(made, "a", 0, size), ram=size + 64)
     assert [record.operator for record in Tape(one).records] == [0, 1, 2, 3]
 
 

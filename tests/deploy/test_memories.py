@@ -15,6 +15,7 @@ from mcudeploy.device import Target
 from mcudeploy.errors import FitError, UsageError
 from mcudeploy.planner import Options
 from mcudeploy.targets import Firmware, emulator
+from tests.residing import offsets_of
 
 UNSPLIT = Options(split=False)
 SPREAD = Options(split=False, memory_limits=(("sram", 1200),))  # of 1,728 bytes in three tensors
@@ -63,7 +64,7 @@ def test_a_units_alignment_is_that_of_the_arenas_too(model: Path) -> None:
     board = load_board("mps2-an386")
     board = board.model_copy(update={"units": (board.units[0].model_copy(update={"alignment": 64}),)})
     made = deploy.plan_model(model, board, SPREAD)
-    assert all(at % 64 == 0 for found in made.plan.layout.tensors.values() for at in found.offsets)
+    assert all(at % 64 == 0 for name in made.plan.layout.blocks for at in offsets_of(made.plan, name))
     found = addresses(made.build(Target(board)))
     assert found["arena_sram"][0] % 64 == found["arena_psram"][0] % 64 == 0
 
@@ -99,7 +100,7 @@ def test_a_plan_file_keeps_the_memories(model: Path, tmp_path: Path) -> None:
     made = deploy.plan_model(model, board, SPREAD)
     deploy.save_plan(made, file)
     again = deploy.plan_model(model, board, Options(plan_file=file))
-    assert again.plan.layout.tensors == made.plan.layout.tensors
+    assert again.plan.layout.blocks == made.plan.layout.blocks
     assert again.plan.layout.arenas == made.plan.layout.arenas
     assert again.plan.estimate.traffic == made.plan.estimate.traffic
     with pytest.raises(FitError, match=r"has room for 512: [\d,]+ too many"):

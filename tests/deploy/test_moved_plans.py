@@ -31,7 +31,7 @@ def moved(model: Path, board: str, *, streamed: bool = False) -> Deployment:
     target = load_board(board)
     made = deploy.plan_model(model, target, Options(time_limit=2, max_overhead=30, stream_input=streamed))
     plan = with_moves(made.plan, alignment=target.offset_unit)
-    assert plan.splits and len(plan.layout.moves) > 3
+    assert plan.splits and len(plan.layout.transfers) > 3
     return replace(made, plan=plan, program=make_program(plan, made.model.calls, "small", target))
 
 
@@ -42,7 +42,7 @@ def test_they_are_built_run_and_verified(board: str, streamed: bool, model: Path
     deploy.save_plan(made, tmp_path / "plan.json")
     found = deploy.run_model(model, target, options, inputs=[], expected=[])
     assert found["verified"], found["reason"]
-    moves = made.plan.layout.moves
+    moves = made.plan.layout.transfers
     assert (found["moves"], found["steps"]) == (len(moves), len(made.plan.schedule.steps))
     assert found["moved_bytes"] > 0 and found["arena_bytes"] == made.plan.layout.arena_bytes
     names = [operator["name"] for operator in found["operators"]]
@@ -92,29 +92,56 @@ def test_plan_files_come_back(model: Path, tmp_path: Path) -> None:
     made = moved(model, "host")
     deploy.save_plan(made, tmp_path / "plan.json")
     again = deploy.plan_model(model, made.board, Options(plan_file=tmp_path / "plan.json"))
-    assert again.plan.layout.moves == made.plan.layout.moves
-    assert again.plan.layout.tensors == made.plan.layout.tensors
+    assert again.plan.layout.transfers == made.plan.layout.transfers
+    assert again.plan.layout.blocks == made.plan.layout.blocks
     assert again.plan.layout.arenas == made.plan.layout.arenas and again.plan.tape == made.plan.tape
 
 
 File = dict[str, Any]
+
+
+def first(content: File) -> list[Any]:
+    """The first transfer."""
+    transfer: list[Any] = content["transfers"][0]
+    return transfer
+
+
+def arrival(content: File) -> list[Any]:
+    """The residence that the first transfer comes to."""
+    _, tensor, block, to = first(content)
+    residence: list[Any] = content["blocks"][tensor][block][to]
+    return residence
+
+
+def departure(content: File) -> list[Any]:
+    """The residence that the first transfer comes from."""
+    _, tensor, block, to = first(content)
+    residence: list[Any] = content["blocks"][tensor][block][to - 1]
+    return residence
+
+
 CHANGES: dict[str, tuple[Callable[[File], object], str]] = {
-    "no moves": (lambda p: p.pop("moves"), "moves: Field required"),
-    "a tensor that is not": (lambda p: p["moves"][0].__setitem__(1, "other"), "no tensor that owns memory"),
-    "no such block": (lambda p: p["moves"][0].__setitem__(2, 99), "no block 99 to move"),
-    "no such step": (lambda p: p["moves"][-1].__setitem__(0, 10**6), "before step 1000000, of"),
-    "turned round": (lambda p: p["moves"].reverse(), "after a move before step"),
-    "a negative offset": (lambda p: p["moves"][0].__setitem__(3, -8), r"moves\.0\.3"),
-    "an offset beyond 32 bits": (lambda p: p["moves"][0].__setitem__(3, 2**32), r"moves\.0\.3"),
-    "an offset beyond the arena": (lambda p: p["moves"][0].__setitem__(3, 2**20), "what lies in them needs"),
+    "no transfers": (lambda p: p.pop("transfers"), "transfers: Field required"),
+    "a tensor that is not": (lambda p: first(p).__setitem__(1, "other"), "no tensor that owns memory"),
+    "no such block": (lambda p: first(p).__setitem__(2, 99), "no block 99 to move"),
+    "no such residence": (lambda p: first(p).__setitem__(3, 999), "to its residence 999, of"),
+    "to where the block is made": (lambda p: first(p).__setitem__(3, 0), r"transfers\.0\.3"),
+    "another engine": (lambda p: first(p).__setitem__(0, "dma"), r"transfers\.0\.0"),
+    "turned round": (lambda p: p["transfers"].reverse(), "out of order"),
+    "a transfer is missing": (lambda p: p["transfers"].pop(0), "not made yet|not in the one before"),
+    "a transfer twice": (lambda p: p["transfers"].insert(0, first(p)), "not in the one before"),
+    "at another step": (lambda p: arrival(p).__setitem__(0, 10**6), "resides|ends before|from step"),
+    "an offset beyond 32 bits": (lambda p: arrival(p).__setitem__(3, 2**32), r"blocks\.\w+\.\d+\.\d+\.3"),
+    "an offset beyond the arena": (lambda p: arrival(p).__setitem__(3, 2**20), "what lies in them needs"),
+    "to where it is": (lambda p: arrival(p).__setitem__(3, departure(p)[3]), "where it lies already"),
     "the arena without the moves": (
         lambda p: p["arenas"].update(dict.fromkeys(p["arenas"], 2048)), "what lies in them needs"
     ),
-    "a number too much": (lambda p: p["moves"][0].append(0), r"moves\.0"),
+    "a number too much": (lambda p: first(p).append(0), r"transfers\.0"),
     "the format before": (
-        lambda p: (p.update(format=6), p.pop("moves")), "its format is 6, not 7. .* Make a new one"
+        lambda p: (p.update(format=7), p.pop("transfers")), "its format is 7, not 8. .* Make a new one"
     ),
-    "a name of two lines": (lambda p: p["moves"][0].__setitem__(1, "a\nb"), r"'a\\nb' is moved"),
+    "a name of two lines": (lambda p: first(p).__setitem__(1, "a\nb"), r"'a\\nb' is moved"),
 }  # fmt: skip
 
 
@@ -132,16 +159,12 @@ def test_changed_files_are_refused(what: str, model: Path, tmp_path: Path) -> No
 
 def test_blocks_are_drawn_at_each_place(model: Path) -> None:
     made = moved(model, "host")
-    plain = replace(made.plan, layout=replace(made.plan.layout, moves=()))
+    layout = made.plan.layout
     (panel,) = (drawn := chart.draw(made.plan, made.model.work, "small")).panels
-    (still,) = chart.draw(plain, made.model.work, "small").panels
-    assert ("moves", f"{len(made.plan.layout.moves):,}") in drawn.facts
-    for group, unmoved in zip(panel.groups, still.groups, strict=True):
-        moves = [move for move in made.plan.layout.moves if move.tensor == group.name]
-        cuts = {(move.block, move.before) for move in moves}
-        assert len(group.areas) == len(unmoved.areas) + len(cuts)
-        assert sum(len(area.steps) for area in group.areas) == sum(len(area.steps) for area in unmoved.areas)
-        last = {(move.block, move.before): move.offset for move in moves}  # of those before one step
-        for (_, before), offset in last.items():
-            assert any((area.steps.lo, area.bytes.lo) == (before, offset) for area in group.areas)
-        assert ("move" in group.note) == bool(moves)
+    assert ("moves", f"{len(layout.transfers):,}") in drawn.facts
+    groups = {group.name: group for group in panel.groups}
+    for name, blocks in layout.blocks.items():
+        expected = [(each.life, each.offset) for block in blocks for each in block if len(each.life)]
+        assert [(area.steps, area.bytes.lo) for area in groups[name].areas] == expected
+        assert ("move" in groups[name].note) == any(transfer.tensor == name for transfer in layout.transfers)
+    assert sum(len(group.areas) for group in panel.groups) > sum(map(len, layout.blocks.values()))

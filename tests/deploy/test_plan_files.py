@@ -37,7 +37,13 @@ def _load(stored: tuple[Path, File], text: str, folder: Path) -> deploy.Deployme
     return deploy.plan_model(stored[0], HOST, Options(plan_file=folder / "plan.json"))
 
 
-def put(*path: str | int, value: object) -> Change:
+def second(content: File) -> list[list[list[Any]]]:
+    """The blocks of the second tensor."""
+    blocks: list[list[list[Any]]] = list(content["blocks"].values())[1]
+    return blocks
+
+
+def put(*path: str | int | slice, value: object) -> Change:
     """Sets one value; -1 in the place of a key is the last one, 0 the first one."""
 
     def change(content: File) -> None:
@@ -49,7 +55,7 @@ def put(*path: str | int, value: object) -> Change:
     return change
 
 
-def _key(table: Any, key: str | int) -> Any:
+def _key(table: Any, key: str | int | slice) -> Any:
     return list(table)[key] if isinstance(table, dict) and isinstance(key, int) else key
 
 
@@ -63,24 +69,33 @@ CHANGES: dict[str, Change] = {
     "all operators whole": lambda p: p["block_rows"].update(dict.fromkeys(p["block_rows"], 12)),
     "an operator too much": put("block_rows", "other", value=1),
     "an operator is missing": lambda p: p["block_rows"].popitem(),
-    "rows of a placement": put("tensors", 1, "block_rows", value=5),
-    "rows of a placement beyond 32 bits": put("tensors", 1, "block_rows", value=2**32),
-    "an offset too much": lambda p: p["tensors"][_key(p["tensors"], 1)]["offsets"].append(0),
-    "an offset is missing": lambda p: p["tensors"][_key(p["tensors"], 1)]["offsets"].pop(),
-    "an offset of the input": put("tensors", 0, "offsets", -1, value=4),
-    "an offset off its alignment": put("tensors", 1, "offsets", 0, value=1),
-    "an offset outside": put("tensors", 1, "offsets", 0, value=2**32 - 8),
-    "an offset beyond 32 bits": put("tensors", 1, "offsets", 0, value=2**32),
-    "a negative offset": put("tensors", 1, "offsets", 0, value=-4),
-    "an unknown memory": put("tensors", 1, "memory", value="nowhere"),
-    "a tensor too much": lambda p: p["tensors"].update(other=p["tensors"][_key(p["tensors"], 0)]),
-    "a tensor is missing": lambda p: p["tensors"].popitem(),
+    "a block too much": lambda p: second(p).append([[0, 1, "ram", 0]]),
+    "a block is missing": lambda p: second(p).pop(),
+    "a block without a residence": lambda p: second(p)[0].clear(),
+    "a residence too much": lambda p: second(p)[0].append([10**6, 10**6 + 1, "ram", 0]),
+    "a residence that takes no step, elsewhere": lambda p: second(p)[0].append([0, 0, "ram", 0]),
+    "a residence twice": lambda p: second(p)[0].append(second(p)[0][0]),
+    "a life that begins early": put("blocks", -1, 0, 0, 0, value=0),
+    "a life that begins late": lambda p: second(p)[0][0].__setitem__(0, second(p)[0][0][0] + 1),
+    "a life that ends early": lambda p: second(p)[0][0].__setitem__(1, second(p)[0][0][1] - 1),
+    "a life that ends late": lambda p: second(p)[0][0].__setitem__(1, second(p)[0][0][1] + 1),
+    "a life that ends before it begins": lambda p: second(p)[-1][0].__setitem__(1, 0),
+    "a life beyond 32 bits": put("blocks", 1, 0, 0, 1, value=2**32),
+    "a number too much in a residence": lambda p: second(p)[0][0].append(0),
+    "an offset of the input": put("blocks", 0, -1, 0, 3, value=4),
+    "an offset off its alignment": put("blocks", 1, 0, 0, 3, value=1),
+    "an offset outside": put("blocks", 1, 0, 0, 3, value=2**32 - 8),
+    "an offset beyond 32 bits": put("blocks", 1, 0, 0, 3, value=2**32),
+    "a negative offset": put("blocks", 1, 0, 0, 3, value=-4),
+    "an unknown memory": put("blocks", 1, 0, 0, 2, value="nowhere"),
+    "a tensor too much": lambda p: p["blocks"].update(other=p["blocks"][_key(p["blocks"], 0)]),
+    "a tensor is missing": lambda p: p["blocks"].popitem(),
     "scratch too much": lambda p: p["scratch"].update(other=p["scratch"][_key(p["scratch"], 0)]),
     "scratch is missing": lambda p: p["scratch"].popitem(),
-    "scratch in an unknown memory": put("scratch", 0, "memory", value="nowhere"),
-    "scratch has an offset too much": lambda p: p["scratch"][_key(p["scratch"], 0)]["offsets"].append(0),
-    "scratch of other rows": put("scratch", 0, "block_rows", value=99),
-    "scratch over the input": put("scratch", 0, "offsets", -1, value=0),
+    "scratch in an unknown memory": put("scratch", 0, 0, 0, 2, value="nowhere"),
+    "scratch of a step too much": lambda p: p["scratch"][_key(p["scratch"], 0)].append([[0, 1, "ram", 0]]),
+    "scratch at another step": put("scratch", 0, 0, 0, slice(0, 2), value=[0, 0]),
+    "scratch over the input": put("scratch", 0, -1, 0, 3, value=0),
     "no arena": put("arenas", value={}),
     "an arena too much": put("arenas", "sram9", value=8),
     "an empty arena too much": put("arenas", "sram9", value=0),
@@ -105,7 +120,7 @@ CHANGES: dict[str, Change] = {
     "a peak": put("peak_bytes", value=1),
     "a step of the peak": put("peak_step", value=10**9),
     "a status": put("order_status", value="optimal"),
-    "an older format": put("format", value=6),
+    "an older format": put("format", value=7),
     "a kernel of another operator": put("kernels", 0, value="softmax_s8"),
     "a kernel too much": put("kernels", "other", value="add_s8"),
     "a kernel is missing": lambda p: p["kernels"].popitem(),
@@ -133,7 +148,7 @@ def test_a_changed_file_is_refused(what: str, stored: tuple[Path, File], tmp_pat
     assert caught.value.exit_code == 3
 
 
-@pytest.mark.parametrize("text", ["{", "\x00", "[]", "[" * 100_000, '{"format": 1e400}', '{"format": 7}', ""])
+@pytest.mark.parametrize("text", ["{", "\x00", "[]", "[" * 100_000, '{"format": 1e400}', '{"format": 8}', ""])
 def test_what_is_no_plan_is_refused(text: str, stored: tuple[Path, File], tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="is not a plan"):
         _load(stored, text, tmp_path)
@@ -142,12 +157,12 @@ def test_what_is_no_plan_is_refused(text: str, stored: tuple[Path, File], tmp_pa
 def test_every_offset_counts(stored: tuple[Path, File], tmp_path: Path) -> None:
     """A block moved to any other place is either harmless to the run or refused; never an internal error."""
     taken = 0
-    for name in stored[1]["tensors"]:
+    for name in stored[1]["blocks"]:
         content = json.loads(json.dumps(stored[1]))
-        content["tensors"][name]["offsets"][0] += 4
+        content["blocks"][name][0][0][3] += 4
         try:
             _load(stored, json.dumps(content), tmp_path)
             taken += 1
         except ConfigError:
             pass
-    assert taken < len(stored[1]["tensors"])
+    assert taken < len(stored[1]["blocks"])

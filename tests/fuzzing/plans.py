@@ -7,8 +7,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from moves import with_moves
+from residing import repeating
 
 from mcudeploy.board import Board, Memory, Unit, load_board
+from mcudeploy.effort import Effort
+from mcudeploy.layout.arena import Relocation
 from mcudeploy.layout.check import check
 from mcudeploy.model import Model
 from mcudeploy.optimizer.cuts import ROWS_TRIED, Cut, Space
@@ -17,6 +20,7 @@ from mcudeploy.plan import Form, Plan, Split
 from mcudeploy.planner import Options, find_plans
 from mcudeploy.scheduler.rpo import reverse_post_order
 from mcudeploy.simulator.blocks import TiledGraph, whole
+from mcudeploy.simulator.cost import MovePrice
 from mcudeploy.simulator.flow import Flow
 
 OFFSET_UNIT = 4
@@ -69,7 +73,8 @@ def others(model: Model, base: Made, seed: int) -> Iterator[tuple[str, Callable[
     yield "split", lambda: _searched("split", model, HOST, splitting)
     yield "streamed", lambda: _searched("streamed", model, HOST, replace(splitting, stream_input=True))
     yield "cut", lambda: _cut(model, np.random.default_rng(seed))
-    yield "moved", lambda: _moved(_cut(model, np.random.default_rng(seed)), seed)
+    yield "moved", lambda: replace(_moved(_cut(model, np.random.default_rng(seed)), seed), way="moved")
+    yield "again", lambda: _again(_cut(model, np.random.default_rng(seed)), np.random.default_rng(seed))
     if seed % 2:
         yield "memories", lambda: _apart(model, base, np.random.default_rng(seed))
     else:
@@ -117,7 +122,29 @@ def _cut(model: Model, random: np.random.Generator) -> Made:
 def _moved(made: Made, seed: int) -> Made:
     plan = with_moves(made.plan, seed, share=0.3)
     check(plan, made.model.work, HOST)
-    return replace(made, way="moved", plan=plan)
+    return replace(made, plan=plan)
+
+
+def _again(made: Made, random: np.random.Generator) -> Made:
+    """Blocks that are made again, elsewhere and with moves where that saves RAM, else with random moves."""
+    plan, graph = made.plan, made.model.graph
+    tiled = TiledGraph(Flow.of(graph), plan.block_rows)
+    outputs = {tiled.flow.roots[border.tensor] for border in graph.outputs}
+    blocks = [
+        (step.operator, step.block)
+        for step in plan.schedule.steps
+        if graph.operators[step.operator].inputs
+        and not graph.operators[step.operator].op.accumulates
+        and graph.operators[step.operator].output not in outputs
+    ]
+    some = random.permutation(len(blocks))[: int(random.integers(1, 12))]
+    again = [(graph.operators[blocks[at][0]].output, blocks[at][1]) for at in some]
+    schedule = repeating(tiled, plan.schedule, *again)
+    relocation = Relocation(MovePrice(30.0, 60.0, 0.4), Effort(100_000))
+    plan = placed(made.model, HOST, tiled, schedule, splits=plan.splits, relocation=relocation)
+    check(plan, made.model.work, HOST)
+    found = replace(made, way="again", plan=plan)
+    return found if plan.layout.transfers else _moved(found, int(random.integers(1 << 30)))
 
 
 def _apart(model: Model, base: Made, random: np.random.Generator) -> Made:

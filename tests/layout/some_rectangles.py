@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from itertools import permutations
 
 from hypothesis import settings
@@ -15,24 +16,26 @@ from mcudeploy.layout.problem import Problem, Rectangle
 QUICK = settings(max_examples=60, deadline=None)
 
 
-def rectangle(size: int, *lives: tuple[int, int], alignment: int = 1) -> Rectangle:
-    return Rectangle(size, tuple(Interval(*life) for life in lives), alignment)
+def rectangle(size: int, life: tuple[int, int], alignment: int = 1) -> Rectangle:
+    return Rectangle(size, Interval(*life), alignment)
 
 
 @st.composite
 def rectangles(draw: st.DrawFn, alignment: int = 1) -> Rectangle:
-    ends = draw(st.sampled_from([2, 2, 2, 4]))
-    at = sorted(draw(st.sets(st.integers(0, 8), min_size=ends, max_size=ends)))
-    lives = tuple(Interval(lo, hi) for lo, hi in zip(at[::2], at[1::2], strict=True))
-    return Rectangle(draw(st.integers(1, 6)), lives, alignment)
+    lo, hi = sorted(draw(st.sets(st.integers(0, 8), min_size=2, max_size=2)))
+    return rectangle(draw(st.integers(1, 6)), (lo, hi), alignment)
 
 
 @st.composite
 def problems(draw: st.DrawFn, most: int = 5) -> Problem:
-    """Of one alignment, some with a stack."""
+    """Of one alignment, some with a stack, or with something that is made again."""
     alignment = draw(st.sampled_from([1, 1, 2]))
     items = draw(st.lists(rectangles(alignment), min_size=2, max_size=most))
-    return Problem(tuple(items), ((0, 1),) if draw(st.booleans()) else ())
+    kind, (first, second, *_) = draw(st.sampled_from(["", "stack", "again"])), items
+    if kind == "again" and first.life.hi <= second.life.lo:
+        items[1] = replace(second, size_bytes=first.size_bytes)
+        return Problem(tuple(items), again=((0, 1),))
+    return Problem(tuple(items), stacks=((0, 1),) if kind == "stack" else ())
 
 
 def by_permutations(problem: Problem) -> int:
@@ -53,7 +56,7 @@ def puzzle(count: int, seed: int) -> Problem:
 def cut_up(steps: Interval, size: int, pieces: int, draw: random.Random) -> list[Rectangle]:
     """A rectangle cut into `pieces`, each time across or along: they fill `size` bytes without a gap."""
     if pieces == 1:
-        return [Rectangle(size, (steps,))]
+        return [Rectangle(size, steps)]
     one = draw.randrange(1, pieces)
     if size > 1 and (len(steps) == 1 or draw.random() < 0.6):
         at = draw.randrange(1, size)
@@ -62,7 +65,7 @@ def cut_up(steps: Interval, size: int, pieces: int, draw: random.Random) -> list
         time = draw.randrange(steps.lo + 1, steps.hi)
         halves = [(Interval(steps.lo, time), size), (Interval(time, steps.hi), size)]
     else:
-        return [Rectangle(size, (steps,))]
+        return [Rectangle(size, steps)]
     return [
         item for half, n in zip(halves, (one, pieces - one), strict=True) for item in cut_up(*half, n, draw)
     ]

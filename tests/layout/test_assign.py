@@ -24,28 +24,22 @@ def relocation() -> Relocation:
     return Relocation(MovePrice(30.0, 60.0, 0.4), Effort(400_000))
 
 
-def rectangle(size: int, *lives: tuple[int, int], alignment: int = 1) -> Rectangle:
-    return Rectangle(size, tuple(Interval(*life) for life in lives), alignment)
+def rectangle(size: int, life: tuple[int, int], alignment: int = 1) -> Rectangle:
+    return Rectangle(size, Interval(*life), alignment)
 
 
 @st.composite
 def tasks(draw: st.DrawFn, most: int) -> Task:
-    """Rectangles of one or two lives, some in a stack, in groups, each with some of the banks."""
+    """Rectangles, some made again or in a stack, in groups, each with some of the banks."""
     life = st.sets(st.integers(0, 6), min_size=2, max_size=4).map(lambda at: sorted(at)[: len(at) // 2 * 2])
-    items = draw(
-        st.lists(
-            st.builds(
-                lambda size, at, alignment: Rectangle(
-                    size, tuple(map(Interval, at[::2], at[1::2])), alignment
-                ),
-                st.integers(1, 12),
-                life,
-                st.sampled_from([1, 1, 2]),
-            ),
-            min_size=1,
-            max_size=most,
-        )
-    )
+    drawn = st.tuples(st.integers(1, 12), life, st.sampled_from([1, 1, 2]))
+    items, again = [], list[tuple[int, ...]]()
+    for size, at, alignment in draw(st.lists(drawn, min_size=1, max_size=most)):
+        lives = [
+            Rectangle(size, Interval(lo, hi), alignment) for lo, hi in zip(at[::2], at[1::2], strict=True)
+        ]
+        again.append(tuple(range(len(items), len(items) + len(lives))))
+        items += lives
     banks = [
         Bank(
             f"m{at}",
@@ -55,19 +49,20 @@ def tasks(draw: st.DrawFn, most: int) -> Task:
         )
         for at in range(draw(st.integers(1, 3)))
     ]
-    stacks = ((0, 1),) if len(items) > 1 and draw(st.booleans()) else ()
-    of = [draw(st.integers(0, len(items) - 1)) for _ in items]
+    of = [draw(st.integers(0, len(again) - 1)) for _ in again]
+    stacks = ((0, 1),) if [len(lives) for lives in again[:2]] == [1, 1] and draw(st.booleans()) else ()
     if stacks:
         of[1] = of[0]
     groups = [
         Group(
-            tuple(index for index, one in enumerate(of) if one == number),
+            tuple(index for lives, one in zip(again, of, strict=True) if one == number for index in lives),
             tuple(sorted(draw(st.sets(st.sampled_from(range(len(banks))), min_size=1)))),
             draw(st.integers(0, 9)),
         )
         for number in sorted(set(of))
     ]
-    return Task.of(Problem(tuple(items), stacks=stacks), groups, banks)
+    repeated = tuple(lives for lives in again if len(lives) > 1)
+    return Task.of(Problem(tuple(items), stacks, repeated), groups, banks)
 
 
 def costs(task: Task, banks: tuple[int, ...]) -> tuple[float, int]:
@@ -105,9 +100,9 @@ def loads_fit(task: Task, banks: tuple[int, ...]) -> bool:
         groups = [group for group, at in zip(task.groups, banks, strict=True) if at == number]
         alive = [0] * 8
         for index in (index for group in groups for index in group.rectangles):
-            for life in task.problem.rectangles[index].lives:
-                for step in range(life.lo, life.hi):
-                    alive[step] += task.padded_bytes(index, number)
+            life = task.problem.rectangles[index].life
+            for step in range(life.lo, life.hi):
+                alive[step] += task.padded_bytes(index, number)
         if max(alive) > bank.capacity_bytes:
             return False
     return True

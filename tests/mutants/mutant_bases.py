@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,11 +11,16 @@ from models import fully_connected, quantised_convolutions
 from moves import with_moves
 from networks import residual_network
 from onnx_files import QuantizedModel, build, node
+from residing import repeating
 
 from mcudeploy.board import Board, load_board
+from mcudeploy.layout.solve import spread
 from mcudeploy.model import Model, load_model
+from mcudeploy.plan import Plan
 from mcudeploy.planfile import plan_text
 from mcudeploy.planner import Options, find_plans
+from mcudeploy.simulator.blocks import TiledGraph
+from mcudeploy.simulator.flow import Flow
 
 
 def models(folder: Path) -> list[Path]:
@@ -31,7 +37,7 @@ def models(folder: Path) -> list[Path]:
 
 
 def plans(folder: Path) -> list[tuple[Model, Board, str]]:
-    """Models with a plan of each: cut, with blocks that move, and on two compute units."""
+    """Models with a plan of each: cut, with blocks that move, or are made again, and on two units."""
     host, two_cores = load_board("host"), load_board("mps2-an521")
     convolutions = load_model(quantised_convolutions(folder / "cut.onnx"))
     residual = load_model(residual_network(folder / "units.onnx"))
@@ -40,8 +46,18 @@ def plans(folder: Path) -> list[tuple[Model, Board, str]]:
     return [
         (convolutions, host, plan_text(cut, convolutions.sha256)),
         (convolutions, host, plan_text(with_moves(cut, 1), convolutions.sha256)),
+        (convolutions, host, plan_text(with_moves(_repeated(cut, convolutions), 2), convolutions.sha256)),
         (residual, two_cores, plan_text(parted, residual.sha256)),
     ]
+
+
+def _repeated(plan: Plan, model: Model) -> Plan:
+    """The plan with two blocks made again, where they were."""
+    tiled = TiledGraph(Flow.of(plan.graph), plan.block_rows)
+    first = plan.graph.operators[0].output
+    schedule = repeating(tiled, plan.schedule, (first, 0), (first, 1))
+    layout, estimate = spread(tiled, schedule, model.with_kernels(plan.kernels).work, load_board("host"))
+    return replace(plan, schedule=schedule, layout=layout, estimate=estimate)
 
 
 def _quantized() -> onnx.ModelProto:

@@ -1,4 +1,4 @@
-"""Placement, and the judge of placements with faults of every kind put in on purpose."""
+"""Layouts, and the judge of plans with faults of every kind put in on purpose."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ from graphs import pooled, residual
 
 from mcudeploy.board import load_board
 from mcudeploy.graph import Graph, Operator
+from mcudeploy.interval import Interval
 from mcudeploy.layout.check import PlanFaultError, check
 from mcudeploy.ops.view import Reshape
-from mcudeploy.plan import Placement, Plan, Schedule, Step
+from mcudeploy.plan import Plan, Residence, Schedule, Step
 from mcudeploy.scheduler.rpo import reverse_post_order
 from mcudeploy.simulator.blocks import TiledGraph, whole
 from mcudeploy.simulator.flow import Flow
 from tests.one_memory import lay_out
+from tests.residing import at_offsets, lying, offsets_of
 
 WORK = {"conv_a": (72, 0), "conv_b": (72, 0), "conv_c": (72, 0), "add": (0, 0)}
 BOARD = load_board("mps2-an386").limited({"sram": 4096})
@@ -29,9 +31,7 @@ def make_plan(tiled: TiledGraph) -> Plan:
 
 
 def moved(plan: Plan, tensor: str, offset: int) -> Plan:
-    placement = plan.layout.tensors[tensor]
-    tensors = {**plan.layout.tensors, tensor: Placement("sram", placement.block_rows, (offset,))}
-    return replace(plan, layout=replace(plan.layout, tensors=tensors))
+    return lying(plan, {tensor: (offset,)})
 
 
 @pytest.mark.parametrize("block_rows", [1, 2, 3, 8])
@@ -43,11 +43,11 @@ def test_sound_plans_pass(block_rows: int) -> None:
 
 
 def overlapping(plan: Plan) -> Plan:
-    return moved(plan, "b", plan.layout.tensors["a"].offsets[0])
+    return moved(plan, "b", offsets_of(plan, "a")[0])
 
 
 def misaligned(plan: Plan) -> Plan:
-    return moved(plan, "b", plan.layout.tensors["b"].offsets[0] + 2)
+    return moved(plan, "b", offsets_of(plan, "b")[0] + 2)
 
 
 def outside(plan: Plan) -> Plan:
@@ -72,8 +72,8 @@ def block_that_is_not(plan: Plan) -> Plan:
 
 
 def scratch_on_input(plan: Plan) -> Plan:
-    at = plan.layout.tensors["image"].offsets[0]
-    scratch = {**plan.layout.scratch, "conv_a": Placement("sram", 8, (at,))}
+    at = offsets_of(plan, "image")[0]
+    scratch = {**plan.layout.scratch, "conv_a": at_offsets(plan.layout.scratch["conv_a"], at)}
     return replace(plan, layout=replace(plan.layout, scratch=scratch))
 
 
@@ -82,7 +82,7 @@ def scratch_missing(plan: Plan) -> Plan:
 
 
 def input_overwritten_without_leave(plan: Plan) -> Plan:
-    return moved(plan, "a", plan.layout.tensors["image"].offsets[0])
+    return moved(plan, "a", offsets_of(plan, "image")[0])
 
 
 def memory_that_is_not(plan: Plan) -> Plan:
@@ -95,13 +95,13 @@ def other_blocks_than_the_output(plan: Plan) -> Plan:
 
 FAULTS = [
     (memory_that_is_not, "no memory ccm"),
-    (other_blocks_than_the_output, "other blocks"),
+    (other_blocks_than_the_output, "b comes in 2 blocks, the plan has 1"),
     (overlapping, "overwritten|overlaps"),
     (misaligned, "not aligned"),
     (outside, "leaves its arena"),
     (beyond_memory, "room for 4096"),
-    (before_it_is_made, "not made yet"),
-    (output_missing, "not made yet"),
+    (before_it_is_made, "block 0 of b resides nowhere at step 0"),
+    (output_missing, "of 3 steps"),
     (block_that_is_not, "no block"),
     (scratch_on_input, "scratch .* overlaps"),
     (scratch_missing, "has none"),
@@ -116,31 +116,70 @@ def test_faults_are_found(fault: Callable[[Plan], Plan], message: str) -> None:
         check(fault(plan), WORK, BOARD)
 
 
-def test_a_view_that_lies_elsewhere_is_found() -> None:
+def _residing(plan: Plan, tensor: str, *residences: Residence) -> Plan:
+    return replace(plan, layout=replace(plan.layout, blocks={**plan.layout.blocks, tensor: (residences,)}))
+
+
+def test_a_block_has_to_reside_somewhere_as_long_as_it_is_needed() -> None:
+    plan = make_plan(whole(residual()))
+    (((a,),), ((b,),)) = plan.layout.blocks["a"], plan.layout.blocks["b"]
+    lo, hi = a.life.lo, a.life.hi
+    check(_residing(plan, "a", replace(a, life=Interval(lo, hi))), WORK, BOARD)
+    for life, message in [
+        (Interval(lo, hi - 1), rf"needs block 0 of a, which resides nowhere at step {hi - 1}"),
+        (Interval(lo + 1, hi), rf"block 0 of a resides nowhere at step {lo}"),
+        (Interval(lo, 99), "of 4 steps"),
+    ]:
+        with pytest.raises(PlanFaultError, match=message):
+            check(_residing(plan, "a", replace(a, life=life)), WORK, BOARD)
+    early, late = (
+        replace(b, life=Interval(b.life.lo, b.life.hi - 1)),
+        replace(b, life=Interval(b.life.hi - 1, 4)),
+    )
+    with pytest.raises(PlanFaultError, match="block 0 of b, which is not made yet"):  # it does not come along
+        check(_residing(plan, "b", early, late), WORK, BOARD)
+    with pytest.raises(PlanFaultError, match="block 0 of b resides at"):
+        check(_residing(plan, "b", late, early), WORK, BOARD)
+    with pytest.raises(PlanFaultError, match="block 0 of b resides nowhere"):
+        check(_residing(plan, "b"), WORK, BOARD)
+    with pytest.raises(PlanFaultError, match="b does not reside in one memory"):
+        check(_residing(plan, "b", early, replace(late, memory="psram")), WORK, BOARD)
+
+
+def test_every_tensor_that_owns_memory_resides_somewhere() -> None:
+    plan = make_plan(whole(residual()))
+    blocks = dict(plan.layout.blocks)
+    a = blocks.pop("a")
+    for wrong in (blocks, {**blocks, "a": a, "other": a}):
+        with pytest.raises(PlanFaultError, match=r"too many or no residences of (a|other)$"):
+            check(replace(plan, layout=replace(plan.layout, blocks=wrong)), WORK, BOARD)
+
+
+def test_views_look_at_one_block() -> None:
     graph = residual()
-    shape = (1, 1, 256)
-    flat = replace(graph.tensors["sum"], name="flat", shape=shape)
-    view = Operator("flatten", Reshape(shape), ("sum",), "flat")
+    view = Operator("flatten", Reshape((8, 8, 4)), ("image",), "flat")
+    first, *others = graph.operators
     viewed = Graph(
         graph.name,
-        {**graph.tensors, "flat": flat},
-        (*graph.operators, view),
+        {**graph.tensors, "flat": replace(graph.tensors["image"], name="flat")},
+        (view, replace(first, inputs=("flat",)), *others),
         graph.inputs,
-        (replace(graph.outputs[0], tensor="flat"),),
+        graph.outputs,
     )
     plan = make_plan(whole(viewed))
     check(plan, WORK, BOARD)
-    with pytest.raises(PlanFaultError, match="does not lie where sum does"):
-        check(moved(plan, "flat", plan.layout.tensors["sum"].offsets[0] - 8), WORK, BOARD)
+    ((home,),) = plan.layout.blocks["image"]
+    rows = tuple((replace(home, offset=home.offset + 32 * row),) for row in range(8))
+    plan = replace(plan, layout=replace(plan.layout, blocks={**plan.layout.blocks, "image": rows}))
+    with pytest.raises(PlanFaultError, match="looks at image through view flat, but it is in blocks"):
+        check(plan, WORK, BOARD)
 
 
 def test_the_input_is_in_one_piece() -> None:
     plan = make_plan(TiledGraph(Flow.of(residual()), dict.fromkeys(WORK, 1)))
-    first, second, *rest = plan.layout.tensors["image"].offsets
-    image = Placement("sram", 1, (second, first, *rest))
-    tensors = {**plan.layout.tensors, "image": image}
+    first, second, *rest = offsets_of(plan, "image")
     with pytest.raises(PlanFaultError, match="apart from the others"):
-        check(replace(plan, layout=replace(plan.layout, tensors=tensors)), WORK, BOARD)
+        check(lying(plan, {"image": (second, first, *rest)}), WORK, BOARD)
 
 
 def _by_rows(output: int, state: int) -> Plan:
@@ -148,14 +187,10 @@ def _by_rows(output: int, state: int) -> Plan:
     tiled = TiledGraph(Flow.of(pooled()), {"conv_a": 1, "mean": 1})
     schedule = reverse_post_order(tiled)
     layout, estimate = lay_out(tiled, schedule, SUMS, "sram", 4)
-    tensors = {
-        "image": Placement("sram", 1, tuple(range(0, 256, 32))),
-        "a": Placement("sram", 1, (256,) * 8),
-        "mean": Placement("sram", 1, (output,)),
-    }
-    scratch = {"mean": Placement("sram", 1, (state,))}
-    layout = replace(layout, tensors=tensors, scratch=scratch, arenas={"sram": 512})
-    return Plan(tiled.graph, "host", tiled.block_rows, schedule, layout, estimate)
+    layout = replace(layout, scratch={"mean": at_offsets(layout.scratch["mean"], state)})
+    plan = Plan(tiled.graph, "host", tiled.block_rows, schedule, layout, estimate)
+    places = {"image": tuple(range(0, 256, 32)), "a": (256,) * 8, "mean": (output,)}
+    return lying(plan, places, sram=512)
 
 
 SUMS = {"conv_a": (0, 0), "mean": (0, 16)}

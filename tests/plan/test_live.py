@@ -103,6 +103,6 @@ def test_a_running_sum_has_its_state_all_the_time_and_its_output_at_the_end() ->
     assert live_ranges(tiled, steps)["mean", 0] == Interval(15, 16)
     work = {"conv_a": (0, 0), "mean": (0, 16)}
     state = next(item for item in buffers(tiled, steps, work) if item.scratch_of is not None)
-    assert state.lives == (Interval(1, 16),)
+    assert state.life == Interval(1, 16)
     # The first rows: all of the image, less the row that is gone at step 1, a row of a, and the state.
     assert live_peak(tiled, steps, work) == peak(buffers(tiled, steps, work)) == (256 + 32, 0)

@@ -1,4 +1,4 @@
-"""Moves of blocks: where each lies as the tape goes on, and the judge with faults put in on purpose."""
+"""Blocks that move: where each lies as the tape goes on, and the judge with faults put in on purpose."""
 
 from __future__ import annotations
 
@@ -14,11 +14,13 @@ from mcudeploy.graph import Graph, Operator
 from mcudeploy.interval import Interval
 from mcudeploy.layout.check import PlanFaultError, check
 from mcudeploy.ops.view import Reshape
-from mcudeploy.plan import Function, Move, Placement, Plan, Schedule
+from mcudeploy.plan import CPU, Function, Plan, Residence, Run, Schedule, Transfer
 from mcudeploy.simulator.blocks import TiledGraph, whole
 from mcudeploy.simulator.flow import Flow
-from mcudeploy.simulator.whereabouts import Whereabouts
+from mcudeploy.simulator.locations import Locations
 from tests.moves import with_moves
+from tests.one_memory import lay_out
+from tests.residing import Move, lying, moving, offsets_of, repeating
 
 FREE = 2048
 """Bytes from here on are free in the arena of `two_rows`."""
@@ -28,13 +30,7 @@ def two_rows() -> Plan:
     """Blocks of two rows, 64 bytes each, in an arena with room above them, where the image lies, too."""
     plan = make_plan(TiledGraph(Flow.of(residual()), dict.fromkeys(WORK, 2)))
     assert plan.layout.arena_bytes <= FREE
-    image = Placement("sram", 1, tuple(range(3584, 3584 + 256, 32)))
-    tensors = {**plan.layout.tensors, "image": image}
-    return replace(plan, layout=replace(plan.layout, tensors=tensors, arenas={"sram": 4096}))
-
-
-def moving(plan: Plan, *moves: Move) -> Plan:
-    return replace(plan, layout=replace(plan.layout, moves=moves))
+    return lying(plan, {"image": tuple(range(3584, 3584 + 256, 32))}, sram=4096)
 
 
 def made(plan: Plan, tensor: str, block: int) -> int:
@@ -51,46 +47,68 @@ def made(plan: Plan, tensor: str, block: int) -> int:
 @pytest.mark.parametrize("seed", range(5))
 def test_sound_moves_pass(block_rows: int, seed: int) -> None:
     plan = with_moves(make_plan(TiledGraph(Flow.of(residual()), dict.fromkeys(WORK, block_rows))), seed)
-    assert plan.layout.moves
+    assert plan.layout.transfers
     check(plan, WORK, BOARD)
 
 
 def test_a_block_may_move_over_itself_and_back() -> None:
     plan = two_rows()
-    time, home = made(plan, "a", 0) + 1, plan.layout.tensors["a"].offsets[0]
+    time, home = made(plan, "a", 0) + 1, offsets_of(plan, "a")[0]
     ways = (FREE, FREE + 4, FREE, FREE + 60, home)
     check(moving(plan, *(Move(time, "a", 0, to) for to in ways)), WORK, BOARD)
 
 
-def test_the_tape_has_moves_before_their_steps() -> None:
+def test_the_tape_has_transfers_before_the_steps_that_residences_begin_with() -> None:
     plan = two_rows()
-    moves = Move(1, "a", 0, FREE), Move(1, "a", 0, FREE + 64), Move(3, "a", 0, FREE)
-    first, second, third, *rest = plan.schedule.steps
-    expected = (first, *moves[:2], second, third, moves[2], *rest)
-    assert moving(plan, *moves).tape == expected
-    assert plan.tape == plan.schedule.steps
+    moved = moving(plan, Move(1, "a", 0, FREE), Move(1, "a", 0, FREE + 64), Move(3, "a", 0, FREE))
+    home, *later = moved.layout.blocks["a"][0]
+    assert [(each.life.lo, each.offset) for each in later] == [(1, FREE), (1, FREE + 64), (3, FREE)]
+    to = [Transfer(CPU, "a", 0, at) for at in (1, 2, 3)]
+    assert moved.layout.way(to[0]) == (home, later[0]) and moved.layout.way(to[2]) == tuple(later[1:])
+    first, second, third, *rest = plan.tape
+    assert moved.tape == (first, *to[:2], second, third, to[2], *rest)
+    assert [moved.name_of(entry) for entry in moved.tape[:3]] == ["conv_a", "moves", "moves"]
+    assert plan.tape == tuple(Run(None, step.operator, step.block) for step in plan.schedule.steps)
+
+
+def test_the_tape_says_which_unit_runs_a_step() -> None:
+    plan = replace(two_rows(), functions=(Function("npu", ("conv_b",)),))
+    for entry in plan.tape:
+        assert isinstance(entry, Run)
+        name = plan.graph.operators[entry.operator].name
+        assert entry.unit == ("npu" if name == "conv_b" else None)
 
 
 def test_blocks_lie_where_they_were_moved_to_last() -> None:
     plan = moving(
-        two_rows(), Move(2, "a", 0, 2048), Move(2, "b", 1, 3000), Move(5, "a", 0, 3072), Move(5, "a", 1, 8)
+        two_rows(), Move(2, "a", 0, 2048), Move(5, "b", 1, 3000), Move(5, "a", 0, 3072), Move(5, "a", 1, 8)
     )
-    where, births = Whereabouts(plan.layout), plan.layout.tensors["a"].offsets
-    assert [where.offset(("a", 0), time) for time in (0, 1, 2, 4, 5, 99)] == [births[0]] * 2 + [2048] * 2 + [
-        3072
-    ] * 2
-    assert where.offset(("a", 2), 9) == births[2] and where.moves("c") == 0
+    where, births = Locations(plan.layout.blocks), offsets_of(plan, "a")
+    assert [where.offset(("a", 0), time) for time in (-1, 0, 1, 2, 4, 5, 99)] == [
+        *[births[0]] * 3, 2048, 2048, 3072, 3072
+    ]  # fmt: skip
+    assert where.offset(("a", 2), 9) == births[2] and where.changes("c") == 0
     assert [where.version("a", time) for time in (1, 2, 4, 5)] == [0, 1, 1, 3]
     assert where.offsets("a", 1) == (2048, *births[1:]) and where.offsets("a", 3) == (3072, 8, *births[2:])
     assert [where.unmoved(("a", 0), version) for version in (0, 1, 3)] == [
         Interval(0, 1), Interval(1, 2), Interval(2, 4)
     ]  # fmt: skip
     assert where.unmoved(("a", 1), 0) == Interval(0, 3) and where.unmoved(("a", 2), 3) == Interval(0, 4)
-    assert where.pieces(("a", 0), Interval(1, 5)) == [(Interval(1, 2), births[0]), (Interval(2, 5), 2048)]
-    assert where.pieces(("a", 0), Interval(2, 6)) == [(Interval(2, 5), 2048), (Interval(5, 6), 3072)]
-    assert where.ways() == [
-        (births[0], 2048), (plan.layout.tensors["b"].offsets[1], 3000), (2048, 3072), (births[1], 8)
-    ]  # fmt: skip
+
+
+def test_a_block_that_is_made_again_elsewhere_is_another_version() -> None:
+    def at(lo: int, hi: int, offset: int) -> Residence:
+        return Residence(Interval(lo, hi), "sram", offset)
+
+    where = Locations({"a": ((at(0, 3, 0), at(5, 6, 0), at(8, 9, 64)), (), (at(2, 7, 32),))})
+    assert where.changes("a") == 1  # made again where it was, it is none
+    assert [where.offset(("a", 0), time) for time in (2, 4, 5, 7, 8)] == [0, 0, 0, 0, 64]
+    assert [where.version("a", time) for time in (7, 8)] == [0, 1]
+    assert (where.offsets("a", 0), where.offsets("a", 1)) == ((0, 0, 32), (64, 0, 32))
+
+
+def transferring(plan: Plan, *transfers: Transfer) -> Plan:
+    return replace(plan, layout=replace(plan.layout, transfers=transfers))
 
 
 def before_it_is_made(plan: Plan) -> Plan:
@@ -102,7 +120,7 @@ def after_it_is_overwritten(plan: Plan) -> Plan:
 
 
 def of_a_block_that_is_not(plan: Plan) -> Plan:
-    return moving(plan, Move(4, "a", 9, FREE))
+    return transferring(plan, Transfer(CPU, "a", 9, 1))
 
 
 def to_where_it_is(plan: Plan) -> Plan:
@@ -110,11 +128,11 @@ def to_where_it_is(plan: Plan) -> Plan:
 
 
 def of_a_negative_block(plan: Plan) -> Plan:
-    return moving(plan, Move(4, "a", -1, FREE))
+    return transferring(plan, Transfer(CPU, "a", -1, 1))
 
 
 def of_a_tensor_that_is_not(plan: Plan) -> Plan:
-    return moving(plan, Move(4, "x", 0, FREE))
+    return transferring(plan, Transfer(CPU, "x", 0, 1))
 
 
 def of_an_output(plan: Plan) -> Plan:
@@ -126,7 +144,44 @@ def of_an_input_in_rows(plan: Plan) -> Plan:
 
 
 def out_of_order(plan: Plan) -> Plan:
-    return moving(plan, Move(5, "a", 0, FREE), Move(4, "a", 0, FREE + 64))
+    moved = moving(plan, Move(4, "a", 0, FREE), Move(5, "a", 0, FREE + 64))
+    return transferring(moved, *reversed(moved.layout.transfers))
+
+
+def of_a_residence_that_is_not(plan: Plan) -> Plan:
+    return transferring(plan, Transfer(CPU, "a", 0, 1))
+
+
+def of_the_first_residence(plan: Plan) -> Plan:
+    return transferring(plan, Transfer(CPU, "a", 0, 0))
+
+
+def by_an_engine_that_is_not(plan: Plan) -> Plan:
+    return transferring(moving(plan, Move(4, "a", 0, FREE)), Transfer("dma", "a", 0, 1))
+
+
+def twice(plan: Plan) -> Plan:
+    moved = moving(plan, Move(4, "a", 0, FREE))
+    return transferring(moved, *moved.layout.transfers * 2)
+
+
+def without_a_transfer(plan: Plan) -> Plan:
+    return transferring(moving(plan, Move(made(plan, "a", 0) + 1, "a", 0, FREE)))
+
+
+def over_a_gap(plan: Plan) -> Plan:
+    """The block comes in a step after it has left."""
+    moved = moving(plan, Move(2, "a", 0, FREE), Move(3, "a", 0, FREE))
+    (first, _, last), *others = moved.layout.blocks["a"]
+    blocks = {**moved.layout.blocks, "a": ((first, last), *others)}
+    return transferring(replace(moved, layout=replace(moved.layout, blocks=blocks)), Transfer(CPU, "a", 0, 1))
+
+
+def to_another_memory(plan: Plan) -> Plan:
+    moved = moving(plan, Move(2, "a", 0, FREE))
+    (first, last), *others = moved.layout.blocks["a"]
+    blocks = {**moved.layout.blocks, "a": ((first, replace(last, memory="psram")), *others)}
+    return replace(moved, layout=replace(moved.layout, blocks=blocks, arenas={"sram": 4096, "psram": 4096}))
 
 
 def before_no_step(plan: Plan) -> Plan:
@@ -134,7 +189,9 @@ def before_no_step(plan: Plan) -> Plan:
 
 
 def before_the_start(plan: Plan) -> Plan:
-    return moving(plan, Move(-1, "a", 0, FREE))
+    ((home, *_), *others) = plan.layout.blocks["a"]
+    early = (replace(home, life=Interval(-1, 0)), home)
+    return replace(plan, layout=replace(plan.layout, blocks={**plan.layout.blocks, "a": (early, *others)}))
 
 
 def out_of_the_arena(plan: Plan) -> Plan:
@@ -150,7 +207,7 @@ def off_the_alignment(plan: Plan) -> Plan:
 
 
 def over_a_block_that_is_read(plan: Plan) -> Plan:
-    return moving(plan, Move(made(plan, "a", 1) + 1, "a", 0, plan.layout.tensors["a"].offsets[1]))
+    return moving(plan, Move(made(plan, "a", 1) + 1, "a", 0, offsets_of(plan, "a")[1]))
 
 
 def over_another_that_moved(plan: Plan) -> Plan:
@@ -160,21 +217,28 @@ def over_another_that_moved(plan: Plan) -> Plan:
 
 def under_a_block_that_is_born(plan: Plan) -> Plan:
     time = made(plan, "a", 3)
-    return moving(plan, Move(time, "a", 1, plan.layout.tensors["a"].offsets[3]))
+    return moving(plan, Move(time, "a", 1, offsets_of(plan, "a")[3]))
 
 
 FAULTS = [
-    (before_it_is_made, "block 2 of a .* which is not there"),
-    (after_it_is_overwritten, "block 0 of b .* which is not there"),
+    (before_it_is_made, "block 2 of a .*: it is not in the one before"),
+    (after_it_is_overwritten, "block 0 of b .*: it is not in the one before"),
     (of_a_block_that_is_not, "a has no block 9"),
-    (to_where_it_is, "lies there already"),
+    (to_where_it_is, "where it lies already"),
     (of_a_negative_block, "a has no block -1"),
     (of_a_tensor_that_is_not, "no tensor of this name"),
     (of_an_output, "a graph output"),
     (of_an_input_in_rows, "a graph input in blocks"),
     (out_of_order, "out of order"),
     (before_no_step, "not before a step"),
-    (before_the_start, "not before a step"),
+    (before_the_start, r"block 0 of a resides at \[-1"),
+    (of_a_residence_that_is_not, "none of this number"),
+    (of_the_first_residence, "no residence before"),
+    (by_an_engine_that_is_not, "no engine dma"),
+    (twice, "before step 4: it is not in the one before"),
+    (without_a_transfer, "needs block 0 of a, which is not made yet"),
+    (over_a_gap, "at step 3: the residence before ends at 2"),
+    (to_another_memory, "a does not reside in one memory"),
     (out_of_the_arena, "leaves its arena"),
     (below_the_arena, "leaves its arena"),
     (off_the_alignment, "not aligned"),
@@ -192,25 +256,81 @@ def test_faults_are_found(fault: Callable[[Plan], Plan], message: str) -> None:
 
 def test_what_is_born_where_a_block_was_moved_is_found() -> None:
     plan = two_rows()
-    b = plan.layout.tensors["b"]
-    tensors = {**plan.layout.tensors, "b": replace(b, offsets=(FREE, *b.offsets[1:]))}
-    plan = replace(plan, layout=replace(plan.layout, tensors=tensors))
+    plan = lying(plan, {"b": (FREE, *offsets_of(plan, "b")[1:])})
     check(plan, WORK, BOARD)
     with pytest.raises(PlanFaultError, match=r"overlaps input a"):
         check(moving(plan, Move(made(plan, "b", 0), "a", 0, FREE)), WORK, BOARD)
 
 
-def test_a_block_that_is_made_again_is_made_where_it_lies() -> None:
+@pytest.fixture
+def again() -> Plan:
+    """`two_rows` with a step that makes block 0 of a again, before it is read for the last time."""
     plan = two_rows()
-    first, *rest = plan.schedule.steps
-    again = replace(plan, schedule=Schedule((first, first, *rest), "feasible"))
-    time = made(again, "b", 0)
-    moves = Move(1, "a", 0, FREE), Move(time, "a", 0, FREE + 64)
-    check(moving(again, *moves), WORK, BOARD)
-    elsewhere = moving(again, *moves, Move(time, "a", 1, FREE))  # where the other was made
-    check(elsewhere, WORK, BOARD)
-    with pytest.raises(PlanFaultError, match="block 1 of a, which is overwritten"):
-        check(moving(again, *elsewhere.layout.moves, Move(time, "a", 0, FREE)), WORK, BOARD)
+    tiled = TiledGraph(Flow.of(plan.graph), plan.block_rows)
+    schedule = repeating(tiled, plan.schedule, ("a", 0))
+    layout, estimate = lay_out(tiled, schedule, WORK, "sram", 4)
+    made_again = replace(plan, schedule=schedule, layout=layout, estimate=estimate)
+    image = {"image": tuple(range(3584, 3584 + 256, 32))}
+    return lying(made_again, image, sram=4096)
+
+
+def test_a_block_that_is_made_again_has_two_residences(again: Plan) -> None:
+    one, other = again.layout.blocks["a"][0]
+    assert (one.life.hi < other.life.lo, one.offset) == (True, other.offset)  # where nothing moves
+    check(again, WORK, BOARD)
+    elsewhere = replace(other, offset=FREE)
+    for wrong, message in [
+        ((one, elsewhere), ""),
+        ((one,), f"block 0 of a, which resides nowhere at step {other.life.hi - 1}|resides nowhere at step"),
+        (
+            (one, replace(elsewhere, life=Interval(other.life.lo + 1, other.life.hi))),
+            "resides nowhere at step",
+        ),
+        ((elsewhere, one), "block 0 of a resides at"),
+    ]:
+        blocks = {**again.layout.blocks, "a": (wrong, *again.layout.blocks["a"][1:])}
+        plan = replace(again, layout=replace(again.layout, blocks=blocks))
+        if message:
+            with pytest.raises(PlanFaultError, match=message):
+                check(plan, WORK, BOARD)
+        else:
+            check(plan, WORK, BOARD)
+
+
+def test_bytes_of_the_life_before_are_nobodys(again: Plan) -> None:
+    """The block is not made again, but its bytes are where they were: that is luck, no plan."""
+    one, other = again.layout.blocks["a"][0]
+    step = again.schedule.steps[other.life.lo]
+    kept = replace(again, schedule=Schedule(
+        tuple(each for at, each in enumerate(again.schedule.steps) if at != other.life.lo), "feasible"
+    ))  # fmt: skip
+    assert step == again.schedule.steps[0]
+    shorter = {
+        name: tuple(
+            tuple(
+                replace(it, life=Interval(*(at - (at > other.life.lo) for at in (it.life.lo, it.life.hi))))
+                for it in block
+            )
+            for block in blocks
+        )
+        for name, blocks in lying(
+            again, {"a": (FREE, FREE + 64, FREE + 128, FREE + 192)}
+        ).layout.blocks.items()
+    }
+    assert one.life.hi < other.life.lo
+    with pytest.raises(PlanFaultError, match="block 0 of a, which is not made yet"):
+        check(replace(kept, layout=replace(kept.layout, blocks=shorter)), WORK, BOARD)
+
+
+def test_a_block_moves_in_each_of_its_lives(again: Plan) -> None:
+    one, other = again.layout.blocks["a"][0]
+    moves = Move(one.life.lo + 1, "a", 0, FREE), Move(other.life.lo + 1, "a", 0, FREE + 64)
+    moved = moving(again, *moves)
+    assert len(moved.layout.blocks["a"][0]) == 4
+    assert [transfer.to for transfer in moved.layout.transfers] == [1, 3]
+    check(moved, WORK, BOARD)
+    with pytest.raises(PlanFaultError, match="it is not in the one before"):
+        check(moving(again, Move(other.life.lo, "a", 0, FREE)), WORK, BOARD)
 
 
 @pytest.mark.parametrize(
@@ -254,4 +374,4 @@ def test_views_go_with_what_they_look_at() -> None:
     plan = replace(plan, layout=replace(plan.layout, arenas={"sram": 4096}))
     check(moving(plan, Move(1, "a", 0, FREE), Move(2, "a", 0, FREE + 8)), WORK, BOARD)
     with pytest.raises(PlanFaultError, match="no tensor of this name owns memory"):
-        check(moving(plan, Move(1, "flat", 0, FREE)), WORK, BOARD)
+        check(transferring(plan, Transfer(CPU, "flat", 0, 1)), WORK, BOARD)

@@ -89,10 +89,10 @@ def computed(operator: Operator, inputs: list[Bytes]) -> Bytes:
     return np.asarray(sum(3 * it + salt for it in inputs), np.uint8)
 
 
-def place_of(graph: Graph, layout: Layout, roots: dict[str, str], name: str, row: int) -> slice:
-    root, row_bytes = roots[name], graph.tensors[name].row_bytes
-    found = layout.tensors[root]
-    at = found.offsets[row // found.block_rows] + row % found.block_rows * row_bytes
+def place_of(tiled: TiledGraph, layout: Layout, name: str, row: int) -> slice:
+    root, row_bytes = tiled.flow.roots[name], tiled.graph.tensors[name].row_bytes
+    rows = tiled.tensor_block_rows(root) if root == name else tiled.graph.tensors[name].shape[0]
+    at = layout.blocks[root][row // rows][0].offset + row % rows * row_bytes
     return slice(at, at + row_bytes)
 
 
@@ -123,14 +123,14 @@ def test_bytes(graph: Graph, through: bool, data: st.DataObject) -> None:
     true = {it.tensor: rng.integers(0, 256, (4, 24), np.uint8) for it in plain.inputs}
     for was, border in zip(plain.inputs, graph.inputs, strict=True):
         for row in range(4):
-            at = place_of(graph, layout, flow.roots, border.tensor, row)
+            at = place_of(tiled, layout, border.tensor, row)
             caches.write("u0", at, true[was.tensor][row])
     for step in schedule.steps:
         operator = graph.operators[step.operator]
         unit, first = assignment.unit(operator.name), step.block * rows[operator.name]
         for row in range(first, min(4, first + rows[operator.name])):
-            inputs = [place_of(graph, layout, flow.roots, name, row) for name in operator.inputs]
-            output = place_of(graph, layout, flow.roots, operator.output, row)
+            inputs = [place_of(tiled, layout, name, row) for name in operator.inputs]
+            output = place_of(tiled, layout, operator.output, row)
             if isinstance(operator.op, Invalidate):
                 caches.invalidate(unit, inputs[0])
             caches.write(unit, output, computed(operator, [caches.read(unit, at) for at in inputs]))
@@ -140,5 +140,5 @@ def test_bytes(graph: Graph, through: bool, data: st.DataObject) -> None:
         true[operator.output] = computed(operator, [true[name] for name in operator.inputs])
     for was, border in zip(plain.outputs, graph.outputs, strict=True):
         for row in range(4):
-            at = place_of(graph, layout, flow.roots, border.tensor, row)
+            at = place_of(tiled, layout, border.tensor, row)
             assert np.array_equal(caches.read("u0", at), true[was.tensor][row])

@@ -22,7 +22,7 @@ from mcudeploy.layout.check import PlanFaultError, check
 from mcudeploy.layout.solve import base_alignments, spread
 from mcudeploy.ops.elementwise import Unary
 from mcudeploy.optimizer.transfers import with_transfers
-from mcudeploy.plan import Function, Placement, Plan
+from mcudeploy.plan import Function, Plan, memory_of
 from mcudeploy.scheduler.rpo import reverse_post_order
 from mcudeploy.simulator.blocks import TiledGraph
 from mcudeploy.simulator.cost import MovePrice
@@ -104,10 +104,10 @@ def test_alignment_reach_and_room_are_kept(
     for operator in graph.operators:
         unit = unit_of.get(operator.name, made.units[0])
         for name in (operator.output, *operator.inputs):
-            found = plan.layout.tensors[name]
-            alignment = lcm(unit.alignment, made.memory(found.memory).alignment)
-            assert bases[found.memory] % alignment == 0
-            assert found.memory in made.reach(unit)
+            memory = memory_of(plan.layout.blocks[Flow.of(graph).roots[name]])
+            alignment = lcm(unit.alignment, made.memory(memory).alignment)
+            assert bases[memory] % alignment == 0
+            assert memory in made.reach(unit)
 
 
 def line(length: int) -> Graph:
@@ -141,7 +141,7 @@ def test_units_that_reach_different_memories_do_not_share_a_buffer() -> None:
     functions = (Function("a", ("make_t1",)), Function("core", ("make_t2",)), Function("b", ("make_t3",)))
     plan = planned(line(3), made, functions, 4)
     check(plan, no_work(plan), made)
-    memories = {name: found.memory for name, found in plan.layout.tensors.items()}
+    memories = {name: memory_of(found) for name, found in plan.layout.blocks.items()}
     assert memories == {"t0": "left", "t1": "left", "t2": "right", "t3": "right"}
     assert plan.layout.arenas == {"left": BYTES, "right": BYTES}
     # t0 is read, t1 written and read, t2 written and read, t3 written.
@@ -156,14 +156,15 @@ def test_the_checker_finds_what_is_out_of_reach_or_off_a_units_alignment() -> No
     plan = planned(line(3), made, functions, 4)
     check(plan, no_work(plan), made)
 
-    def moved(name: str, placement: Placement) -> Plan:
-        tensors = {**plan.layout.tensors, name: placement}
-        return replace(plan, layout=replace(plan.layout, tensors=tensors, arenas={"ram": 512, "own": 512}))
+    def moved(name: str, memory: str, offset: int) -> Plan:
+        ((home,),) = plan.layout.blocks[name]
+        blocks = {**plan.layout.blocks, name: ((replace(home, memory=memory, offset=offset),),)}
+        return replace(plan, layout=replace(plan.layout, blocks=blocks, arenas={"ram": 512, "own": 512}))
 
     with pytest.raises(PlanFaultError, match="t1 lies in ram, which unit npu does not reach"):
-        check(moved("t1", Placement("ram", 4, (0,))), no_work(plan), made)
+        check(moved("t1", "ram", 0), no_work(plan), made)
     with pytest.raises(PlanFaultError, match="t3 at 264 is not aligned to 16"):
-        check(moved("t3", Placement("own", 4, (264,))), no_work(plan), made)
+        check(moved("t3", "own", 264), no_work(plan), made)
 
 
 def test_a_shortage_names_memories_bytes_and_step() -> None:
