@@ -135,7 +135,8 @@ def _made(
 ) -> Iterator[Plan]:
     """First fit: the best candidates, and all others that could win."""
     for number, candidate in enumerate(candidates):
-        if number < _MADE_ANYWAY or (not effort.is_spent() and _could_win(task, candidate.peak_bytes, plans)):
+        could = number < _MADE_ANYWAY or _could_win(task, candidate.peak_bytes, plans)
+        if number == 0 or (could and not effort.is_spent()):
             effort.spend(_PLAN_UNITS * len(candidate.schedule.steps))
             yield _first_fit(task, candidate)
 
