@@ -43,7 +43,7 @@ MOST_MOVES = 4096
 """Transfers of a plan that a search may end with; more of them are no plan."""
 
 _MOST_BYTES = 16 * 2**20
-"""A plan of ten thousand steps takes less than one of them."""
+"""A plan of ten thousand steps takes about two of these."""
 
 _Offset = Annotated[int, Field(ge=0, lt=2**32)]
 _Rows = Annotated[int, Field(ge=1, lt=2**32)]
