@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Literal
 
 from mcudeploy.graph import Graph
 from mcudeploy.interval import Interval
@@ -55,20 +55,22 @@ class Run:
     block: int
 
 
+Engine = Literal["cpu"]
+"""What copies blocks: the first compute unit."""
+
+CPU: Engine = "cpu"
+
+
 @dataclass(frozen=True, slots=True)
 class Transfer:
     """An entry of the tape: an engine copies a block into its residence number `to` from the one before, when
     that life begins. `tensor` owns its memory: its views go with it.
     """
 
-    engine: str
+    engine: Engine
     tensor: str
     block: int
     to: int
-
-
-CPU: Final = "cpu"
-"""The engine of copies by the first compute unit."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from mcudeploy.layout.arena import ARENA_GRAIN_BYTES
 from mcudeploy.layout.problem import align_up
 from mcudeploy.layout.solve import estimate, layout_status
 from mcudeploy.plan import (
-    CPU,
+    Engine,
     Form,
     Function,
     Layout,
@@ -43,7 +43,7 @@ MOST_MOVES = 4096
 """Transfers of a plan that a search may end with; more of them are no plan."""
 
 _MOST_BYTES = 16 * 2**20
-"""A plan of ten thousand steps takes less than one of them."""
+"""A plan of ten thousand steps takes about two of these."""
 
 _Offset = Annotated[int, Field(ge=0, lt=2**32)]
 _Rows = Annotated[int, Field(ge=1, lt=2**32)]
@@ -52,7 +52,7 @@ _Rows = Annotated[int, Field(ge=1, lt=2**32)]
 _Residence = tuple[_Offset, _Offset, str, _Offset]
 """The first step, the step behind the last one, the memory, the offset."""
 
-_Transfer = tuple[Literal["cpu"], str, _Offset, Annotated[int, Field(ge=1, lt=2**32)]]
+_Transfer = tuple[Engine, str, _Offset, Annotated[int, Field(ge=1, lt=2**32)]]
 """The engine, the tensor, its block, and the number of the residence that it comes to."""
 
 
@@ -118,7 +118,7 @@ def plan_text(plan: Plan, model_sha256: str) -> str:
         steps=[(step.operator, step.block) for step in plan.schedule.steps],
         blocks=residences(plan.layout.blocks),
         scratch=residences(plan.layout.scratch),
-        transfers=[(CPU, it.tensor, it.block, it.to) for it in plan.layout.transfers],
+        transfers=[(it.engine, it.tensor, it.block, it.to) for it in plan.layout.transfers],
         arenas=dict(plan.layout.arenas),
     )
     return json.dumps(content.model_dump(), indent=1) + "\n"

@@ -102,19 +102,18 @@ def _require_transfers(plan: Plan) -> None:
 
 
 def _require_movable(plan: Plan, board: Board, shapes: Shapes, users: Users) -> None:
-    """Raises PlanFaultError where a block may not be transferred by the first unit."""
+    """Raises PlanFaultError where a block may not lie elsewhere later, or the first unit not transfer it."""
     first = board.units[0]
     cached = any(unit.cached for used in users.values() for unit in used.values())
     fixed = {shapes.roots[border.tensor]: "a graph output" for border in plan.graph.outputs}
     for border in plan.graph.resident_inputs():
         if len(plan.layout.blocks[border.tensor]) > 1:
             fixed[border.tensor] = "a graph input in blocks"
+    for name, what in fixed.items():
+        if any(each.offset != block[0].offset for block in plan.layout.blocks[name] for each in block):
+            raise PlanFaultError(f"{name}, {what}, lies elsewhere later: the application knows its place")
     for transfer in plan.layout.transfers:
         where, memory = transfer_text(transfer), plan.layout.way(transfer)[1].memory
-        if transfer.tensor in fixed:
-            raise PlanFaultError(
-                f"{where}, which is {fixed[transfer.tensor]}: the application knows its place"
-            )
         if first.memories and memory not in first.memories:
             raise PlanFaultError(f"{where}: {first.name}, which moves blocks, does not reach {memory}")
         if cached and set(users[transfer.tensor]) != {first.name}:
@@ -142,10 +141,10 @@ def _require_places(plan: Plan, shapes: Shapes, alignments: Mapping[str, int]) -
         for number, step in enumerate(steps):
             for each in step:
                 _require_place(plan, each, size, alignments[what], f"block {number} of {what}")
-    inputs = [(border.tensor, 0, "input") for border in plan.graph.resident_inputs()]
-    outputs = [(shapes.roots[border.tensor], -1, "output") for border in plan.graph.outputs]
-    for name, at, kind in inputs + outputs:
-        places = [block[at].offset for block in plan.layout.blocks[name]]
+    inputs = [("input", border.tensor) for border in plan.graph.resident_inputs()]
+    outputs = [("output", shapes.roots[border.tensor]) for border in plan.graph.outputs]
+    for kind, name in inputs + outputs:
+        places = [block[0].offset for block in plan.layout.blocks[name]]
         for number, (low, high) in enumerate(pairwise(places)):
             if low + shapes.block_bytes(name, number) != high:
                 raise PlanFaultError(

@@ -139,6 +139,12 @@ def of_an_output(plan: Plan) -> Plan:
     return moving(plan, Move(15, "sum", 0, FREE))
 
 
+def of_an_output_that_is_made_again(plan: Plan) -> Plan:
+    """Its last rows are made elsewhere than they reside at first, which is where they are sought."""
+    moved = moving(plan, Move(len(plan.schedule.steps) - 1, "sum", 0, FREE))
+    return transferring(moved)
+
+
 def of_an_input_in_rows(plan: Plan) -> Plan:
     return moving(plan, Move(0, "image", 0, FREE))
 
@@ -227,7 +233,8 @@ FAULTS = [
     (to_where_it_is, "where it lies already"),
     (of_a_negative_block, "a has no block -1"),
     (of_a_tensor_that_is_not, "no tensor of this name"),
-    (of_an_output, "a graph output"),
+    (of_an_output, "sum, a graph output, lies elsewhere later"),
+    (of_an_output_that_is_made_again, "sum, a graph output, lies elsewhere later"),
     (of_an_input_in_rows, "a graph input in blocks"),
     (out_of_order, "out of order"),
     (before_no_step, "not before a step"),
