@@ -43,7 +43,7 @@ _MADE_ANYWAY = 8
 _REORDERED = 6
 """So many candidates get other orders: all of them would take too long."""
 
-_PLAN_UNITS = 500
+_PLAN_UNITS = 150
 """Effort of a plan by first fit, for each of its steps."""
 
 
