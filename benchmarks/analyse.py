@@ -19,10 +19,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from mcudeploy.board import load_board
-from mcudeploy.codegen.bench import all_kernels, bench_sources
-from mcudeploy.kernelfiles import ON_UNIT
-from mcudeploy.resources import resource_dir
+from mcudeploy.boards.board import load_board
+from mcudeploy.common.resources import resource_dir
+from mcudeploy.program.bench import all_kernels, bench_sources
+from mcudeploy.program.kernelfiles import ON_UNIT
 from mcudeploy.targets.build import write_project
 from mcudeploy.targets.project import assemble
 

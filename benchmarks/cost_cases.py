@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from mcudeploy.graph import Border, DType, Graph, Operator, Quantization, Shape, Tensor
+from mcudeploy.ir.graph import Border, DType, Graph, Operator, Quantization, Shape, Tensor
+from mcudeploy.ir.opdef import ConstantArray, OperatorDef
 from mcudeploy.ops.affine import Affine
 from mcudeploy.ops.channel_rows import Conv2dToRows
 from mcudeploy.ops.concat import Concat
@@ -19,7 +20,6 @@ from mcudeploy.ops.conv import Conv2d, Conv2dByRows
 from mcudeploy.ops.elementwise import Binary, Lut, Unary
 from mcudeploy.ops.matmul import MatMul
 from mcudeploy.ops.move import Pad, Slice
-from mcudeploy.ops.opdef import ConstantArray, OperatorDef
 from mcudeploy.ops.pool import AveragePool, AveragePoolByRows, MaxPool
 from mcudeploy.ops.quantize import Dequantize, Quantize
 from mcudeploy.ops.reduce import ReduceMean

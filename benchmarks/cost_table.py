@@ -4,8 +4,8 @@
     python benchmarks/cost_table.py --check MODEL... [--board mps2-an386 ...]
 
 Every variant of every case in cost_cases.py is timed as a whole and by few rows, in the middle and at the
-edges; per variant the costs of its loops (`mcudeploy.simulator.estimate.counts_of`) are those, none negative,
-of the least sum of relative errors (a linear program). Writes mcudeploy/costs/<core>.csv.
+edges; per variant the costs of its loops (`mcudeploy.cost.estimate.counts_of`) are those, none negative,
+of the least sum of relative errors (a linear program). Writes mcudeploy/cost/tables/<core>.csv.
 `--check` prints predicted beside measured instructions.
 """
 
@@ -24,23 +24,23 @@ from cost_cases import MOST_BYTES, cases
 from kernels import print_table
 from ortools.linear_solver import pywraplp
 
-from mcudeploy.bench import build_bench
-from mcudeploy.board import Board, load_board
-from mcudeploy.codegen.bench import all_kernels
-from mcudeploy.deploy import measure_model, plan_model
+from mcudeploy.api import measure_model, plan_model
+from mcudeploy.boards.board import Board, load_board
+from mcudeploy.common.errors import DeployError
+from mcudeploy.cost.estimate import COSTS, CoreCosts, counts_of, estimated_tile_time
+from mcudeploy.cost.tiles import Costs
 from mcudeploy.deployment import Deployment
-from mcudeploy.device import Target, open_device
-from mcudeploy.errors import DeployError
-from mcudeploy.graph import DType, Graph
-from mcudeploy.interval import Interval
-from mcudeploy.measurer.session import Session
-from mcudeploy.measurer.tile import KernelTable, Region, TileTimer
-from mcudeploy.ops.opdef import Counts
-from mcudeploy.planner import Options
-from mcudeploy.simulator.blocks import TiledGraph
-from mcudeploy.simulator.cost import Costs
-from mcudeploy.simulator.estimate import COSTS, CoreCosts, counts_of, estimated_tile_time
-from mcudeploy.simulator.flow import Flow
+from mcudeploy.device.image import build_bench
+from mcudeploy.device.session import Session
+from mcudeploy.device.target import Target, open_device
+from mcudeploy.device.tile import KernelTable, Region, TileTimer
+from mcudeploy.ir.graph import DType, Graph
+from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.opdef import Counts
+from mcudeploy.memory.blocks import TiledGraph
+from mcudeploy.memory.flow import Flow
+from mcudeploy.program.bench import all_kernels
+from mcudeploy.search.planner import Options
 
 BOARDS = {
     "cortex-m0": "mps2-an385",

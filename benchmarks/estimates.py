@@ -19,15 +19,15 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from mcudeploy.board import load_board
+from mcudeploy.boards.board import load_board
+from mcudeploy.common.errors import DeployError
+from mcudeploy.common.progress import SILENT
 from mcudeploy.deployment import Deployment
-from mcudeploy.device import Target
-from mcudeploy.errors import DeployError
-from mcudeploy.model import load_model
-from mcudeploy.planner import Options, find_plans
-from mcudeploy.progress import SILENT
-from mcudeploy.running import run_on
-from mcudeploy.samples import load_samples
+from mcudeploy.device.target import Target
+from mcudeploy.model.model import load_model
+from mcudeploy.search.planner import Options, find_plans
+from mcudeploy.verify.running import run_on
+from mcudeploy.verify.samples import load_samples
 
 COLUMNS = ("model", "arena", "splits", "estimated", "measured", "error %")
 _SCALE = np.float32(0.03)

@@ -20,20 +20,20 @@ from typing import Any
 
 from cost_cases import one_operator, weighted
 
-from mcudeploy.bench import build_bench
-from mcudeploy.board import load_board
-from mcudeploy.codegen.bench import all_kernels
-from mcudeploy.deploy import measure_model, plan_model
-from mcudeploy.device import Target, open_device
-from mcudeploy.errors import DeployError
-from mcudeploy.graph import DType, Graph, Shape
-from mcudeploy.interval import Interval
-from mcudeploy.measurer.tile import KernelTable, Region, TileTimer
+from mcudeploy.api import measure_model, plan_model
+from mcudeploy.boards.board import load_board
+from mcudeploy.common.errors import DeployError
+from mcudeploy.device.image import build_bench
+from mcudeploy.device.target import Target, open_device
+from mcudeploy.device.tile import KernelTable, Region, TileTimer
+from mcudeploy.ir.graph import DType, Graph, Shape
+from mcudeploy.ir.interval import Interval
 from mcudeploy.ops.conv import Conv2d
 from mcudeploy.ops.elementwise import Binary
 from mcudeploy.ops.pool import AveragePool, MaxPool
 from mcudeploy.ops.softmax import Softmax
-from mcudeploy.planner import Options
+from mcudeploy.program.bench import all_kernels
+from mcudeploy.search.planner import Options
 from mcudeploy.targets.disassembly import Functions
 from mcudeploy.timing.profile import CORES
 

@@ -14,16 +14,16 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from mcudeploy.board import Board, load_board
-from mcudeploy.errors import DeployError
+from mcudeploy.boards.board import Board, load_board
+from mcudeploy.common.errors import DeployError
+from mcudeploy.ir.plan import Plan
 from mcudeploy.layout.arena import ARENA_GRAIN_BYTES
 from mcudeploy.layout.problem import align_up
-from mcudeploy.model import Model, load_model
-from mcudeploy.placing import placed
-from mcudeploy.plan import Plan
-from mcudeploy.planner import Options, find_plans
-from mcudeploy.simulator.blocks import TiledGraph
-from mcudeploy.simulator.flow import Flow
+from mcudeploy.memory.blocks import TiledGraph
+from mcudeploy.memory.flow import Flow
+from mcudeploy.model.model import Model, load_model
+from mcudeploy.search.placing import placed
+from mcudeploy.search.planner import Options, find_plans
 
 
 def greedy_bytes(plan: Plan, model: Model, board: Board) -> int:

@@ -20,7 +20,7 @@ from collections import Counter
 from functools import partial
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "measurer"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "device"))
 
 from line_runs import one_run
 from measurer_program import build_program

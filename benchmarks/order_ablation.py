@@ -14,16 +14,16 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from unittest.mock import patch
 
-from mcudeploy.effort import UNITS_PER_SECOND, Effort
-from mcudeploy.frontend.plaingraph import load_plain_graph
-from mcudeploy.model import load_model
-from mcudeploy.scheduler import portfolio
-from mcudeploy.scheduler.portfolio import DEFAULT, Ordered, best_order
-from mcudeploy.scheduler.problem import Outcome, Problem
-from mcudeploy.scheduler.rpo import reverse_post_order
-from mcudeploy.scheduler.tiled import problem_of
-from mcudeploy.simulator.blocks import TiledGraph
-from mcudeploy.simulator.flow import Flow
+from mcudeploy.common.effort import UNITS_PER_SECOND, Effort
+from mcudeploy.memory.blocks import TiledGraph
+from mcudeploy.memory.flow import Flow
+from mcudeploy.model.model import load_model
+from mcudeploy.schedule import portfolio
+from mcudeploy.schedule.plaingraph import load_plain_graph
+from mcudeploy.schedule.portfolio import DEFAULT, Ordered, best_order
+from mcudeploy.schedule.problem import Outcome, Problem
+from mcudeploy.schedule.rpo import reverse_post_order
+from mcudeploy.schedule.tiled import problem_of
 
 Case = tuple[str, Problem, tuple[int, ...]]
 """A name, a problem, and the steps that may be deferred."""

@@ -12,13 +12,13 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from mcudeploy.effort import UNITS_PER_SECOND, Effort
-from mcudeploy.errors import ModelError
-from mcudeploy.model import Model, load_model
-from mcudeploy.scheduler.portfolio import DEFAULT, METHODS, Ordered, best_order
-from mcudeploy.scheduler.problem import Problem
-from mcudeploy.scheduler.tiled import problem_of
-from mcudeploy.simulator.blocks import whole
+from mcudeploy.common.effort import UNITS_PER_SECOND, Effort
+from mcudeploy.common.errors import ModelError
+from mcudeploy.memory.blocks import whole
+from mcudeploy.model.model import Model, load_model
+from mcudeploy.schedule.portfolio import DEFAULT, METHODS, Ordered, best_order
+from mcudeploy.schedule.problem import Problem
+from mcudeploy.schedule.tiled import problem_of
 
 ALONE = tuple(method for method in METHODS if method != "deferred_updates")
 """Models have no updates to defer."""

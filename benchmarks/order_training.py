@@ -22,9 +22,9 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from mcudeploy.effort import UNITS_PER_SECOND, Effort
-from mcudeploy.frontend.plaingraph import PlainGraph, graph_of, load_plain_graph
-from mcudeploy.scheduler.portfolio import DEFAULT, best_order
+from mcudeploy.common.effort import UNITS_PER_SECOND, Effort
+from mcudeploy.schedule.plaingraph import PlainGraph, graph_of, load_plain_graph
+from mcudeploy.schedule.portfolio import DEFAULT, best_order
 
 QUICK = ("rpo", "lifetime_bfs", "chain_dfs", "deferred_updates")
 SEED = 0

@@ -12,7 +12,7 @@ import sys
 import time
 from pathlib import Path
 
-from mcudeploy.effort import Effort
+from mcudeploy.common.effort import Effort
 from mcudeploy.layout.judge import judge
 from mcudeploy.layout.place import place
 from mcudeploy.layout.problem import Problem

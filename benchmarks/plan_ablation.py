@@ -16,14 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from unittest.mock import patch
 
-from mcudeploy import splitting
-from mcudeploy.board import load_board
+from mcudeploy.boards.board import load_board
 from mcudeploy.layout import relocation
-from mcudeploy.model import load_model
-from mcudeploy.optimizer import search
-from mcudeploy.optimizer.cuts import Space
-from mcudeploy.optimizer.seeds import Seeds
-from mcudeploy.planner import Options, find_plans
+from mcudeploy.model.model import load_model
+from mcudeploy.search import best_first, splitting
+from mcudeploy.search.cuts import Space
+from mcudeploy.search.planner import Options, find_plans
+from mcudeploy.search.seeds import Seeds
 
 Key = tuple[str, str]
 """A model, and whether its input is whole or streamed."""
@@ -61,7 +60,7 @@ PARTS: dict[str, Callable[[], AbstractContextManager[object]]] = {
     "prefixes": lambda: patch.object(Space, "prefixes", _nothing),
     "changes of cuts": lambda: patch.object(Space, "moves", _nothing),
     "tighter limits first": lambda: patch.object(splitting, "RUNGS", ()),
-    "16 candidates (1)": lambda: patch.object(search, "KEPT", 1),
+    "16 candidates (1)": lambda: patch.object(best_first, "KEPT", 1),
     "recomputed halos": lambda: _without_stage("_recomputed"),
     "better orders": lambda: _without_stage("_reordered"),
     "moves of the best plans": lambda: _without_stage("_relocated"),

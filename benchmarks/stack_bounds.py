@@ -12,14 +12,14 @@ import argparse
 import sys
 from pathlib import Path
 
-from mcudeploy.board import load_board
-from mcudeploy.deploy import plan_model
-from mcudeploy.device import Target, open_device
-from mcudeploy.errors import DeployError, FitError
-from mcudeploy.planner import Options
-from mcudeploy.samples import load_samples
+from mcudeploy.api import plan_model
+from mcudeploy.boards.board import load_board
+from mcudeploy.common.errors import DeployError, FitError
+from mcudeploy.device.target import Target, open_device
+from mcudeploy.search.planner import Options
 from mcudeploy.targets.stack import stack_bound
-from mcudeploy.verify import Storage, run_once
+from mcudeploy.verify.compare import Storage, run_once
+from mcudeploy.verify.samples import load_samples
 
 SLACK_BYTES = 64
 

@@ -9,9 +9,9 @@ import argparse
 from html import escape
 from pathlib import Path
 
-from mcudeploy.board import load_board
-from mcudeploy.device import Target
-from mcudeploy.planner import Options
+from mcudeploy.boards.board import load_board
+from mcudeploy.device.target import Target
+from mcudeploy.search.planner import Options
 from mcudeploy.tuning import tune_model
 
 LIMITS = (0.05, 0.5, 2.0, 5.0, 20.0)

@@ -12,10 +12,10 @@ import argparse
 import sys
 from pathlib import Path
 
-from mcudeploy.board import load_board
-from mcudeploy.device import Target
-from mcudeploy.errors import DeployError
-from mcudeploy.planner import Options
+from mcudeploy.boards.board import load_board
+from mcudeploy.common.errors import DeployError
+from mcudeploy.device.target import Target
+from mcudeploy.search.planner import Options
 from mcudeploy.tuning import tune_model
 
 COLUMNS = (

@@ -6,7 +6,7 @@ import os
 import sys
 from typing import NoReturn
 
-from mcudeploy import interrupts
+from mcudeploy.common import interrupts
 
 
 def main() -> NoReturn:

@@ -7,21 +7,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mcudeploy import report
-from mcudeploy.board import Board
-from mcudeploy.codegen.ctext import model_name
-from mcudeploy.codegen.folder import require_ours
-from mcudeploy.codegen.library import write_library
-from mcudeploy.codegen.render import Member
-from mcudeploy.deploy import plan_model, verdict_on_host
+from mcudeploy.api import plan_model, verdict_on_host
+from mcudeploy.boards.board import Board
+from mcudeploy.common.errors import BuildError, OutputsDifferError, UsageError
+from mcudeploy.common.progress import SILENT, Progress
 from mcudeploy.deployment import Deployment
-from mcudeploy.device import Target
-from mcudeploy.errors import BuildError, OutputsDifferError, UsageError
-from mcudeploy.planner import Options
-from mcudeploy.progress import SILENT, Progress
-from mcudeploy.samples import load_samples
+from mcudeploy.device.target import Target
+from mcudeploy.program.ctext import model_name
+from mcudeploy.program.folder import require_ours
+from mcudeploy.program.library import write_library
+from mcudeploy.program.render import Member
+from mcudeploy.report import objects
+from mcudeploy.search.planner import Options
 from mcudeploy.targets import Firmware
-from mcudeploy.verdict import Verdict
+from mcudeploy.verify.samples import load_samples
+from mcudeploy.verify.verdict import Verdict
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,7 +58,7 @@ def build_models(
     elves = [each.firmware.elf for each in built if each.firmware is not None]
     read = [*paths, *filter(None, [options.plan_file])]
     files = write_library(members, name, directory, elves, read=read, force=force)
-    reports = [report.build(each.made, each.firmware, each.verdict) for each in built]
+    reports = [objects.build(each.made, each.firmware, each.verdict) for each in built]
     listed: dict[str, Any] = {"files": [str(file) for file in files]}
     return listed | ({"models": reports} if several else reports[0])
 

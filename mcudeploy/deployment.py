@@ -7,19 +7,19 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from mcudeploy import planfile
-from mcudeploy.board import Board
-from mcudeploy.codegen import footprint
-from mcudeploy.codegen.ctext import model_name
-from mcudeploy.codegen.program import Program, make_program
-from mcudeploy.codegen.render import Source, render_firmware
-from mcudeploy.device import Target
-from mcudeploy.errors import BuildError, ConfigError
-from mcudeploy.guards import guarded
-from mcudeploy.measurer.database import Database, RunKey
-from mcudeploy.model import Model
-from mcudeploy.plan import Measurement, Plan
-from mcudeploy.planner import Options, Planned
+from mcudeploy.boards.board import Board
+from mcudeploy.common.errors import BuildError, ConfigError
+from mcudeploy.cost.database import Database, RunKey
+from mcudeploy.device.guards import guarded
+from mcudeploy.device.target import Target
+from mcudeploy.ir.plan import Measurement, Plan
+from mcudeploy.model.model import Model
+from mcudeploy.program import footprint
+from mcudeploy.program.ctext import model_name
+from mcudeploy.program.program import Program, make_program
+from mcudeploy.program.render import Source, render_firmware
+from mcudeploy.search import planfile
+from mcudeploy.search.planner import Options, Planned
 from mcudeploy.targets import Firmware, build_firmware
 from mcudeploy.targets.build import firmware_hash
 

@@ -11,22 +11,22 @@ from pathlib import Path
 
 import numpy as np
 
-from mcudeploy import report
-from mcudeploy.bench import known_times, measured_tiles
-from mcudeploy.deploy import JsonObject, tell_notes
+from mcudeploy.api import JsonObject, tell_notes
+from mcudeploy.common.errors import LatencyError, OutputsDifferError
+from mcudeploy.common.progress import SILENT, Progress, telling
+from mcudeploy.common.text import count_text
+from mcudeploy.cost.tiles import CallTile, CallTime
 from mcudeploy.deployment import Deployment
-from mcudeploy.device import Target, open_device, require_port
-from mcudeploy.errors import LatencyError, OutputsDifferError
-from mcudeploy.graph import Graph
-from mcudeploy.model import Model, load_model
-from mcudeploy.plan import Plan, Search
-from mcudeploy.planner import Options, Planned, find_plans
-from mcudeploy.progress import SILENT, Progress, telling
-from mcudeploy.running import Observation, keep, observe
-from mcudeploy.samples import Sample, load_samples
-from mcudeploy.simulator.cost import CallTile, CallTime
+from mcudeploy.device.image import known_times, measured_tiles
+from mcudeploy.device.target import Target, open_device, require_port
+from mcudeploy.ir.graph import Graph
+from mcudeploy.ir.plan import Plan, Search
+from mcudeploy.model.model import Model, load_model
+from mcudeploy.report import objects
+from mcudeploy.search.planner import Options, Planned, find_plans
 from mcudeploy.targets import Firmware
-from mcudeploy.wording import count_text
+from mcudeploy.verify.running import Observation, keep, observe
+from mcudeploy.verify.samples import Sample, load_samples
 
 _PREFETCH_SHARE = 2
 """Tiles are timed in advance for one part in so many of the time limit: some is for the search."""
@@ -64,13 +64,13 @@ def tune_model(
     made, measured = tuned.made, tuned.observed.measurement
     unsplit = None if tuned.unsplit is None else tuned.unsplit.measurement
     overhead, predicted = measured.overhead(unsplit), made.estimated_overhead
-    return made, report.plan(made) | report.latency(measured, unsplit, predicted) | {
+    return made, objects.plan(made) | objects.latency(measured, unsplit, predicted) | {
         "measurers": len(targets),
         "predicted_overhead_percent": predicted,
         "prediction_error_percent": None if predicted is None or overhead is None else overhead - predicted,
         "plans_run": tuned.tried,
         "stack_bytes": measured.stack_bytes,
-        **report.stack(tuned.observed.stack),
+        **objects.stack(tuned.observed.stack),
     }
 
 

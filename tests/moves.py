@@ -6,13 +6,13 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from mcudeploy.interval import Interval
+from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.plan import Plan
 from mcudeploy.layout.arena import ARENA_GRAIN_BYTES
 from mcudeploy.layout.problem import align_up
-from mcudeploy.plan import Plan
-from mcudeploy.simulator.blocks import BlockId, TiledGraph
-from mcudeploy.simulator.flow import Flow
-from mcudeploy.simulator.live import lives
+from mcudeploy.memory.blocks import BlockId, TiledGraph
+from mcudeploy.memory.flow import Flow
+from mcudeploy.memory.live import lives
 from tests.residing import Move, elsewhere, moving, offsets_of
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from mcudeploy.board import Board, Memory, load_board
+from mcudeploy.boards.board import Board, Memory, load_board
+from mcudeploy.ir.plan import Estimate, Layout, Schedule
 from mcudeploy.layout.solve import spread
-from mcudeploy.plan import Estimate, Layout, Schedule
-from mcudeploy.simulator.blocks import TiledGraph
-from mcudeploy.simulator.live import WorkBytes
+from mcudeploy.memory.blocks import TiledGraph
+from mcudeploy.memory.live import WorkBytes
 
 
 def one_memory(name: str, alignment: int) -> Board:

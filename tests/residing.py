@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from mcudeploy.interval import Interval
-from mcudeploy.plan import CPU, Plan, Residence, Residences, Schedule, Transfer
-from mcudeploy.simulator.blocks import BlockId, TiledGraph
-from mcudeploy.simulator.live import lives
+from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.plan import CPU, Plan, Residence, Residences, Schedule, Transfer
+from mcudeploy.memory.blocks import BlockId, TiledGraph
+from mcudeploy.memory.live import lives
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from mcudeploy.board import Board, family, list_boards, load_board, read_board
-from mcudeploy.device import Target
-from mcudeploy.errors import BoardNotFoundError, ConfigError, UsageError
-from mcudeploy.resources import resource_dir
+from mcudeploy.boards.board import Board, family, list_boards, load_board, read_board
+from mcudeploy.common.errors import BoardNotFoundError, ConfigError, UsageError
+from mcudeploy.common.resources import resource_dir
+from mcudeploy.device.target import Target
 
 NAMES = tuple(board.name for board in list_boards())
 HAL = resource_dir("firmware") / "hal"

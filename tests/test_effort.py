@@ -6,8 +6,8 @@ from math import inf
 
 import pytest
 
-from mcudeploy import effort
-from mcudeploy.effort import UNITS_PER_SECOND, Effort, endless
+from mcudeploy.common import effort
+from mcudeploy.common.effort import UNITS_PER_SECOND, Effort, endless
 
 
 def test_what_a_part_spends_is_gone_from_the_whole() -> None:

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from mcudeploy.chart import Drawing, html_page, svg_picture
-from mcudeploy.files import is_ours, read_limited, same_file, write_file, write_files
+from mcudeploy.common.files import is_ours, read_limited, same_file, write_file, write_files
 from mcudeploy.layout.rectfile import write_offsets
+from mcudeploy.report.chart import Drawing, html_page, svg_picture
 
 
 def _leftovers(folder: Path) -> set[str]:

@@ -15,7 +15,7 @@ from fuzzing.reduce import smaller
 from fuzzing.running import BAD, examine
 from onnx import helper, numpy_helper
 
-from mcudeploy.model import Model, load_model
+from mcudeploy.model.model import Model, load_model
 from tests.residing import lying, offsets_of
 
 _SEEDS, _TOGETHER = 60, 10

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mcudeploy.errors import ModelError, Problem
-from mcudeploy.wording import agree, count_text
+from mcudeploy.common.errors import ModelError, Problem
+from mcudeploy.common.text import agree, count_text
 
 
 def test_nouns_and_verbs_agree_with_their_number() -> None:

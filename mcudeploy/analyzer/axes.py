@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mcudeploy.analyzer.window import AnyWindow, window_of
-from mcudeploy.graph import Graph
-from mcudeploy.interval import Interval
-from mcudeploy.ops.opdef import AnyIndex, Axis, AxisKind, LoopNest, TableIndex
+from mcudeploy.ir.graph import Graph
+from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.opdef import AnyIndex, Axis, AxisKind, LoopNest, TableIndex
 
 DIMENSIONS = ("row", "col", "channel")
 """The dimensions of a tensor, by their position in its shape."""

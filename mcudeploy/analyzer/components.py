@@ -16,8 +16,8 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from mcudeploy.analyzer.axes import DIMENSIONS, AxisGraph, Edge, axis_graph, index_axes
-from mcudeploy.graph import Graph
-from mcudeploy.ops.opdef import AxisKind
+from mcudeploy.ir.graph import Graph
+from mcudeploy.ir.opdef import AxisKind
 
 
 @dataclass(frozen=True, slots=True)

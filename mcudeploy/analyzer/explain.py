@@ -19,8 +19,8 @@ from mcudeploy.analyzer.components import (
 )
 from mcudeploy.analyzer.regions import halo
 from mcudeploy.analyzer.window import TableWindow
-from mcudeploy.graph import Graph
-from mcudeploy.wording import count_text
+from mcudeploy.common.text import count_text
+from mcudeploy.ir.graph import Graph
 
 _MOST_NAMES = 4
 """Operators named in one reason before the rest is only counted."""

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from mcudeploy.analyzer.axes import AxisGraph, Edge
 from mcudeploy.analyzer.components import accumulates, connections
 from mcudeploy.analyzer.window import Window
-from mcudeploy.interval import Interval
+from mcudeploy.ir.interval import Interval
 
 
 def rows_needed(axes: AxisGraph, operator: int, operand: int, rows: Interval) -> Interval:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from mcudeploy.interval import Interval
-from mcudeploy.ops.opdef import AnyIndex, Axis, TableIndex
+from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.opdef import AnyIndex, Axis, TableIndex
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,14 +11,14 @@ from mcudeploy.cli.options import board_option, output_options
 from mcudeploy.cli.output import Output
 
 if TYPE_CHECKING:
-    from mcudeploy.board import Board
+    from mcudeploy.boards.board import Board
 
 
 @click.command()
 @output_options
 def boards(output: Output) -> None:
     """List the boards."""
-    from mcudeploy.board import list_boards
+    from mcudeploy.boards.board import list_boards
 
     report = {
         "boards": [

@@ -9,19 +9,14 @@ from typing import TYPE_CHECKING
 import rich_click as click
 
 from mcudeploy.cli import tables
-from mcudeploy.cli.options import (
-    board_option,
-    device_options,
-    output_options,
-    planning_options,
-)
+from mcudeploy.cli.options import board_option, device_options, output_options, planning_options
 from mcudeploy.cli.output import Output
 from mcudeploy.cli.values import InputFile, NewFolder
 
 if TYPE_CHECKING:
-    from mcudeploy.board import Board
-    from mcudeploy.device import Target
-    from mcudeploy.planner import Options
+    from mcudeploy.boards.board import Board
+    from mcudeploy.device.target import Target
+    from mcudeploy.search.planner import Options
 
 
 @click.command()
@@ -80,11 +75,11 @@ def build(
 @output_options
 def flash(*, model: Path | None, target: Target, options: Options, dry_run: bool, output: Output) -> None:
     """Build the measurer, or the firmware of MODEL, and write it to the board."""
-    from mcudeploy import deploy
+    from mcudeploy import api
 
     with output.progress() as progress:
         progress.stage(f"flashing {target.board.name}")
-        report = deploy.flash_board(model, target, options, dry_run)
+        report = api.flash_board(model, target, options, dry_run)
     output.result(report, tables.flash)
 
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from mcudeploy.resources import cache_dir
+from mcudeploy.common.resources import cache_dir
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 _CACHE = "NUMBA_CACHE_DIR"

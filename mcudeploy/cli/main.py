@@ -13,12 +13,13 @@ from typing import Any, NoReturn
 
 import rich_click as click
 
-from mcudeploy import __version__, interrupts
+from mcudeploy import __version__
 from mcudeploy.cli import boards, build, model, place, run, schedule
 from mcudeploy.cli.compiling import compiled_code_kept
+from mcudeploy.cli.config import load_settings
 from mcudeploy.cli.output import describe, print_error
-from mcudeploy.config import load_settings
-from mcudeploy.errors import DeployError
+from mcudeploy.common import interrupts
+from mcudeploy.common.errors import DeployError
 
 
 class Program(click.RichGroup):

@@ -19,12 +19,12 @@ from mcudeploy.cli.options import (
     planning_options,
 )
 from mcudeploy.cli.output import Output
-from mcudeploy.errors import FitError, ModelError
+from mcudeploy.common.errors import FitError, ModelError
 
 if TYPE_CHECKING:
-    from mcudeploy.board import Board
-    from mcudeploy.device import Target
-    from mcudeploy.planner import Options
+    from mcudeploy.boards.board import Board
+    from mcudeploy.device.target import Target
+    from mcudeploy.search.planner import Options
 
 
 @click.command()
@@ -37,10 +37,10 @@ def check(
     context: click.Context, *, model: Path, board: Board | None, float_io: bool, output: Output
 ) -> None:
     """List every node that cannot be deployed, with its reason, and the model's sizes."""
-    from mcudeploy import deploy
-    from mcudeploy.planner import Options
+    from mcudeploy import api
+    from mcudeploy.search.planner import Options
 
-    report = deploy.check_model(model, board, Options(float_io=float_io))
+    report = api.check_model(model, board, Options(float_io=float_io))
     output.result(report, tables.check)
     if not report["supported"]:
         context.exit(ModelError.exit_code)
@@ -66,15 +66,15 @@ def plan(
     output: Output,
 ) -> None:
     """Decide order and place of every tensor, and print what the plan needs."""
-    from mcudeploy import analyzer, deploy
+    from mcudeploy import analyzer, api
 
     with output.progress() as progress:
-        found = deploy.plan_model(model, board, replace(options, resume=True), progress)
+        found = api.plan_model(model, board, replace(options, resume=True), progress)
     if destination:
-        deploy.save_plan(found, destination)
+        api.save_plan(found, destination)
     if chart:
-        deploy.save_chart(found, chart)
-    report = deploy.plan_report(found)
+        api.save_chart(found, chart)
+    report = api.plan_report(found)
     if explain:
         report |= {"explanation": analyzer.explain(found.plan.graph)}
     output.result(report, tables.plan)
@@ -96,14 +96,14 @@ def tune(
     output: Output,
 ) -> None:
     """Search for the plan with the least RAM, timing parts of the model on the device."""
-    from mcudeploy import deploy, tuning
+    from mcudeploy import api, tuning
 
     with output.progress() as progress:
         found, report = tuning.tune_model(model, targets, replace(options, resume=True), progress)
     if destination:
-        deploy.save_plan(found, destination)
+        api.save_plan(found, destination)
     if chart:
-        deploy.save_chart(found, chart)
+        api.save_chart(found, chart)
     output.result(report, tables.tune)
 
 

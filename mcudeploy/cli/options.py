@@ -11,13 +11,13 @@ import rich_click as click
 from click import get_current_context
 from click.core import ParameterSource
 
+from mcudeploy.cli.config import FILE_NAME
 from mcudeploy.cli.output import Output
 from mcudeploy.cli.values import Finite, InputFile, Limit, NewFile, Size
-from mcudeploy.config import FILE_NAME
-from mcudeploy.errors import UsageError
+from mcudeploy.common.errors import UsageError
 
 if TYPE_CHECKING:
-    from mcudeploy.board import Board
+    from mcudeploy.boards.board import Board
 
 Command = Callable[..., None]
 _PLAN_HELP = (
@@ -47,15 +47,15 @@ def _board_name(required: bool, load: Callable[..., Board | None]) -> Callable[[
 
 
 def _load_board(_: click.Context, __: click.Parameter, name: str | None) -> Board | None:
-    from mcudeploy.board import load_board
+    from mcudeploy.boards.board import load_board
 
     return None if name is None else load_board(name)
 
 
 def _load_attached(context: click.Context, _: click.Parameter, name: str) -> Board:
     """The board of that name; of a family's boards the attached one, or else the family's default."""
-    from mcudeploy.board import family
-    from mcudeploy.measurer.ports import list_serial_ports
+    from mcudeploy.boards.board import family
+    from mcudeploy.targets.ports import list_serial_ports
 
     boards = family(name)
     if len(boards) == 1 or context.params["emulate"]:
@@ -142,7 +142,7 @@ def planning_options(command: Command) -> Command:
         float_io: bool,
         **rest: Any,
     ) -> None:
-        from mcudeploy.planner import Options
+        from mcudeploy.search.planner import Options
 
         memories = [name for name, _ in memory_limits]
         twice = next((name for index, name in enumerate(memories) if name in memories[:index]), None)
@@ -201,7 +201,7 @@ def files_option(command: Command) -> Command:
 
 
 def _require_new_files(context: click.Context, force: bool) -> None:
-    from mcudeploy.files import is_ours, same_file
+    from mcudeploy.common.files import is_ours, same_file
 
     known = [(FILE_NAME, Path(FILE_NAME)), *_paths(context, InputFile)]
     for name, path in _paths(context, NewFile):
@@ -228,7 +228,7 @@ def _paths(context: click.Context, kind: type[click.ParamType[Any]]) -> list[tup
 
 
 def _chart_file(_: click.Context, __: click.Parameter, path: Path | None) -> Path | None:
-    from mcudeploy.chart import require_format
+    from mcudeploy.report.chart import require_format
 
     if path is not None:
         require_format(path)  # refused before the search, not after it
@@ -255,7 +255,7 @@ def device_options(command: Command) -> Command:
     @_emulate_option
     @functools.wraps(command)
     def packed(*args: Any, board: Board, port: str | None, emulate: bool, **rest: Any) -> None:
-        from mcudeploy.device import Target
+        from mcudeploy.device.target import Target
 
         if port is not None and not _takes_port(board, emulate):
             port = None
@@ -296,7 +296,7 @@ def devices_options(command: Command) -> Command:
     def packed(
         *args: Any, board: Board, ports: tuple[str, ...], emulate: bool, measurers: int | None, **rest: Any
     ) -> None:
-        from mcudeploy.device import Target
+        from mcudeploy.device.target import Target
 
         if ports and not _takes_port(board, emulate, "ports"):
             ports = ()

@@ -17,10 +17,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TaskID, 
 from rich.progress import Progress as Bar
 from rich.text import Text
 
-from mcudeploy import interrupts
 from mcudeploy.cli.compiling import compiling_told
-from mcudeploy.errors import DeployError, ModelError
-from mcudeploy.progress import SILENT, Progress
+from mcudeploy.common import interrupts
+from mcudeploy.common.errors import DeployError, ModelError
+from mcudeploy.common.progress import SILENT, Progress
 
 Report = Mapping[str, object]
 _PLAIN_WIDTH = 140

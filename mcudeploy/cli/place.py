@@ -10,7 +10,7 @@ from mcudeploy.cli import tables
 from mcudeploy.cli.options import files_option, output_options
 from mcudeploy.cli.output import Output
 from mcudeploy.cli.values import Finite, InputFile, NewFile, Size
-from mcudeploy.wording import count_text
+from mcudeploy.common.text import count_text
 
 
 @click.command()
@@ -45,8 +45,8 @@ def place(
     *, rects: Path, capacity: int, time_limit: float, seed: int, target: Path | None, output: Output
 ) -> None:
     """Place rectangles, a CSV file of id,lower,upper,size (upper exclusive), in a memory."""
-    from mcudeploy.effort import Effort
-    from mcudeploy.errors import FitError
+    from mcudeploy.common.effort import Effort
+    from mcudeploy.common.errors import FitError
     from mcudeploy.layout.judge import judge
     from mcudeploy.layout.place import place as place_problem
     from mcudeploy.layout.problem import Problem, lower_bound

@@ -18,11 +18,11 @@ from mcudeploy.cli.options import (
     timing_option,
 )
 from mcudeploy.cli.output import Output
-from mcudeploy.errors import OutputsDifferError
+from mcudeploy.common.errors import OutputsDifferError
 
 if TYPE_CHECKING:
-    from mcudeploy.device import Target
-    from mcudeploy.planner import Options
+    from mcudeploy.device.target import Target
+    from mcudeploy.search.planner import Options
 
 
 @click.command()
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 @output_options
 def measure(*, model: Path, target: Target, timing: str, options: Options, output: Output) -> None:
     """Time every operator of a model on the device."""
-    from mcudeploy import deploy
+    from mcudeploy import api
 
     with output.progress() as progress:
         cycles = timing == "cycles-model"
-        report = deploy.measure_model(model, target, options, cycles=cycles, progress=progress)
+        report = api.measure_model(model, target, options, cycles=cycles, progress=progress)
     output.result(report, tables.measure)
 
 
@@ -67,10 +67,10 @@ def run(
     output: Output,
 ) -> None:
     """Build a model, flash it, run it on the device, and verify its outputs."""
-    from mcudeploy import deploy
+    from mcudeploy import api
 
     with output.progress() as progress:
-        report = deploy.run_model(
+        report = api.run_model(
             model,
             replace(target, guards=guards),
             options,

@@ -45,7 +45,7 @@ def schedule(
     *, graph: Path, time_limit: float, method: str, destination: Path | None, output: Output
 ) -> None:
     """Order a dependency graph, such as a training step, so that it needs the least memory."""
-    from mcudeploy.ordering import order_graph
+    from mcudeploy.schedule.ordering import order_graph
 
     with output.progress() as progress:
         report = order_graph(graph, time_limit, method, destination, progress)

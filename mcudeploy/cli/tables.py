@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mcudeploy.cli.output import cell, lines, plain
-from mcudeploy.wording import agree, count_text
+from mcudeploy.common.text import agree, count_text
 
 Values = Mapping[str, Any]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import rich_click as click
 
-from mcudeploy.config import parse_limit, parse_size
+from mcudeploy.cli.config import parse_limit, parse_size
 
 
 class Size(click.ParamType[int]):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mcudeploy.errors import ModelError
+from mcudeploy.common.errors import ModelError
 from mcudeploy.frontend.folding import fold
 from mcudeploy.frontend.lowering import lower
 from mcudeploy.frontend.reader import read
 from mcudeploy.frontend.simplify import drop_dead, drop_identities, fold_pads
-from mcudeploy.graph import Graph
+from mcudeploy.ir.graph import Graph
 
 __all__ = ["load"]
 

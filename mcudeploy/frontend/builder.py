@@ -11,15 +11,11 @@ import numpy as np
 from mcudeploy.frontend.constants import Constant
 from mcudeploy.frontend.model import MAX_TOTAL_ELEMENTS, Model, Node, Unsupported, require_bounded
 from mcudeploy.frontend.names import Names
-from mcudeploy.frontend.quantization import (
-    IntegerTable,
-    activation_parameters,
-    is_identity,
-)
+from mcudeploy.frontend.quantization import IntegerTable, activation_parameters, is_identity
 from mcudeploy.frontend.values import IndexArray, Value, is_storage_order, permutation
-from mcudeploy.graph import Border, DType, Operator, Quantization, Shape, Tensor
+from mcudeploy.ir.graph import Border, DType, Operator, Quantization, Shape, Tensor
+from mcudeploy.ir.opdef import ConstantArray, OperatorDef
 from mcudeploy.ops.elementwise import Binary, Lut, Unary
-from mcudeploy.ops.opdef import ConstantArray, OperatorDef
 from mcudeploy.ops.quantize import Dequantize
 from mcudeploy.ops.requantize import dequantize, dequantize_table, quantize
 from mcudeploy.ops.transpose import Transpose

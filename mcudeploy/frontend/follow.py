@@ -14,7 +14,7 @@ from mcudeploy.frontend.model import Node, Unsupported
 from mcudeploy.frontend.quantization import activation_parameters, quantized_dtype
 from mcudeploy.frontend.values import Value
 from mcudeploy.frontend.views import VIEWS, view_index
-from mcudeploy.graph import Quantization
+from mcudeploy.ir.graph import Quantization
 
 
 @dataclass(frozen=True, slots=True, eq=False)

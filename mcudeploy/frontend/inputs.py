@@ -21,7 +21,7 @@ from mcudeploy.frontend.values import (
     positions,
 )
 from mcudeploy.frontend.views import VIEWS, view_index
-from mcudeploy.graph import DType, Quantization, Shape
+from mcudeploy.ir.graph import DType, Quantization, Shape
 from mcudeploy.ops.requantize import dequantize_table
 
 _IMAGE_OPS = frozenset(

@@ -17,9 +17,9 @@ from mcudeploy.frontend.constants import Constant
 from mcudeploy.frontend.follow import Ending, finish, follow, fused_nodes, sole_reader
 from mcudeploy.frontend.model import Node, Unsupported
 from mcudeploy.frontend.values import IndexArray, Value
-from mcudeploy.graph import DType, Shape
+from mcudeploy.ir.graph import DType, Shape
+from mcudeploy.ir.opdef import ConstantArray
 from mcudeploy.ops.conv import Conv2d
-from mcudeploy.ops.opdef import ConstantArray
 
 _Doubles = NDArray[np.float64]
 _SILENT_BIAS = 2.0**20

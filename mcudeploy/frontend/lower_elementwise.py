@@ -13,17 +13,10 @@ from mcudeploy.frontend.builder import Builder
 from mcudeploy.frontend.constants import Constant
 from mcudeploy.frontend.follow import Ending, clip_bounds, finish, follow, fused_nodes
 from mcudeploy.frontend.model import Node, Unsupported
-from mcudeploy.frontend.values import (
-    IndexArray,
-    Value,
-    compressed,
-    default_layout,
-    positions,
-    scattered,
-)
-from mcudeploy.graph import UNSIGNED_OFFSET, DType, Quantization, Shape
+from mcudeploy.frontend.values import IndexArray, Value, compressed, default_layout, positions, scattered
+from mcudeploy.ir.graph import UNSIGNED_OFFSET, DType, Quantization, Shape
+from mcudeploy.ir.opdef import ConstantArray
 from mcudeploy.ops.elementwise import Binary, BinaryFunction, Unary, UnaryFunction, sum_error
-from mcudeploy.ops.opdef import ConstantArray
 
 _Floats = NDArray[np.float32]
 _MOST_SUM_ERROR = 2.0**-8

@@ -11,24 +11,11 @@ from numpy.typing import NDArray
 from mcudeploy.frontend.builder import Builder
 from mcudeploy.frontend.constants import Constant
 from mcudeploy.frontend.follow import Ending, finish, follow, fused_nodes
-from mcudeploy.frontend.linear import (
-    Linear,
-    Reading,
-    emit_float,
-    emit_linear,
-    fold_affine,
-    normalization,
-)
+from mcudeploy.frontend.linear import Linear, Reading, emit_float, emit_linear, fold_affine, normalization
 from mcudeploy.frontend.model import Node, Unsupported
-from mcudeploy.frontend.values import (
-    IndexArray,
-    Value,
-    image_index,
-    image_positions,
-    positions,
-)
+from mcudeploy.frontend.values import IndexArray, Value, image_index, image_positions, positions
 from mcudeploy.frontend.windows import Window, window_of
-from mcudeploy.graph import DType, Quantization, Shape
+from mcudeploy.ir.graph import DType, Quantization, Shape
 from mcudeploy.ops.affine import Affine, affine_records
 from mcudeploy.ops.conv import Conv2d
 from mcudeploy.ops.matmul import MatMul

@@ -8,24 +8,17 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from mcudeploy.common.text import agree, count_text
 from mcudeploy.frontend.builder import Builder
 from mcudeploy.frontend.constants import integers_of
 from mcudeploy.frontend.follow import finish, follow, fused_nodes
 from mcudeploy.frontend.lower_softmax import along
 from mcudeploy.frontend.model import Node, Unsupported
-from mcudeploy.frontend.values import (
-    IndexArray,
-    Value,
-    coordinates,
-    natural_shape,
-    scattered,
-    stored_axis,
-)
-from mcudeploy.graph import UNSIGNED_OFFSET, DType, Quantization, Shape
+from mcudeploy.frontend.values import IndexArray, Value, coordinates, natural_shape, scattered, stored_axis
+from mcudeploy.ir.graph import UNSIGNED_OFFSET, DType, Quantization, Shape
 from mcudeploy.ops.concat import Concat
 from mcudeploy.ops.move import Pad
 from mcudeploy.ops.requantize import STORED, dequantize, quantize
-from mcudeploy.wording import agree, count_text
 
 
 def pad(builder: Builder, node: Node) -> None:

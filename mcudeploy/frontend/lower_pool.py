@@ -23,9 +23,9 @@ from mcudeploy.frontend.values import (
 )
 from mcudeploy.frontend.views import axes_of
 from mcudeploy.frontend.windows import Window, window_of
-from mcudeploy.graph import DType, Quantization, Shape
+from mcudeploy.ir.graph import DType, Quantization, Shape
+from mcudeploy.ir.opdef import OperatorDef
 from mcudeploy.ops.elementwise import Unary
-from mcudeploy.ops.opdef import OperatorDef
 from mcudeploy.ops.pool import AveragePool, MaxPool
 from mcudeploy.ops.reduce import ReduceMean
 

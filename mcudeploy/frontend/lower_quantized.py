@@ -12,7 +12,7 @@ from mcudeploy.frontend.model import Node, Unsupported
 from mcudeploy.frontend.quantization import activation_parameters, is_identity, quantized_dtype
 from mcudeploy.frontend.values import Value
 from mcudeploy.frontend.views import view_index
-from mcudeploy.graph import DType
+from mcudeploy.ir.graph import DType
 from mcudeploy.ops.quantize import Quantize
 from mcudeploy.ops.requantize import quantize
 

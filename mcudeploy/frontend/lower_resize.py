@@ -7,14 +7,14 @@ from typing import Literal
 
 import numpy as np
 
+from mcudeploy.common.text import agree
 from mcudeploy.frontend.builder import Builder
 from mcudeploy.frontend.follow import Ending, fused_nodes
 from mcudeploy.frontend.lower_pool import averaged
 from mcudeploy.frontend.model import Node, Unsupported, require_bounded
 from mcudeploy.frontend.values import Value, image_index, image_positions
-from mcudeploy.graph import DType, Quantization
+from mcudeploy.ir.graph import DType, Quantization
 from mcudeploy.ops.resize import Resize, Samples, resize_samples
-from mcudeploy.wording import agree
 
 
 def resize(builder: Builder, node: Node) -> None:

@@ -20,7 +20,7 @@ from mcudeploy.frontend.values import (
     nested_runs,
     scattered,
 )
-from mcudeploy.graph import Shape
+from mcudeploy.ir.graph import Shape
 from mcudeploy.ops.move import Slice
 
 

@@ -9,7 +9,7 @@ from mcudeploy.frontend.follow import Ending, fused_nodes
 from mcudeploy.frontend.lower_pool import averaged
 from mcudeploy.frontend.model import Node, Unsupported
 from mcudeploy.frontend.values import Value, axis_shapes, natural_shape, stored_axis
-from mcudeploy.graph import DType, Quantization
+from mcudeploy.ir.graph import DType, Quantization
 from mcudeploy.ops.softmax import Softmax
 
 

@@ -4,17 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from mcudeploy.errors import ModelError, Problem
+from mcudeploy.common.errors import ModelError, Problem
 from mcudeploy.frontend.builder import Builder, RealLowering
 from mcudeploy.frontend.inputs import declare, placeholder
-from mcudeploy.frontend.lower_elementwise import (
-    FUNCTIONS,
-    OPERATIONS,
-    binary,
-    real_binary,
-    real_unary,
-    unary,
-)
+from mcudeploy.frontend.lower_elementwise import FUNCTIONS, OPERATIONS, binary, real_binary, real_unary, unary
 from mcudeploy.frontend.lower_linear import batch_normalization, conv, gemm, matmul
 from mcudeploy.frontend.lower_move import concat, pad, real_concat, real_pad
 from mcudeploy.frontend.lower_pool import average_pool, max_pool, real_max_pool, reduce_mean
@@ -27,7 +20,7 @@ from mcudeploy.frontend.names import printable
 from mcudeploy.frontend.outputs import output_border
 from mcudeploy.frontend.peephole import tidy
 from mcudeploy.frontend.views import VIEWS
-from mcudeploy.graph import Border, Graph
+from mcudeploy.ir.graph import Border, Graph
 
 Lowering = Callable[[Builder, Node], None]
 

@@ -8,7 +8,7 @@ from mcudeploy.frontend.builder import Builder
 from mcudeploy.frontend.lower_slice import regular
 from mcudeploy.frontend.model import Info, Unsupported
 from mcudeploy.frontend.values import Value, is_plain, natural_shape, positions
-from mcudeploy.graph import Border
+from mcudeploy.ir.graph import Border
 
 
 def output_border(builder: Builder, info: Info, *, float_io: bool) -> Border:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mcudeploy.graph import Border, Operator, Tensor
+from mcudeploy.ir.graph import Border, Operator, Tensor
 from mcudeploy.ops.affine import Affine
 from mcudeploy.ops.conv import Conv2d
 from mcudeploy.ops.elementwise import Binary, Lut

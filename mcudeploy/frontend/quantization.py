@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from mcudeploy.frontend.constants import Constant
 from mcudeploy.frontend.model import Model, Node, Unsupported
-from mcudeploy.graph import UNSIGNED_OFFSET, Quantization
+from mcudeploy.ir.graph import UNSIGNED_OFFSET, Quantization
 from mcudeploy.ops.requantize import STORED
 
 IntegerTable = NDArray[np.int8]

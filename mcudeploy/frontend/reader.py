@@ -12,16 +12,9 @@ from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper, shape_inference
 
-from mcudeploy.errors import ModelError, Problem
+from mcudeploy.common.errors import ModelError, Problem
 from mcudeploy.frontend.constants import Constant
-from mcudeploy.frontend.model import (
-    MAX_TENSOR_ELEMENTS,
-    MAX_TOTAL_ELEMENTS,
-    Attribute,
-    Info,
-    Model,
-    Node,
-)
+from mcudeploy.frontend.model import MAX_TENSOR_ELEMENTS, MAX_TOTAL_ELEMENTS, Attribute, Info, Model, Node
 from mcudeploy.frontend.names import printable
 from mcudeploy.frontend.versions import require_versions
 

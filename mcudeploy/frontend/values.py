@@ -14,9 +14,9 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from mcudeploy.borders import is_channels_last
 from mcudeploy.frontend.model import Unsupported
-from mcudeploy.graph import Quantization, Shape
+from mcudeploy.ir.graph import Quantization, Shape
+from mcudeploy.ops.host_io import is_channels_last
 
 IndexArray = NDArray[np.int32]
 

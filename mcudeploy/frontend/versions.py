@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx
 from onnx import ModelProto
 
-from mcudeploy.errors import ModelError
+from mcudeploy.common.errors import ModelError
 
 OPSETS = range(13, 22)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from mcudeploy.effort import Effort
+from mcudeploy.common.effort import Effort
+from mcudeploy.cost.tiles import MovePrice
 from mcudeploy.layout.greedy import Units, fixed_orders, used_bytes
 from mcudeploy.layout.problem import Problem, align_up, lower_bound
 from mcudeploy.layout.relocation import relocate
-from mcudeploy.simulator.cost import MovePrice
 
 ARENA_GRAIN_BYTES = 8
 """An arena's size is a multiple of this, as the C array that holds it is."""

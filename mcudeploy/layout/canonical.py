@@ -20,7 +20,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from mcudeploy.effort import Effort
+from mcudeploy.common.effort import Effort
 from mcudeploy.layout.problem import Outcome, Problem, stacks_at_the_top
 from mcudeploy.layout.sections import Floats, Ints, Sections, tries
 

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from math import lcm
 
-from mcudeploy.board import Board, Unit
-from mcudeploy.graph import Operator
-from mcudeploy.interval import Interval
+from mcudeploy.boards.board import Board, Unit
+from mcudeploy.ir.graph import Operator
+from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.plan import CPU, Plan, Residence, Run, Transfer
 from mcudeploy.layout.owners import Owners, PlanFaultError, Shapes, Span, transfer_text
-from mcudeploy.plan import CPU, Plan, Residence, Run, Transfer
 
 __all__ = ["PlanFaultError", "check"]
 

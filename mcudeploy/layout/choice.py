@@ -9,9 +9,9 @@ from collections.abc import Sequence
 
 from ortools.sat.python import cp_model
 
-from mcudeploy.effort import UNITS_PER_SECOND, Effort
+from mcudeploy.common.effort import UNITS_PER_SECOND, Effort
+from mcudeploy.common.solver import cp_solver
 from mcudeploy.layout.banks import Table, Task
-from mcudeploy.solver import cp_solver
 
 _MOST = 0.3
 """Deterministic time of the solver for one choice."""

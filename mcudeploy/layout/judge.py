@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from mcudeploy.errors import ConfigError
+from mcudeploy.common.errors import ConfigError
 from mcudeploy.layout.problem import Problem
 
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mcudeploy.errors import DeployError
-from mcudeploy.graph import Operator
-from mcudeploy.interval import Interval
-from mcudeploy.plan import Plan, Residence, Transfer
+from mcudeploy.common.errors import DeployError
+from mcudeploy.ir.graph import Operator
+from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.plan import Plan, Residence, Transfer
 
 _NOBODY, _SCRATCH = -1, -2
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mcudeploy.effort import Effort
-from mcudeploy.interval import Interval
+from mcudeploy.common.effort import Effort
+from mcudeploy.ir.interval import Interval
 from mcudeploy.layout.greedy import Units, fixed_orders, used_bytes
 from mcudeploy.layout.problem import Problem, lower_bound
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import gcd
 
-from mcudeploy.interval import Interval
+from mcudeploy.ir.interval import Interval
 
 
 def align_up(value: int, alignment: int) -> int:

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mcudeploy.errors import ConfigError
-from mcudeploy.files import read_limited, write_file
-from mcudeploy.interval import Interval
+from mcudeploy.common.errors import ConfigError
+from mcudeploy.common.files import read_limited, write_file
+from mcudeploy.ir.interval import Interval
 from mcudeploy.layout.problem import Rectangle
 
 _COLUMNS = ("id", "lower", "upper", "size")

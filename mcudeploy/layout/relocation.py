@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from mcudeploy.effort import Effort
+from mcudeploy.common.effort import Effort
+from mcudeploy.cost.tiles import MovePrice
 from mcudeploy.layout.problem import Problem, align_up, stacks_at_the_top
-from mcudeploy.simulator.cost import MovePrice
 
 _TRIES = (
     (16, (1,)), (16, (0, 1)), (32, (1, 3)), (64, (1, 3)), (64, (0, 1, 3, 4)), (128, (1, 3)),

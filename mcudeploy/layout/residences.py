@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from mcudeploy.interval import Interval
-from mcudeploy.plan import CPU, Residence, Residences, Transfer
-from mcudeploy.simulator.blocks import BlockId, TiledGraph
-from mcudeploy.simulator.live import Buffer, Lives
+from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.plan import CPU, Residence, Residences, Transfer
+from mcudeploy.memory.blocks import BlockId, TiledGraph
+from mcudeploy.memory.live import Buffer, Lives
 
 
 @dataclass(frozen=True, slots=True)

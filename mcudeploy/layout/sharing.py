@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import lcm
 
-from mcudeploy.analyzer.needs import unit_names, users
-from mcudeploy.board import Board, Unit
-from mcudeploy.interval import Interval
+from mcudeploy.boards.board import Board, Unit
+from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.plan import Plan
 from mcudeploy.layout.arena import pack
 from mcudeploy.layout.problem import Problem, Rectangle
 from mcudeploy.layout.tagform import program_of
 from mcudeploy.layout.tags import assign_tags
+from mcudeploy.memory.blocks import BlockId, TiledGraph
+from mcudeploy.memory.flow import Flow
+from mcudeploy.memory.live import Buffer, WorkBytes, buffers, joined, lives
 from mcudeploy.ops.transfer import Copy
-from mcudeploy.plan import Plan
-from mcudeploy.simulator.blocks import BlockId, TiledGraph
-from mcudeploy.simulator.flow import Flow
-from mcudeploy.simulator.live import Buffer, WorkBytes, buffers, joined, lives
+from mcudeploy.units.needs import unit_names, users
 
 
 @dataclass(frozen=True, slots=True)

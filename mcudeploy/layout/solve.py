@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import lcm
 
-from mcudeploy.analyzer.needs import Need, Needs, needs, users
-from mcudeploy.board import Board
+from mcudeploy.boards.board import Board
+from mcudeploy.ir.plan import Estimate, Function, Layout, Plan, Schedule, Step, memory_of
 from mcudeploy.layout.arena import ARENA_GRAIN_BYTES, Relocation
 from mcudeploy.layout.assign import assign
 from mcudeploy.layout.banks import Bank, Group, Task
 from mcudeploy.layout.problem import Problem, Rectangle, align_up
 from mcudeploy.layout.residences import Places, reside
-from mcudeploy.plan import Estimate, Function, Layout, Plan, Schedule, Step, memory_of
-from mcudeploy.simulator.blocks import TiledGraph
-from mcudeploy.simulator.live import Buffer, WorkBytes, buffers, in_place_chances, lives, peak
-from mcudeploy.simulator.traffic import Traffic, traffic
+from mcudeploy.memory.blocks import TiledGraph
+from mcudeploy.memory.live import Buffer, WorkBytes, buffers, in_place_chances, lives, peak
+from mcudeploy.memory.traffic import Traffic, traffic
+from mcudeploy.units.needs import Need, Needs, needs, users
 
 
 def spread(  # noqa: PLR0917

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from mcudeploy.board import Board
-from mcudeploy.graph import Graph, Operator
-from mcudeploy.plan import Function
-from mcudeploy.simulator.flow import Flow
+from mcudeploy.boards.board import Board
+from mcudeploy.ir.graph import Graph, Operator
+from mcudeploy.ir.plan import Function
+from mcudeploy.memory.flow import Flow
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from math import lcm
 
-from mcudeploy.analyzer.meeting import Meeting, common, is_cached, meet
-from mcudeploy.board import Board
+from mcudeploy.boards.board import Board
 from mcudeploy.layout.problem import align_up
 from mcudeploy.layout.tagform import (
     MODEL,
@@ -42,6 +41,7 @@ from mcudeploy.layout.tagform import (
     result_counts,
 )
 from mcudeploy.layout.tagsizes import Size, sizes
+from mcudeploy.units.meeting import Meeting, common, is_cached, meet
 
 _REACH = 16
 """A free tag is taken where it is at most so many times larger, or smaller, than what is needed."""

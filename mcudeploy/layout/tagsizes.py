@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import lcm
 
-from mcudeploy.board import Board, Unit
+from mcudeploy.boards.board import Board, Unit
 from mcudeploy.layout.problem import align_up
 from mcudeploy.layout.tagform import (
     MODEL,

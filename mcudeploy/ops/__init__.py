@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mcudeploy.ir.opdef import OperatorDef
 from mcudeploy.ops.affine import Affine
 from mcudeploy.ops.channel_rows import Conv2dToRows
 from mcudeploy.ops.concat import Concat
@@ -10,7 +11,6 @@ from mcudeploy.ops.elementwise import Binary, Lut, Unary
 from mcudeploy.ops.feed import Feed
 from mcudeploy.ops.matmul import MatMul
 from mcudeploy.ops.move import Pad, Slice
-from mcudeploy.ops.opdef import OperatorDef
 from mcudeploy.ops.pool import AveragePool, AveragePoolByRows, MaxPool
 from mcudeploy.ops.quantize import Dequantize, Quantize
 from mcudeploy.ops.reduce import ReduceMean

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING, ClassVar
 
+from mcudeploy.ir.opdef import Axis, Index, KernelCall, LoopNest
 from mcudeploy.ops.common import reduced_axis
 from mcudeploy.ops.conv_kernels import to_rows_kernel
-from mcudeploy.ops.opdef import Axis, Index, KernelCall, LoopNest
 
 if TYPE_CHECKING:
-    from mcudeploy.graph import Operator, Shape, Tensor
+    from mcudeploy.ir.graph import Operator, Shape, Tensor
 
 
 @dataclass(frozen=True, slots=True)

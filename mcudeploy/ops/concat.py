@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from mcudeploy.interval import Interval
+from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.opdef import Counts, CountsOf, Index, KernelCall, LoopNest, ParamValue
 from mcudeploy.ops.common import (
     AXIS_NAMES,
     ELEMENTWISE,
@@ -19,11 +20,10 @@ from mcudeploy.ops.common import (
     spatial_axes,
     taken,
 )
-from mcudeploy.ops.opdef import Counts, CountsOf, Index, KernelCall, LoopNest, ParamValue
 from mcudeploy.ops.requantize import quantization_of, requantization_table
 
 if TYPE_CHECKING:
-    from mcudeploy.graph import Operator, Shape, Tensor
+    from mcudeploy.ir.graph import Operator, Shape, Tensor
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING, ClassVar
 
+from mcudeploy.ir.opdef import Axis, AxisKind, Index, KernelCall, LoopNest
 from mcudeploy.ops.conv_kernels import by_rows_kernel, conv_kernel, is_plain
-from mcudeploy.ops.opdef import Axis, AxisKind, Index, KernelCall, LoopNest
 
 if TYPE_CHECKING:
-    from mcudeploy.graph import Operator, Shape, Tensor
+    from mcudeploy.ir.graph import Operator, Shape, Tensor
 
 
 def window_positions(size: int, kernel: int, stride: int, dilation: int, pads: tuple[int, int]) -> int:

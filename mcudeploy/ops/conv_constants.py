@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mcudeploy import graph
+from mcudeploy.ir import graph
+from mcudeploy.ir.opdef import ConstantArray, ParamValue
 from mcudeploy.ops import requantize
-from mcudeploy.ops.opdef import ConstantArray, ParamValue
 from mcudeploy.ops.packing import pack_blocks, pack_fours, pack_records, pack_taps
 
 if TYPE_CHECKING:
-    from mcudeploy.graph import Operator, Tensor
+    from mcudeploy.ir.graph import Operator, Tensor
     from mcudeploy.ops.channel_rows import Conv2dToRows
     from mcudeploy.ops.conv import Conv2d, Conv2dByRows
 

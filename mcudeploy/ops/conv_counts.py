@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from mcudeploy.interval import Interval
+from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.opdef import Counts, CountsOf
 from mcudeploy.ops.common import filled, merged, moved, scaled
-from mcudeploy.ops.opdef import Counts, CountsOf
 from mcudeploy.ops.packing import GROUP
 from mcudeploy.ops.windows import Windows
 

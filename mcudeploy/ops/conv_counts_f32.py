@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from mcudeploy.interval import Interval
+from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.opdef import Counts, CountsOf
 from mcudeploy.ops.common import merged, scaled
 from mcudeploy.ops.conv_counts import Fields, gathered, window_rows
-from mcudeploy.ops.opdef import Counts, CountsOf
 from mcudeploy.ops.windows import Windows
 
 _PIXELS = 4

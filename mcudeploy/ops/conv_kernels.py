@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mcudeploy import graph
+from mcudeploy.ir import graph
+from mcudeploy.ir.opdef import ConstantArray, KernelCall, ParamValue
 from mcudeploy.ops import conv_counts, conv_counts_f32, conv_mve, requantize
 from mcudeploy.ops.common import OFFSET_BYTES, SUM_BYTES
 from mcudeploy.ops.conv_constants import FOUR, Constants, check_constants, numbers_of, without
-from mcudeploy.ops.opdef import ConstantArray, KernelCall, ParamValue
 from mcudeploy.ops.packing import GROUP, padded
 
 if TYPE_CHECKING:
-    from mcudeploy.graph import Operator, Tensor
+    from mcudeploy.ir.graph import Operator, Tensor
     from mcudeploy.ops.channel_rows import Conv2dToRows
     from mcudeploy.ops.conv import Conv2d, Conv2dByRows
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mcudeploy.ir.opdef import KernelCall, ParamValue
 from mcudeploy.ops import conv_counts_mve
 from mcudeploy.ops.common import OFFSET_BYTES, SUM_BYTES
 from mcudeploy.ops.conv_constants import without
-from mcudeploy.ops.opdef import KernelCall, ParamValue
 from mcudeploy.ops.packing import VECTOR, pack_blocks, pack_records, pack_vector_taps, padded
 
 if TYPE_CHECKING:

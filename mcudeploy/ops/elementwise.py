@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from mcudeploy.interval import Interval
+from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.opdef import ConstantArray, Counts, CountsOf, Index, KernelCall, LoopNest, ParamValue
 from mcudeploy.ops.common import (
     AXIS_NAMES,
     ELEMENTWISE,
@@ -18,11 +19,10 @@ from mcudeploy.ops.common import (
     require_same_dtype,
     spatial_axes,
 )
-from mcudeploy.ops.opdef import ConstantArray, Counts, CountsOf, Index, KernelCall, LoopNest, ParamValue
 from mcudeploy.ops.requantize import clamp_bounds, float_bounds, quantization_of, quantize_scale
 
 if TYPE_CHECKING:
-    from mcudeploy.graph import Operator, Quantization, Shape, Tensor
+    from mcudeploy.ir.graph import Operator, Quantization, Shape, Tensor
 
 BinaryFunction = Literal["add", "sub", "mul", "div"]
 UnaryFunction = Literal["relu", "clip", "leaky_relu", "sigmoid", "tanh", "hard_sigmoid", "hard_swish"]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from mcudeploy.ir.opdef import KernelCall, LoopNest, Symbol
 from mcudeploy.ops.common import ELEMENTWISE, spatial_axes
-from mcudeploy.ops.opdef import KernelCall, LoopNest, Symbol
 
 if TYPE_CHECKING:
-    from mcudeploy.graph import Operator, Shape, Tensor
+    from mcudeploy.ir.graph import Operator, Shape, Tensor
 
 
 @dataclass(frozen=True, slots=True)

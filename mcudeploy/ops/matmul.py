@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from mcudeploy.ir.opdef import Axis, Index, KernelCall, LoopNest, ParamValue
 from mcudeploy.ops.common import is_int8, reduced_axis, require_same_dtype
-from mcudeploy.ops.opdef import Axis, Index, KernelCall, LoopNest, ParamValue
 from mcudeploy.ops.requantize import quantization_of, quantize_scale
 
 if TYPE_CHECKING:
-    from mcudeploy.graph import Operator, Shape, Tensor
+    from mcudeploy.ir.graph import Operator, Shape, Tensor
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from mcudeploy.interval import Interval
+from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.opdef import Counts, CountsOf, Index, KernelCall, LoopNest, ParamValue
 from mcudeploy.ops.common import (
     AXIS_NAMES,
     ELEMENTWISE,
@@ -20,11 +21,10 @@ from mcudeploy.ops.common import (
     scaled,
     spatial_axes,
 )
-from mcudeploy.ops.opdef import Counts, CountsOf, Index, KernelCall, LoopNest, ParamValue
 from mcudeploy.ops.requantize import quantization_of, quantize_value
 
 if TYPE_CHECKING:
-    from mcudeploy.graph import Operator, Shape, Tensor
+    from mcudeploy.ir.graph import Operator, Shape, Tensor
 
 Triple = tuple[int, int, int]
 

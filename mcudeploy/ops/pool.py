@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mcudeploy import graph
-from mcudeploy.interval import Interval
+from mcudeploy.ir import graph
+from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.opdef import Axis, AxisKind, Counts, CountsOf, Index, KernelCall, LoopNest, ParamValue
 from mcudeploy.ops import requantize
 from mcudeploy.ops.common import OFFSET_BYTES, SUM_BYTES
-from mcudeploy.ops.opdef import Axis, AxisKind, Counts, CountsOf, Index, KernelCall, LoopNest, ParamValue
 from mcudeploy.ops.packing import VECTOR
 from mcudeploy.ops.windows import Windows
 
 if TYPE_CHECKING:
-    from mcudeploy.graph import Operator, Shape, Tensor
+    from mcudeploy.ir.graph import Operator, Shape, Tensor
 
 
 _MOST_SHORT_TAPS = 255

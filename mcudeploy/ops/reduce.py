@@ -9,17 +9,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from mcudeploy.interval import Interval
-from mcudeploy.ops.common import (
-    AXIS_NAMES,
-    is_int8,
-    require_same_dtype,
-)
-from mcudeploy.ops.opdef import Axis, AxisKind, Counts, CountsOf, Index, KernelCall, LoopNest, ParamValue
+from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.opdef import Axis, AxisKind, Counts, CountsOf, Index, KernelCall, LoopNest, ParamValue
+from mcudeploy.ops.common import AXIS_NAMES, is_int8, require_same_dtype
 from mcudeploy.ops.requantize import quantization_of, quantize_scale
 
 if TYPE_CHECKING:
-    from mcudeploy.graph import Operator, Shape, Tensor
+    from mcudeploy.ir.graph import Operator, Shape, Tensor
 
 
 @dataclass(frozen=True, slots=True)

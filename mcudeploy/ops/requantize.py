@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from mcudeploy.graph import Quantization, Tensor
+    from mcudeploy.ir.graph import Quantization, Tensor
 
 INT32_MAX = 2**31 - 1
 STORED = np.arange(-128, 128, dtype=np.int32)

@@ -9,19 +9,13 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mcudeploy.interval import Interval
-from mcudeploy.ops.common import (
-    ELEMENTWISE,
-    is_int8,
-    require_same_dtype,
-    spatial_axes,
-    taken,
-)
-from mcudeploy.ops.opdef import Counts, CountsOf, Index, KernelCall, LoopNest, ParamValue, TableIndex
+from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.opdef import Counts, CountsOf, Index, KernelCall, LoopNest, ParamValue, TableIndex
+from mcudeploy.ops.common import ELEMENTWISE, is_int8, require_same_dtype, spatial_axes, taken
 from mcudeploy.ops.requantize import quantization_of, quantize_scale, requantization_table
 
 if TYPE_CHECKING:
-    from mcudeploy.graph import Operator, Quantization, Shape, Tensor
+    from mcudeploy.ir.graph import Operator, Quantization, Shape, Tensor
 
 ResizeMode = Literal["nearest", "linear"]
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from mcudeploy.ir.opdef import CountsOf, Index, KernelCall, LoopNest, ParamValue
 from mcudeploy.ops.common import (
     AXIS_NAMES,
     ELEMENTWISE,
@@ -17,11 +18,10 @@ from mcudeploy.ops.common import (
     require_same_dtype,
     spatial_axes,
 )
-from mcudeploy.ops.opdef import CountsOf, Index, KernelCall, LoopNest, ParamValue
 from mcudeploy.ops.requantize import quantization_of, quantize_scale
 
 if TYPE_CHECKING:
-    from mcudeploy.graph import Operator, Shape, Tensor
+    from mcudeploy.ir.graph import Operator, Shape, Tensor
 
 _PROBABILITY_BITS = 30
 """The int8 kernels hold a probability with this many fraction bits."""

@@ -8,11 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from mcudeploy.ir.opdef import CountsOf, KernelCall, LoopNest
 from mcudeploy.ops.common import elementwise_loops, moved, require_same_values
-from mcudeploy.ops.opdef import CountsOf, KernelCall, LoopNest
 
 if TYPE_CHECKING:
-    from mcudeploy.graph import Operator, Shape, Tensor
+    from mcudeploy.ir.graph import Operator, Shape, Tensor
 
 
 @dataclass(frozen=True, slots=True)

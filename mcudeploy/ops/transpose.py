@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from mcudeploy.ir.opdef import Access, Axis, Index, KernelCall, LoopNest, ParamValue
 from mcudeploy.ops.common import AXIS_NAMES, ELEMENTWISE, reduced_axis, require_same_values, spatial_axes
-from mcudeploy.ops.opdef import Access, Axis, Index, KernelCall, LoopNest, ParamValue
 
 if TYPE_CHECKING:
-    from mcudeploy.graph import Operator, Shape, Tensor
+    from mcudeploy.ir.graph import Operator, Shape, Tensor
 
 MAX_DIMS = 6
 """What the kernel has room for, after dimensions that stay together are merged."""

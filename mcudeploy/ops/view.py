@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, ClassVar
 
-from mcudeploy.ops.opdef import Axis, Index, KernelCall, LoopNest
+from mcudeploy.ir.opdef import Axis, Index, KernelCall, LoopNest
 
 if TYPE_CHECKING:
-    from mcudeploy.graph import Operator, Shape, Tensor
+    from mcudeploy.ir.graph import Operator, Shape, Tensor
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mcudeploy.interval import Interval
+from mcudeploy.ir.interval import Interval
 
 
 class Windows:

@@ -14,8 +14,8 @@ from dataclasses import replace
 from functools import cache as memoize
 from pathlib import Path
 
-from mcudeploy.board import Board
-from mcudeploy.errors import BuildError, DeployError, FitError
+from mcudeploy.boards.board import Board
+from mcudeploy.common.errors import BuildError, DeployError, FitError
 from mcudeploy.targets import cache
 from mcudeploy.targets.firmware import CALLS_NAME, Firmware, Sizes, constant_bytes, load, measure, save
 from mcudeploy.targets.project import Project, assemble

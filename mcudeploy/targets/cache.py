@@ -15,9 +15,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from mcudeploy.errors import BuildError
-from mcudeploy.files import write_file
-from mcudeploy.resources import cache_dir
+from mcudeploy.common.errors import BuildError
+from mcudeploy.common.files import write_file
+from mcudeploy.common.resources import cache_dir
 
 _KEPT_ENTRIES = 200
 _ABANDONED_SECONDS = 24 * 3600.0

@@ -13,7 +13,7 @@ from pathlib import Path
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
-from mcudeploy.errors import BuildError
+from mcudeploy.common.errors import BuildError
 from mcudeploy.targets.build import COMPILER_PACKAGES, run_logged
 
 _LINE = re.compile(r"^\s*([0-9a-f]+):\t((?:[0-9a-f]{4} ?){1,2})\s*\t(\S+)(?:\s+([^@<]*))?")

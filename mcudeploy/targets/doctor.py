@@ -14,12 +14,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from mcudeploy.board import Board, list_boards
-from mcudeploy.measurer.ports import list_serial_ports
-from mcudeploy.resources import cache_dir, resource_dir
+from mcudeploy.boards.board import Board, list_boards
+from mcudeploy.common.resources import cache_dir, resource_dir
 from mcudeploy.targets.build import COMPILER_PACKAGES, compiler_names, find_compiler
 from mcudeploy.targets.emulator import QEMU_PACKAGES
 from mcudeploy.targets.flashing import OPENOCD_REMEDY
+from mcudeploy.targets.ports import list_serial_ports
 
 _PLATFORMIO = {"platformio": "platformio", "scons": "scons for platformio"}
 """Packages that only firmware for boards needs, by the names of their checks."""

@@ -15,8 +15,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
 
-from mcudeploy.board import Board
-from mcudeploy.errors import BoardNotFoundError, UsageError
+from mcudeploy.boards.board import Board
+from mcudeploy.common.errors import BoardNotFoundError, UsageError
 
 QEMU_PACKAGES = {"qemu-system-arm": "qemu-system-arm", "qemu-system-riscv32": "qemu-system-misc"}
 FAULT_EXIT = 86  # the status of a program that ended in its fault handler

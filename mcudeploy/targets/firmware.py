@@ -11,8 +11,8 @@ from elftools.common.exceptions import ELFError
 from elftools.elf.constants import SH_FLAGS
 from elftools.elf.elffile import ELFFile
 
-from mcudeploy.board import Board
-from mcudeploy.errors import BuildError
+from mcudeploy.boards.board import Board
+from mcudeploy.common.errors import BuildError
 
 CALLS_NAME = "calls.ci"
 """Beside firmware.elf: the frames and calls of its functions as GCC states them; not for the host."""

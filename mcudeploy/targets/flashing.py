@@ -8,10 +8,10 @@ import subprocess
 from contextlib import suppress
 from pathlib import Path
 
-from mcudeploy.board import Board
-from mcudeploy.errors import BoardNotFoundError, FlashError, UsageError
-from mcudeploy.measurer.ports import find_port
+from mcudeploy.boards.board import Board
+from mcudeploy.common.errors import BoardNotFoundError, FlashError, UsageError
 from mcudeploy.targets.emulator import qemu_command
+from mcudeploy.targets.ports import find_port
 
 OPENOCD_REMEDY = "sudo apt-get install openocd"
 _REMEDIES = (

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 
-from mcudeploy.errors import BuildError
+from mcudeploy.common.errors import BuildError
 from mcudeploy.targets.disassembly import CONDITION, Functions, Instruction, disassemble
 
 _PUSH = re.compile(r"(?:push|stmdb|stmfd|vpush|vstmdb)$")

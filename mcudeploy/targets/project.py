@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mcudeploy.board import Board, Timer
-from mcudeploy.errors import BuildError, UsageError
-from mcudeploy.kernelfiles import ON_UNIT, kernel_files, read_source
-from mcudeploy.resources import resource_dir
+from mcudeploy.boards.board import Board, Timer
+from mcudeploy.common.errors import BuildError, UsageError
+from mcudeploy.common.resources import resource_dir
+from mcudeploy.program.kernelfiles import ON_UNIT, kernel_files, read_source
 from mcudeploy.targets.emulator import emulated_board
 
 _INTERFACES = ("mcud_hal.h", "mcud_measurer.h")  # beside the kernels' own headers

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from functools import cache as memoize
 from pathlib import Path
 
-from mcudeploy.errors import BuildError
-from mcudeploy.kernelfiles import ON_UNIT
+from mcudeploy.common.errors import BuildError
+from mcudeploy.program.kernelfiles import ON_UNIT
 from mcudeploy.targets.firmware import CALLS_NAME, Firmware
 from mcudeploy.targets.frames import LibraryFunctions
 

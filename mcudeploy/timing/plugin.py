@@ -15,8 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
-from mcudeploy.errors import BuildError, ProtocolError
-from mcudeploy.resources import cache_dir
+from mcudeploy.common.errors import BuildError, ProtocolError
+from mcudeploy.common.resources import cache_dir
 from mcudeploy.targets.build import COMPILER_PACKAGES, find_compiler, run_logged
 
 SOURCE = Path(__file__).with_name("counts.c")

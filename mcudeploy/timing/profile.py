@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mcudeploy.board import Board
-from mcudeploy.device import Target, open_device
-from mcudeploy.errors import BuildError, ConfigError, ProtocolError
-from mcudeploy.plan import Plan
+from mcudeploy.boards.board import Board
+from mcudeploy.common.errors import BuildError, ConfigError, ProtocolError
+from mcudeploy.common.text import count_text
+from mcudeploy.device.target import Target, open_device
+from mcudeploy.ir.plan import Plan
 from mcudeploy.targets import Firmware
 from mcudeploy.targets.disassembly import Functions, Instruction, disassemble
 from mcudeploy.timing.classes import Kind, classify
@@ -20,8 +21,7 @@ from mcudeploy.timing.core import Core, Cycles, Executed
 from mcudeploy.timing.cortex_m4 import CORTEX_M4
 from mcudeploy.timing.cortex_m7 import CORTEX_M7
 from mcudeploy.timing.plugin import Counts, plugin_arguments, read_windows
-from mcudeploy.verify import Storage, run_once
-from mcudeploy.wording import count_text
+from mcudeploy.verify.compare import Storage, run_once
 
 UNIT = "cycles (model)"
 CORES = {core.name: core for core in (CORTEX_M4, CORTEX_M7)}

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mcudeploy.analyzer import AxisGraph, Edge
-from mcudeploy.graph import Border, DType, Graph, Operator, Shape, Tensor
+from mcudeploy.ir.graph import Border, DType, Graph, Operator, Shape, Tensor
 from mcudeploy.ops.conv import Conv2d
 from mcudeploy.ops.pool import AveragePool, MaxPool
 from mcudeploy.ops.resize import Resize, ResizeMode, resize_samples

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from mcudeploy.analyzer import TableWindow, Window, axis_graph, connections, halo
-from mcudeploy.graph import Shape
-from mcudeploy.interval import Interval
+from mcudeploy.ir.graph import Shape
+from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.opdef import AxisKind
 from mcudeploy.ops.concat import Concat
 from mcudeploy.ops.conv import Conv2d
 from mcudeploy.ops.elementwise import Binary, Lut
 from mcudeploy.ops.matmul import MatMul
 from mcudeploy.ops.move import Pad, Slice
-from mcudeploy.ops.opdef import AxisKind
 from mcudeploy.ops.pool import AveragePool
 from mcudeploy.ops.reduce import ReduceMean
 from mcudeploy.ops.softmax import Softmax

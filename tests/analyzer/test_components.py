@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcudeploy.analyzer import axis_graph, components, connections, convex, cuttable
-from mcudeploy.graph import Graph
+from mcudeploy.ir.graph import Graph
 from mcudeploy.ops.concat import Concat
 from mcudeploy.ops.conv import Conv2d
 from mcudeploy.ops.elementwise import Binary, Lut

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcudeploy.analyzer import axis_graph, halo, region, rows_needed
-from mcudeploy.graph import Graph, Shape
-from mcudeploy.interval import Interval
+from mcudeploy.ir.graph import Graph, Shape
+from mcudeploy.ir.interval import Interval
 from mcudeploy.ops.conv import Conv2d, window_positions
 from mcudeploy.ops.elementwise import Binary, Lut
 from mcudeploy.ops.move import Pad, Slice

@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcudeploy import chart
-from mcudeploy.board import load_board
-from mcudeploy.chart.drawing import Area, Drawing, Group, Panel, Run
-from mcudeploy.chart.svg import _ticks
-from mcudeploy.errors import UsageError
-from mcudeploy.interval import Interval
-from mcudeploy.model import load_model
-from mcudeploy.planner import Options, find_plans
+from mcudeploy.boards.board import load_board
+from mcudeploy.common.errors import UsageError
+from mcudeploy.ir.interval import Interval
+from mcudeploy.model.model import load_model
+from mcudeploy.report import chart
+from mcudeploy.report.chart.drawing import Area, Drawing, Group, Panel, Run
+from mcudeploy.report.chart.svg import _ticks
+from mcudeploy.search.planner import Options, find_plans
 
 MODEL = Path(__file__).resolve().parents[2] / "examples" / "vww" / "model.onnx"
 EVIL = '<script>alert("x")</script>\'&]]>'

@@ -14,9 +14,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 import mcudeploy
-from mcudeploy.board import Board, Unit, family, load_board
+from mcudeploy.boards.board import Board, Unit, family, load_board
 from mcudeploy.cli.main import cli
-from mcudeploy.planner import Options
+from mcudeploy.search.planner import Options
 
 OPERATORS = [
     {"name": "conv_0", "kernel": "conv2d_s8", "variant": "conv2d_s8:3"}
@@ -124,18 +124,18 @@ def _board(name: str) -> Board:
 def deploy(monkeypatch: pytest.MonkeyPatch) -> Deploy:
     """Stands for mcudeploy.deploy, the boards and the checks of doctor."""
     answers = Deploy()
-    flow = ModuleType("mcudeploy.deploy")
+    flow = ModuleType("mcudeploy.api")
     building = ModuleType("mcudeploy.building")
     for name in ANSWERS:
         setattr(building if name == "build_models" else flow, name, answers.function(name))
     for module in (flow, building):
         monkeypatch.setitem(sys.modules, module.__name__, module)
         monkeypatch.setattr(mcudeploy, module.__name__.removeprefix("mcudeploy."), module, raising=False)
-    monkeypatch.setattr("mcudeploy.board.load_board", _board)
+    monkeypatch.setattr("mcudeploy.boards.board.load_board", _board)
     monkeypatch.setattr(
-        "mcudeploy.board.family", lambda name: (_board(name),) if name == "tiny" else family(name)
+        "mcudeploy.boards.board.family", lambda name: (_board(name),) if name == "tiny" else family(name)
     )
-    monkeypatch.setattr("mcudeploy.board.list_boards", lambda: (_board("tiny"),))
+    monkeypatch.setattr("mcudeploy.boards.board.list_boards", lambda: (_board("tiny"),))
     checks = [
         SimpleNamespace(name="arm-none-eabi-gcc", ok=True, found="12.2", remedy=""),
         SimpleNamespace(name="openocd", ok=False, found="", remedy="sudo apt-get install openocd"),

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from mcudeploy.board import list_boards
-from mcudeploy.measurer.ports import Port
-from mcudeploy.resources import resource_dir
+from mcudeploy.boards.board import list_boards
+from mcudeploy.common.resources import resource_dir
+from mcudeploy.targets.ports import Port
 from tests.cli.conftest import Deploy
 
 Invoke = Callable[[str], Result]
@@ -55,8 +55,8 @@ def test_a_family_is_its_attached_board_or_its_default(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     ports = (Port("/dev/ttyACM0", "probe", "0483:3748", boards=(attached,)),) if attached else ()
-    monkeypatch.setattr("mcudeploy.board.list_boards", list_boards)
-    monkeypatch.setattr("mcudeploy.measurer.ports.list_serial_ports", lambda boards: ports)
+    monkeypatch.setattr("mcudeploy.boards.board.list_boards", list_boards)
+    monkeypatch.setattr("mcudeploy.targets.ports.list_serial_ports", lambda boards: ports)
     result = mcudeploy_command(f"run m.onnx --board stm32 {options}")
     assert result.exit_code == 0, result.output
     assert deploy.calls["run_model"][0][1].board.name == chosen

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
+from mcudeploy.cli.config import Settings, load_settings, parse_size
 from mcudeploy.cli.main import cli
-from mcudeploy.config import Settings, load_settings, parse_size
-from mcudeploy.errors import ConfigError
+from mcudeploy.common.errors import ConfigError
 from tests.cli.conftest import Deploy
 
 Invoke = Callable[[str], Result]

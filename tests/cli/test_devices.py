@@ -11,7 +11,7 @@ import pytest
 from click.testing import Result
 
 import mcudeploy
-from mcudeploy.device import Target
+from mcudeploy.device.target import Target
 from tests.cli.conftest import Deploy
 
 Invoke = Callable[[str], Result]

@@ -15,8 +15,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 import mcudeploy
-from mcudeploy import errors
 from mcudeploy.cli.main import cli
+from mcudeploy.common import errors
 from tests.cli.conftest import RUN, Deploy
 
 Invoke = Callable[[str], Result]

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 from models import fully_connected
 
-from mcudeploy import deploy, tuning
-from mcudeploy.board import load_board
+from mcudeploy import api, tuning
+from mcudeploy.boards.board import load_board
+from mcudeploy.common.progress import SILENT
 from mcudeploy.deployment import Deployment
-from mcudeploy.device import Target
-from mcudeploy.model import load_model
-from mcudeploy.planner import Options, find_plans
-from mcudeploy.progress import SILENT
-from mcudeploy.running import run_on
-from mcudeploy.samples import load_samples
+from mcudeploy.device.target import Target
+from mcudeploy.model.model import load_model
+from mcudeploy.search.planner import Options, find_plans
+from mcudeploy.verify.running import run_on
+from mcudeploy.verify.samples import load_samples
 
 HOST = Target(load_board("host"))
 ROOMY = Options(max_overhead=60)
@@ -56,7 +56,7 @@ def test_split_outputs_are_the_unsplit_ones(
 
 def test_a_fed_vector_comes_in_rows(tmp_path: Path) -> None:
     path = fully_connected(tmp_path / "digits.onnx", (784, 32, 10), quantised=True)
-    report = deploy.run_model(path, HOST, replace(ROOMY, stream_input=True), inputs=[], expected=[])
+    report = api.run_model(path, HOST, replace(ROOMY, stream_input=True), inputs=[], expected=[])
     assert report["verified"] and report["unsplit_arena_bytes"] == 784 + 32
     assert report["arena_bytes"] <= 128 + 32 + 64
     assert report["splits"][0]["operators"][0] == "feed_x"

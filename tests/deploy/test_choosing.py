@@ -8,22 +8,23 @@ from pathlib import Path
 import pytest
 from models import quantised_convolutions
 
-from mcudeploy import deploy, planfile
-from mcudeploy.board import load_board
-from mcudeploy.choosing import alternatives, fastest, settled
-from mcudeploy.effort import Effort
-from mcudeploy.graph import Graph, Operator
-from mcudeploy.interval import Interval
-from mcudeploy.measurer.costs import MeasuredTiles, stored
-from mcudeploy.measurer.database import Database
-from mcudeploy.measurer.replies import Ticks
-from mcudeploy.model import Model, load_model
-from mcudeploy.ops.opdef import KernelCall
-from mcudeploy.placing import unsplit_schedule
-from mcudeploy.planner import Options, find_plans
-from mcudeploy.simulator.blocks import whole
-from mcudeploy.simulator.cost import KnownTime, nothing_known
-from mcudeploy.simulator.live import live_peak
+from mcudeploy import api
+from mcudeploy.boards.board import load_board
+from mcudeploy.common.effort import Effort
+from mcudeploy.cost.database import Database
+from mcudeploy.cost.tiles import KnownTime, nothing_known
+from mcudeploy.device.measured import MeasuredTiles, stored
+from mcudeploy.device.replies import Ticks
+from mcudeploy.ir.graph import Graph, Operator
+from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.opdef import KernelCall
+from mcudeploy.memory.blocks import whole
+from mcudeploy.memory.live import live_peak
+from mcudeploy.model.model import Model, load_model
+from mcudeploy.search import planfile
+from mcudeploy.search.kernels import alternatives, fastest, settled
+from mcudeploy.search.placing import unsplit_schedule
+from mcudeploy.search.planner import Options, find_plans
 
 HOST = load_board("host")
 POINTWISE = {"conv2d_s8_1x1", "conv2d_s8_1x1_direct"}
@@ -120,11 +121,11 @@ def test_a_plan_keeps_its_variants_in_its_file(path: Path, model: Model, tmp_pat
     assert set(plan.kernels.values()) == quick
     planfile.save_plan(plan, model.sha256, tmp_path / "plan.json")
     assert json.loads((tmp_path / "plan.json").read_text())["kernels"] == dict(plan.kernels)
-    made = deploy.plan_model(path, HOST, Options(plan_file=tmp_path / "plan.json"))
+    made = api.plan_model(path, HOST, Options(plan_file=tmp_path / "plan.json"))
     assert made.plan.kernels == plan.kernels
     assert {call.variant for call in made.model.calls.values()} == quick
     assert set(made.program.kernels) >= quick
-    report = deploy.run_model(
-        path, deploy.Target(HOST), Options(plan_file=tmp_path / "plan.json"), inputs=[], expected=[]
+    report = api.run_model(
+        path, api.Target(HOST), Options(plan_file=tmp_path / "plan.json"), inputs=[], expected=[]
     )
     assert report["verified"] and {one["variant"] for one in report["operators"]} == quick

@@ -15,12 +15,9 @@ import onnx
 import pytest
 from models import fully_connected, quantised_convolutions
 
-from mcudeploy import building, deploy, deployment, report, running, tuning
-from mcudeploy import verdict as verdict_module
-from mcudeploy.board import load_board
-from mcudeploy.codegen.program import Program, make_program
-from mcudeploy.device import Target, open_device
-from mcudeploy.errors import (
+from mcudeploy import api, building, deployment, tuning
+from mcudeploy.boards.board import load_board
+from mcudeploy.common.errors import (
     BoardNotFoundError,
     BuildError,
     ConfigError,
@@ -32,18 +29,23 @@ from mcudeploy.errors import (
     ProtocolError,
     UsageError,
 )
-from mcudeploy.files import is_ours
-from mcudeploy.graph import Border, DType, Graph, Quantization, Tensor
-from mcudeploy.measurer.session import Request, Session
-from mcudeploy.model import load_model
-from mcudeploy.plan import Plan
-from mcudeploy.planner import Options, Planned, find_plans
-from mcudeploy.progress import SILENT
-from mcudeploy.samples import load_samples
+from mcudeploy.common.files import is_ours
+from mcudeploy.common.progress import SILENT
+from mcudeploy.device.session import Request, Session
+from mcudeploy.device.target import Target, open_device
+from mcudeploy.ir.graph import Border, DType, Graph, Quantization, Tensor
+from mcudeploy.ir.plan import Plan
+from mcudeploy.model.model import load_model
+from mcudeploy.program.program import Program, make_program
+from mcudeploy.report import objects
+from mcudeploy.search.planner import Options, Planned, find_plans
 from mcudeploy.targets.emulator import Emulator
 from mcudeploy.targets.stack import StackBound
-from mcudeploy.verdict import judge
-from mcudeploy.verify import difference
+from mcudeploy.verify import running
+from mcudeploy.verify import verdict as verdict_module
+from mcudeploy.verify.compare import difference
+from mcudeploy.verify.samples import load_samples
+from mcudeploy.verify.verdict import judge
 
 HOST = Target(load_board("host"))
 
@@ -55,7 +57,7 @@ def model(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("board", ["host", "stm32f405", "microbit"])
 def test_run_verifies_and_reports(model: Path, board: str) -> None:
-    report = deploy.run_model(
+    report = api.run_model(
         model, Target(load_board(board), emulate=True), Options(max_overhead=20), inputs=[], expected=[]
     )
     assert report["verified"] and report["reason"] is None
@@ -80,17 +82,17 @@ def test_run_verifies_and_reports(model: Path, board: str) -> None:
 def test_a_stack_deeper_than_its_bound_is_a_defect(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running, "stack_bound", lambda _: StackBound(100, 80, 100))
     with pytest.raises(DeployError, match=r"\d+ B of stack, more than the bound of 100 B.*defect"):
-        deploy.measure_model(model, Target(load_board("microbit"), emulate=True), Options(split=False))
+        api.measure_model(model, Target(load_board("microbit"), emulate=True), Options(split=False))
 
 
 def test_instruction_counts_repeat_exactly(model: Path) -> None:
     target = Target(load_board("stm32f405"), emulate=True)
-    first, second = (deploy.measure_model(model, target, Options()) for _ in range(2))
+    first, second = (api.measure_model(model, target, Options()) for _ in range(2))
     assert first["latency"] == second["latency"] and first["operators"] == second["operators"]
 
 
 def test_wrong_weights_are_not_verified(model: Path) -> None:
-    made = deploy.plan_model(model, HOST.board, Options())
+    made = api.plan_model(model, HOST.board, Options())
     constants = made.program.constants
     spoiled = [replace(c, lines=[line.replace("1", "2") for line in c.lines]) for c in constants]
     made = replace(made, program=replace(made.program, constants=spoiled))
@@ -104,7 +106,7 @@ def test_resolved_ties_are_counted_apart_from_plain_outputs(
     model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An output that does not stand is judged by the run with the reference's choice at ties."""
-    made = deploy.plan_model(model, HOST.board, Options())
+    made = api.plan_model(model, HOST.board, Options())
     samples = load_samples(made.model.graph, [], [], 0)
     border = made.plan.graph.outputs[0]
 
@@ -124,14 +126,14 @@ def test_resolved_ties_are_counted_apart_from_plain_outputs(
     with open_device(HOST, made.build(HOST)) as machine:
         found = judge(machine, made.plan, model, samples, SILENT)
     assert not found.reasons
-    told = report.verdict(made, found)
+    told = objects.verdict(made, found)
     assert (told["mismatches"], told["max_abs_error"]) == (1, 64)
     assert (told["mismatches_resolved"], told["max_abs_error_resolved"]) == (0, 0)
     assert told["tolerance"] == {"lsb": 4, "share_of_range": None}
 
 
 def test_a_device_that_computes_otherwise_is_not_verified(model: Path) -> None:
-    made = deploy.plan_model(model, HOST.board, Options())
+    made = api.plan_model(model, HOST.board, Options())
     samples = load_samples(made.model.graph, [], [], 0)
     with open_device(HOST, made.build(HOST)) as machine:
         verdict = judge(machine, made.plan, model, samples, SILENT)
@@ -147,62 +149,62 @@ def test_expected_outputs_decide(model: Path, tmp_path: Path) -> None:
     np.save(tmp_path / "in.npy", image)
     np.save(tmp_path / "out.npy", np.full((1, 4, 12, 12), 99, np.int8))
     files = {"inputs": [tmp_path / "in.npy"], "expected": [tmp_path / "out.npy"]}
-    report = deploy.run_model(model, HOST, Options(), **files)
+    report = api.run_model(model, HOST, Options(), **files)
     assert not report["verified"] and "expected 99" in report["reason"]
     np.save(tmp_path / "in.npy", image[:, :2])
     with pytest.raises(UsageError, match=r"\[1, 2, 12, 12\]"):
-        deploy.run_model(model, HOST, Options(), **files)
+        api.run_model(model, HOST, Options(), **files)
 
 
 @pytest.mark.parametrize("content", [b"", b"\x89PNG", b"\x93NUMPY\x01\x00\x05", "objects", "shape"])
 def test_wrong_inputs_are_known_before_the_search(
     content: bytes | str, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delattr(deploy, "plan_model")
+    monkeypatch.delattr(api, "plan_model")
     path = tmp_path / "in.npy"
     if isinstance(content, bytes):
         path.write_bytes(content)
     else:
         np.save(path, np.array([{}]) if content == "objects" else np.zeros(3, np.int8), allow_pickle=True)
     with pytest.raises(UsageError, match=r"in\.npy (is not a \.npy|is damaged, or|has the shape)") as found:
-        deploy.run_model(model, HOST, Options(), inputs=[path], expected=[])
+        api.run_model(model, HOST, Options(), inputs=[path], expected=[])
     assert "pickle" not in str(found.value)
 
 
 def test_flashing_leaves_no_port_but_that_of_a_board() -> None:
     with pytest.raises(UsageError, match="nothing is flashed"):
-        deploy.flash_board(None, HOST, Options(), dry_run=False)
-    report = deploy.flash_board(None, Target(load_board("mps2-an386")), Options(), dry_run=False)
+        api.flash_board(None, HOST, Options(), dry_run=False)
+    report = api.flash_board(None, Target(load_board("mps2-an386")), Options(), dry_run=False)
     assert report["port"] is None and report["firmware_hash"]
 
 
 def test_plan_files_come_back(model: Path, tmp_path: Path) -> None:
-    made = deploy.plan_model(model, HOST.board, Options(split=False))
+    made = api.plan_model(model, HOST.board, Options(split=False))
     stored = tmp_path / "plan.json"
-    deploy.save_plan(made, stored)
+    api.save_plan(made, stored)
     assert is_ours(stored)
-    again = deploy.plan_model(model, HOST.board, Options(plan_file=stored))
+    again = api.plan_model(model, HOST.board, Options(plan_file=stored))
     assert again.plan.layout == made.plan.layout and again.plan.schedule.steps == made.plan.schedule.steps
     other = quantised_convolutions(tmp_path / "other.onnx", seed=2)
     with pytest.raises(ConfigError, match="another model"):
-        deploy.plan_model(other, HOST.board, Options(plan_file=stored))
+        api.plan_model(other, HOST.board, Options(plan_file=stored))
     with pytest.raises(ConfigError, match="not for stm32f405"):
-        deploy.plan_model(model, load_board("stm32f405"), Options(plan_file=stored))
+        api.plan_model(model, load_board("stm32f405"), Options(plan_file=stored))
     content = json.loads(stored.read_text())
     for residence in (each for blocks in content["blocks"].values() for block in blocks for each in block):
         residence[3] = residence[3] or 8
     stored.write_text(json.dumps(content))
     with pytest.raises(ConfigError, match=r"is no plan of this model: .*(overlap|overwritten|leaves)"):
-        deploy.plan_model(model, HOST.board, Options(plan_file=stored))
+        api.plan_model(model, HOST.board, Options(plan_file=stored))
     stored.write_text("[]")
     with pytest.raises(ConfigError, match="not a plan"):
-        deploy.plan_model(model, HOST.board, Options(plan_file=stored))
+        api.plan_model(model, HOST.board, Options(plan_file=stored))
 
 
 def test_what_does_not_fit_says_by_how_much(model: Path) -> None:
-    need = deploy.plan_report(deploy.plan_model(model, HOST.board, Options()))["arena_bytes"]
+    need = api.plan_report(api.plan_model(model, HOST.board, Options()))["arena_bytes"]
     with pytest.raises(FitError, match=rf"limit is 1,000: {need - 1000} too many"):
-        deploy.plan_model(model, HOST.board, Options(ram_limit=1000))
+        api.plan_model(model, HOST.board, Options(ram_limit=1000))
 
 
 def test_library_compiles_on_its_own(model: Path, tmp_path: Path) -> None:
@@ -293,8 +295,8 @@ def test_tuned_plans_keep_the_limit_and_come_back_from_their_file(
     assert report["search"]["measured"] + report["search"]["cache_hits"] > 0
     assert abs(report["prediction_error_percent"]) < 1
     stored = tmp_path / "plan.json"
-    deploy.save_plan(made, stored)
-    again = deploy.run_model(model, target, Options(plan_file=stored), inputs=[], expected=[])
+    api.save_plan(made, stored)
+    again = api.run_model(model, target, Options(plan_file=stored), inputs=[], expected=[])
     assert again["verified"] and again["arena_bytes"] == report["arena_bytes"]
     assert again["latency"] == report["latency"] and again["splits"] == report["splits"]
 
@@ -305,9 +307,7 @@ def test_two_measurers_find_what_one_finds(
     target = Target(load_board("stm32f405"), emulate=True)
     found = []
     for count in (1, 2):
-        monkeypatch.setattr(
-            "mcudeploy.measurer.database.cache_dir", lambda count=count: tmp_path / str(count)
-        )
+        monkeypatch.setattr("mcudeploy.cost.database.cache_dir", lambda count=count: tmp_path / str(count))
         made, report = tuning.tune_model(model, [target] * count, Options(time_limit=20))
         assert report["measurers"] == count and report["search"]["measured"] > 10
         del report["measurers"], report["search"]["seconds"]
@@ -319,7 +319,7 @@ def test_two_measurers_find_what_one_finds(
 def test_a_device_that_dies_ends_the_tune_with_one_error_and_leaves_no_emulator(
     during: str, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mcudeploy.measurer.database.cache_dir", lambda: tmp_path)
+    monkeypatch.setattr("mcudeploy.cost.database.cache_dir", lambda: tmp_path)
     started: list[Emulator] = []
     processes: list[subprocess.Popen[bytes]] = []
     start = Emulator._start
@@ -355,8 +355,8 @@ def test_weights_without_room_are_known_before_the_search(tmp_path: Path) -> Non
 
 
 def test_a_streamed_input_needs_less_and_gives_the_same(model: Path) -> None:
-    whole = deploy.run_model(model, HOST, Options(), inputs=[], expected=[])
-    streamed = deploy.run_model(model, HOST, Options(stream_input=True), inputs=[], expected=[])
+    whole = api.run_model(model, HOST, Options(), inputs=[], expected=[])
+    streamed = api.run_model(model, HOST, Options(stream_input=True), inputs=[], expected=[])
     assert whole["verified"] and streamed["verified"]
     assert streamed["arena_bytes"] < whole["arena_bytes"]
 
@@ -400,12 +400,12 @@ int main(void)
 def test_a_damaged_database_loses_no_run(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("mcudeploy.measurer.database.cache_dir", lambda: tmp_path)
+    monkeypatch.setattr("mcudeploy.cost.database.cache_dir", lambda: tmp_path)
     (tmp_path / "measurements.sqlite").write_bytes(b"no database" * 1000)
-    report = deploy.run_model(model, HOST, Options(split=False), inputs=[], expected=[])
+    report = api.run_model(model, HOST, Options(split=False), inputs=[], expected=[])
     assert report["verified"] and report["latency"]["unit"] == "us"
     assert "the measurement is not kept" in caplog.text and "Delete it" in caplog.text
-    assert deploy.plan_report(deploy.plan_model(model, HOST.board, Options(split=False)))["latency"] is None
+    assert api.plan_report(api.plan_model(model, HOST.board, Options(split=False)))["latency"] is None
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
@@ -423,7 +423,7 @@ def test_an_input_that_is_not_finite_names_the_file(tmp_path: Path, value: float
 def test_a_port_that_is_not_there_is_known_before_flashing(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("mcudeploy.device.flash", lambda *_: pytest.fail("flashed"))
+    monkeypatch.setattr("mcudeploy.device.target.flash", lambda *_: pytest.fail("flashed"))
     target = Target(load_board("stm32f405"), port=str(tmp_path / "ttyACM9"))
     firmware = SimpleNamespace(elf=tmp_path / "x.elf", hash=1)
     with pytest.raises(PortError, match="no such port"), open_device(target, firmware):
@@ -435,7 +435,7 @@ def test_a_port_that_is_not_there_is_known_before_flashing(
 )
 def test_reports_say_whose_costs_are_the_estimates(model: Path, board: str, costs_of: str) -> None:
     target = load_board(board)
-    report = deploy.plan_report(deploy.plan_model(model, target, Options(split=False)))
+    report = api.plan_report(api.plan_model(model, target, Options(split=False)))
     assert report["estimates"] == {"core": target.core, "costs_of": costs_of}
     timed = find_plans(load_model(model), target, Options(split=False), lambda *_: lambda *_: 1.0)
     assert timed.costs_of is None
@@ -448,17 +448,17 @@ def test_a_port_is_looked_for_before_anything_else(
     def start(target: Target) -> object:
         model, options = tmp_path / "missing.onnx", Options()  # the first thing that planning would say
         if command == "run":
-            return deploy.run_model(model, target, options, inputs=[], expected=[])
+            return api.run_model(model, target, options, inputs=[], expected=[])
         if command == "measure":
-            return deploy.measure_model(model, target, options)
+            return api.measure_model(model, target, options)
         if command == "flash":
-            return deploy.flash_board(model, target, options, dry_run=False)
+            return api.flash_board(model, target, options, dry_run=False)
         return tuning.tune_model(model, [target], options)
 
     board = load_board("stm32f405")
     with pytest.raises(PortError, match="no such port"):
         start(Target(board, port=str(tmp_path / "ttyACM9")))
-    monkeypatch.setattr("mcudeploy.measurer.ports.list_ports.comports", list)
+    monkeypatch.setattr("mcudeploy.targets.ports.list_ports.comports", list)
     with pytest.raises(BoardNotFoundError, match="no stm32f405 is attached"):
         start(Target(board))
     with pytest.raises(ModelError):
@@ -475,11 +475,11 @@ def test_infinities_are_compared_without_a_warning() -> None:
 def test_an_open_batch_is_told_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = quantised_convolutions(tmp_path / "open.onnx")
     model = onnx.load(path)
-    assert deploy.check_model(path, None, Options())["notes"] == []
+    assert api.check_model(path, None, Options())["notes"] == []
     for value in (*model.graph.input, *model.graph.output):
         value.type.tensor_type.shape.dim[0].dim_param = "N"
     onnx.save(model, path)
-    (note,) = deploy.check_model(path, None, Options())["notes"]
+    (note,) = api.check_model(path, None, Options())["notes"]
     assert "dimension 0 (N) is open and taken as a batch of 1" in note
-    deploy.plan_model(path, HOST.board, Options(split=False))
+    api.plan_model(path, HOST.board, Options(split=False))
     assert [record.getMessage() for record in caplog.records] == [f"note: {note}"]

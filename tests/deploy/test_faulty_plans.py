@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 from models import quantised_convolutions
 
-from mcudeploy import deploy, planner
-from mcudeploy.board import Board, load_board
-from mcudeploy.device import Target
+from mcudeploy import api
+from mcudeploy.boards.board import Board, load_board
+from mcudeploy.device.target import Target
+from mcudeploy.ir.plan import Plan
 from mcudeploy.layout.check import PlanFaultError
-from mcudeploy.plan import Plan
-from mcudeploy.planner import Options
+from mcudeploy.search import planner
+from mcudeploy.search.planner import Options
 
 HOST = load_board("host")
 REGRESSIONS = Path(__file__).resolve().parents[1] / "regressions"
@@ -26,7 +27,7 @@ def test_an_input_that_is_cut_and_looked_at_through_a_view(
 ) -> None:
     model = REGRESSIONS / f"fail_planfault_{name}.onnx"
     options = Options(max_overhead=400, time_limit=1, stream_input=streamed)
-    report = deploy.run_model(model, Target(HOST), options, inputs=[], expected=[])
+    report = api.run_model(model, Target(HOST), options, inputs=[], expected=[])
     assert report["verified"]
     assert "defect" not in caplog.text
 
@@ -46,7 +47,7 @@ def test_a_plan_that_the_checker_refuses_is_passed_over_and_told_of(
     model = quantised_convolutions(tmp_path / "small.onnx")
     refuse(monkeypatch, unsplit=False)
     with caplog.at_level(logging.WARNING):
-        made = deploy.plan_model(model, board, Options(time_limit=5, max_overhead=50))
+        made = api.plan_model(model, board, Options(time_limit=5, max_overhead=50))
     assert made.plan is made.unsplit
     assert "warning: defect: " in caplog.text and "needs what is overwritten" in caplog.text
     assert "report this with the model, the command line, and mcudeploy" in caplog.text
@@ -58,5 +59,5 @@ def test_an_unsplit_plan_that_the_checker_refuses_is_no_fault_of_the_user(
     model = quantised_convolutions(tmp_path / "small.onnx")
     refuse(monkeypatch, unsplit=True)
     with pytest.raises(PlanFaultError, match=r"^defect: .* report this with") as caught:
-        deploy.plan_model(model, HOST, Options(split=False))
+        api.plan_model(model, HOST, Options(split=False))
     assert caught.value.exit_code == 1

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from models import quantised_convolutions
 
-from mcudeploy import deploy
-from mcudeploy.board import Board, load_board
-from mcudeploy.errors import FitError
-from mcudeploy.planner import Options
+from mcudeploy import api
+from mcudeploy.boards.board import Board, load_board
+from mcudeploy.common.errors import FitError
+from mcudeploy.search.planner import Options
 
 STM = load_board("stm32f405")
 
@@ -28,11 +28,11 @@ def with_room_for(arena_bytes: int) -> Board:
 
 
 def test_check_judges_split_and_streamed_plans_too(model: Path) -> None:
-    plans = deploy.check_model(model, STM, Options())["plans"]
+    plans = api.check_model(model, STM, Options())["plans"]
     sizes = {name: found["arena_bytes"] for name, found in plans.items()}
     assert sizes["unsplit"] > sizes["split"] > sizes["streamed"]
     for room in (sizes["split"], sizes["streamed"], 64):
-        found = deploy.check_model(model, with_room_for(room), Options())
+        found = api.check_model(model, with_room_for(room), Options())
         assert {name: one["fits"] for name, one in found["plans"].items()} == {
             name: size <= room for name, size in sizes.items()
         }
@@ -42,11 +42,11 @@ def test_check_judges_split_and_streamed_plans_too(model: Path) -> None:
 
 def test_what_does_not_fit_names_the_streamed_input_if_it_helps(model: Path) -> None:
     with pytest.raises(FitError, match=r"With --stream-input the arena needs [\d,]+ bytes, which fits"):
-        deploy.plan_model(model, with_room_for(1200), Options(time_limit=5))
+        api.plan_model(model, with_room_for(1200), Options(time_limit=5))
     with pytest.raises(FitError, match="which does not fit either"):
-        deploy.plan_model(model, with_room_for(64), Options(time_limit=5))
+        api.plan_model(model, with_room_for(64), Options(time_limit=5))
     with pytest.raises(FitError) as caught:
-        deploy.plan_model(model, with_room_for(64), Options(time_limit=5, stream_input=True))
+        api.plan_model(model, with_room_for(64), Options(time_limit=5, stream_input=True))
     assert "--stream-input" not in str(caught.value)
 
 
@@ -56,7 +56,7 @@ def test_where_the_weights_are_too_large_nothing_is_said_of_the_arena(model: Pat
     with pytest.raises(
         FitError, match=r"^weights need [\d,]+ bytes, the flash of stm32f405 has 100"
     ) as caught:
-        deploy.plan_model(model, board, Options(time_limit=5))
+        api.plan_model(model, board, Options(time_limit=5))
     assert "arena" not in str(caught.value)
-    found = deploy.check_model(model, board, Options())
+    found = api.check_model(model, board, Options())
     assert list(found["plans"]) == ["unsplit"] and not found["fits"]

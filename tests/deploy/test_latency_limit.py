@@ -11,14 +11,15 @@ from typing import Any
 import pytest
 from models import quantised_convolutions
 
-from mcudeploy import deploy, running, tuning
-from mcudeploy.board import Board, load_board
-from mcudeploy.device import Target
-from mcudeploy.errors import LatencyError
-from mcudeploy.plan import Measurement, OperatorTime
-from mcudeploy.planner import Options
-from mcudeploy.progress import SILENT
-from mcudeploy.running import Observation, Ran, run_within_limit
+from mcudeploy import api, tuning
+from mcudeploy.boards.board import Board, load_board
+from mcudeploy.common.errors import LatencyError
+from mcudeploy.common.progress import SILENT
+from mcudeploy.device.target import Target
+from mcudeploy.ir.plan import Measurement, OperatorTime
+from mcudeploy.search.planner import Options
+from mcudeploy.verify import running
+from mcudeploy.verify.running import Observation, Ran, run_within_limit
 
 BOARD = load_board("stm32f405")
 OPTIONS = Options(time_limit=5, max_overhead=50)
@@ -26,7 +27,7 @@ OPTIONS = Options(time_limit=5, max_overhead=50)
 
 @pytest.fixture
 def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr("mcudeploy.measurer.database.cache_dir", lambda: tmp_path / "cache")
+    monkeypatch.setattr("mcudeploy.cost.database.cache_dir", lambda: tmp_path / "cache")
     return quantised_convolutions(tmp_path / "small.onnx")
 
 
@@ -45,19 +46,19 @@ class Device:
         return SimpleNamespace(), observed
 
 
-def with_several_plans(model: Path, board: Board = BOARD) -> deploy.Deployment:
+def with_several_plans(model: Path, board: Board = BOARD) -> api.Deployment:
     """Two split plans, and the unsplit one."""
-    made = deploy._planned(model, board, OPTIONS, SILENT)
+    made = api._planned(model, board, OPTIONS, SILENT)
     least, *_, unsplit = made.planned.plans
     second = replace(least, layout=replace(least.layout, arenas={"sram": least.layout.arena_bytes + 8}))
     return replace(made, planned=replace(made.planned, plans=(least, second, unsplit)))
 
 
-def arenas(made: deploy.Deployment) -> list[int]:
+def arenas(made: api.Deployment) -> list[int]:
     return [plan.layout.arena_bytes for plan in made.planned.plans]
 
 
-def run(made: deploy.Deployment, limit: float) -> Ran:
+def run(made: api.Deployment, limit: float) -> Ran:
     return run_within_limit(made, Target(BOARD, emulate=True), [], limit, SILENT)
 
 
@@ -90,8 +91,8 @@ def test_a_stored_plan_is_taken_as_it_is_with_a_warning(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = tmp_path / "plan.json"
-    deploy.save_plan(deploy._planned(model, BOARD, OPTIONS, SILENT), path)
-    made = deploy._planned(model, BOARD, Options(plan_file=path), SILENT)
+    api.save_plan(api._planned(model, BOARD, OPTIONS, SILENT), path)
+    made = api._planned(model, BOARD, Options(plan_file=path), SILENT)
     sizes = [made.plan.layout.arena_bytes, made.unsplit.layout.arena_bytes]
     Device(dict(zip(sizes, (1060, 1000), strict=True)), monkeypatch)
     assert run(made, 5.0).made.plan is made.plan
@@ -112,19 +113,19 @@ def test_nothing_is_compared_with_an_unsplit_plan_that_does_not_fit(
 
 
 def test_on_a_host_there_is_no_limit_and_the_overhead_is_an_estimate(model: Path) -> None:
-    report = deploy.measure_model(model, Target(load_board("host")), OPTIONS)
+    report = api.measure_model(model, Target(load_board("host")), OPTIONS)
     assert report["splits"] and report["unsplit_latency"] is None
     assert 0 < report["overhead_percent"] < 50 and report["overhead_source"] == "estimated"
 
 
 def test_a_plan_says_what_is_estimated_and_then_what_was_measured(model: Path) -> None:
     def planned() -> dict[str, Any]:
-        return deploy.plan_report(deploy.plan_model(model, BOARD, OPTIONS))
+        return api.plan_report(api.plan_model(model, BOARD, OPTIONS))
 
     report = planned()
     assert report["latency"] is report["unsplit_latency"] is None
     assert 0 < report["overhead_percent"] < 50 and report["overhead_source"] == "estimated"
-    measured = deploy.run_model(model, Target(BOARD, emulate=True), OPTIONS, inputs=[], expected=[])
+    measured = api.run_model(model, Target(BOARD, emulate=True), OPTIONS, inputs=[], expected=[])
     assert measured["verified"] and measured["overhead_source"] == "measured"
     keys = ("latency", "unsplit_latency", "overhead_percent", "overhead_source", "arena_bytes")
     report = planned()

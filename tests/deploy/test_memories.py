@@ -9,11 +9,11 @@ import pytest
 from elftools.elf.elffile import ELFFile
 from models import quantised_convolutions
 
-from mcudeploy import deploy
-from mcudeploy.board import load_board
-from mcudeploy.device import Target
-from mcudeploy.errors import FitError, UsageError
-from mcudeploy.planner import Options
+from mcudeploy import api
+from mcudeploy.boards.board import load_board
+from mcudeploy.common.errors import FitError, UsageError
+from mcudeploy.device.target import Target
+from mcudeploy.search.planner import Options
 from mcudeploy.targets import Firmware, emulator
 from tests.residing import offsets_of
 
@@ -47,7 +47,7 @@ def test_arenas_lie_in_their_memories(
     """For QEMU 7 and 8, and for the chip itself."""
     board = load_board("stm32f405")
     monkeypatch.setattr(emulator, "_qemu_version", lambda _: version or 8)
-    made = deploy.plan_model(model, board, SPREAD)
+    made = api.plan_model(model, board, SPREAD)
     assert set(made.plan.layout.arenas) == {"sram", "ccm"}
     found = addresses(made.build(Target(board, emulate=version is not None)))
     spans = {"sram": (0x20000000, 0x20020000), "ccm": (ccm, ccm + 0x10000)}
@@ -63,7 +63,7 @@ def test_arenas_lie_in_their_memories(
 def test_a_units_alignment_is_that_of_the_arenas_too(model: Path) -> None:
     board = load_board("mps2-an386")
     board = board.model_copy(update={"units": (board.units[0].model_copy(update={"alignment": 64}),)})
-    made = deploy.plan_model(model, board, SPREAD)
+    made = api.plan_model(model, board, SPREAD)
     assert all(at % 64 == 0 for name in made.plan.layout.blocks for at in offsets_of(made.plan, name))
     found = addresses(made.build(Target(board)))
     assert found["arena_sram"][0] % 64 == found["arena_psram"][0] % 64 == 0
@@ -74,7 +74,7 @@ def test_a_spread_plan_runs_and_is_verified(model: Path, name: str) -> None:
     board = load_board(name)
     limits = (("dtcm", 1200),) if name == "mps3-an547" else SPREAD.memory_limits
     options = Options(split=False, memory_limits=limits)
-    report = deploy.run_model(model, Target(board, emulate=True), options, inputs=[], expected=[])
+    report = api.run_model(model, Target(board, emulate=True), options, inputs=[], expected=[])
     assert report["verified"] and report["layout_status"] == "optimal"
     assert len(report["arenas"]) == 2 and sum(report["arenas"].values()) == report["arena_bytes"]
     assert report["static_ram_bytes"] >= report["arena_bytes"]
@@ -89,22 +89,22 @@ def test_a_spread_plan_runs_and_is_verified(model: Path, name: str) -> None:
 
 def test_a_plan_that_fits_the_cheapest_memory_is_the_one_without_limits(model: Path) -> None:
     board = load_board("stm32f405")
-    free = deploy.plan_model(model, board, UNSPLIT).plan
-    limited = deploy.plan_model(model, board, Options(split=False, memory_limits=(("sram", 4096),))).plan
+    free = api.plan_model(model, board, UNSPLIT).plan
+    limited = api.plan_model(model, board, Options(split=False, memory_limits=(("sram", 4096),))).plan
     assert (free.layout, free.estimate) == (limited.layout, limited.estimate)
     assert set(free.layout.arenas) == {"sram"}
 
 
 def test_a_plan_file_keeps_the_memories(model: Path, tmp_path: Path) -> None:
     board, file = load_board("stm32f405"), tmp_path / "plan.json"
-    made = deploy.plan_model(model, board, SPREAD)
-    deploy.save_plan(made, file)
-    again = deploy.plan_model(model, board, Options(plan_file=file))
+    made = api.plan_model(model, board, SPREAD)
+    api.save_plan(made, file)
+    again = api.plan_model(model, board, Options(plan_file=file))
     assert again.plan.layout.blocks == made.plan.layout.blocks
     assert again.plan.layout.arenas == made.plan.layout.arenas
     assert again.plan.estimate.traffic == made.plan.estimate.traffic
     with pytest.raises(FitError, match=r"has room for 512: [\d,]+ too many"):
-        deploy.plan_model(model, board, Options(plan_file=file, memory_limits=(("sram", 512),)))
+        api.plan_model(model, board, Options(plan_file=file, memory_limits=(("sram", 512),)))
 
 
 @pytest.mark.parametrize(
@@ -121,18 +121,18 @@ def test_a_plan_file_keeps_the_memories(model: Path, tmp_path: Path) -> None:
 def test_what_fits_nowhere_is_refused(model: Path, limits: dict[str, int], message: str) -> None:
     options = Options(split=False, memory_limits=tuple(limits.items()))
     with pytest.raises(FitError, match=message) as caught:
-        deploy.plan_model(model, load_board("stm32f405"), options)
+        api.plan_model(model, load_board("stm32f405"), options)
     assert caught.value.exit_code == 5
 
 
 def test_an_unknown_memory_is_refused_with_the_names(model: Path) -> None:
     with pytest.raises(UsageError, match="no memory 'psram'; it has sram, ccm"):
-        deploy.plan_model(model, load_board("stm32f405"), Options(memory_limits=(("psram", 0),)))
+        api.plan_model(model, load_board("stm32f405"), Options(memory_limits=(("psram", 0),)))
 
 
 def test_a_split_plan_that_fits_the_fast_memory_is_taken(model: Path) -> None:
     options = Options(time_limit=5, max_overhead=50, memory_limits=(("sram", 1300),))
-    made = deploy.plan_model(model, load_board("mps2-an386"), options)
+    made = api.plan_model(model, load_board("mps2-an386"), options)
     assert set(made.plan.layout.arenas) == {"sram"} and made.plan.splits
     assert set(made.unsplit.layout.arenas) == {"sram", "psram"}
 

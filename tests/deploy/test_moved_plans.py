@@ -11,13 +11,14 @@ from typing import Any
 import pytest
 from models import quantised_convolutions
 
-from mcudeploy import building, chart, deploy, report
-from mcudeploy.board import load_board
-from mcudeploy.codegen.program import make_program
+from mcudeploy import api, building
+from mcudeploy.boards.board import load_board
+from mcudeploy.common.errors import ConfigError
 from mcudeploy.deployment import Deployment
-from mcudeploy.device import Target
-from mcudeploy.errors import ConfigError
-from mcudeploy.planner import Options
+from mcudeploy.device.target import Target
+from mcudeploy.program.program import make_program
+from mcudeploy.report import chart, objects
+from mcudeploy.search.planner import Options
 from tests.moves import with_moves
 
 
@@ -29,7 +30,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def moved(model: Path, board: str, *, streamed: bool = False) -> Deployment:
     """A split plan with the input in one piece, or fed, and moves before half of its steps."""
     target = load_board(board)
-    made = deploy.plan_model(model, target, Options(time_limit=2, max_overhead=30, stream_input=streamed))
+    made = api.plan_model(model, target, Options(time_limit=2, max_overhead=30, stream_input=streamed))
     plan = with_moves(made.plan, alignment=target.offset_unit)
     assert plan.splits and len(plan.layout.transfers) > 3
     return replace(made, plan=plan, program=make_program(plan, made.model.calls, "small", target))
@@ -39,8 +40,8 @@ def moved(model: Path, board: str, *, streamed: bool = False) -> Deployment:
 def test_they_are_built_run_and_verified(board: str, streamed: bool, model: Path, tmp_path: Path) -> None:
     made = moved(model, board, streamed=streamed)
     target, options = Target(load_board(board), emulate=True), Options(plan_file=tmp_path / "plan.json")
-    deploy.save_plan(made, tmp_path / "plan.json")
-    found = deploy.run_model(model, target, options, inputs=[], expected=[])
+    api.save_plan(made, tmp_path / "plan.json")
+    found = api.run_model(model, target, options, inputs=[], expected=[])
     assert found["verified"], found["reason"]
     moves = made.plan.layout.transfers
     assert (found["moves"], found["steps"]) == (len(moves), len(made.plan.schedule.steps))
@@ -54,15 +55,15 @@ def test_they_are_built_run_and_verified(board: str, streamed: bool, model: Path
     assert entry["ticks"] > 0 or board == "host"
     assert sum(operator["share"] for operator in found["operators"]) == pytest.approx(1)
     # The linker may put two bytes behind each of the two tables of 16-bit numbers.
-    padding = found["tables_bytes"] - report.plan(made)["tables_bytes"]
+    padding = found["tables_bytes"] - objects.plan(made)["tables_bytes"]
     assert padding == 0 if board == "host" else padding in (0, 2, 4)
 
 
 def test_measurements_of_moves_are_kept(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MCUDEPLOY_CACHE_DIR", str(tmp_path / "cache"))
     made, target = moved(model, "mps2-an386"), Target(load_board("mps2-an386"), emulate=True)
-    deploy.save_plan(made, tmp_path / "plan.json")
-    measured = deploy.measure_model(model, target, Options(plan_file=tmp_path / "plan.json", name="small"))
+    api.save_plan(made, tmp_path / "plan.json")
+    measured = api.measure_model(model, target, Options(plan_file=tmp_path / "plan.json", name="small"))
     again = made.measured()
     assert again is not None
     times = {operator["name"]: (operator["steps"], operator["ticks"]) for operator in measured["operators"]}
@@ -71,15 +72,15 @@ def test_measurements_of_moves_are_kept(model: Path, tmp_path: Path, monkeypatch
 
 def test_the_cycle_model_counts_moves(model: Path, tmp_path: Path) -> None:
     made, target = moved(model, "mps2-an386"), Target(load_board("mps2-an386"), emulate=True)
-    deploy.save_plan(made, tmp_path / "plan.json")
-    found = deploy.measure_model(model, target, Options(plan_file=tmp_path / "plan.json"), cycles=True)
+    api.save_plan(made, tmp_path / "plan.json")
+    found = api.measure_model(model, target, Options(plan_file=tmp_path / "plan.json"), cycles=True)
     (entry,) = (operator for operator in found["operators"] if operator["name"] == "moves")
     assert entry["instructions"] > 0 and "mcud_move_blocks" in found["cycles_model"]["functions"]
 
 
 def test_the_library_runs_without_the_measurer(model: Path, tmp_path: Path) -> None:
     made = moved(model, "host")
-    deploy.save_plan(made, tmp_path / "plan.json")
+    api.save_plan(made, tmp_path / "plan.json")
     options = Options(plan_file=tmp_path / "plan.json", name="small")
     built = building.build_models([model], load_board("host"), options, tmp_path / "out")
     names = {Path(name).name for name in built["files"]}
@@ -90,8 +91,8 @@ def test_the_library_runs_without_the_measurer(model: Path, tmp_path: Path) -> N
 
 def test_plan_files_come_back(model: Path, tmp_path: Path) -> None:
     made = moved(model, "host")
-    deploy.save_plan(made, tmp_path / "plan.json")
-    again = deploy.plan_model(model, made.board, Options(plan_file=tmp_path / "plan.json"))
+    api.save_plan(made, tmp_path / "plan.json")
+    again = api.plan_model(model, made.board, Options(plan_file=tmp_path / "plan.json"))
     assert again.plan.layout.transfers == made.plan.layout.transfers
     assert again.plan.layout.blocks == made.plan.layout.blocks
     assert again.plan.layout.arenas == made.plan.layout.arenas and again.plan.tape == made.plan.tape
@@ -148,13 +149,13 @@ CHANGES: dict[str, tuple[Callable[[File], object], str]] = {
 @pytest.mark.parametrize("what", CHANGES)
 def test_changed_files_are_refused(what: str, model: Path, tmp_path: Path) -> None:
     made = moved(model, "host")
-    deploy.save_plan(made, tmp_path / "plan.json")
+    api.save_plan(made, tmp_path / "plan.json")
     content = json.loads((tmp_path / "plan.json").read_text())
     change, message = CHANGES[what]
     change(content)
     (tmp_path / "plan.json").write_text(json.dumps(content))
     with pytest.raises(ConfigError, match=message):
-        deploy.plan_model(model, made.board, Options(plan_file=tmp_path / "plan.json"))
+        api.plan_model(model, made.board, Options(plan_file=tmp_path / "plan.json"))
 
 
 def test_blocks_are_drawn_at_each_place(model: Path) -> None:

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from models import quantised_convolutions
 
-from mcudeploy import deploy
-from mcudeploy.board import load_board
-from mcudeploy.errors import ConfigError
-from mcudeploy.planner import Options
+from mcudeploy import api
+from mcudeploy.boards.board import load_board
+from mcudeploy.common.errors import ConfigError
+from mcudeploy.search.planner import Options
 
 HOST = load_board("host")
 File = dict[str, Any]
@@ -25,16 +25,16 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, File]:
     """A model, and the file of a plan that cuts both of its convolutions."""
     folder = tmp_path_factory.mktemp("plans")
     model = quantised_convolutions(folder / "small.onnx")
-    made = deploy.plan_model(model, HOST, Options(time_limit=20))
-    deploy.save_plan(made, folder / "plan.json")
+    made = api.plan_model(model, HOST, Options(time_limit=20))
+    api.save_plan(made, folder / "plan.json")
     content = json.loads((folder / "plan.json").read_text())
     assert len(content["steps"]) > 2 and content["scratch"]
     return model, content
 
 
-def _load(stored: tuple[Path, File], text: str, folder: Path) -> deploy.Deployment:
+def _load(stored: tuple[Path, File], text: str, folder: Path) -> api.Deployment:
     (folder / "plan.json").write_text(text)
-    return deploy.plan_model(stored[0], HOST, Options(plan_file=folder / "plan.json"))
+    return api.plan_model(stored[0], HOST, Options(plan_file=folder / "plan.json"))
 
 
 def second(content: File) -> list[list[list[Any]]]:
@@ -132,7 +132,7 @@ CHANGES: dict[str, Change] = {
 
 def test_the_untouched_file_is_taken(stored: tuple[Path, File], tmp_path: Path) -> None:
     made = _load(stored, json.dumps(stored[1]), tmp_path)
-    fresh = deploy.plan_model(stored[0], HOST, Options(time_limit=20))
+    fresh = api.plan_model(stored[0], HOST, Options(time_limit=20))
     assert made.plan.layout.status in ("optimal", "feasible")
     assert made.plan.estimate.peak_bytes <= made.plan.layout.arena_bytes
     assert made.plan.estimate.peak_bytes == fresh.plan.estimate.peak_bytes

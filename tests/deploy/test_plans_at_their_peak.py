@@ -8,24 +8,24 @@ from pathlib import Path
 
 import pytest
 
-from mcudeploy import deploy
-from mcudeploy.board import load_board
-from mcudeploy.device import Target
-from mcudeploy.effort import Effort
+from mcudeploy import api
+from mcudeploy.boards.board import load_board
+from mcudeploy.common.effort import Effort
+from mcudeploy.cost.estimate import estimated, load_costs
+from mcudeploy.cost.tiles import MovePrice, move_price
+from mcudeploy.device.target import Target
+from mcudeploy.ir.plan import Form, Plan, Split
 from mcudeploy.layout import arena
 from mcudeploy.layout.arena import Relocation
 from mcudeploy.layout.check import check
 from mcudeploy.layout.problem import align_up
-from mcudeploy.model import Model, load_model
-from mcudeploy.placing import moved, moves_ticks, placed
-from mcudeploy.plan import Form, Plan, Split
-from mcudeploy.planfile import save_plan
-from mcudeploy.planner import Options
-from mcudeploy.scheduler.rpo import reverse_post_order
-from mcudeploy.simulator.blocks import TiledGraph
-from mcudeploy.simulator.cost import MovePrice, move_price
-from mcudeploy.simulator.estimate import estimated, load_costs
-from mcudeploy.simulator.flow import Flow
+from mcudeploy.memory.blocks import TiledGraph
+from mcudeploy.memory.flow import Flow
+from mcudeploy.model.model import Model, load_model
+from mcudeploy.schedule.rpo import reverse_post_order
+from mcudeploy.search.placing import moved, moves_ticks, placed
+from mcudeploy.search.planfile import save_plan
+from mcudeploy.search.planner import Options
 from tests.residing import repeating
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "vww" / "model.onnx"
@@ -125,7 +125,7 @@ def test_plans_with_repeated_steps_reach_their_peak(model: Model, tiled: TiledGr
     pairs = [pair for name, block in again for pair in pairwise(made.layout.blocks[name][block])]
     assert any(one.life.hi < other.life.lo and one.offset != other.offset for one, other in pairs)
     save_plan(made, model.sha256, tmp_path / "plan.json")
-    found = deploy.run_model(
+    found = api.run_model(
         EXAMPLE, Target(host), Options(plan_file=tmp_path / "plan.json"), inputs=[], expected=[]
     )
     assert found["verified"], found["reason"]
@@ -151,7 +151,7 @@ def test_such_a_plan_is_built_run_and_verified(model: Model, tiled: TiledGraph, 
     made = moved(made, model, host, tiled, relocation())
     save_plan(made, model.sha256, tmp_path / "plan.json")
     options = Options(plan_file=tmp_path / "plan.json")
-    found = deploy.run_model(EXAMPLE, Target(host), options, inputs=[], expected=[])
+    found = api.run_model(EXAMPLE, Target(host), options, inputs=[], expected=[])
     assert found["verified"], found["reason"]
     assert found["moves"] == len(made.layout.transfers) > 0
     assert found["arena_bytes"] == align_up(found["peak_bytes"], 8)
@@ -167,6 +167,6 @@ def test_blocks_move_in_two_arenas(model: Model, tiled: TiledGraph, tmp_path: Pa
     assert bool(made.layout.transfers) == model.form.streamed
     save_plan(made, model.sha256, tmp_path / "plan.json")
     options = Options(plan_file=tmp_path / "plan.json", memory_limits=limits)
-    found = deploy.run_model(EXAMPLE, Target(BOARD, emulate=True), options, inputs=[], expected=[])
+    found = api.run_model(EXAMPLE, Target(BOARD, emulate=True), options, inputs=[], expected=[])
     assert found["verified"], found["reason"]
     assert found["moves"] == len(made.layout.transfers)

@@ -7,14 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mcudeploy import deploy
-from mcudeploy.board import load_board
-from mcudeploy.device import Target
+from mcudeploy import api
+from mcudeploy.boards.board import load_board
+from mcudeploy.device.target import Target
 from mcudeploy.frontend import load
 from mcudeploy.frontend.expose import quantizer_inputs
-from mcudeploy.planner import Options
-from mcudeploy.reference import Reference
-from mcudeploy.verify import TIE_LSB, stored_ties
+from mcudeploy.search.planner import Options
+from mcudeploy.verify.compare import TIE_LSB, stored_ties
+from mcudeploy.verify.reference import Reference
 
 REGRESSIONS = Path(__file__).resolve().parents[1] / "regressions"
 FLOAT_BIAS = REGRESSIONS / "fail_float_bias_not_verified.onnx"
@@ -33,7 +33,7 @@ MODELS = (
 
 @pytest.mark.parametrize("path", MODELS, ids=lambda path: path.stem)
 def test_a_model_of_a_fault_is_verified(path: Path) -> None:
-    report = deploy.run_model(path, Target(load_board("host")), Options(time_limit=1), inputs=[], expected=[])
+    report = api.run_model(path, Target(load_board("host")), Options(time_limit=1), inputs=[], expected=[])
     assert report["verified"], report["reason"]
 
 

@@ -14,12 +14,12 @@ import pytest
 from models import quantised_convolutions
 
 import mcudeploy
-from mcudeploy import deploy, tuning
-from mcudeploy.board import load_board
-from mcudeploy.device import Target
-from mcudeploy.errors import FitError, LatencyError
-from mcudeploy.plan import Search
-from mcudeploy.planner import Options
+from mcudeploy import api, tuning
+from mcudeploy.boards.board import load_board
+from mcudeploy.common.errors import FitError, LatencyError
+from mcudeploy.device.target import Target
+from mcudeploy.ir.plan import Search
+from mcudeploy.search.planner import Options
 
 HOST = load_board("host")
 MODEL = Path(__file__).resolve().parents[2] / "examples" / "vww" / "model.onnx"
@@ -35,25 +35,25 @@ def model(tmp_path: Path) -> Path:
 def stored(model: Path, tmp_path: Path) -> Path:
     """The file of a plan that cuts the model."""
     path = tmp_path / "plan.json"
-    made = deploy.plan_model(model, HOST, Options(time_limit=20, max_overhead=50))
+    made = api.plan_model(model, HOST, Options(time_limit=20, max_overhead=50))
     assert made.plan.splits
-    deploy.save_plan(made, path)
+    api.save_plan(made, path)
     return path
 
 
 def test_a_search_without_time_still_has_the_stored_plan(model: Path, stored: Path) -> None:
     options = Options(time_limit=NO_TIME, max_overhead=50)
-    assert not deploy.plan_model(model, HOST, options).plan.splits
-    known = deploy.plan_model(model, HOST, replace(options, plan_file=stored))
-    resumed = deploy.plan_model(model, HOST, replace(options, plan_file=stored, resume=True))
+    assert not api.plan_model(model, HOST, options).plan.splits
+    known = api.plan_model(model, HOST, replace(options, plan_file=stored))
+    resumed = api.plan_model(model, HOST, replace(options, plan_file=stored, resume=True))
     assert resumed.plan.layout.arena_bytes <= known.plan.layout.arena_bytes
     assert resumed.plan.splits == known.plan.splits
     assert resumed.plan.estimate.ticks > 0
 
 
 def test_a_search_goes_on_from_the_cuts_of_the_stored_plan(tmp_path: Path) -> None:
-    first = deploy.plan_model(MODEL, HOST, Options(time_limit=20, ram_limit=40_000))
-    deploy.save_plan(first, tmp_path / "plan.json")
+    first = api.plan_model(MODEL, HOST, Options(time_limit=20, ram_limit=40_000))
+    api.save_plan(first, tmp_path / "plan.json")
     told: list[int] = []
 
     class Told:
@@ -66,29 +66,29 @@ def test_a_search_goes_on_from_the_cuts_of_the_stored_plan(tmp_path: Path) -> No
         def advance(self, done: int, total: int) -> None: ...
 
     options = Options(plan_file=tmp_path / "plan.json", resume=True, time_limit=6)
-    again = deploy.plan_model(MODEL, HOST, options, Told())
+    again = api.plan_model(MODEL, HOST, options, Told())
     assert told[1] <= 40_000  # right behind the unsplit plan; the order is mended only in the end
     assert again.plan.layout.arena_bytes <= first.plan.layout.arena_bytes
 
 
 def test_a_stored_plan_over_the_limit_is_not_taken(model: Path, stored: Path) -> None:
     options = Options(time_limit=NO_TIME, max_overhead=0, plan_file=stored, resume=True)
-    assert not deploy.plan_model(model, HOST, options).plan.splits
+    assert not api.plan_model(model, HOST, options).plan.splits
 
 
 def test_a_stored_plan_says_whether_the_input_is_streamed(model: Path, tmp_path: Path) -> None:
     path = tmp_path / "plan.json"
     options = Options(time_limit=5, max_overhead=50)
-    deploy.save_plan(deploy.plan_model(model, HOST, replace(options, stream_input=True)), path)
-    assert deploy.plan_model(model, HOST, replace(options, plan_file=path, resume=True)).plan.form.streamed
+    api.save_plan(api.plan_model(model, HOST, replace(options, stream_input=True)), path)
+    assert api.plan_model(model, HOST, replace(options, plan_file=path, resume=True)).plan.form.streamed
 
 
 def test_tune_without_a_search_runs_the_stored_plan_and_keeps_the_limit(
     model: Path, stored: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     target = Target(load_board("mps2-an386"))
-    plan = deploy.plan_model(model, target.board, Options(time_limit=5, max_overhead=50))
-    deploy.save_plan(plan, stored)
+    plan = api.plan_model(model, target.board, Options(time_limit=5, max_overhead=50))
+    api.save_plan(plan, stored)
     options = Options(plan_file=stored, split=False, max_overhead=90, resume=True)
     _, report = tuning.tune_model(model, [target], options)
     assert report["arena_bytes"] == plan.plan.layout.arena_bytes
@@ -99,11 +99,11 @@ def test_tune_without_a_search_runs_the_stored_plan_and_keeps_the_limit(
 
 
 def test_the_search_stops_as_soon_as_a_plan_fits() -> None:
-    made = deploy.plan_model(MODEL, HOST, Options(ram_limit=40_000))
+    made = api.plan_model(MODEL, HOST, Options(ram_limit=40_000))
     assert made.plan.layout.arena_bytes <= 40_000
     assert made.planned.search.candidates < 20
     with pytest.raises(FitError, match=r"arena needs [\d,]+ bytes, the limit is 1,024"):
-        deploy.plan_model(MODEL, HOST, Options(ram_limit=1024, time_limit=1))
+        api.plan_model(MODEL, HOST, Options(ram_limit=1024, time_limit=1))
 
 
 def test_a_gain_is_a_stage_and_newer_figures_an_update() -> None:
@@ -118,7 +118,7 @@ def test_a_gain_is_a_stage_and_newer_figures_an_update() -> None:
 
         def advance(self, done: int, total: int) -> None: ...
 
-    told = deploy.telling(Told(), lambda search: replace(search, measured=3, cache_hits=4))
+    told = api.telling(Told(), lambda search: replace(search, measured=3, cache_hits=4))
     for count, peak, overhead in ((1, 900, 0.7), (9, 900, 0.5), (10, 800, 0.5)):
         told(Search(1.0, count), peak, overhead)
     assert [kind for kind, _ in seen] == ["stage", "update", "stage"]
@@ -147,5 +147,5 @@ def test_control_c_keeps_the_best_and_writes_it(command: str, tmp_path: Path) ->
     rest = process.communicate(timeout=120)[1]
     assert process.returncode == 0, rest
     assert time.monotonic() - started < 100
-    stored = deploy.plan_model(MODEL, HOST, Options(plan_file=tmp_path / "plan.json"))
+    stored = api.plan_model(MODEL, HOST, Options(plan_file=tmp_path / "plan.json"))
     assert stored.plan.splits or command == "tune"

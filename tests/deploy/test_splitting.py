@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 from models import quantised_convolutions
 
-from mcudeploy import placing
-from mcudeploy.board import load_board
-from mcudeploy.effort import Effort
-from mcudeploy.model import Model, load_model
-from mcudeploy.plan import Schedule, Search
-from mcudeploy.planfile import plan_text
-from mcudeploy.planner import Options, find_plans
-from mcudeploy.progress import SilentProgress
-from mcudeploy.splitting import could_win, front
+from mcudeploy.boards.board import load_board
+from mcudeploy.common.effort import Effort
+from mcudeploy.common.progress import SilentProgress
+from mcudeploy.ir.plan import Schedule, Search
+from mcudeploy.model.model import Model, load_model
+from mcudeploy.search import placing
+from mcudeploy.search.planfile import plan_text
+from mcudeploy.search.planner import Options, find_plans
+from mcudeploy.search.splitting import could_win, front
 
 BOARD = load_board("host")
 
@@ -88,7 +88,7 @@ def test_the_unsplit_order_is_solved_once(model: Path, monkeypatch: pytest.Monke
         return found(model_, effort)
 
     monkeypatch.setattr(placing, "unsplit_schedule", solve)
-    monkeypatch.setattr("mcudeploy.planner.unsplit_schedule", solve)
+    monkeypatch.setattr("mcudeploy.search.planner.unsplit_schedule", solve)
     find_plans(load_model(model), BOARD, Options(time_limit=1))
     assert len(solved) == 1
 
@@ -107,7 +107,7 @@ def model(tmp_path: Path) -> Path:
 def test_an_interrupt_keeps_the_best_and_computes_nothing_again(
     model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mcudeploy.splitting.recompute", lambda *_: pytest.fail("recomputed"))
+    monkeypatch.setattr("mcudeploy.search.splitting.recompute", lambda *_: pytest.fail("recomputed"))
 
     def interrupt(_: Search, peak_bytes: int, __: float) -> None:
         if peak_bytes < 12 * 12 * 12:
@@ -132,7 +132,7 @@ def test_an_interrupt_in_any_stage_keeps_the_plans(model: Path, stage: str) -> N
 
 
 def test_a_limit_that_is_kept_needs_no_halo_twice(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcudeploy.splitting.recompute", lambda *_: pytest.fail("recomputed"))
+    monkeypatch.setattr("mcudeploy.search.splitting.recompute", lambda *_: pytest.fail("recomputed"))
     found = find_plans(load_model(model), BOARD, Options(ram_limit=1700))
     assert found.plans[0].layout.arena_bytes <= 1700
 
@@ -142,7 +142,7 @@ def test_a_slow_machine_makes_the_same_plan(model: Path, monkeypatch: pytest.Mon
     first = find_plans(load_model(model), BOARD, Options(max_overhead=50, time_limit=2))
     start = time.process_time()
     slowed = lambda: start + 10 * (time.process_time() - start)  # noqa: E731
-    monkeypatch.setattr("mcudeploy.effort.process_time", slowed)
+    monkeypatch.setattr("mcudeploy.common.effort.process_time", slowed)
     again = find_plans(load_model(model), BOARD, Options(max_overhead=50, time_limit=2))
     texts = [[plan_text(plan, "") for plan in found.plans] for found in (first, again)]
     assert texts[0] == texts[1]

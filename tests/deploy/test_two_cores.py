@@ -10,23 +10,23 @@ from pathlib import Path
 import numpy as np
 from elftools.elf.elffile import ELFFile
 
-from mcudeploy.analyzer.functions import AUTO, assign, partition
-from mcudeploy.board import load_board
-from mcudeploy.codegen.tape import handed_over
-from mcudeploy.deploy import plan_report
+from mcudeploy.api import plan_report
+from mcudeploy.boards.board import load_board
+from mcudeploy.common.progress import SILENT
 from mcudeploy.deployment import Deployment
-from mcudeploy.device import Target, open_device
-from mcudeploy.model import Model, load_model
-from mcudeploy.placing import placed
-from mcudeploy.plan import Plan
-from mcudeploy.planner import Options, find_plans
-from mcudeploy.progress import SILENT
-from mcudeploy.samples import load_samples
-from mcudeploy.scheduler.rpo import reverse_post_order
-from mcudeploy.simulator.blocks import TiledGraph
-from mcudeploy.simulator.flow import Flow
-from mcudeploy.verdict import judge
-from mcudeploy.verify import Storage, run_once
+from mcudeploy.device.target import Target, open_device
+from mcudeploy.ir.plan import Plan
+from mcudeploy.memory.blocks import TiledGraph
+from mcudeploy.memory.flow import Flow
+from mcudeploy.model.model import Model, load_model
+from mcudeploy.program.tape import handed_over
+from mcudeploy.schedule.rpo import reverse_post_order
+from mcudeploy.search.placing import placed
+from mcudeploy.search.planner import Options, find_plans
+from mcudeploy.units.functions import AUTO, assign, partition
+from mcudeploy.verify.compare import Storage, run_once
+from mcudeploy.verify.samples import load_samples
+from mcudeploy.verify.verdict import judge
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "vww" / "model.onnx"
 BOARD = load_board("mps2-an521")

@@ -15,18 +15,18 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from mcudeploy.board import load_board
-from mcudeploy.codegen.bench import bench_sources
-from mcudeploy.graph import DType, Operator, Quantization, Shape, Tensor
-from mcudeploy.interval import Interval
-from mcudeploy.measurer.session import Session, connect
-from mcudeploy.measurer.tile import KernelTable, Tile, TileTensor, pack, run_tile
+from mcudeploy.boards.board import load_board
+from mcudeploy.device.session import Session, connect
+from mcudeploy.device.tile import KernelTable, Tile, TileTensor, pack, run_tile
+from mcudeploy.ir.graph import DType, Operator, Quantization, Shape, Tensor
+from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.ops.conv import Conv2d
 from mcudeploy.ops.elementwise import Binary, Lut
-from mcudeploy.ops.opdef import KernelCall
 from mcudeploy.ops.pool import AveragePool, MaxPool
 from mcudeploy.ops.resize import COORDINATE_MODES, Resize, resize_samples
 from mcudeploy.ops.softmax import Softmax
+from mcudeploy.program.bench import bench_sources
 from mcudeploy.targets import Emulator, build_firmware
 
 KERNELS = (

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mcudeploy.borders import from_device, to_device
 from mcudeploy.frontend import load
-from mcudeploy.graph import DType, Graph, Operator, Tensor
-from mcudeploy.reference import Reference
+from mcudeploy.ir.graph import DType, Graph, Operator, Tensor
+from mcudeploy.ops.host_io import from_device, to_device
+from mcudeploy.verify.reference import Reference
 
 Array = NDArray[Any]
 

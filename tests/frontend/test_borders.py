@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcudeploy.borders import from_device, to_device
 from mcudeploy.frontend.values import image_index
-from mcudeploy.graph import Border, DType, Quantization, Tensor
+from mcudeploy.ir.graph import Border, DType, Quantization, Tensor
+from mcudeploy.ops.host_io import from_device, to_device
 
 STORED = (2, 3, 4)
 ORDER = np.ascontiguousarray(image_index(STORED, 4).reshape(-1))

@@ -10,9 +10,9 @@ import pytest
 from evaluate import assert_same, kinds
 from onnx_files import Array, QuantizedModel, build, node, save
 
-from mcudeploy.errors import ModelError
+from mcudeploy.common.errors import ModelError
 from mcudeploy.frontend import load
-from mcudeploy.graph import DType
+from mcudeploy.ir.graph import DType
 
 RANDOM = np.random.default_rng(4)
 SHUFFLES = [(8, 2, 4), (12, 3, 6), (16, 4, 4), (6, 2, 3), (8, 2, 6), (12, 4, 6)]

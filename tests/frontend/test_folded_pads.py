@@ -11,7 +11,7 @@ import pytest
 from evaluate import assert_same, kinds
 from onnx_files import Array, QuantizedModel, build, node, save
 
-from mcudeploy.errors import ModelError
+from mcudeploy.common.errors import ModelError
 from mcudeploy.frontend.folding import fold
 from mcudeploy.frontend.lowering import lower
 from mcudeploy.frontend.reader import read

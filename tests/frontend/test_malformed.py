@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 from onnx_files import QuantizedModel, build, node, save
 
-from mcudeploy.errors import ModelError
+from mcudeploy.common.errors import ModelError
 from mcudeploy.frontend import load
-from mcudeploy.model import load_model
+from mcudeploy.model.model import load_model
 
 X = np.zeros((1, 3, 6, 6), np.float32)
 

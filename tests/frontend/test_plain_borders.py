@@ -11,10 +11,10 @@ import pytest
 from evaluate import assert_same, kinds
 from onnx_files import build, node, save
 
-from mcudeploy.errors import ModelError
+from mcudeploy.common.errors import ModelError
 from mcudeploy.frontend import load
 from mcudeploy.frontend.values import is_plain
-from mcudeploy.graph import Border, Graph
+from mcudeploy.ir.graph import Border, Graph
 
 X = np.random.default_rng(3).standard_normal((1, 4, 2, 3)).astype(np.float32)
 FLIP = {"s": np.array([-1]), "e": np.array([-100]), "a": np.array([1]), "p": np.array([-1])}

@@ -11,7 +11,7 @@ from evaluate import assert_same, kinds, run
 from onnx_files import QuantizedModel, build, node, save
 
 from mcudeploy.frontend import load
-from mcudeploy.graph import DType, Graph, Quantization
+from mcudeploy.ir.graph import DType, Graph, Quantization
 
 RANDOM = np.random.default_rng(11)
 IMAGE = (2 * RANDOM.standard_normal((1, 4, 6, 5))).astype(np.float32)

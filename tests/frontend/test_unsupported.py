@@ -11,7 +11,7 @@ import pytest
 from onnx import helper
 from onnx_files import QuantizedModel, build, node, save
 
-from mcudeploy.errors import ModelError, Problem
+from mcudeploy.common.errors import ModelError, Problem
 from mcudeploy.frontend import load
 
 X = np.ones((1, 4, 6, 6), np.float32)

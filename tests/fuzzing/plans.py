@@ -9,19 +9,19 @@ import numpy as np
 from moves import with_moves
 from residing import repeating
 
-from mcudeploy.board import Board, Memory, Unit, load_board
-from mcudeploy.effort import Effort
+from mcudeploy.boards.board import Board, Memory, Unit, load_board
+from mcudeploy.common.effort import Effort
+from mcudeploy.cost.tiles import MovePrice
+from mcudeploy.ir.plan import Form, Plan, Split
 from mcudeploy.layout.arena import Relocation
 from mcudeploy.layout.check import check
-from mcudeploy.model import Model
-from mcudeploy.optimizer.cuts import ROWS_TRIED, Cut, Space
-from mcudeploy.placing import placed
-from mcudeploy.plan import Form, Plan, Split
-from mcudeploy.planner import Options, find_plans
-from mcudeploy.scheduler.rpo import reverse_post_order
-from mcudeploy.simulator.blocks import TiledGraph, whole
-from mcudeploy.simulator.cost import MovePrice
-from mcudeploy.simulator.flow import Flow
+from mcudeploy.memory.blocks import TiledGraph, whole
+from mcudeploy.memory.flow import Flow
+from mcudeploy.model.model import Model
+from mcudeploy.schedule.rpo import reverse_post_order
+from mcudeploy.search.cuts import ROWS_TRIED, Cut, Space
+from mcudeploy.search.placing import placed
+from mcudeploy.search.planner import Options, find_plans
 
 OFFSET_UNIT = 4
 """Bytes that offsets are counted in, on all boards here."""

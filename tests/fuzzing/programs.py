@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from mcudeploy.codegen.program import make_program
-from mcudeploy.codegen.render import Source, render, render_model
-from mcudeploy.resources import resource_dir
+from mcudeploy.common.resources import resource_dir
+from mcudeploy.program.program import make_program
+from mcudeploy.program.render import Source, render, render_model
 from mcudeploy.targets.build import SANITIZE_FLAGS
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "ops"))

@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 
 from fuzzing import plans, programs
 from fuzzing.plans import Made
-from mcudeploy.errors import DeployError, ModelError
-from mcudeploy.model import load_model
-from mcudeploy.progress import SILENT
-from mcudeploy.samples import Sample, load_samples
-from mcudeploy.verdict import judge
-from mcudeploy.verify import Storage, run_once
+from mcudeploy.common.errors import DeployError, ModelError
+from mcudeploy.common.progress import SILENT
+from mcudeploy.model.model import load_model
+from mcudeploy.verify.compare import Storage, run_once
+from mcudeploy.verify.samples import Sample, load_samples
+from mcudeploy.verify.verdict import judge
 
 BAD = ("wrong", "fault", "traceback", "sanitizer")
 """Kinds of findings that are defects: of outputs, of errors where there should be none, of the process."""

@@ -9,11 +9,11 @@ import csv
 import tempfile
 from pathlib import Path
 
-from mcudeploy.board import load_board
-from mcudeploy.codegen.footprint import weights_bytes
-from mcudeploy.codegen.tape import tables_bytes
-from mcudeploy.model import load_model
-from mcudeploy.planner import Options, find_plans
+from mcudeploy.boards.board import load_board
+from mcudeploy.model.model import load_model
+from mcudeploy.program.footprint import weights_bytes
+from mcudeploy.program.tape import tables_bytes
+from mcudeploy.search.planner import Options, find_plans
 from tests.frontend.onnx_files import save
 from tests.gate.networks import NETWORKS
 

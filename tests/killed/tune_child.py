@@ -10,7 +10,7 @@ import sys
 from typing import Any
 
 from mcudeploy.__main__ import main
-from mcudeploy.measurer.tile import TileTimer
+from mcudeploy.device.tile import TileTimer
 
 
 def _logged(log: int) -> None:

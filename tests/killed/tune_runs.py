@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mcudeploy.resources import cache_dir
+from mcudeploy.common.resources import cache_dir
 
 ROOT = Path(__file__).resolve().parents[2]
 CHILD = Path(__file__).with_name("tune_child.py")

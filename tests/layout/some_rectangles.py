@@ -9,7 +9,7 @@ from itertools import permutations
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from mcudeploy.interval import Interval
+from mcudeploy.ir.interval import Interval
 from mcudeploy.layout.greedy import Units, used_bytes
 from mcudeploy.layout.problem import Problem, Rectangle
 

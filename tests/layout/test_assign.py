@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcudeploy.effort import Effort
-from mcudeploy.interval import Interval
+from mcudeploy.common.effort import Effort
+from mcudeploy.cost.tiles import MovePrice
+from mcudeploy.ir.interval import Interval
 from mcudeploy.layout.arena import ARENA_GRAIN_BYTES, Relocation
 from mcudeploy.layout.assign import assign
 from mcudeploy.layout.banks import Assigned, Bank, Group, Task
 from mcudeploy.layout.judge import judge
 from mcudeploy.layout.problem import Problem, Rectangle
-from mcudeploy.simulator.cost import MovePrice
 
 
 def relocation() -> Relocation:

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcudeploy.effort import Effort, endless
-from mcudeploy.interval import Interval
+from mcudeploy.common.effort import Effort, endless
+from mcudeploy.ir.interval import Interval
 from mcudeploy.layout import canonical
 from mcudeploy.layout.greedy import Units, brief_at_the_top, fixed_orders, used_bytes
 from mcudeploy.layout.judge import PlacementFaultError, judge

@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from some_rectangles import QUICK, by_permutations, cut_up, problems, rectangle
 
-from mcudeploy.effort import Effort
-from mcudeploy.interval import Interval
+from mcudeploy.common.effort import Effort
+from mcudeploy.cost.tiles import MovePrice
+from mcudeploy.ir.interval import Interval
 from mcudeploy.layout import arena, relocation
 from mcudeploy.layout.greedy import used_bytes
 from mcudeploy.layout.problem import Problem, Rectangle, align_up, lower_bound
 from mcudeploy.layout.relocation import Relocated, relocate
-from mcudeploy.simulator.cost import MovePrice
 
 PRICE = MovePrice(move=30.0, piece=60.0, byte=0.4)
 

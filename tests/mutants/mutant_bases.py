@@ -13,14 +13,14 @@ from networks import residual_network
 from onnx_files import QuantizedModel, build, node
 from residing import repeating
 
-from mcudeploy.board import Board, load_board
+from mcudeploy.boards.board import Board, load_board
+from mcudeploy.ir.plan import Plan
 from mcudeploy.layout.solve import spread
-from mcudeploy.model import Model, load_model
-from mcudeploy.plan import Plan
-from mcudeploy.planfile import plan_text
-from mcudeploy.planner import Options, find_plans
-from mcudeploy.simulator.blocks import TiledGraph
-from mcudeploy.simulator.flow import Flow
+from mcudeploy.memory.blocks import TiledGraph
+from mcudeploy.memory.flow import Flow
+from mcudeploy.model.model import Model, load_model
+from mcudeploy.search.planfile import plan_text
+from mcudeploy.search.planner import Options, find_plans
 
 
 def models(folder: Path) -> list[Path]:

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from mcudeploy.errors import DeployError
+from mcudeploy.common.errors import DeployError
 
 CPU_S = 10.0
 CLOCK_S = 120.0

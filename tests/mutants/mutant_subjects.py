@@ -20,16 +20,16 @@ from mutant_wire import FrameSubject
 from mutate_onnx import mutated_model
 from mutate_values import INTEGERS, TEXTS, mutated_bytes, mutated_value, toml_text
 
-from mcudeploy import layout, scheduler
-from mcudeploy.board import Board, list_boards, load_board, read_board
-from mcudeploy.codegen.render import render_firmware
+from mcudeploy import layout, schedule
+from mcudeploy.boards.board import Board, list_boards, load_board, read_board
+from mcudeploy.common.resources import resource_dir
+from mcudeploy.cost.database import Database, RunKey, TileKey
 from mcudeploy.deployment import Deployment
+from mcudeploy.ir.plan import Measurement, OperatorTime
 from mcudeploy.layout.check import PlanFaultError
-from mcudeploy.measurer.database import Database, RunKey, TileKey
-from mcudeploy.model import Model, load_model
-from mcudeploy.plan import Measurement, OperatorTime
-from mcudeploy.planner import Options, find_plans
-from mcudeploy.resources import resource_dir
+from mcudeploy.model.model import Model, load_model
+from mcudeploy.program.render import render_firmware
+from mcudeploy.search.planner import Options, find_plans
 from mcudeploy.targets.project import assemble
 
 Subject = Callable[[random.Random], object]
@@ -56,7 +56,7 @@ def generated(model: Model, board: Board, options: Options) -> None:
 
 def _compile() -> None:
     """Has the search's inner loops compiled, which takes long where nothing did so before."""
-    for package in (scheduler, layout):
+    for package in (schedule, layout):
         for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
             importlib.import_module(module.name)
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from mutate_values import mutated_bytes
 
-from mcudeploy.measurer.frame import Frame, Receiver, encode
-from mcudeploy.measurer.session import Request, Session, Timing
+from mcudeploy.device.frame import Frame, Receiver, encode
+from mcudeploy.device.session import Request, Session, Timing
 
 MEMORY = bytes(range(256)) * 8
 KERNELS = (0x1000, 0x2000, 2**40)

@@ -12,7 +12,7 @@ import pytest
 from mutant_runner import run
 from mutant_subjects import KINDS
 
-from mcudeploy.errors import ModelError
+from mcudeploy.common.errors import ModelError
 
 COUNTS = {"onnx": 500, "plan": 300, "board": 300, "database": 500, "frames": 500}
 

@@ -21,13 +21,13 @@ import onnx
 from bench import machine
 from numpy.typing import NDArray
 
-from mcudeploy.borders import to_device
+from mcudeploy.device.session import Session
+from mcudeploy.device.tile import Tile, TileTensor, pack
 from mcudeploy.frontend import load
-from mcudeploy.graph import DType, Graph, Operator, Tensor
-from mcudeploy.interval import Interval
-from mcudeploy.measurer.session import Session
-from mcudeploy.measurer.tile import Tile, TileTensor, pack
-from mcudeploy.reference import Reference
+from mcudeploy.ir.graph import DType, Graph, Operator, Tensor
+from mcudeploy.ir.interval import Interval
+from mcudeploy.ops.host_io import to_device
+from mcudeploy.verify.reference import Reference
 
 Array = NDArray[Any]
 Cut = Callable[[Operator, int], int]

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
-from mcudeploy.graph import Graph
+from mcudeploy.ir.graph import Graph
 
 Array = NDArray[Any]
 OPSET = 19

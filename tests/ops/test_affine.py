@@ -21,7 +21,7 @@ from single_node import (
     shapes,
 )
 
-from mcudeploy.graph import Quantization
+from mcudeploy.ir.graph import Quantization
 from mcudeploy.ops.affine import affine_records
 
 Array = NDArray[Any]

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from single_node import bounded, seeds
 
-from mcudeploy.graph import Border, DType, Graph, Operator, Quantization, Shape, Tensor
-from mcudeploy.interval import Interval
-from mcudeploy.measurer.tile import Tile, TileTensor, pack
+from mcudeploy.device.tile import Tile, TileTensor, pack
+from mcudeploy.ir.graph import Border, DType, Graph, Operator, Quantization, Shape, Tensor
+from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.opdef import AxisKind, ConstantArray, LoopNest, OperatorDef
 from mcudeploy.ops.conv import Conv2d, Conv2dByRows
-from mcudeploy.ops.opdef import AxisKind, ConstantArray, LoopNest, OperatorDef
 from mcudeploy.ops.pool import AveragePool, AveragePoolByRows
 
 Array = NDArray[Any]

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from single_node import bounded, seeds
 
-from mcudeploy.graph import Border, DType, Graph, Operator, Quantization, Shape, Tensor
-from mcudeploy.interval import Interval
+from mcudeploy.ir.graph import Border, DType, Graph, Operator, Quantization, Shape, Tensor
+from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.opdef import ConstantArray, OperatorDef
+from mcudeploy.model.channels import channels_as_rows
 from mcudeploy.ops.channel_rows import Conv2dToRows
 from mcudeploy.ops.conv import Conv2d
 from mcudeploy.ops.elementwise import Binary, Lut, Unary
-from mcudeploy.ops.opdef import ConstantArray, OperatorDef
-from mcudeploy.optimizer.channels import channels_as_rows
 
 
 def _graph(op: OperatorDef, source: Tensor, made: Tensor, constants: dict[str, ConstantArray]) -> Graph:

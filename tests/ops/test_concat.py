@@ -19,7 +19,7 @@ from single_node import (
     sizes,
 )
 
-from mcudeploy.interval import Interval
+from mcudeploy.ir.interval import Interval
 from mcudeploy.ops.concat import Concat
 
 

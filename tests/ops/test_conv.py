@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 from single_node import OPSET, bounded, check_float, fitting, node, normal, real_output, seeds
 
-from mcudeploy.graph import DType, Graph, Operator, Quantization, Tensor
-from mcudeploy.interval import Interval
+from mcudeploy.ir.graph import DType, Graph, Operator, Quantization, Tensor
+from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.ops.conv import Conv2d
 from mcudeploy.ops.conv_constants import fold_zero_point
-from mcudeploy.ops.opdef import KernelCall
 
 Array = NDArray[Any]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcudeploy.interval import Interval
+from mcudeploy.ir.interval import Interval
 from mcudeploy.ops import conv_counts, conv_counts_f32, conv_counts_mve
 from mcudeploy.ops.windows import Windows
 

@@ -22,7 +22,7 @@ from single_node import (
     shapes,
 )
 
-from mcudeploy.graph import DType, Quantization, Tensor
+from mcudeploy.ir.graph import DType, Quantization, Tensor
 from mcudeploy.ops.elementwise import Binary, _add_arithmetic, broadcast_strides, sum_error
 
 FUNCTIONS = ("Add", "Sub", "Mul", "Div")

@@ -11,10 +11,10 @@ import pytest
 from bench import Machine, build_bench
 from harness import check_graph, run_graph
 
-from mcudeploy.errors import ProtocolError
-from mcudeploy.graph import Border, DType, Graph, Operator, Quantization, Shape, Tensor
+from mcudeploy.common.errors import ProtocolError
+from mcudeploy.ir.graph import Border, DType, Graph, Operator, Quantization, Shape, Tensor
+from mcudeploy.ir.opdef import Axis, Index, KernelCall, LoopNest
 from mcudeploy.ops.conv import Conv2d
-from mcudeploy.ops.opdef import Axis, Index, KernelCall, LoopNest
 
 
 def _conv_graph() -> tuple[Graph, dict[str, np.ndarray]]:

@@ -20,8 +20,8 @@ from single_node import (
     sizes,
 )
 
-from mcudeploy.graph import Border, DType, Graph, Operator, Quantization, Tensor
-from mcudeploy.interval import Interval
+from mcudeploy.ir.graph import Border, DType, Graph, Operator, Quantization, Tensor
+from mcudeploy.ir.interval import Interval
 from mcudeploy.ops.matmul import MatMul
 
 

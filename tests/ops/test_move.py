@@ -21,8 +21,8 @@ from single_node import (
     shapes,
 )
 
-from mcudeploy.graph import Border, DType, Graph, Operator, Tensor
-from mcudeploy.interval import Interval
+from mcudeploy.ir.graph import Border, DType, Graph, Operator, Tensor
+from mcudeploy.ir.interval import Interval
 from mcudeploy.ops.move import Pad, Slice
 from mcudeploy.ops.transpose import Transpose
 

@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 from mcudeploy import ops
-from mcudeploy.graph import DType, Operator, Quantization, Shape, Tensor
-from mcudeploy.kernelfiles import MOVE, ON_UNIT
+from mcudeploy.common.resources import resource_dir
+from mcudeploy.ir.graph import DType, Operator, Quantization, Shape, Tensor
+from mcudeploy.ir.opdef import ConstantArray, KernelCall, OperatorDef, ParamValue, Symbol
 from mcudeploy.ops import OPERATORS
 from mcudeploy.ops.affine import Affine
 from mcudeploy.ops.channel_rows import Conv2dToRows
@@ -24,7 +25,6 @@ from mcudeploy.ops.elementwise import Binary, Lut, Unary
 from mcudeploy.ops.feed import Feed
 from mcudeploy.ops.matmul import MatMul
 from mcudeploy.ops.move import Pad, Slice
-from mcudeploy.ops.opdef import ConstantArray, KernelCall, OperatorDef, ParamValue, Symbol
 from mcudeploy.ops.pool import AveragePool, AveragePoolByRows, MaxPool
 from mcudeploy.ops.quantize import Dequantize, Quantize
 from mcudeploy.ops.reduce import ReduceMean
@@ -32,7 +32,7 @@ from mcudeploy.ops.resize import Resize, resize_samples
 from mcudeploy.ops.softmax import Softmax
 from mcudeploy.ops.transfer import Clean, Copy, Invalidate
 from mcudeploy.ops.transpose import Transpose
-from mcudeploy.resources import resource_dir
+from mcudeploy.program.kernelfiles import MOVE, ON_UNIT
 
 KERNELS = resource_dir("firmware") / "kernels"
 INCLUDE = resource_dir("firmware") / "include"

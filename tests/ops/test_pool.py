@@ -21,8 +21,8 @@ from single_node import (
     seeds,
 )
 
-from mcudeploy.graph import DType, Operator, Quantization, Tensor
-from mcudeploy.interval import Interval
+from mcudeploy.ir.graph import DType, Operator, Quantization, Tensor
+from mcudeploy.ir.interval import Interval
 from mcudeploy.ops.pool import AveragePool, MaxPool
 
 

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from single_node import Quantized, bounded, normal, seeds
 
-from mcudeploy.graph import Border, DType, Graph, Operator, Quantization, Tensor
+from mcudeploy.ir.graph import Border, DType, Graph, Operator, Quantization, Tensor
+from mcudeploy.ir.opdef import OperatorDef
 from mcudeploy.ops.elementwise import Lut
-from mcudeploy.ops.opdef import OperatorDef
 from mcudeploy.ops.quantize import Dequantize, Quantize
 from mcudeploy.ops.requantize import dequantize, quantize, requantization_table
 

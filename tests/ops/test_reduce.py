@@ -18,7 +18,7 @@ from single_node import (
     shapes,
 )
 
-from mcudeploy.graph import DType, Quantization, Tensor
+from mcudeploy.ir.graph import DType, Quantization, Tensor
 from mcudeploy.ops.reduce import ReduceMean
 
 CHOICES = [(1,), (2,), (3,), (1, 2), (1, 3), (2, 3), (1, 2, 3)]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from single_node import bounded
 
-from mcudeploy.graph import DType, Quantization, Tensor
+from mcudeploy.ir.graph import DType, Quantization, Tensor
 from mcudeploy.ops.requantize import (
     FLOAT_MAX,
     INT32_MAX,

@@ -19,7 +19,7 @@ from single_node import (
     seeds,
 )
 
-from mcudeploy.interval import Interval
+from mcudeploy.ir.interval import Interval
 from mcudeploy.ops.resize import COORDINATE_MODES, NEAREST_MODES, Resize, resize_samples
 
 heights = st.integers(2, 7)

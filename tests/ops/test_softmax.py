@@ -19,7 +19,7 @@ from single_node import (
     shapes,
 )
 
-from mcudeploy.interval import Interval
+from mcudeploy.ir.interval import Interval
 from mcudeploy.ops.softmax import Softmax, exponentials
 
 FULL_RANGE = {np.int8: (1 / 256, -128), np.uint8: (1 / 256, 0)}

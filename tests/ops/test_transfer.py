@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from single_node import bounded, normal, seeds
 
-from mcudeploy.graph import Border, DType, Graph, Operator, Quantization, Tensor
-from mcudeploy.ops.opdef import OperatorDef
+from mcudeploy.ir.graph import Border, DType, Graph, Operator, Quantization, Tensor
+from mcudeploy.ir.opdef import OperatorDef
 from mcudeploy.ops.transfer import Clean, Copy, Invalidate
 
 

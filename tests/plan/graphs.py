@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mcudeploy.graph import Border, DType, Graph, Operator, Quantization, Shape, Tensor
+from mcudeploy.ir.graph import Border, DType, Graph, Operator, Quantization, Shape, Tensor
 from mcudeploy.ops.conv import Conv2d
 from mcudeploy.ops.elementwise import Binary
 from mcudeploy.ops.pool import AveragePoolByRows

@@ -8,15 +8,15 @@ from dataclasses import replace
 import pytest
 from graphs import pooled, residual
 
-from mcudeploy.board import load_board
-from mcudeploy.graph import Graph, Operator
-from mcudeploy.interval import Interval
+from mcudeploy.boards.board import load_board
+from mcudeploy.ir.graph import Graph, Operator
+from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.plan import Plan, Residence, Schedule, Step
 from mcudeploy.layout.check import PlanFaultError, check
+from mcudeploy.memory.blocks import TiledGraph, whole
+from mcudeploy.memory.flow import Flow
 from mcudeploy.ops.view import Reshape
-from mcudeploy.plan import Plan, Residence, Schedule, Step
-from mcudeploy.scheduler.rpo import reverse_post_order
-from mcudeploy.simulator.blocks import TiledGraph, whole
-from mcudeploy.simulator.flow import Flow
+from mcudeploy.schedule.rpo import reverse_post_order
 from tests.one_memory import lay_out
 from tests.residing import at_offsets, lying, offsets_of
 

@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 from graphs import pooled, residual
 
-from mcudeploy.graph import Graph
-from mcudeploy.interval import Interval
-from mcudeploy.plan import Step
-from mcudeploy.scheduler.rpo import reverse_post_order
-from mcudeploy.simulator.blocks import TiledGraph, whole
-from mcudeploy.simulator.flow import Flow
-from mcudeploy.simulator.live import buffers, live_peak, lives, peak
+from mcudeploy.ir.graph import Graph
+from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.plan import Step
+from mcudeploy.memory.blocks import TiledGraph, whole
+from mcudeploy.memory.flow import Flow
+from mcudeploy.memory.live import buffers, live_peak, lives, peak
+from mcudeploy.schedule.rpo import reverse_post_order
 
 NO_SCRATCH = dict.fromkeys(("conv_a", "conv_b", "conv_c", "add"), (0, 0))
 

@@ -9,15 +9,15 @@ import pytest
 from graphs import residual
 from test_layout import BOARD, WORK, make_plan
 
-from mcudeploy.board import Unit, load_board
-from mcudeploy.graph import Graph, Operator
-from mcudeploy.interval import Interval
+from mcudeploy.boards.board import Unit, load_board
+from mcudeploy.ir.graph import Graph, Operator
+from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.plan import CPU, Function, Plan, Residence, Run, Schedule, Transfer
 from mcudeploy.layout.check import PlanFaultError, check
+from mcudeploy.memory.blocks import TiledGraph, whole
+from mcudeploy.memory.flow import Flow
+from mcudeploy.memory.locations import Locations
 from mcudeploy.ops.view import Reshape
-from mcudeploy.plan import CPU, Function, Plan, Residence, Run, Schedule, Transfer
-from mcudeploy.simulator.blocks import TiledGraph, whole
-from mcudeploy.simulator.flow import Flow
-from mcudeploy.simulator.locations import Locations
 from tests.moves import with_moves
 from tests.one_memory import lay_out
 from tests.residing import Move, lying, moving, offsets_of, repeating

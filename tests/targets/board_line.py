@@ -7,7 +7,7 @@ from pathlib import Path
 
 import serial
 
-from mcudeploy.board import Board
+from mcudeploy.boards.board import Board
 
 CONFIG = """\
 #include <stdint.h>

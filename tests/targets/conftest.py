@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mcudeploy.board import load_board
+from mcudeploy.boards.board import load_board
 from mcudeploy.targets import Firmware, build_firmware
 
 from .board_line import FILES

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import serial
 
-from mcudeploy.board import list_boards
+from mcudeploy.boards.board import list_boards
 from mcudeploy.targets import Emulator, Firmware
 
 from .board_line import Line

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from mcudeploy.board import list_boards, load_board
-from mcudeploy.errors import BuildError, FitError, UsageError
-from mcudeploy.kernelfiles import ON_UNIT, kernel_files
-from mcudeploy.resources import resource_dir
+from mcudeploy.boards.board import list_boards, load_board
+from mcudeploy.common.errors import BuildError, FitError, UsageError
+from mcudeploy.common.resources import resource_dir
+from mcudeploy.program.kernelfiles import ON_UNIT, kernel_files
 from mcudeploy.targets import Firmware, build, build_firmware
 from mcudeploy.targets.project import assemble, environments
 

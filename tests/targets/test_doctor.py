@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from mcudeploy.board import list_boards, load_board
-from mcudeploy.errors import BoardNotFoundError, FlashError, UsageError
-from mcudeploy.measurer import ports
-from mcudeploy.targets import Emulator, checks, doctor, flash, flash_command, flashing
+from mcudeploy.boards.board import list_boards, load_board
+from mcudeploy.common.errors import BoardNotFoundError, FlashError, UsageError
+from mcudeploy.targets import Emulator, checks, doctor, flash, flash_command, flashing, ports
 
 ELF = Path("/a folder/firmware.elf")
 

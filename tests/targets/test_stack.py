@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from mcudeploy.board import load_board
-from mcudeploy.codegen.bench import bench_sources
-from mcudeploy.errors import BuildError
+from mcudeploy.boards.board import load_board
+from mcudeploy.common.errors import BuildError
+from mcudeploy.program.bench import bench_sources
 from mcudeploy.targets import Firmware, build_firmware
 from mcudeploy.targets.disassembly import parse
 from mcudeploy.targets.firmware import CALLS_NAME

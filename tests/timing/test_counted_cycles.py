@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mcudeploy.errors import BuildError, ProtocolError
+from mcudeploy.common.errors import BuildError, ProtocolError
 from mcudeploy.targets import Emulator, Firmware
 from mcudeploy.targets.disassembly import Functions, disassemble
 from mcudeploy.timing.core import Cycles

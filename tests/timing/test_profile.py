@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from models import quantised_convolutions
 
-from mcudeploy import deploy
-from mcudeploy.board import load_board
-from mcudeploy.device import Target
-from mcudeploy.errors import ConfigError
-from mcudeploy.planner import Options
+from mcudeploy import api
+from mcudeploy.boards.board import load_board
+from mcudeploy.common.errors import ConfigError
+from mcudeploy.device.target import Target
+from mcudeploy.search.planner import Options
 from mcudeploy.timing.profile import UNIT, core_of
 
 
@@ -25,8 +25,8 @@ def test_cycles_stand_beside_the_counted_instructions(
     model = quantised_convolutions(tmp_path / "small.onnx")
     target = Target(load_board(board), emulate=True)
     options = Options(stream_input=stream)
-    measured = deploy.measure_model(model, target, options)
-    report = deploy.measure_model(model, target, options, cycles=True)
+    measured = api.measure_model(model, target, options)
+    report = api.measure_model(model, target, options, cycles=True)
     found = report["cycles_model"]
     assert report["latency"] == {"value": found["cycles"], "unit": UNIT}
     assert found["least"] <= found["cycles"] <= found["most"]

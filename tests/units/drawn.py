@@ -6,11 +6,11 @@ import numpy as np
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from mcudeploy.analyzer.functions import Assignment
-from mcudeploy.board import Board, Memory, Unit, load_board
-from mcudeploy.graph import Border, DType, Graph, Operator, Tensor
+from mcudeploy.boards.board import Board, Memory, Unit, load_board
+from mcudeploy.ir.graph import Border, DType, Graph, Operator, Tensor
 from mcudeploy.ops.elementwise import Binary, Unary
 from mcudeploy.ops.view import Reshape
+from mcudeploy.units.functions import Assignment
 
 bounded = settings(deadline=None)  # other work on the machine is no failure
 

@@ -15,19 +15,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from mcudeploy.analyzer.functions import Assignment, partition
-from mcudeploy.analyzer.needs import needs
-from mcudeploy.board import Unit
+from mcudeploy.boards.board import Unit
+from mcudeploy.memory.blocks import TiledGraph
+from mcudeploy.memory.flow import Flow
 from mcudeploy.ops.transfer import Clean, Copy, Invalidate
-from mcudeploy.optimizer.transfers import with_transfers
-from mcudeploy.scheduler.rpo import reverse_post_order
-from mcudeploy.simulator.blocks import TiledGraph
-from mcudeploy.simulator.flow import Flow
+from mcudeploy.schedule.rpo import reverse_post_order
+from mcudeploy.units.functions import Assignment, partition
+from mcudeploy.units.needs import needs
+from mcudeploy.units.routes import with_transfers
 from tests.one_memory import lay_out
 
 if TYPE_CHECKING:
-    from mcudeploy.graph import Graph, Operator
-    from mcudeploy.plan import Layout
+    from mcudeploy.ir.graph import Graph, Operator
+    from mcudeploy.ir.plan import Layout
 
 LINE = 32
 Bytes = NDArray[np.uint8]

@@ -9,12 +9,12 @@ from drawn import SHAPE, assigned, board, border, bounded
 from hypothesis import given
 
 from mcudeploy.analyzer import convex
-from mcudeploy.analyzer.functions import Assignment, assign, partition, require_types
-from mcudeploy.board import Board, Unit
-from mcudeploy.errors import UsageError
-from mcudeploy.graph import DType, Graph, Operator, Tensor
+from mcudeploy.boards.board import Board, Unit
+from mcudeploy.common.errors import UsageError
+from mcudeploy.ir.graph import DType, Graph, Operator, Tensor
 from mcudeploy.ops.elementwise import Binary, Unary
 from mcudeploy.ops.view import Reshape
+from mcudeploy.units.functions import Assignment, assign, partition, require_types
 
 CORE = Unit(name="core")
 NPU = Unit(name="npu", kind="accelerator", prefers=("Binary",))

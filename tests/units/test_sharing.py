@@ -9,15 +9,15 @@ from drawn import board
 from networks import residual_network
 from test_transfers import chain
 
-from mcudeploy import deploy
-from mcudeploy.analyzer.functions import Assignment
-from mcudeploy.board import Unit
-from mcudeploy.effort import Effort
+from mcudeploy import api
+from mcudeploy.boards.board import Unit
+from mcudeploy.common.effort import Effort
+from mcudeploy.ir.plan import Form
 from mcudeploy.layout.sharing import Sharing, sharing
-from mcudeploy.model import Model, kernel_variants
-from mcudeploy.placing import unsplit_plan, unsplit_schedule
-from mcudeploy.plan import Form
-from mcudeploy.planner import Options
+from mcudeploy.model.model import Model, kernel_variants
+from mcudeploy.search.placing import unsplit_plan, unsplit_schedule
+from mcudeploy.search.planner import Options
+from mcudeploy.units.functions import Assignment
 
 TWO = board(Unit(name="core"), Unit(name="npu", alignment=16, prefers=("Conv2d",)))
 
@@ -41,9 +41,9 @@ def test_a_chain_in_one_place() -> None:
 def test_it_saves_the_border_tensors_at_least(tmp_path: Path, split: bool) -> None:
     model = residual_network(tmp_path / "residual.onnx")
     options = Options(time_limit=3, split=split, assign=("auto",))
-    report = deploy.plan_report(deploy.plan_model(model, TWO, options))
+    report = api.plan_report(api.plan_model(model, TWO, options))
     found = report["sharing"]
     assert {function["unit"] for function in found["functions"]} == {"core", "npu"}
     assert found["saved_bytes"] >= found["border_bytes"] > 0
     assert found["saved_bytes"] == found["separate_bytes"] - report["arena_bytes"]
-    assert deploy.plan_report(deploy.plan_model(model, TWO, Options(split=False)))["sharing"] is None
+    assert api.plan_report(api.plan_model(model, TWO, Options(split=False)))["sharing"] is None

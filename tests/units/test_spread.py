@@ -11,22 +11,22 @@ from drawn import SHAPE, assigned, board, border
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcudeploy.analyzer.functions import Assignment, partition
-from mcudeploy.board import Board, Unit
-from mcudeploy.codegen.footprint import shortages
-from mcudeploy.effort import Effort
-from mcudeploy.errors import FitError, UsageError
-from mcudeploy.graph import DType, Graph, Operator, Tensor
+from mcudeploy.boards.board import Board, Unit
+from mcudeploy.common.effort import Effort
+from mcudeploy.common.errors import FitError, UsageError
+from mcudeploy.cost.tiles import MovePrice
+from mcudeploy.ir.graph import DType, Graph, Operator, Tensor
+from mcudeploy.ir.plan import Function, Plan, memory_of
 from mcudeploy.layout.arena import Relocation
 from mcudeploy.layout.check import PlanFaultError, check
 from mcudeploy.layout.solve import base_alignments, spread
+from mcudeploy.memory.blocks import TiledGraph
+from mcudeploy.memory.flow import Flow
 from mcudeploy.ops.elementwise import Unary
-from mcudeploy.optimizer.transfers import with_transfers
-from mcudeploy.plan import Function, Plan, memory_of
-from mcudeploy.scheduler.rpo import reverse_post_order
-from mcudeploy.simulator.blocks import TiledGraph
-from mcudeploy.simulator.cost import MovePrice
-from mcudeploy.simulator.flow import Flow
+from mcudeploy.program.footprint import shortages
+from mcudeploy.schedule.rpo import reverse_post_order
+from mcudeploy.units.functions import Assignment, partition
+from mcudeploy.units.routes import with_transfers
 from tests.one_memory import lay_out
 
 

@@ -11,9 +11,8 @@ import pytest
 from drawn import assigned, board, bounded
 from hypothesis import given
 
-from mcudeploy.analyzer.functions import Assignment, partition
-from mcudeploy.board import Board, Unit
-from mcudeploy.graph import Graph
+from mcudeploy.boards.board import Board, Unit
+from mcudeploy.ir.graph import Graph
 from mcudeploy.layout.tagform import (
     MODEL,
     Body,
@@ -31,7 +30,8 @@ from mcudeploy.layout.tagform import (
 from mcudeploy.layout.tags import assign_tags
 from mcudeploy.layout.tagsizes import sizes
 from mcudeploy.ops.transfer import Copy
-from mcudeploy.optimizer.transfers import with_transfers
+from mcudeploy.units.functions import Assignment, partition
+from mcudeploy.units.routes import with_transfers
 
 CORE = Unit(name="core")
 ONE = board(CORE)

@@ -6,15 +6,15 @@ import pytest
 from drawn import SHAPE, assigned, board, border, bounded
 from hypothesis import given
 
-from mcudeploy.analyzer.functions import Assignment, partition
-from mcudeploy.analyzer.needs import needs
-from mcudeploy.board import Board, Unit
-from mcudeploy.errors import FitError
-from mcudeploy.graph import DType, Graph, Operator, Tensor
+from mcudeploy.boards.board import Board, Unit
+from mcudeploy.common.errors import FitError
+from mcudeploy.ir.graph import DType, Graph, Operator, Tensor
+from mcudeploy.memory.flow import Flow
 from mcudeploy.ops.elementwise import Unary
 from mcudeploy.ops.transfer import Clean, Copy, Invalidate
-from mcudeploy.optimizer.transfers import with_transfers
-from mcudeploy.simulator.flow import Flow
+from mcudeploy.units.functions import Assignment, partition
+from mcudeploy.units.needs import needs
+from mcudeploy.units.routes import with_transfers
 
 STALE = "stale"
 

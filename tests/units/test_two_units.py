@@ -10,11 +10,11 @@ import pytest
 from drawn import board
 from networks import residual_network
 
-from mcudeploy import deploy
-from mcudeploy.board import Unit, load_board
-from mcudeploy.device import Target
-from mcudeploy.errors import ConfigError
-from mcudeploy.planner import Options
+from mcudeploy import api
+from mcudeploy.boards.board import Unit, load_board
+from mcudeploy.common.errors import ConfigError
+from mcudeploy.device.target import Target
+from mcudeploy.search.planner import Options
 
 
 def _cached(memory: str) -> tuple[Unit, Unit]:
@@ -34,7 +34,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("split", [False, True])
 def test_outputs_are_those_of_the_reference(model: Path, split: bool) -> None:
     options = Options(split=split, time_limit=5, assign=ASSIGN, stream_input=split)
-    report = deploy.run_model(model, Target(TWO), options, inputs=[], expected=[])
+    report = api.run_model(model, Target(TWO), options, inputs=[], expected=[])
     assert report["verified"]
     kinds = {name.split("_")[0] for name in report["operator_checks"]}
     assert {"clean", "invalidate"} <= kinds
@@ -56,8 +56,8 @@ def test_copies_where_no_memory_is_in_common(model: Path) -> None:
         memories=("ram", "own"),
     )
     options = Options(split=False, assign=ASSIGN)
-    assert deploy.plan_report(deploy.plan_model(model, apart, options))["sharing"]["copies"] == 0
-    report = deploy.run_model(model, Target(lone), options, inputs=[], expected=[])
+    assert api.plan_report(api.plan_model(model, apart, options))["sharing"]["copies"] == 0
+    report = api.run_model(model, Target(lone), options, inputs=[], expected=[])
     assert report["verified"] and report["sharing"]["copies"] == 6
     assert sum(it["kernel"] == "copy" for it in report["operators"]) == 6
 
@@ -67,47 +67,47 @@ def test_maintenance_by_lines_on_a_cortex_m7(model: Path) -> None:
     an500 = load_board("mps2-an500")
     caches = {"units": _cached("sram"), "hal": (*an500.hal, "cortexm/cache.c"), "unit_hal": ("one_unit.c",)}
     options = Options(split=False, assign=ASSIGN)
-    report = deploy.run_model(model, Target(an500.model_copy(update=caches)), options, inputs=[], expected=[])
+    report = api.run_model(model, Target(an500.model_copy(update=caches)), options, inputs=[], expected=[])
     assert report["verified"]
     assert {"clean", "invalidate"} <= {it["kernel"] for it in report["operators"]}
 
 
 def test_a_plan_file_keeps_the_functions(model: Path, tmp_path: Path) -> None:
     file = tmp_path / "plan.json"
-    made = deploy.plan_model(model, TWO, Options(time_limit=5, assign=ASSIGN))
-    deploy.save_plan(made, file)
-    again = deploy.plan_model(model, TWO, Options(plan_file=file))
+    made = api.plan_model(model, TWO, Options(time_limit=5, assign=ASSIGN))
+    api.save_plan(made, file)
+    again = api.plan_model(model, TWO, Options(plan_file=file))
     assert again.plan.functions == made.plan.functions
     assert len({function.unit for function in again.plan.functions}) == 2
     with pytest.raises(ConfigError, match="other functions"):
-        deploy.plan_model(model, TWO, Options(plan_file=file, assign=("npu=*",)))
+        api.plan_model(model, TWO, Options(plan_file=file, assign=("npu=*",)))
     content = json.loads(file.read_text())
     content["functions"][0]["unit"] = "npu" if content["functions"][0]["unit"] == "core" else "core"
     file.write_text(json.dumps(content))
     with pytest.raises(ConfigError):
-        deploy.plan_model(model, TWO, Options(plan_file=file))
+        api.plan_model(model, TWO, Options(plan_file=file))
 
 
 def test_the_same_rules_beside_a_plan_file(model: Path, tmp_path: Path) -> None:
     options = Options(split=False, assign=("npu=*",))
-    made = deploy.plan_model(model, TWO, options)
-    deploy.save_plan(made, tmp_path / "plan.json")
-    again = deploy.plan_model(model, TWO, replace(options, plan_file=tmp_path / "plan.json"))
+    made = api.plan_model(model, TWO, options)
+    api.save_plan(made, tmp_path / "plan.json")
+    again = api.plan_model(model, TWO, replace(options, plan_file=tmp_path / "plan.json"))
     assert again.plan.functions == made.plan.functions
 
 
 def test_a_plan_for_units_of_another_board_says_so(model: Path, tmp_path: Path) -> None:
     file = tmp_path / "plan.json"
-    deploy.save_plan(deploy.plan_model(model, TWO, Options(split=False, assign=ASSIGN)), file)
+    api.save_plan(api.plan_model(model, TWO, Options(split=False, assign=ASSIGN)), file)
     other = load_board("stm32f405")
     with pytest.raises(ConfigError, match=f"is a plan for {TWO.name}, not for stm32f405"):
-        deploy.plan_model(model, other, Options(plan_file=file))
+        api.plan_model(model, other, Options(plan_file=file))
     poorer = board(Unit(name="core"))  # the same board by its name
     with pytest.raises(ConfigError, match="has no compute unit 'npu'; it has core"):
-        deploy.plan_model(model, poorer, Options(plan_file=file))
+        api.plan_model(model, poorer, Options(plan_file=file))
 
 
 def test_rules_for_the_first_unit_alone_change_nothing(model: Path) -> None:
-    plain = deploy.plan_model(model, TWO, Options(time_limit=5, split=False)).plan
-    same = deploy.plan_model(model, TWO, Options(time_limit=5, split=False, assign=("core=*",))).plan
+    plain = api.plan_model(model, TWO, Options(time_limit=5, split=False)).plan
+    same = api.plan_model(model, TWO, Options(time_limit=5, split=False, assign=("core=*",))).plan
     assert (same.functions, same.schedule, same.layout) == ((), plain.schedule, plain.layout)

@@ -1,0 +1,242 @@
+"""The whole flow: model and board in, verified and measured program out. One function per command."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from mcudeploy.boards.board import Board, load_board
+from mcudeploy.common.effort import Effort
+from mcudeploy.common.errors import FitError, ModelError, UsageError
+from mcudeploy.common.progress import SILENT, Progress, telling
+from mcudeploy.cost.tiles import KnownSource
+from mcudeploy.deployment import Deployment
+from mcudeploy.device.image import build_bench, known_times, measured_tiles
+from mcudeploy.device.target import Target, open_device, require_port
+from mcudeploy.ir.plan import Form
+from mcudeploy.model.model import Model, load_model
+from mcudeploy.program import footprint
+from mcudeploy.program.ctext import model_name
+from mcudeploy.report import chart, objects
+from mcudeploy.search import planfile
+from mcudeploy.search.kernels import alternatives
+from mcudeploy.search.placing import unsplit_plan, unsplit_schedule
+from mcudeploy.search.planner import Options, find_plans, search_plans
+from mcudeploy.targets.flashing import flash_command
+from mcudeploy.timing.core import Core
+from mcudeploy.timing.profile import core_of, profile
+from mcudeploy.timing.report import cycles_report
+from mcudeploy.verify.running import Ran, known_within_limit, run_within_limit
+from mcudeploy.verify.samples import Sample, load_samples
+from mcudeploy.verify.verdict import Verdict, judge
+
+JsonObject = dict[str, Any]
+_LOG = logging.getLogger(__name__)
+
+_CHECK_S = 3.0
+"""How long `check` searches for a split plan, and for one with streamed input."""
+
+
+def plan_model(
+    path: Path,
+    board: Board,
+    options: Options,
+    progress: Progress = SILENT,
+) -> Deployment:
+    """Cut, order and place a model on a board; the plan has passed the checker. Raises FitError.
+
+    A plan that was measured before and missed the latency limit is passed over.
+    """
+    return known_within_limit(_planned(path, board, options, progress), options.max_overhead)
+
+
+def _planned(path: Path, board: Board, options: Options, progress: Progress) -> Deployment:
+    """The plan with the least arena, and all others that were found."""
+    model_name(options.name, path.stem)  # refused before the search, not after it
+    model = load_model(path, options.float_io, vectors=board.vectors)
+    tell_notes(model)
+    known = known_times(board)
+    try:
+        planned = find_plans(model, board, options, told=telling(progress), progress=progress, known=known)
+    except FitError as error:
+        raise FitError(f"{error}{_with_streamed_input(model, board, options)}") from error
+    return Deployment.of(planned, planned.plans[0], board, options)
+
+
+def _with_streamed_input(model: Model, board: Board, options: Options) -> str:
+    """Whether --stream-input would make a model fit that does not, by a short search; "" if it is no way."""
+    if options.stream_input or options.plan_file is not None:
+        return ""
+    board = board.limited(dict(options.memory_limits))
+    short = min(_CHECK_S, options.time_limit)
+    planned = search_plans(model, board, replace(options, stream_input=True, time_limit=short))
+    best = planned.plans[0]
+    if not planned.search.candidates:
+        return ""
+    missing = footprint.missing(best, planned.model_of(best).calls, board, options.ram_limit)
+    found = "which does not fit either" if missing else "which fits"
+    return f" With --stream-input the arena needs {best.layout.arena_bytes:,} bytes, {found}."
+
+
+def tell_notes(model: Model) -> None:
+    """Warns of what the front end took for granted about a model."""
+    for note in model.graph.notes:
+        _LOG.warning("note: %s", note)
+
+
+def check_model(path: Path, board: Board | None, options: Options) -> JsonObject:
+    """What of a model can be deployed, and its sizes; with a board, whether it fits, by a short search.
+    Unsupported nodes are part of the objects.
+    """
+    try:
+        model = load_model(path, options.float_io, vectors=board is not None and board.vectors)
+    except ModelError as error:
+        if not error.problems:
+            raise
+        return objects.unsupported(error)
+    if board is None:
+        schedule = unsplit_schedule(model, Effort.of(_CHECK_S))
+        return objects.check(model, unsplit_plan(model, load_board("host"), schedule).layout.arena_bytes)
+    options = replace(options, time_limit=_CHECK_S)
+    known = known_times(board)
+    split = search_plans(model, board, options, known=known)
+    best = {"unsplit": (split, split.unsplit)}
+    if split.search.candidates:  # else the weights alone are too large
+        streamed = search_plans(model, board, replace(options, stream_input=True), known=known)
+        best |= {"split": (split, split.plans[0]), "streamed": (streamed, streamed.plans[0])}
+    plans = {name: (plan, of.model_of(plan)) for name, (of, plan) in best.items()}
+    return objects.check(model, split.unsplit.layout.arena_bytes) | objects.fits(board, plans)
+
+
+def plan_report(made: Deployment) -> JsonObject:
+    """The JSON object of `plan`; its latency is what was measured of this very plan before."""
+    measured = made.measured()
+    return objects.plan(made) | objects.latency(measured, made.baseline(), made.estimated_overhead)
+
+
+def save_plan(made: Deployment, path: Path) -> None:
+    """Write the plan for `plan_file`."""
+    planfile.save_plan(made.plan, made.model.sha256, path)
+
+
+def save_chart(made: Deployment, path: Path) -> None:
+    """Write a picture of the plan, the arena over steps; the file's ending says whether SVG or HTML."""
+    chart.save(chart.draw(made.plan, made.model.work, made.model.path.name), path)
+
+
+def verdict_on_host(made: Deployment, samples: list[Sample], progress: Progress) -> Verdict:
+    """The verdict on a deployment's program that runs on this computer, whatever its board."""
+    progress.stage("checking every operator against ONNX Runtime")
+    host = Target(load_board("host"))
+    with open_device(host, made.build(host), made.patience_s) as machine:
+        return judge(machine, made.plan, made.model.path, samples, progress)
+
+
+def flash_board(path: Path | None, target: Target, options: Options, dry_run: bool) -> JsonObject:
+    """Build and flash a model's firmware, or the measurer alone; `dry_run` only names the command.
+
+    In the emulator the firmware runs until it answers. Raises UsageError for the host.
+    """
+    if target.board.is_host:
+        raise UsageError(f"{target.board.name} is a process of this computer: nothing is flashed")
+    if not dry_run:
+        require_port(target)
+    firmware = build_bench(target) if path is None else plan_model(path, target.board, options).build(target)
+    if dry_run:
+        command = flash_command(target.board, firmware.elf, target.port, emulate=target.emulated)
+        return objects.flash(firmware, target.port, command)
+    with open_device(target, firmware) as device:
+        return objects.flash(firmware, None if target.emulated else device.port, None)
+
+
+def measure_model(
+    path: Path, target: Target, options: Options, *, cycles: bool = False, progress: Progress = SILENT
+) -> JsonObject:
+    """Time every operator of a model on the device; its input is drawn from the seed.
+
+    Before that, unless a plan is given, every variant of its kernels is timed that never was, and the plan
+    takes the fastest. `cycles`: model them. Raises ConfigError for a target that has no cycle model.
+    """
+    core = core_of(target) if cycles else None
+    require_port(target)
+    if options.plan_file is None and not target.board.is_host:
+        _time_variants(path, target, options, progress)
+    made = _planned(path, target.board, options, progress)
+    samples = load_samples(made.model.graph, [], [], options.seed)
+    ran = run_within_limit(made, target, samples, options.max_overhead, progress)
+    return _measured(ran, _Modelled(core, target, samples[0], progress))
+
+
+def _time_variants(path: Path, target: Target, options: Options, progress: Progress) -> None:
+    """Have the times of all kernels that are to be chosen from in the database."""
+    model = load_model(path, options.float_io, vectors=target.board.vectors)
+    known = known_times(target.board)
+    forms = (Form(options.stream_input), Form(options.stream_input, accumulating=True))
+    models = [model.in_form(form) for form in forms]
+    if not any(_unknown(one, known) for one in models):
+        return
+    progress.stage(f"timing kernels on {target.board.name}")
+    with measured_tiles([target]) as measured:
+        for one in models:
+            measured.prefetch(one.graph, alternatives(one), options.time_limit, progress.advance)
+    left = sorted(set().union(*(_unknown(one, known_times(target.board)) for one in models)))
+    if left:
+        _LOG.warning(
+            "warning: the kernels of %s are chosen by estimates: they do not fit the arena for timing, or "
+            "the time limit is too short",
+            ", ".join(left),
+        )
+
+
+def _unknown(model: Model, known: KnownSource) -> set[str]:
+    """The operators with variants that were never timed."""
+    return {tile[0].name for tile in alternatives(model) if known(model.graph)(*tile) is None}
+
+
+def run_model(
+    path: Path,
+    target: Target,
+    options: Options,
+    *,
+    inputs: list[Path],
+    expected: list[Path],
+    cycles: bool = False,
+    progress: Progress = SILENT,
+) -> JsonObject:
+    """Build, flash, run and verify. `verified` is in the report; a failed verification is no exception.
+
+    `cycles`: model them. Raises ConfigError for a target that has no cycle model.
+    """
+    core = core_of(target) if cycles else None
+    require_port(target)
+    if inputs or expected:  # files that do not fit the model are better known before the search
+        load_samples(load_model(path, options.float_io).graph, inputs, expected, options.seed)
+    progress.stage(f"planning {path.name}")
+    made = _planned(path, target.board, options, progress)
+    samples = load_samples(made.model.graph, inputs, expected, options.seed)
+    ran = run_within_limit(made, target, samples, options.max_overhead, progress)
+    verdict = verdict_on_host(ran.made, samples, progress).with_device(ran.observed.outputs)
+    modelled = _Modelled(core, target, samples[0], progress)
+    return _measured(ran, modelled) | objects.verdict(ran.made, verdict)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Modelled:
+    """What the cycle model needs; without a core it is not asked."""
+
+    core: Core | None
+    target: Target
+    sample: Sample
+    progress: Progress
+
+
+def _measured(ran: Ran, asked: _Modelled) -> JsonObject:
+    made, firmware = ran.made, ran.firmware
+    measurement = objects.measurement(ran)
+    if asked.core is not None:
+        asked.progress.stage(f"counting instructions for a model of the {asked.core.name}")
+        counted = profile(made.plan, asked.target, firmware, asked.sample.stored, made.patience_s)
+        measurement |= cycles_report(counted, asked.core, measurement)
+    return objects.plan(made) | objects.sizes(firmware) | measurement

@@ -1,0 +1,1 @@
+"""Boards: their memories, cores and flashers, read from `boards/*.toml`."""

@@ -1,0 +1,350 @@
+"""Boards: the facts of boards/<name>.toml, validated. The single source of addresses, sizes and flags."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from mcudeploy.common.errors import BoardNotFoundError, ConfigError, UsageError
+from mcudeploy.common.resources import resource_dir
+from mcudeploy.ir.interval import Interval
+
+Address = Annotated[int, Field(ge=0, lt=2**32)]
+Size = Annotated[int, Field(gt=0, le=2**32)]
+Identifier = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
+Core = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$", max_length=40)]
+HalSource = Annotated[str, Field(pattern=r"^([a-z0-9_]+/)*[a-z0-9_]+\.[cS]$", max_length=80)]
+"""A file below firmware/hal."""
+
+FIRMWARE_RAM_BYTES = 656
+"""What the measurer keeps beside arena and stack: .data and .bss of its device side, 640 bytes at most on the
+boards at hand (the buffers of its serial line above all), and the two pointers of an application that feeds.
+"""
+
+
+class _Facts(BaseModel):
+    """Unknown keys are mistakes; facts do not change."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class _Region(_Facts):
+    origin: Address
+    bytes: Size
+
+    @property
+    def addresses(self) -> Interval:
+        """The addresses it occupies."""
+        return Interval(self.origin, self.origin + self.bytes)
+
+
+class Flash(_Region):
+    """Where the program and its constants lie."""
+
+
+Alignment = Literal[1, 2, 4, 8, 16, 32, 64]
+
+
+class Memory(_Region):
+    """Memory for arenas; the first one of a board also holds .data, .bss and the stack.
+
+    `cost` is what reading or writing a byte costs beside the board's fastest memory, which has 1. `dma`: DMA
+    controllers reach it. `emulated_origin` is where an emulator has it that lacks the chip's own address.
+    `arena_limit`: the most bytes that an arena may take there, 0 for none; all that is free where it is None.
+    """
+
+    name: Identifier
+    alignment: Alignment
+    cost: Annotated[float, Field(ge=1, le=1e6)] = 1.0
+    dma: bool = True
+    emulated_origin: Address | None = None
+    arena_limit: Annotated[int, Field(ge=0)] | None = None
+
+
+class Stack(_Region):
+    """The stack of a compute unit that has one of its own: a region outside of the memories for arenas."""
+
+
+class Unit(_Facts):
+    """A compute unit: what runs kernels. A board without any has one core that reaches all of its memories.
+
+    `alignment` is in bytes, of every block that it reads or writes. `memories` are those that it reaches (all
+    where empty), `cached` those that it sees through a data cache with lines of `cache_line` bytes. `prefers`
+    are kinds of operators that it is given where units are assigned by rule.
+    """
+
+    name: Identifier
+    kind: Literal["core", "accelerator"] = "core"
+    alignment: Alignment = 1
+    dtypes: tuple[Literal["int8", "float32"], ...] = ("int8", "float32")
+    layout: Literal["channels-last"] = "channels-last"
+    memories: tuple[Identifier, ...] = ()
+    cached: tuple[Identifier, ...] = ()
+    cache_line: Alignment = 32
+    prefers: tuple[str, ...] = ()
+    stack: Stack | None = None
+
+
+class Uart(_Facts):
+    """The serial line to the host; `pins` tells the user where to connect it."""
+
+    base: Address
+    irq: Annotated[int, Field(ge=0, lt=240)]
+    baud: Annotated[int, Field(ge=9600)]
+    pins: str = ""
+
+
+class Timer(_Facts):
+    """A free-running 32-bit counter: HAL source that reads it, base address, rate, and what it counts."""
+
+    source: HalSource
+    base: Address
+    hz: Annotated[int, Field(gt=0)]
+    unit: Literal["ticks", "cycles"] = "ticks"
+
+
+class Timers(_Facts):
+    """The counter read under emulation and on hardware; None where the board has no such form."""
+
+    emulated: Timer | None = None
+    hardware: Timer | None = None
+
+
+class EmulatorFacts(_Facts):
+    """QEMU's program and machine; one instruction takes 2^icount_shift ns of virtual time.
+
+    `own_map_since`: QEMU's major version from which on the machine has the chip's own memory map; before,
+    memories are where `emulated_origin` says.
+    """
+
+    qemu: Literal["qemu-system-arm", "qemu-system-riscv32"]
+    machine: str
+    args: tuple[str, ...] = ()
+    icount_shift: Annotated[int, Field(ge=0, le=10)]
+    own_map_since: Annotated[int, Field(ge=0)] = 0
+    note: str = ""
+
+
+class OpenOcd(_Facts):
+    """Arguments that name probe and target."""
+
+    args: tuple[str, ...]
+
+
+class Registry(_Facts):
+    """Platform and board id in PlatformIO's registry, for people who build with its packages."""
+
+    platform: str
+    board: str
+
+
+class Board(_Facts):
+    """One board. Sizes are bytes, addresses are those of the processor, rates are Hz.
+
+    `vectors`: the core has the M-profile Vector Extension (Helium), and `cpu_flags` allow it. `unit_hal`:
+    HAL sources of programs that use more than the first compute unit. Without `hal` it is known by the facts
+    of its `source` only: models are planned and libraries built for it, no firmware.
+    """
+
+    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")]
+    title: str
+    family: Identifier
+    family_default: bool = False
+    core: Core
+    toolchain: Literal["arm-none-eabi", "riscv64-unknown-elf", "xtensa-esp32s3-elf", "host"]
+    cpu_flags: tuple[str, ...]
+    vectors: bool = False
+    clock_hz: Annotated[int, Field(gt=0)]
+    stack_bytes: Annotated[int, Field(ge=512)]
+    usb_ids: tuple[Annotated[str, Field(pattern=r"^[0-9a-f]{4}:[0-9a-f]{4}$")], ...] = ()
+    hal: tuple[HalSource, ...] = ()
+    unit_hal: tuple[HalSource, ...] = ()
+    source: str = ""
+    flash: Flash
+    memories: Annotated[tuple[Memory, ...], Field(alias="memory", min_length=1)]
+    units: Annotated[tuple[Unit, ...], Field(alias="unit", min_length=1)] = (Unit(name="core"),)
+    uart: Uart | None = None
+    timer: Timers = Timers()
+    emulator: EmulatorFacts | None = None
+    openocd: OpenOcd | None = None
+    registry: Registry | None = None
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        names = [memory.name for memory in self.memories]
+        if len(set(names)) != len(names) or "flash" in names:
+            raise ValueError(f"memory names must differ from each other and from flash: {', '.join(names)}")
+        for memory in (*self.memories, *self.memories_as_emulated()):
+            if memory.origin % memory.alignment:
+                raise ValueError(
+                    f"{memory.name} at {memory.origin:#010x} is not aligned to {memory.alignment}"
+                )
+        stacks = [unit.stack for unit in self.units if unit.stack is not None]
+        for memories in (self.memories, self.memories_as_emulated()):
+            held = sorted((it.addresses for it in (self.flash, *memories, *stacks)), key=lambda it: it.lo)
+            for one, other in pairwise(held):
+                if other.lo < one.hi:
+                    raise ValueError(f"memories overlap at {other.lo:#010x}")
+        self._check_units(set(names))
+        if self.stack_bytes >= self.ram_bytes:
+            raise ValueError(f"a stack of {self.stack_bytes} B does not fit {names[0]}")
+        if self.facts_only and not self.source:
+            raise ValueError("a board without hal names the source of its facts")
+        if not (self.is_host or self.facts_only) and self.uart is None:
+            raise ValueError("uart is missing")
+        if (self.emulator is None) != (self.timer.emulated is None):
+            raise ValueError("emulator and timer.emulated come together")
+        if (self.openocd is None) != (self.timer.hardware is None):
+            raise ValueError("openocd and timer.hardware come together")
+        return self
+
+    def _check_units(self, memories: set[str]) -> None:
+        names = [unit.name for unit in self.units]
+        if len(set(names)) != len(names):
+            raise ValueError(f"unit names must differ: {', '.join(names)}")
+        for unit in self.units:
+            unknown = {*unit.memories, *unit.cached} - memories
+            if unknown:
+                raise ValueError(f"unit {unit.name} names memories that the board lacks: {sorted(unknown)}")
+
+    @property
+    def is_host(self) -> bool:
+        """Whether programs for it are processes of this computer."""
+        return self.toolchain == "host"
+
+    @property
+    def facts_only(self) -> bool:
+        """Whether there is no firmware for it: no start-up code, no serial driver."""
+        return not self.hal
+
+    @property
+    def emulated_only(self) -> bool:
+        """Whether it can run in the emulator but not be flashed."""
+        return self.emulator is not None and self.openocd is None
+
+    def has_form(self, emulated: bool) -> bool:
+        """Whether firmware can be built for its emulator, or for itself."""
+        if self.facts_only:
+            return False
+        return self.emulator is not None if emulated else not self.emulated_only
+
+    @property
+    def ram_bytes(self) -> int:
+        """Size of the memory that holds .data, .bss and the stack."""
+        return self.memories[0].bytes
+
+    @property
+    def flash_bytes(self) -> int:
+        """Size of the memory that holds the program."""
+        return self.flash.bytes
+
+    def memories_as_emulated(self) -> tuple[Memory, ...]:
+        """The memories at their emulated origins, where they have any."""
+        return tuple(
+            it if it.emulated_origin is None else it.model_copy(update={"origin": it.emulated_origin})
+            for it in self.memories
+        )
+
+    @property
+    def offset_unit(self) -> int:
+        """Bytes that every offset in an arena is a multiple of, whichever memory it is in."""
+        return min(memory.alignment for memory in self.memories)
+
+    def room(self, memory: Memory) -> int:
+        """The most bytes that an arena in a memory may have."""
+        kept = self.stack_bytes + FIRMWARE_RAM_BYTES if memory.name == self.memories[0].name else 0
+        free = max(0, memory.bytes - kept)
+        return free if memory.arena_limit is None else min(free, memory.arena_limit)
+
+    def limited(self, limits: Mapping[str, int]) -> Board:
+        """The board with limits for the arenas in some memories, in bytes; UsageError for unknown ones."""
+        known = [memory.name for memory in self.memories]
+        for name in limits:
+            if name not in known:
+                raise UsageError(f"{self.name} has no memory {name!r}; it has {', '.join(known)}")
+        limited = {
+            name: self.memory(name).model_copy(update={"arena_limit": size}) for name, size in limits.items()
+        }
+        memories = tuple(limited.get(memory.name, memory) for memory in self.memories)
+        return self.model_copy(update={"memories": memories})
+
+    def memory(self, name: str) -> Memory:
+        """The memory of that name; ConfigError when there is none."""
+        for memory in self.memories:
+            if memory.name == name:
+                return memory
+        known = ", ".join(memory.name for memory in self.memories)
+        raise ConfigError(f"{self.name} has no memory {name!r}; it has {known}")
+
+    def unit(self, name: str) -> Unit:
+        """The compute unit of that name; ConfigError when there is none."""
+        for unit in self.units:
+            if unit.name == name:
+                return unit
+        known = ", ".join(unit.name for unit in self.units)
+        raise ConfigError(f"{self.name} has no compute unit {name!r}; it has {known}")
+
+    def reach(self, unit: Unit) -> tuple[str, ...]:
+        """The memories that a unit reaches, in the board's order."""
+        return tuple(
+            memory.name for memory in self.memories if memory.name in (unit.memories or {memory.name})
+        )
+
+    def instructions(self, ticks: int) -> int:
+        """Executed instructions from a difference of the emulated timer: exact, because a tick is shorter."""
+        if self.emulator is None or self.timer.emulated is None:
+            raise ConfigError(f"{self.name} is not emulated: its ticks are not instructions")
+        return round(ticks * 10**9 / (self.timer.emulated.hz << self.emulator.icount_shift))
+
+
+def read_board(path: Path) -> Board:
+    """The board of one TOML file; ConfigError names every wrong key."""
+    try:
+        board = Board.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(f"{path.name}: {error}") from error
+    except ValidationError as error:
+        lines = (f"  {'.'.join(map(str, it['loc'])) or 'board'}: {it['msg']}" for it in error.errors())
+        raise ConfigError(f"{path.name} is not a board file:\n" + "\n".join(lines)) from error
+    if board.name != path.stem:
+        raise ConfigError(f"{path.name}: the name inside is {board.name!r}, the file's is {path.stem!r}")
+    return board
+
+
+@cache
+def list_boards() -> tuple[Board, ...]:
+    """All shipped boards, by name."""
+    return tuple(read_board(path) for path in sorted(resource_dir("boards").glob("*.toml")))
+
+
+def load_board(name: str) -> Board:
+    """The board of that name, or the default of the family of that name; BoardNotFoundError otherwise."""
+    return _select(name, list_boards())
+
+
+def family(name: str) -> tuple[Board, ...]:
+    """The boards a name may mean: the one board, or the family's default and all that may be attached."""
+    chosen = load_board(name)
+    if chosen.name == name:
+        return (chosen,)
+    others = (it for it in list_boards() if it.family == name and it.name != chosen.name)
+    return (chosen, *(it for it in others if not it.facts_only))
+
+
+def _select(name: str, boards: Iterable[Board]) -> Board:
+    known = tuple(boards)
+    for board in known:
+        if board.name == name:
+            return board
+    for board in known:
+        if board.family == name and board.family_default:
+            return board
+    names = ", ".join(board.name for board in known)
+    families = ", ".join(sorted({board.family for board in known}))
+    raise BoardNotFoundError(f"no board {name!r}. Boards: {names}. Families: {families}.")

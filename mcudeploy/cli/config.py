@@ -1,0 +1,152 @@
+"""Option values from `mcudeploy.toml` and `MCUDEPLOY_*`: the command line's own words, checked when read."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, FilePath, ValidationError
+
+from mcudeploy.common.errors import ConfigError
+from mcudeploy.common.files import read_regular
+
+FILE_NAME = "mcudeploy.toml"
+_MOST_BYTES = 2**20
+_PREFIX = "MCUDEPLOY_"
+_NOT_OPTIONS = frozenset({"MCUDEPLOY_CACHE_DIR"})
+_LISTS = frozenset({"input", "expected", "assign", "memory"})
+_UNITS = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3}
+_Origin = Callable[[str], str]
+
+
+def parse_size(text: str | int) -> int:
+    """Bytes of a size such as `49152`, `96k`, `64KiB` or `1M` (units of 1024). Raises ValueError."""
+    match = re.fullmatch(r"\s*([0-9]{1,15})\s*(?:([kmg])(?:i?b)?|b)?\s*", str(text), re.IGNORECASE | re.ASCII)
+    size = int(match[1]) * _UNITS[(match[2] or "").lower()] if match else 0
+    if size == 0:
+        raise ValueError(
+            f"{str(text)!r} is not a size: a whole number above 0, alone (bytes) or with k, M or G (of 1024)"
+        )
+    return size
+
+
+def parse_limit(text: str) -> tuple[str, int]:
+    """Name and bytes of a limit for a memory such as `sram=64k`; 0 is a size here. Raises ValueError."""
+    name, equals, size = text.partition("=")
+    if not (name.strip() and equals):
+        raise ValueError(f"{text!r} is not a limit for a memory: NAME=SIZE, such as sram=64k or psram=0")
+    try:
+        return name.strip(), 0 if size.strip() == "0" else parse_size(size)
+    except ValueError as error:
+        raise ValueError(f"{error}; 0 keeps {name.strip()} free of arenas") from error
+
+
+def _listed(value: object) -> object:
+    """One string stands for a list of it."""
+    return (value,) if isinstance(value, str) else value
+
+
+def _checked_limit(text: str) -> str:
+    parse_limit(text)
+    return text
+
+
+def _option(field: str) -> str:
+    return field.removeprefix("as_").replace("_", "-")
+
+
+class Settings(BaseModel):
+    """Every option that a file or variable may set; unset ones are None: the commands have the defaults."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        allow_inf_nan=False,
+        alias_generator=_option,
+    )
+
+    board: str | None = None
+    name: str | None = None
+    output: Path | None = None
+    plan: FilePath | None = None
+    input: Annotated[tuple[FilePath, ...], BeforeValidator(_listed)] | None = None
+    expected: Annotated[tuple[FilePath, ...], BeforeValidator(_listed)] | None = None
+    port: str | None = None
+    emulate: bool | None = None
+    guards: bool | None = None
+    assign: Annotated[tuple[str, ...], BeforeValidator(_listed)] | None = None
+    measurers: Annotated[int, Field(ge=1)] | None = None
+    timing: Literal["instructions", "cycles-model"] | None = None
+    float_io: bool | None = None
+    ram_limit: Annotated[int, BeforeValidator(parse_size)] | None = None
+    memory: (
+        Annotated[tuple[Annotated[str, AfterValidator(_checked_limit)], ...], BeforeValidator(_listed)] | None
+    ) = None
+    max_overhead: Annotated[float, Field(ge=0)] | None = None
+    time_limit: Annotated[float, Field(gt=0)] | None = None
+    split: bool | None = None
+    verify: bool | None = None
+    stream_input: bool | None = None
+    seed: Annotated[int, Field(ge=0)] | None = None
+    method: str | None = None
+    quiet: bool | None = None
+    as_json: bool | None = None
+
+
+def load_settings(directory: Path, environment: Mapping[str, str]) -> dict[str, object]:
+    """What `mcudeploy.toml` in `directory` and the environment set, by option name; the environment wins.
+
+    A variable that is empty counts as unset.
+    Raises ConfigError naming the file or variable, the key and what is wrong.
+    """
+    return {**_from_file(directory / FILE_NAME), **_from_environment(environment)}
+
+
+def _from_file(path: Path) -> dict[str, object]:
+    try:
+        table = tomllib.loads(read_regular(path, _MOST_BYTES).decode())
+    except FileNotFoundError:
+        return {}
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ConfigError(f"{path.name} is not valid TOML: {error}") from None
+    except OSError as error:
+        raise ConfigError(f"{path.name} cannot be read: {error.strerror}") from None
+    return _validated(table, lambda key: f"{path.name}: key {key!r}")
+
+
+def _from_environment(environment: Mapping[str, str]) -> dict[str, object]:
+    table: dict[str, object] = {}
+    for name, text in environment.items():
+        if text and name.startswith(_PREFIX) and name not in _NOT_OPTIONS:
+            key = name.removeprefix(_PREFIX).lower().replace("_", "-")
+            table[key] = text.split(":") if key in _LISTS else text
+    return _validated(table, lambda key: _PREFIX + key.upper().replace("-", "_"))
+
+
+def _validated(table: Mapping[str, object], origin: _Origin) -> dict[str, object]:
+    try:
+        settings = Settings.model_validate(table)
+    except ValidationError as error:
+        lines = []
+        for problem in error.errors():
+            key = str(problem["loc"][0])
+            reason = problem["msg"].removeprefix("Value error, ")
+            lines.append(
+                f"{origin(key)}: {_unknown(key) if problem['type'] == 'extra_forbidden' else reason}"
+            )
+        raise ConfigError("\n".join(lines)) from None
+    return {_option(name): getattr(settings, name) for name in settings.model_fields_set}
+
+
+def _unknown(key: str) -> str:
+    known = sorted(map(_option, Settings.model_fields))
+    near = difflib.get_close_matches(key, known, n=1)
+    return (
+        f"no such option; did you mean {near[0]!r}?"
+        if near
+        else f"no such option; there are {', '.join(known)}"
+    )

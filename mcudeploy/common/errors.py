@@ -1,0 +1,111 @@
+"""Every failure the user can meet, one class per stage, each with its exit code.
+
+An error names the thing, what was found, what is needed and the way out. Nothing else
+ends the program: a traceback is a defect of mcudeploy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mcudeploy.common.text import agree, count_text
+
+
+class DeployError(Exception):
+    """Base of all errors shown to the user; `exit_code` ends the process."""
+
+    exit_code = 1
+
+
+class UsageError(DeployError):
+    """The command line asks for something that cannot be."""
+
+    exit_code = 2
+
+
+class ConfigError(DeployError):
+    """A board file, `mcudeploy.toml`, plan file or environment variable is wrong."""
+
+    exit_code = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One node of a model that cannot be deployed, and why."""
+
+    node: str
+    op: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.node} ({self.op}): {self.reason}"
+
+
+class ModelError(DeployError):
+    """The model is malformed or contains nodes that are not supported.
+
+    `problems` lists all offending nodes at once; it is empty for a file that cannot be read.
+    """
+
+    exit_code = 4
+
+    def __init__(self, message: str, problems: tuple[Problem, ...] = ()) -> None:
+        super().__init__(message)
+        self.problems = problems
+
+    @classmethod
+    def unsupported(cls, problems: tuple[Problem, ...]) -> ModelError:
+        """The error for a readable model with nodes that cannot be deployed. A traceback lists them too."""
+        number = len(problems)
+        error = cls(f"{count_text(number, 'node')} {agree(number, 'is', 'are')} not supported", problems)
+        for problem in problems:
+            error.add_note(str(problem))
+        return error
+
+
+class FitError(DeployError):
+    """The plan needs more memory than the board has."""
+
+    exit_code = 5
+
+
+class BuildError(DeployError):
+    """The toolchain is missing or refused the generated program."""
+
+    exit_code = 6
+
+
+class BoardNotFoundError(DeployError):
+    """No such board, or none is attached."""
+
+    exit_code = 7
+
+
+class PortError(DeployError):
+    """The serial port cannot be opened."""
+
+    exit_code = 8
+
+
+class FlashError(DeployError):
+    """The program could not be written to the board."""
+
+    exit_code = 9
+
+
+class ProtocolError(DeployError):
+    """The board does not answer, or answers what the protocol does not allow."""
+
+    exit_code = 10
+
+
+class OutputsDifferError(DeployError):
+    """The device's outputs do not stand the reference."""
+
+    exit_code = 11
+
+
+class LatencyError(DeployError):
+    """No plan keeps the latency limit."""
+
+    exit_code = 12

@@ -1,0 +1,20 @@
+"""Folders: what is shipped (`templates`, `firmware`, `boards`), and the cache."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+_PACKAGE = Path(__file__).resolve().parents[1]
+
+
+def resource_dir(name: str) -> Path:
+    """The folder `templates`, `firmware` or `boards`: in the wheel, or in a checkout."""
+    installed = _PACKAGE / "_data" / name
+    return installed if installed.is_dir() else _PACKAGE.parent / name
+
+
+def cache_dir() -> Path:
+    """MCUDEPLOY_CACHE_DIR, or ~/.cache/mcudeploy. It may not exist yet."""
+    chosen = os.environ.get("MCUDEPLOY_CACHE_DIR")
+    return Path(chosen) if chosen else Path("~/.cache/mcudeploy").expanduser()

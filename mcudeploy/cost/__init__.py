@@ -1,0 +1,1 @@
+"""What tiles of operators take: measured, estimated, stored."""

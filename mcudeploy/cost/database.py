@@ -1,0 +1,238 @@
+"""What was measured, kept between runs: tile times and whole runs, in one sqlite file.
+
+Several processes may use it at once. A measurement is found by all it depends on: the board, the firmware
+with its compiler flags (one hash), the kernel, its parameters and shapes, and the rows it computes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+import numpy as np
+
+from mcudeploy.common.errors import ConfigError
+from mcudeploy.common.resources import cache_dir
+from mcudeploy.ir.opdef import KernelCall
+from mcudeploy.ir.plan import Measurement, OperatorTime
+
+SCHEMA = 1
+_BUSY_MS = 20_000
+_CREATE = (
+    """CREATE TABLE IF NOT EXISTS tiles (
+        board TEXT NOT NULL, firmware TEXT NOT NULL, kernel TEXT NOT NULL, shape TEXT NOT NULL,
+        rows TEXT NOT NULL, ticks INTEGER NOT NULL,
+        PRIMARY KEY (board, firmware, kernel, shape, rows)) WITHOUT ROWID""",
+    """CREATE TABLE IF NOT EXISTS runs (
+        model TEXT NOT NULL, board TEXT NOT NULL, firmware TEXT NOT NULL, plan TEXT NOT NULL,
+        latency INTEGER NOT NULL, unit TEXT NOT NULL, stack_bytes INTEGER NOT NULL, operators TEXT NOT NULL,
+        PRIMARY KEY (model, board, firmware, plan)) WITHOUT ROWID""",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TileKey:
+    """What the time of a tile depends on. `shape` is `shape_key`; `rows` says which of them and how cut."""
+
+    board: str
+    firmware: str
+    kernel: str
+    shape: str
+    rows: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunKey:
+    """What a whole run depends on: hashes of the model file, the firmware and the plan."""
+
+    model: str
+    board: str
+    firmware: str
+    plan: str
+
+
+def shape_key(call: KernelCall, shapes: Iterable[Sequence[int]]) -> str:
+    """A short digest of a kernel's scalars, the sizes of its constants, and the shapes of its tensors.
+
+    The constants' values are no part of it, except those that are positions (unsigned tables).
+    """
+    sizes = [[int(size) for size in shape] for shape in shapes]
+    facts: list[object] = [call.kernel, call.scratch_bytes, sizes]
+    for name, value in call.params.items():
+        if isinstance(value, np.ndarray):
+            content = hashlib.sha256(value.tobytes()).hexdigest() if value.dtype.kind == "u" else ""
+            facts.append([name, value.dtype.name, list(value.shape), content])
+        else:
+            facts.append([name, float(value) if isinstance(value, int | float) else None])
+    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:24]
+
+
+def default_path() -> Path:
+    """`measurements.sqlite` in the cache."""
+    return cache_dir() / "measurements.sqlite"
+
+
+class Database:
+    """Measurements on disk. Use as a context manager, each process its own; threads one at a time.
+
+    Raises ConfigError where the file cannot be read or written: it names the file and the way out.
+    """
+
+    def __init__(self, path: Path | None = None) -> None:
+        self.path = path or default_path()
+        with self._explained():
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._connection = sqlite3.connect(
+                self.path, timeout=_BUSY_MS / 1000, isolation_level=None, check_same_thread=False
+            )
+            try:
+                self._prepare()
+            except BaseException:
+                self._connection.close()
+                raise
+
+    def _prepare(self) -> None:
+        run = self._connection.execute
+        run(f"PRAGMA busy_timeout = {_BUSY_MS}")
+        run("PRAGMA synchronous = NORMAL")  # without waiting for the disk: only a power cut can lose a time
+        version = run("PRAGMA user_version").fetchone()[0]
+        if version == SCHEMA:
+            return
+        if version > SCHEMA:
+            raise ConfigError(
+                f"{self.path} was written by a newer mcudeploy (schema {version}, this one knows {SCHEMA}). "
+                f"Set MCUDEPLOY_CACHE_DIR to another folder."
+            )
+        self._use_wal()
+        with self._transaction():
+            for statement in _CREATE:
+                run(statement)
+            run(f"PRAGMA user_version = {SCHEMA}")
+
+    def _use_wal(self) -> None:
+        """Readers then never wait for a writer. Sqlite does not wait by itself to make this change."""
+        deadline = time.monotonic() + _BUSY_MS / 1000
+        while True:
+            try:
+                self._connection.execute("PRAGMA journal_mode = WAL")
+                return
+            except sqlite3.OperationalError as error:
+                busy = error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+                if not busy or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.01)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            if self._connection.in_transaction:  # a full disk has ended it already
+                self._connection.execute("ROLLBACK")
+            raise
+        self._connection.execute("COMMIT")
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise ConfigError(f"cannot make {self.path.parent}: {error.strerror}. {_ELSEWHERE}") from error
+        except sqlite3.Error as error:
+            raise ConfigError(self._explain(error)) from error
+        except (ArithmeticError, RecursionError, TypeError, ValueError) as error:  # of what was read
+            raise ConfigError(f"{self.path} is damaged: {error}. {_DELETE}") from error
+
+    def _explain(self, error: sqlite3.Error) -> str:
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+            return f"{self.path} is damaged: {error}. {_DELETE}"
+        if code == sqlite3.SQLITE_FULL:
+            return f"no space left for {self.path}. Free some, or: {_ELSEWHERE}"
+        if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
+            return f"cannot write {self.path}: {error}. {_ELSEWHERE}"
+        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            return f"{self.path} has been locked for {_BUSY_MS // 1000} s by another process."
+        if code == sqlite3.SQLITE_ERROR:  # tables that are missing, or others
+            return f"{self.path} is damaged: {error}. {_DELETE}"
+        return f"cannot use {self.path}: {error}. {_ELSEWHERE}"
+
+    def __enter__(self) -> Database:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+    def tile(self, key: TileKey) -> int | None:
+        """The ticks of a tile, None where it was never measured."""
+        with self._explained():
+            row = self._connection.execute(
+                "SELECT ticks FROM tiles WHERE board=? AND firmware=? AND kernel=? AND shape=? AND rows=?",
+                (key.board, key.firmware, key.kernel, key.shape, key.rows),
+            ).fetchone()
+            return None if row is None else _ticks(row[0])
+
+    def tiles(self, board: str, firmware: str) -> dict[TileKey, int]:
+        """All tile times of a board and firmware."""
+        with self._explained():
+            rows = self._connection.execute(
+                "SELECT kernel, shape, rows, ticks FROM tiles WHERE board=? AND firmware=?", (board, firmware)
+            ).fetchall()
+            return {TileKey(board, firmware, *key): _ticks(ticks) for *key, ticks in rows}
+
+    def add_tiles(self, times: Mapping[TileKey, int]) -> None:
+        """Store tile times, replacing those of the same key."""
+        values = [(k.board, k.firmware, k.kernel, k.shape, k.rows, ticks) for k, ticks in times.items()]
+        with self._explained(), self._transaction():
+            self._connection.executemany("INSERT OR REPLACE INTO tiles VALUES (?, ?, ?, ?, ?, ?)", values)
+
+    def run(self, key: RunKey) -> Measurement | None:
+        """What was measured of a whole run, None where it never was."""
+        with self._explained():
+            row = self._connection.execute(
+                "SELECT latency, unit, stack_bytes, operators FROM runs "
+                "WHERE model=? AND board=? AND firmware=? AND plan=?",
+                (key.model, key.board, key.firmware, key.plan),
+            ).fetchone()
+            if row is None:
+                return None
+            latency, unit, stack_bytes, text = row
+            times = tuple(
+                OperatorTime(str(name), int(steps), _ticks(ticks)) for name, steps, ticks in json.loads(text)
+            )
+            return Measurement(_ticks(latency), str(unit), times, int(stack_bytes))
+
+    def add_run(self, key: RunKey, measured: Measurement) -> None:
+        """Store a whole run, replacing the one of the same key."""
+        operators = json.dumps([[each.operator, each.steps, each.ticks] for each in measured.operators])
+        with self._explained(), self._transaction():
+            self._connection.execute(
+                "INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                (*(key.model, key.board, key.firmware, key.plan), measured.latency, measured.unit,
+                 measured.stack_bytes, operators),
+            )  # fmt: skip
+
+
+def _ticks(value: object) -> int:
+    """A time as it was stored. Raises ValueError for anything else."""
+    if not isinstance(value, int) or value < 0:
+        raise ValueError(f"{value!r} is not a time")
+    return value
+
+
+_DELETE = "Delete it; measurements will be taken anew."
+_ELSEWHERE = "MCUDEPLOY_CACHE_DIR chooses another folder."

@@ -1,0 +1,137 @@
+"""Times without a device: instructions of every kernel as a sum over how often its loops run in a tile.
+
+The factors come with the package, one table for each core, fitted by benchmarks/cost_table.py to instruction
+counts of the emulator. Instructions are not cycles: they compare kernels and cuts of one core.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from math import prod
+from pathlib import Path
+
+from mcudeploy.common.errors import ConfigError
+from mcudeploy.cost.tiles import CallTile, CallTime, TileSource, TileTime, by_calls
+from mcudeploy.ir.graph import DType, Graph, Operator, Tensor
+from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.opdef import Counts, KernelCall, LoopNest
+
+COSTS = Path(__file__).resolve().parent / "tables"
+STAND_INS = {
+    "cortex-m0plus": "cortex-m0",
+    "cortex-m7": "cortex-m4",
+    "native": "rv32imafc",
+    "xtensa-lx7": "rv32imafc",
+}
+"""Cores without a table, and the one whose code is most like theirs (of the last two: portable C, an FPU)."""
+_REMAKE = "benchmarks/cost_table.py makes it from the emulator"
+
+
+def counts_of(graph: Graph, operator: Operator, loops: LoopNest, call: KernelCall, rows: Interval) -> Counts:
+    """How often each loop of a kernel runs in a call that computes iteration rows `rows`.
+
+    Where a kernel does not say (`KernelCall.counts`), they follow from the loop nest: `pixels` are of the
+    output; `windows` the input values that these look at, for each of their channels counted once;
+    `iterations` those of all loops. An operator that accumulates has rows and pixels of its input, and every
+    call touches all its outputs.
+    """
+    output = graph.tensors[operator.output]
+    accumulates = operator.op.accumulates
+    walked = graph.tensors[operator.inputs[0]] if accumulates else output
+    outputs = output.elements * (1 if accumulates else len(rows) / output.shape[0])
+    made = not accumulates or rows.hi == walked.shape[0]
+    clipped = {"clipped": outputs} if made and _is_clipped(call, output) else {}
+    if call.counts is not None:
+        return call.counts(rows) | clipped
+    iterations = prod(axis.size for axis in loops.axes) * len(rows) / walked.shape[0]
+    return {
+        "calls": 1,
+        "rows": len(rows),
+        "pixels": len(rows) * walked.shape[1],
+        "windows": iterations / output.shape[2],
+        "outputs": outputs,
+        "iterations": iterations,
+    } | clipped
+
+
+def _is_clipped(call: KernelCall, output: Tensor) -> bool:
+    """Whether int8 results are narrowed by a pass over them; see mcud_clip_s8.h."""
+    if output.dtype is not DType.INT8 or "low" not in call.params:
+        return False
+    return (call.params["low"], call.params["high"]) != (-128, 127)
+
+
+@dataclass(frozen=True, slots=True)
+class CoreCosts:
+    """Instructions of every kernel variant on a core: what a pass of each of its loops takes."""
+
+    core: str
+    kernels: Mapping[str, Mapping[str, float]]
+
+    def ticks(self, variant: str, counts: Mapping[str, float]) -> float:
+        """What a call of a variant takes. Raises ConfigError for a variant or loop that the table lacks."""
+        cost = self.kernels.get(variant, {})
+        try:
+            return sum(count * cost[name] for name, count in counts.items() if count)
+        except KeyError as missing:
+            what = f"{variant} ({missing.args[0]})" if cost else variant
+            raise ConfigError(
+                f"the costs of {self.core} lack {what}: the table is older; {_REMAKE}"
+            ) from None
+
+
+@cache
+def load_costs(core: str) -> CoreCosts:
+    """The shipped table of a core, or of the one that stands in for it.
+
+    Raises ConfigError for a core without either, and for a table that is damaged.
+    """
+    name = STAND_INS.get(core, core)
+    path = COSTS / f"{name}.csv"
+    if not path.is_file():
+        known = ", ".join(sorted(one.stem for one in COSTS.glob("*.csv")))
+        raise ConfigError(f"no costs of kernels on {core}; there are those of {known}. {_REMAKE}")
+    return CoreCosts(name, read_costs(path))
+
+
+def read_costs(path: Path) -> dict[str, dict[str, float]]:
+    """A table: a line for each loop of each variant. Raises ConfigError."""
+    table: dict[str, dict[str, float]] = {}
+    with path.open(encoding="utf-8", newline="") as file:
+        for line in csv.DictReader(file):
+            try:
+                variant, loop, cost = line["variant"], line["loop"], float(line["instructions"])
+            except (KeyError, TypeError, ValueError) as error:
+                raise ConfigError(f"{path.name}: {line.get('variant')} has no costs: {error}") from error
+            if not 0 <= cost < float("inf"):
+                raise ConfigError(f"{path.name}: {cost} instructions for {loop} of {variant}")
+            loops = table.setdefault(variant, {})
+            if loop in loops:
+                raise ConfigError(f"{path.name}: {loop} of {variant} stands there twice")
+            loops[loop] = cost
+    return table
+
+
+def estimated(costs: CoreCosts) -> TileSource:
+    """Times by a table. They raise ConfigError for a kernel that it lacks."""
+
+    def source(graph: Graph, _: Iterable[CallTile]) -> CallTime:
+        loops = {operator.name: graph.loops(operator) for operator in graph.operators}
+
+        def time(operator: Operator, call: KernelCall, rows: Interval) -> float:
+            if not operator.inputs:
+                return 0.0  # a feed: the application's time
+            counts = counts_of(graph, operator, loops[operator.name], call, rows)
+            return costs.ticks(call.variant, counts)
+
+        return time
+
+    return source
+
+
+def estimated_tile_time(graph: Graph, calls: Mapping[str, KernelCall], core: str) -> TileTime:
+    """The times of a graph's tiles on a core, computed by `calls`."""
+    return by_calls(estimated(load_costs(core))(graph, ()), calls)

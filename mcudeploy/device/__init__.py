@@ -1,0 +1,1 @@
+"""The measurer on a board: its firmware, the line to it, sessions, timed tiles."""

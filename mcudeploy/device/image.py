@@ -1,0 +1,67 @@
+"""The measurer without a model: firmware with all kernels, for timing tiles, and what it timed before."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+
+from mcudeploy.boards.board import Board
+from mcudeploy.common.errors import BuildError, ConfigError
+from mcudeploy.cost.database import Database
+from mcudeploy.cost.tiles import KnownSource, nothing_known
+from mcudeploy.device.measured import MeasuredTiles, stored
+from mcudeploy.device.target import Target, open_device
+from mcudeploy.device.tile import KernelTable, Region, TileTimer
+from mcudeploy.program.bench import all_kernels, bench_sources
+from mcudeploy.targets import Firmware, build_firmware
+from mcudeploy.targets.build import firmware_hash
+
+_LOG = logging.getLogger(__name__)
+
+
+def build_bench(target: Target) -> Firmware:
+    """The measurer with all kernels and no model; half of the memory is arena."""
+    return build_firmware(target.board, _sources(target.board), all_kernels(), emulate=target.emulated)
+
+
+def _sources(board: Board) -> dict[str, str]:
+    return bench_sources(all_kernels(), board.ram_bytes // 2)
+
+
+@contextmanager
+def measured_tiles(targets: Sequence[Target]) -> Iterator[MeasuredTiles]:
+    """Times of tiles from devices of one board, which share the work, and from the database."""
+    board, bench = targets[0].board, build_bench(targets[0])
+    with ExitStack() as stack:
+        sessions = [stack.enter_context(open_device(target, bench)).session for target in targets]
+        database = stack.enter_context(Database())
+        timers = [
+            TileTimer(session, KernelTable.of(session, all_kernels()), flash=Region.of(board))
+            for session in sessions
+        ]
+        yield MeasuredTiles((board.name, bench.hash), database, timers)
+
+
+def known_times(board: Board) -> KnownSource:
+    """What was timed on a board before by the kernels as they are: on hardware, else emulated.
+
+    Nothing is known of a host, whose times hang on what else runs. A database that cannot be read is warned
+    of.
+    """
+    if board.is_host:
+        return nothing_known
+    forms = [emulate for emulate in (False, True) if board.has_form(emulate)]
+    try:
+        hashes = [firmware_hash(board, _sources(board), all_kernels(), emulate=form) for form in forms]
+    except BuildError:  # without its compiler nothing can have been measured
+        return nothing_known
+    try:
+        with Database() as database:
+            for each in hashes:
+                times = database.tiles(board.name, f"{each:08x}")
+                if times:
+                    return lambda graph: stored(times, board.name, each, graph)
+    except ConfigError as error:
+        _LOG.warning("warning: kernels are chosen without earlier measurements: %s", error)
+    return nothing_known

@@ -1,0 +1,328 @@
+"""A conversation with a measurer: requests that survive a bad line, and what the replies mean."""
+
+from __future__ import annotations
+
+import os
+import struct
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import IntEnum
+from types import TracebackType
+
+from mcudeploy.common.errors import ProtocolError
+from mcudeploy.common.text import agree, count_text
+from mcudeploy.device.frame import Frame, Receiver, encode
+from mcudeploy.device.replies import DeviceInfo, Stack, StepTicks, Ticks, device_info, ticks_of
+from mcudeploy.device.transport import Transport, open_transport
+
+VERSION = 1
+_REPLY, _BUSY, _ERROR = 0x80, 0xFE, 0xFF
+_RANGE = struct.Struct("<BIH")
+_WRITE = struct.Struct("<BI")
+_CALL = struct.Struct("<BIIII")
+
+Advance = Callable[[int, int], None]
+"""Told how many bytes or steps of how many are done."""
+
+
+class Request(IntEnum):
+    """Types of requests."""
+
+    HELLO = 1
+    WRITE = 2
+    READ = 3
+    RUN = 4
+    TIME = 5
+    STACK = 6
+    CALL = 7
+    KERNELS = 8
+    GUARD = 9
+
+
+_CHANGING = frozenset({Request.HELLO, Request.WRITE, Request.RUN, Request.TIME, Request.CALL})
+_UNSYNCHRONISED, _SEQUENCE = 1, 2
+_REASONS = {
+    1: "was reset in the middle of the session (brown-out, watchdog, crash, or its reset button). Run again.",
+    2: "is talking to another program too: its sequence numbers do not match. Close the other one.",
+    3: "does not know this request: write the current measurer to the board.",
+    4: "refuses the length of this request: write the current measurer to the board.",
+    5: "refuses it: out of range.",
+    6: "refuses it: the kernel is not linked into this firmware.",
+    7: "cannot do it: only a host build with the address sanitizer guards memory.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Patience. `answer_s`: without any answer the line is dead. `resend_s`: before the first resend of a
+    request, growing by half each time up to six times that. `busy_resend_s`: the same once the device has
+    said that it executes.
+    """
+
+    answer_s: float = 5.0
+    resend_s: float = 0.25
+    busy_resend_s: float = 5.0
+
+
+class Session:
+    """Talks to one device. Use as a context manager: leaving closes the line.
+
+    Every method raises ProtocolError where the device is silent, was reset, or refuses the request. After
+    silence or a reset the next request begins with a new HELLO; what the arenas held may be gone.
+    """
+
+    def __init__(self, transport: Transport, *, board: str = "", timing: Timing | None = None) -> None:
+        self._line = transport
+        self._board = board
+        self._timing = timing or Timing()
+        self._receiver = Receiver()
+        self._seq = os.urandom(1)[0]
+        self._info: DeviceInfo | None = None
+        self.resends = 0
+        self.changes = 0
+        """Requests so far after which an arena may hold something else."""
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give the line back."""
+        self._line.close()
+
+    @property
+    def info(self) -> DeviceInfo:
+        """What the device said of itself; asks it where that has not happened."""
+        return self._info or self.hello()
+
+    def hello(self, firmware_hash: int | None = None, timeout_s: float | None = None) -> DeviceInfo:
+        """Start (again), waiting up to `timeout_s` for a board that is starting or busy.
+
+        Raises ProtocolError where the firmware is not the one with `firmware_hash`.
+        """
+        nonce = os.urandom(4)
+        wait_s = self._timing.answer_s if timeout_s is None else timeout_s
+        data = self._request(Request.HELLO, nonce, wait_s, accept=lambda reply: reply.startswith(nonce))
+        info = self._parse_hello(data)
+        self._board = self._board or info.board
+        if firmware_hash is not None and info.firmware_hash != firmware_hash:
+            raise ProtocolError(
+                f"{self._line.name} runs firmware {info.firmware_hash:08x} (board {info.board}), "
+                f"{firmware_hash:08x} is needed. {self._flash_hint()}"
+            )
+        self._info = info
+        return info
+
+    def write(
+        self, memory: int, offset: int, data: bytes | memoryview, advance: Advance | None = None
+    ) -> None:
+        """Put `data` into arena `memory` at byte `offset`."""
+        size = self.info.max_data_bytes - _WRITE.size
+        view = memoryview(data).cast("B")
+        for start in range(0, len(view), size):
+            part = view[start : start + size]
+            self._request(Request.WRITE, _WRITE.pack(memory, offset + start) + bytes(part), reply_bytes=0)
+            if advance is not None:
+                advance(start + len(part), len(view))
+
+    def read(self, memory: int, offset: int, count: int, advance: Advance | None = None) -> bytes:
+        """`count` bytes of arena `memory` from byte `offset`."""
+        size = self.info.max_data_bytes
+        out = bytearray()
+        while len(out) < count:
+            part = min(size, count - len(out))
+            out += self._request(Request.READ, _RANGE.pack(memory, offset + len(out), part), reply_bytes=part)
+            if advance is not None:
+                advance(len(out), count)
+        return bytes(out)
+
+    def run(self, first_step: int = 0, count: int | None = None, timeout_s: float = 60.0) -> Ticks:
+        """Run `count` steps (all by default) of the deployed program; never twice. Total ticks."""
+        steps = self.info.steps - first_step if count is None else count
+        data = self._request(Request.RUN, struct.pack("<II", first_step, steps), timeout_s, reply_bytes=9)
+        return ticks_of(data)
+
+    def time_steps(
+        self,
+        first_step: int = 0,
+        count: int | None = None,
+        timeout_s: float = 60.0,
+        advance: Advance | None = None,
+    ) -> StepTicks:
+        """Run `count` steps (all by default) and return the ticks of each. `timeout_s` is for one request."""
+        total = self.info.steps - first_step if count is None else count
+        ticks: list[int] = []
+        disturbed = False
+        while len(ticks) < total:
+            part = min(self.info.max_times, total - len(ticks))
+            request = struct.pack("<IB", first_step + len(ticks), part)
+            data = self._request(Request.TIME, request, timeout_s, reply_bytes=1 + 4 * part)
+            ticks += struct.unpack_from(f"<{part}I", data, 1)
+            disturbed |= data[0] != 0
+            if advance is not None:
+                advance(len(ticks), total)
+        return StepTicks(tuple(ticks), disturbed)
+
+    def stack(self) -> Stack:
+        """How deep the stack went in the last `run`."""
+        used, size = struct.unpack("<II", self._request(Request.STACK, b"", reply_bytes=8))
+        return Stack(used, size)
+
+    def call(
+        self,
+        memory: int,
+        offset: int,
+        first_row: int,
+        end_row: int,
+        *,
+        repeat: int = 1,
+        timeout_s: float = 60.0,
+    ) -> Ticks:
+        """Call the kernel of the `mcud_op` at `offset` for rows [first_row, end_row), `repeat` times."""
+        request = _CALL.pack(memory, offset, first_row, end_row, repeat)
+        return ticks_of(self._request(Request.CALL, request, timeout_s, reply_bytes=9))
+
+    def kernels(self) -> tuple[int, ...]:
+        """Addresses of the linked kernels, in the order of their sorted names."""
+        found: list[int] = []
+        while len(found) < self.info.kernel_count:
+            data = self._request(Request.KERNELS, struct.pack("<I", len(found)))
+            if not data or len(data) % 8:
+                raise ProtocolError(f"{self._line.name} answers KERNELS with {count_text(len(data), 'byte')}")
+            found += struct.unpack(f"<{len(data) // 8}Q", data)
+        return tuple(found)
+
+    def guard(self, memory: int, offset: int, count: int, poison: bool) -> None:
+        """Forbid (or allow again) the kernel to touch these bytes; host builds with the sanitizer only."""
+        request = struct.pack("<BIIB", memory, offset, count, poison)
+        self._request(Request.GUARD, request, reply_bytes=0)
+
+    def _request(
+        self,
+        kind: Request,
+        data: bytes,
+        timeout_s: float | None = None,
+        *,
+        reply_bytes: int | None = None,
+        accept: Callable[[bytes], bool] = lambda reply: True,
+    ) -> bytes:
+        """Send until the reply comes. `timeout_s` bounds the whole; before BUSY or a reply, silence longer
+        than `answer_s` ends it earlier.
+        """
+        if kind is not Request.HELLO and self._info is None:
+            self.hello()
+        self.changes += kind in _CHANGING
+        self._seq = (self._seq + 1) & 0xFF
+        wire = b"\0" + encode(Frame(kind, self._seq, data))
+        line_s = 2 * len(wire) / self._line.bytes_per_second
+        start = time.monotonic()
+        silence_s = self._timing.answer_s + line_s
+        limit = silence_s if timeout_s is None else timeout_s
+        deadline = start + (limit if kind is Request.HELLO else min(limit, silence_s))
+        # a board that is just starting drops the first HELLO: repeat that one sooner
+        pause = line_s + self._timing.resend_s / (8 if kind is Request.HELLO else 1)
+        slowest = 6 * (line_s + self._timing.resend_s)
+        busy, garbage = False, self._receiver.garbage_bytes
+        self._line.write(wire)
+        resend_at = start + pause
+        while (now := time.monotonic()) < deadline:
+            if now >= resend_at:
+                self.resends += 1
+                self._line.write(wire)
+                pause = min(pause * 1.5, slowest)
+                resend_at = now + pause
+            for frame in self._receiver.feed(self._line.read(min(resend_at, deadline) - now)):
+                if frame.seq != self._seq:
+                    continue
+                if frame.type == kind | _REPLY and accept(frame.data):
+                    return self._checked(kind, frame.data, reply_bytes)
+                if frame.type == _BUSY and not busy:
+                    busy, deadline = True, start + limit
+                    pause = self._timing.busy_resend_s
+                    slowest = 6 * pause
+                    resend_at = time.monotonic() + pause
+                if frame.type == _ERROR and kind is not Request.HELLO:
+                    raise self._refused(kind, frame.data)
+        raise self._silent(kind, time.monotonic() - start, busy, self._receiver.garbage_bytes - garbage)
+
+    def _checked(self, kind: Request, data: bytes, reply_bytes: int | None) -> bytes:
+        if reply_bytes is not None and len(data) != reply_bytes:
+            raise ProtocolError(
+                f"{self._line.name} answers {kind.name} with {count_text(len(data), 'byte')}, "
+                f"needed: {reply_bytes}. {self._flash_hint()}"
+            )
+        return data
+
+    def _refused(self, kind: Request, data: bytes) -> ProtocolError:
+        code = data[0] if data else 0
+        if code in (_UNSYNCHRONISED, _SEQUENCE):
+            self._info = None
+        what = "the board" if code == _UNSYNCHRONISED else f"{kind.name}: the board"
+        return ProtocolError(f"{what} on {self._line.name} {_REASONS.get(code, f'answers error {code}.')}")
+
+    def _silent(self, kind: Request, waited_s: float, busy: bool, garbage: int) -> ProtocolError:
+        first_contact, self._info = self._info is None, None
+        waited = f"{waited_s:.0f} s" if waited_s >= 1 else f"{waited_s:.1f} s"
+        if busy:
+            return ProtocolError(
+                f"{self._line.name} began {kind.name} and has not finished after {waited}: "
+                f"the program hangs or needs a longer time limit."
+            )
+        if garbage:
+            noise = f"{count_text(garbage, 'byte')} that {agree(garbage, 'is no frame', 'are no frames')}"
+            return ProtocolError(
+                f"no answer from {self._line.name} for {waited}, only {noise}: "
+                f"another firmware or another baud rate. {self._flash_hint()}"
+            )
+        after = " after connecting" if first_contact else f" to {kind.name}"
+        return ProtocolError(
+            f"no answer from {self._line.name} for {waited}{after}: is another program holding the port, "
+            f'or no measurer on the board? Run "mcudeploy doctor{self._option()}".'
+        )
+
+    def _option(self) -> str:
+        return f" --board {self._board}" if self._board else ""
+
+    def _flash_hint(self) -> str:
+        return f'Write it with "mcudeploy flash{self._option()}".'
+
+    def _parse_hello(self, data: bytes) -> DeviceInfo:
+        if len(data) > 4 and data[4] != VERSION:
+            raise ProtocolError(
+                f"the measurer on {self._line.name} speaks protocol {data[4]}, this mcudeploy speaks "
+                f"{VERSION}. {self._flash_hint()}"
+            )
+        try:
+            return device_info(data)
+        except (struct.error, IndexError, UnicodeDecodeError):
+            size = f"{count_text(len(data), 'byte')} that {agree(len(data), 'makes', 'make')} no sense"
+            raise ProtocolError(
+                f"{self._line.name} answers HELLO with {size}. {self._flash_hint()}"
+            ) from None
+
+
+def connect(
+    url_or_port: str,
+    *,
+    baud: int = 115200,
+    board: str = "",
+    firmware_hash: int | None = None,
+    timeout_s: float = 5.0,
+) -> Session:
+    """A session with the measurer at `socket://host:port`, `process:FILE` or a serial port, after its HELLO.
+
+    Raises PortError where the line cannot be opened, ProtocolError where nobody answers within
+    `timeout_s` or the firmware is not the one with `firmware_hash`.
+    """
+    session = Session(open_transport(url_or_port, baud), board=board)
+    try:
+        session.hello(firmware_hash, timeout_s)
+    except BaseException:
+        session.close()
+        raise
+    return session

@@ -1,0 +1,125 @@
+"""From firmware to a conversation with it: on the host, in an emulator, or on a board on a serial port."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from mcudeploy.boards.board import Board
+from mcudeploy.common.errors import ProtocolError, UsageError
+from mcudeploy.device.session import Session, connect
+from mcudeploy.device.transport import open_transport
+from mcudeploy.targets import Firmware
+from mcudeploy.targets.emulator import Emulator
+from mcudeploy.targets.flashing import flash
+from mcudeploy.targets.ports import find_port
+
+START_S = 10.0
+"""How long a board may take from reset to its first answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where a program is to run: a board, the port it is on (found where not given), or its emulator.
+    `guards`: a debug build, see `mcudeploy.device.guards`.
+
+    Raises UsageError for a board that there is no firmware for.
+    """
+
+    board: Board
+    port: str | None = None
+    emulate: bool = False
+    guards: bool = False
+
+    def __post_init__(self) -> None:
+        if self.board.facts_only:
+            raise UsageError(
+                f"{self.board.name}: there is no firmware for it, no start-up code and no serial driver. "
+                f"`mcudeploy build` writes the C library of a model for a project of your own."
+            )
+
+    @property
+    def emulated(self) -> bool:
+        """Whether the emulator runs it: asked for, or the board exists only there. The host needs none."""
+        return self.board.emulated_only or (self.emulate and not self.board.is_host)
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """A board that runs our firmware. `run` waits `patience_s` at most."""
+
+    session: Session
+    port: str
+    firmware: Firmware
+    patience_s: float = 60.0
+
+    def write(self, memory: int, offset: int, data: bytes) -> None:
+        """Put bytes at `offset` of arena `memory`."""
+        self.session.write(memory, offset, data)
+
+    def read(self, memory: int, offset: int, count: int) -> bytes:
+        """`count` bytes at `offset` of arena `memory`."""
+        return self.session.read(memory, offset, count)
+
+    def run(self, first: int, count: int) -> int:
+        """Run steps; their ticks."""
+        return self.session.run(first, count, self.patience_s).ticks
+
+    def time_unit(self, target: Target) -> tuple[str, Callable[[int], int]]:
+        """What its ticks are turned into, and how: instructions, cycles, or microseconds."""
+        if target.emulated:
+            return "instructions", target.board.instructions
+        timer = target.board.timer.hardware
+        if timer is not None and timer.unit == "cycles":
+            return "cycles", lambda ticks: ticks
+        rate_hz = self.session.info.ticks_hz
+        return "us", lambda ticks: round(ticks * 10**6 / rate_hz)
+
+
+def require_port(target: Target) -> str | None:
+    """The port of a real board, which can be opened; None where no hardware is asked for.
+
+    Worth asking before anything that takes long. Raises BoardNotFoundError where no port is given and none
+    is found, PortError for a port that does not exist or cannot be opened.
+    """
+    if target.board.is_host or target.emulated:
+        return None
+    port = target.port or find_port(target.board)
+    open_transport(port, _baud(target.board)).close()
+    return port
+
+
+def _baud(board: Board) -> int:
+    return board.uart.baud if board.uart else 115200
+
+
+@contextmanager
+def open_device(
+    target: Target, firmware: Firmware, patience_s: float = 60.0, emulator_arguments: Sequence[str] = ()
+) -> Iterator[Device]:
+    """Start (or flash) the firmware and say hello; everything that was started ends with the block.
+
+    Raises FlashError, BoardNotFoundError, PortError, or ProtocolError where the firmware does not answer.
+    """
+    board, port = target.board, require_port(target)  # better known before flashing
+    if board.is_host:
+        name = f"process:{firmware.elf}"
+        with connect(name, board=board.name, firmware_hash=firmware.hash, timeout_s=START_S) as session:
+            yield Device(session, name, firmware, patience_s)
+    elif port is None:
+        with Emulator(board, firmware.elf, emulator_arguments) as emulator:
+            try:
+                with connect(
+                    emulator.url, board=board.name, firmware_hash=firmware.hash, timeout_s=START_S
+                ) as session:
+                    yield Device(session, emulator.url, firmware, patience_s)
+            except ProtocolError as error:
+                reason = emulator.why_dead()
+                raise ProtocolError(f"{error}\n{reason}" if reason else str(error)) from error
+    else:
+        flash(board, firmware.elf, port)
+        with connect(
+            port, baud=_baud(board), board=board.name, firmware_hash=firmware.hash, timeout_s=START_S
+        ) as session:
+            yield Device(session, port, firmware, patience_s)

@@ -1,0 +1,347 @@
+"""One operator tile, packed for a device: records, tables and parameters as its C compiler lays them out.
+
+The device parses nothing: the host writes an image with absolute addresses into an arena, and CALL runs it.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mcudeploy.boards.board import Board
+from mcudeploy.device.replies import DeviceInfo, Ticks
+from mcudeploy.device.session import Session
+from mcudeploy.ir.graph import Graph, Operator
+from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.opdef import ConstantArray, KernelCall
+
+_IMAGE_ALIGN = 8
+_FLASH_SKIP = 64
+_SHARE_FOR_IMAGES = 4
+"""A quarter of an arena is kept for images while tiles are timed."""
+_MERGE_BYTES = 24
+"""What a WRITE of its own costs on the line: smaller gaps between changes are sent along."""
+
+
+@dataclass(frozen=True, slots=True)
+class TileTensor:
+    """A tensor in an arena: block b of `block_rows` rows begins at byte `offsets[b]`.
+
+    Scratch has `row_bytes` 0, and one offset for each block of the output. With `first_block`, `offsets` has
+    those from that block on only: the ones before must not be touched.
+    """
+
+    offsets: tuple[int, ...]
+    row_bytes: int
+    block_rows: int
+    memory: int = 0
+    first_block: int = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tile:
+    """An operator's kernel and where its tensors lie; `rows` and `block_rows` are of its output."""
+
+    call: KernelCall
+    inputs: tuple[TileTensor, ...]
+    output: TileTensor
+    scratch: TileTensor | None
+    rows: int
+    block_rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """Readable bytes of flash, any content."""
+
+    base: int
+    size_bytes: int
+
+    @classmethod
+    def of(cls, board: Board) -> Region | None:
+        """The flash of a board but its first bytes, which may be at address 0; None for the host."""
+        if board.is_host:
+            return None
+        return cls(board.flash.origin + _FLASH_SKIP, board.flash.bytes - _FLASH_SKIP)
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """Bytes for offset `at` of arena `memory`; the operator record is at byte `op_offset` of that arena."""
+
+    memory: int
+    at: int
+    data: bytes
+    op_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class KernelTable:
+    """Names of the linked kernels (without `mcud_`) and their addresses."""
+
+    addresses: dict[str, int]
+
+    @classmethod
+    def of(cls, session: Session, names: Sequence[str]) -> KernelTable:
+        """Ask a device that was built with the kernels `names`. Raises ValueError where it has others."""
+        ordered = sorted(set(names))
+        addresses = session.kernels()
+        if len(addresses) != len(ordered):
+            raise ValueError(f"the firmware has {len(addresses)} kernels, {len(ordered)} are expected")
+        return cls(dict(zip(ordered, addresses, strict=True)))
+
+    def __getitem__(self, kernel: str) -> int:
+        if kernel not in self.addresses:
+            raise ValueError(f"the firmware has no kernel {kernel}")
+        return self.addresses[kernel]
+
+
+class _Builder:
+    """Collects an image from its parts; each part's address is known as soon as it is added."""
+
+    def __init__(self, base: int, pointer_bytes: int) -> None:
+        self._base = base
+        self._pointer = {4: "I", 8: "Q"}[pointer_bytes]
+        self.data = bytearray()
+
+    def add(self, part: bytes) -> int:
+        """Append; the address."""
+        self.data += bytes(-len(self.data) % _IMAGE_ALIGN)
+        address = self._base + len(self.data)
+        self.data += part
+        return address
+
+    def pointers(self, addresses: Sequence[int]) -> bytes:
+        """Pointers one after the other."""
+        return struct.pack(f"<{len(addresses)}{self._pointer}", *addresses)
+
+
+def pack(
+    tile: Tile,
+    kernels: KernelTable,
+    info: DeviceInfo,
+    *,
+    at: int,
+    memory: int = 0,
+    flash: Region | None = None,
+) -> Image:
+    """The image of a tile for offset `at` (a multiple of 8) of arena `memory`.
+
+    Constants become part of it. With `flash`, arrays of int8, int32 and float32 that fit are taken to be
+    there instead, whatever its content: right for timing kernels whose time depends on no data.
+    Raises ValueError for offsets that are misaligned or out of the device's reach, or an unknown kernel.
+    """
+    base = info.arenas[memory].base
+    if (base + at) % _IMAGE_ALIGN:
+        raise ValueError(f"an image at address {base + at:#x} is not aligned to {_IMAGE_ALIGN} bytes")
+    builder = _Builder(base + at, info.pointer_bytes)
+    params = builder.add(_params(tile.call, builder, flash))
+    inputs = builder.add(builder.pointers([_tensor(tensor, builder, info) for tensor in tile.inputs]))
+    output = _tensor(tile.output, builder, info)
+    scratch = 0 if tile.scratch is None else _tensor(tile.scratch, builder, info)
+    record = builder.pointers([kernels[tile.call.kernel], params, inputs, output, scratch])
+    op = builder.add(record + struct.pack("<II", tile.rows, tile.block_rows))
+    return Image(memory, at, bytes(builder.data), op - base)
+
+
+def _tensor(tensor: TileTensor, builder: _Builder, info: DeviceInfo) -> int:
+    if any(offset % info.align for offset in tensor.offsets):
+        raise ValueError(f"offsets {tensor.offsets} are no multiples of {info.align}")
+    units = np.asarray(tensor.offsets, np.int64) // info.align
+    if units.size and int(units.max()) >= 1 << 8 * info.offset_bytes:
+        raise ValueError(f"offset {max(tensor.offsets)} does not fit the {info.offset_bytes}-byte tables")
+    offsets = builder.add(units.astype({2: "<u2", 4: "<u4"}[info.offset_bytes]).tobytes())
+    virtual = offsets - tensor.first_block * info.offset_bytes
+    head = builder.pointers([info.arenas[tensor.memory].base, virtual])
+    return builder.add(head + struct.pack("<II", tensor.row_bytes, tensor.block_rows))
+
+
+def _params(call: KernelCall, builder: _Builder, flash: Region | None) -> bytes:
+    addresses: list[int] = []
+    scalars = bytearray()
+    for name, value in call.params.items():
+        if value is None or isinstance(value, np.ndarray):
+            if scalars:
+                raise ValueError(f"{call.kernel}: pointer {name} stands behind a scalar")
+            addresses.append(0 if value is None else _constant(value, builder, flash))
+        elif isinstance(value, int | np.integer):
+            scalars += struct.pack("<i", value)
+        else:
+            scalars += struct.pack("<f", value)
+    return builder.pointers(addresses) + bytes(scalars)
+
+
+def _constant(array: ConstantArray, builder: _Builder, flash: Region | None) -> int:
+    # unsigned arrays are positions: with any others a kernel would read anywhere
+    if flash is not None and array.dtype.kind in "if" and array.nbytes <= flash.size_bytes:
+        return flash.base
+    return builder.add(np.ascontiguousarray(array, array.dtype.newbyteorder("<")).tobytes())
+
+
+def run_tile(
+    session: Session, image: Image, rows: Interval, *, repeat: int = 1, timeout_s: float = 60.0
+) -> Ticks:
+    """Write an image and call its kernel for output rows `rows`, which lie in one block."""
+    session.write(image.memory, image.at, image.data)
+    return session.call(image.memory, image.op_offset, rows.lo, rows.hi, repeat=repeat, timeout_s=timeout_s)
+
+
+class TileTimer:
+    """Times tiles on one device; sends of each image only what differs from the one before.
+
+    With `flash` (see `pack`) the constants of operators that multiply are not sent at all. Their results then
+    clamp often, which costs kernels that branch there up to 3 % (vww on stm32f405: 1 % in all, of every tile
+    alike). The tape's own cost of a step, some 20 instructions, is in no tile's time.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        kernels: KernelTable,
+        *,
+        memory: int = 0,
+        flash: Region | None = None,
+    ) -> None:
+        self._session, self._kernels, self._memory, self._flash = session, kernels, memory, flash
+        self._sent = b""
+        self._changes = session.changes  # as they were when `_sent` was on the device
+
+    def time(
+        self,
+        graph: Graph,
+        operator: Operator,
+        call: KernelCall,
+        rows: Interval,
+        *,
+        input_block_rows: Sequence[int] | None = None,
+        timeout_s: float = 60.0,
+    ) -> Ticks:
+        """The ticks of computing output rows `rows` of an operator by `call` in one step, on any data.
+
+        `input_block_rows` says how each input is cut (whole by default): it changes nothing but how a kernel
+        finds its rows. Only what the step touches takes room in the arena; where even that is too much,
+        blocks share addresses, which is no matter to a kernel whose time depends on no data.
+        Raises ValueError where a single block or the image does not fit the arena.
+        """
+        info = self._session.info
+        size = info.arenas[self._memory].size_bytes
+        tile, used = timing_tile(
+            graph, operator, call, rows, info, input_block_rows=input_block_rows, memory=self._memory
+        )
+        flash = self._flash if graph.loops(operator).multiplies else None
+        home = image_home(size)
+        at = max(home, used)
+        image = pack(tile, self._kernels, info, at=at, memory=self._memory, flash=flash)
+        if at + len(image.data) > size:  # other operators' constants count for their time, but have no room
+            image = pack(tile, self._kernels, info, at=at, memory=self._memory, flash=self._flash)
+        if at + len(image.data) > size:
+            raise ValueError(f"{operator.name} with its constants does not fit the arena for timing")
+        known = at == home and self._changes == self._session.changes
+        for part in _changes(self._sent if known else b"", image.data):
+            self._session.write(self._memory, at + part.lo, image.data[part.lo : part.hi])
+        ticks = self._session.call(self._memory, image.op_offset, rows.lo, rows.hi, timeout_s=timeout_s)
+        self._sent, self._changes = image.data if at == home else b"", self._session.changes
+        return ticks
+
+
+def _changes(before: bytes, after: bytes) -> list[Interval]:
+    """The parts of `after` that differ from `before` or lie behind it; near ones are taken together."""
+    common = min(len(before), len(after))
+    differ = np.ones(len(after), np.bool_)
+    differ[:common] = np.frombuffer(before, np.uint8, common) != np.frombuffer(after, np.uint8, common)
+    where = np.flatnonzero(differ)
+    if where.size == 0:
+        return []
+    starts = np.flatnonzero(np.diff(where, prepend=-_MERGE_BYTES - 1) > _MERGE_BYTES)
+    ends = np.append(starts[1:] - 1, where.size - 1)
+    return [Interval(int(where[lo]), int(where[hi]) + 1) for lo, hi in zip(starts, ends, strict=True)]
+
+
+def image_home(arena_bytes: int) -> int:
+    """Where the images for timing lie in an arena of this size."""
+    return (arena_bytes - arena_bytes // _SHARE_FOR_IMAGES) // _IMAGE_ALIGN * _IMAGE_ALIGN
+
+
+def time_tile(
+    session: Session,
+    kernels: KernelTable,
+    graph: Graph,
+    operator: Operator,
+    rows: Interval,
+    *,
+    call: KernelCall,
+    input_block_rows: Sequence[int] | None = None,
+    memory: int = 0,
+    flash: Region | None = None,
+    timeout_s: float = 60.0,
+) -> Ticks:
+    """One tile by a `TileTimer` of its own; see there."""
+    timer = TileTimer(session, kernels, memory=memory, flash=flash)
+    return timer.time(graph, operator, call, rows, input_block_rows=input_block_rows, timeout_s=timeout_s)
+
+
+def timing_tile(
+    graph: Graph,
+    operator: Operator,
+    call: KernelCall,
+    rows: Interval,
+    info: DeviceInfo,
+    *,
+    input_block_rows: Sequence[int] | None = None,
+    memory: int = 0,
+) -> tuple[Tile, int]:
+    """A tile for timing and the offset behind its tensors, where the image goes.
+
+    The tensors lie behind one another from offset 0; see `TileTimer.time`. Raises ValueError for rows that
+    are no block of any cut.
+    """
+    if len(rows) == 0 or (rows.lo % len(rows) and rows.lo < len(rows)):
+        raise ValueError(f"rows {rows} of {operator.name} are no block of any cut")
+    inputs = graph.input_tensors(operator)
+    output = graph.tensors[operator.output]
+    loops = graph.loops(operator)
+    accumulates = operator.op.accumulates
+    total = inputs[0].shape[0] if accumulates else output.shape[0]
+    arena = _Arena(info.arenas[memory].size_bytes, memory)
+    block_rows = len(rows)
+    if rows.lo % block_rows:  # the last, shorter block of a cut
+        block_rows = rows.lo
+    touched = Interval(rows.lo // block_rows, (rows.hi - 1) // block_rows + 1)
+    work = None
+    if call.state_bytes:
+        work = arena.place(Interval(0, 1), call.state_bytes, 0, total)
+    if call.scratch_bytes:
+        work = arena.place(touched, call.scratch_bytes, 0, block_rows)
+    if accumulates:
+        result = arena.place(Interval(0, 1), output.size_bytes, output.row_bytes, output.shape[0])
+    else:
+        result = arena.place(touched, len(rows) * output.row_bytes, output.row_bytes, block_rows)
+    placed = []
+    for operand, tensor in enumerate(inputs):
+        cut = tensor.shape[0] if input_block_rows is None else input_block_rows[operand]
+        read = rows if accumulates else loops.rows_read(operand, rows, tensor.shape[0])
+        blocks = Interval(read.lo // cut, -(-read.hi // cut)) if len(read) else Interval(0, 0)
+        block_bytes = min(cut, tensor.shape[0]) * tensor.row_bytes
+        placed.append(arena.place(blocks, block_bytes, tensor.row_bytes, cut))
+    return Tile(call, tuple(placed), result, work, total, block_rows), arena.used
+
+
+class _Arena:
+    """Hands out addresses from offset 0; starts over within a tensor where it is full."""
+
+    def __init__(self, size_bytes: int, memory: int) -> None:
+        self._limit = image_home(size_bytes)
+        self._memory = memory
+        self.used = 0
+
+    def place(self, blocks: Interval, block_bytes: int, row_bytes: int, block_rows: int) -> TileTensor:
+        """A tensor of which `blocks` are touched."""
+        size = -(-block_bytes // _IMAGE_ALIGN) * _IMAGE_ALIGN
+        start = self.used
+        distinct = min(len(blocks), max(1, (self._limit - start) // max(size, 1)))
+        offsets = tuple(start + index % distinct * size for index in range(len(blocks)))
+        self.used = start + distinct * size
+        return TileTensor(offsets, row_bytes, block_rows, self._memory, blocks.lo)

@@ -1,0 +1,245 @@
+"""Byte pipes to a measurer: a serial port, a TCP socket (an emulator's UART), or a process here."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import select
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Protocol
+from urllib.parse import urlsplit
+
+import serial
+
+from mcudeploy.common.errors import PortError, ProtocolError
+from mcudeploy.targets.ports import list_serial_ports
+
+_CHUNK_BYTES = 65536
+_HEAD_LINES, _TAIL_LINES = 12, 3
+_QUICK_ACK: int | None = getattr(socket, "TCP_QUICKACK", None)
+
+
+class Transport(Protocol):
+    """A two-way stream of bytes that may lose or damage some."""
+
+    name: str
+    """What the user calls it: `/dev/ttyACM0`, `socket://127.0.0.1:4000`, the file of a process."""
+    bytes_per_second: float
+    """The line's rate, infinite where it does not limit."""
+
+    def write(self, data: bytes) -> None:
+        """Send all of `data`. Raises ProtocolError where the other end is gone or takes nothing for long."""
+
+    def read(self, timeout_s: float) -> bytes:
+        """What has arrived, waiting up to `timeout_s` for the first byte; empty when nothing came."""
+
+    def close(self) -> None:
+        """Give the line back. A process is ended."""
+
+
+class _Descriptor:
+    """The common part of pipes and sockets: non-blocking file descriptors."""
+
+    bytes_per_second = float("inf")
+
+    def __init__(self, name: str, reader: int, writer: int) -> None:
+        self.name = name
+        self._reader, self._writer = reader, writer
+        os.set_blocking(reader, False)
+        os.set_blocking(writer, False)
+        self._readable, self._writable = select.poll(), select.poll()
+        self._readable.register(reader, select.POLLIN)
+        self._writable.register(writer, select.POLLOUT)
+
+    def write(self, data: bytes) -> None:
+        view = memoryview(data)
+        deadline = time.monotonic() + 10.0
+        while view:
+            try:
+                view = view[os.write(self._writer, view) :]
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise ProtocolError(
+                        f"{self.name} has taken no bytes for 10 s: the measurer hangs. Start it again."
+                    ) from None
+                self._writable.poll(100)
+            except OSError:
+                raise self._gone() from None
+
+    def read(self, timeout_s: float) -> bytes:
+        if not self._readable.poll(max(0.0, timeout_s) * 1000):
+            return b""
+        try:
+            data = os.read(self._reader, _CHUNK_BYTES)
+        except BlockingIOError:
+            return b""
+        except OSError:
+            raise self._gone() from None
+        if not data:
+            raise self._gone()
+        return data
+
+    def _gone(self) -> ProtocolError:
+        return ProtocolError(f"{self.name} closed the connection. Is the emulator still running?")
+
+
+class SocketTransport(_Descriptor):
+    """An emulator's UART behind `socket://host:port`. Raises PortError where nothing listens."""
+
+    def __init__(self, url: str, connect_timeout_s: float = 5.0) -> None:
+        parts = urlsplit(url)
+        try:
+            address = (parts.hostname or "127.0.0.1", parts.port or 0)
+        except ValueError as error:
+            raise PortError(f"{url} is no address: {error}. Write socket://host:port.") from None
+        try:
+            self._socket = socket.create_connection(address, connect_timeout_s)
+        except OSError as error:
+            raise PortError(f"cannot connect to {url}: {error}. Is the emulator running?") from None
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        super().__init__(url, self._socket.fileno(), self._socket.fileno())
+
+    def read(self, timeout_s: float) -> bytes:
+        data = super().read(timeout_s)
+        if _QUICK_ACK is not None:
+            # an emulator sends byte by byte and, by Nagle's rule, waits for our delayed acknowledgement
+            self._socket.setsockopt(socket.IPPROTO_TCP, _QUICK_ACK, 1)
+        return data
+
+    def close(self) -> None:
+        with suppress(OSError):  # it may be gone already
+            self._socket.shutdown(socket.SHUT_RDWR)  # a thread that waits for bytes wakes up
+        self._socket.close()
+
+
+class ProcessTransport(_Descriptor):
+    """The measurer as a process of this machine, on its standard input and output.
+
+    When it dies, the error shows the end of what it said on standard error (the sanitizers' reports).
+    Raises PortError where it cannot be started.
+    """
+
+    def __init__(self, command: Sequence[str | Path], environment: Mapping[str, str] | None = None) -> None:
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the transport)
+        try:
+            self._process = subprocess.Popen(
+                [str(part) for part in command],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._stderr,
+                bufsize=0,
+                env=None if environment is None else {**os.environ, **environment},
+            )
+        except OSError as error:
+            self._stderr.close()
+            raise PortError(f"cannot start {command[0]}: {error.strerror}") from None
+        assert self._process.stdin is not None and self._process.stdout is not None
+        super().__init__(str(command[0]), self._process.stdout.fileno(), self._process.stdin.fileno())
+
+    @property
+    def pid(self) -> int:
+        """Of the process."""
+        return self._process.pid
+
+    def stderr_text(self) -> str:
+        """What the process wrote on standard error, without the middle of a long report."""
+        self._stderr.seek(0)
+        lines = self._stderr.read().decode(errors="replace").splitlines()
+        if len(lines) > _HEAD_LINES + _TAIL_LINES:
+            lines = [*lines[:_HEAD_LINES], "...", *lines[-_TAIL_LINES:]]
+        return "\n".join(lines)
+
+    def _gone(self) -> ProtocolError:
+        try:
+            code = self._process.wait(5.0)
+        except subprocess.TimeoutExpired:
+            return ProtocolError(f"the process {self.name} closed its output but is still running")
+        how = (
+            f"was killed by signal {-code}"
+            if isinstance(code, int) and code < 0
+            else f"ended with code {code}"
+        )
+        tail = self.stderr_text()
+        return ProtocolError(f"the process {self.name} {how}" + (f":\n{tail}" if tail else ""))
+
+    def close(self) -> None:
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                pipe.close()
+        try:
+            self._process.wait(1.0)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._stderr.close()
+
+
+class SerialTransport:
+    """A serial port of this machine, opened for this process alone.
+
+    Raises PortError where it does not exist, is not allowed, or is in use.
+    """
+
+    def __init__(self, port: str, baud: int = 115200) -> None:
+        self.name = port
+        self.bytes_per_second = baud / 10
+        try:
+            self._port = serial.serial_for_url(
+                port, baudrate=baud, timeout=0, write_timeout=10, exclusive=True
+            )
+        except (OSError, ValueError) as error:
+            raise PortError(_why_not_open(port, error)) from None
+        self._port.reset_input_buffer()
+
+    def write(self, data: bytes) -> None:
+        try:
+            self._port.write(data)
+        except (serial.SerialException, OSError) as error:
+            raise self._gone(error) from None
+
+    def read(self, timeout_s: float) -> bytes:
+        try:
+            self._port.timeout = max(0.0, timeout_s)
+            first = self._port.read(1)
+            return bytes(first + self._port.read(self._port.in_waiting)) if first else b""
+        except (serial.SerialException, OSError, TypeError) as error:
+            raise self._gone(error) from None
+
+    def _gone(self, error: Exception) -> ProtocolError:
+        return ProtocolError(f"lost {self.name}: {error}. Was the board unplugged?")
+
+    def close(self) -> None:
+        """Unlocks the port first: a child between fork and exec holds a copy of its descriptor."""
+        with suppress(OSError):  # closed already, or a URL without a descriptor
+            fcntl.flock(self._port.fileno(), fcntl.LOCK_UN)
+        self._port.close()
+
+
+def _why_not_open(port: str, error: Exception) -> str:
+    text, code = str(error), getattr(error, "errno", None)
+    if code == errno.EACCES or "Permission denied" in text:
+        hint = "you may not open it. Join its group (sudo usermod -aG dialout $USER) and log in again."
+    elif code in (errno.EBUSY, errno.EAGAIN) or "exclusively lock" in text:
+        hint = "another program holds it. Close serial monitors and other mcudeploy runs."
+    elif code == errno.ENOENT or "No such file" in text:
+        there = ", ".join(found.name for found in list_serial_ports())
+        hint = f"there is no such port; this machine has {there or 'no serial ports'}."
+    else:
+        hint = f"{text}."
+    return f"cannot open {port}: {hint}"
+
+
+def open_transport(url_or_port: str, baud: int = 115200) -> Transport:
+    """A transport for `socket://host:port`, `process:FILE`, or the name or URL of a serial port."""
+    if url_or_port.startswith("socket://"):
+        return SocketTransport(url_or_port)
+    if url_or_port.startswith("process:"):
+        return ProcessTransport([url_or_port.removeprefix("process:")])
+    return SerialTransport(url_or_port, baud)

@@ -1,0 +1,1 @@
+"""What passes between stages: graph, operator definitions, plan, intervals."""

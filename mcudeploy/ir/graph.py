@@ -1,0 +1,170 @@
+"""The graph that every stage reads: tensors, operators, borders. Frozen, and verified when made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from math import prod
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcudeploy.ir.opdef import ConstantArray, LoopNest, OperatorDef
+
+Shape = tuple[int, int, int]
+"""(rows, cols, channels), channels-last, batch 1. A matrix [T, D] is (T, 1, D), a vector (1, 1, D)."""
+
+
+class DType(StrEnum):
+    """Element types of activations."""
+
+    INT8 = "int8"
+    FLOAT32 = "float32"
+
+    @property
+    def size_bytes(self) -> int:
+        return 1 if self is DType.INT8 else 4
+
+
+UNSIGNED_OFFSET = 128
+"""A uint8 value of the ONNX model is stored as int8 with this much subtracted; so is its zero point."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quantization:
+    """real = scale * (q - zero_point), per tensor, q in [-128, 127]."""
+
+    scale: float
+    zero_point: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """An activation; `name` is unique in its graph."""
+
+    name: str
+    shape: Shape
+    dtype: DType
+    quantization: Quantization | None = None
+
+    @property
+    def elements(self) -> int:
+        return prod(self.shape)
+
+    @property
+    def size_bytes(self) -> int:
+        return self.elements * self.dtype.size_bytes
+
+    @property
+    def row_bytes(self) -> int:
+        return self.shape[1] * self.shape[2] * self.dtype.size_bytes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Border:
+    """How a tensor relates to a tensor of the ONNX model.
+
+    `shape` and `dtype` (a numpy name) are the ONNX model's own. `order[i]` is the position in the
+    flattened tensor of element i of the flattened ONNX tensor. A uint8 ONNX tensor is held as int8
+    (see `UNSIGNED_OFFSET`); a float32 one may be held quantised (see `Tensor.quantization`).
+    """
+
+    tensor: str
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    order: NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Operator:
+    """One operator: its definition with attributes, what it reads, what it makes.
+
+    `inputs` are activations only; weights and the like are `constants`, in the layout that the
+    definition documents. `onnx_nodes` are the names of the nodes it stands for.
+    """
+
+    name: str
+    op: OperatorDef
+    inputs: tuple[str, ...]
+    output: str
+    constants: Mapping[str, ConstantArray] = field(default_factory=dict)
+    onnx_nodes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Graph:
+    """Operators in a valid execution order.
+
+    `references` has, for each tensor that exists in the ONNX model too, how to compare the two.
+    `notes` say what the front end took for granted about the model, for its user to confirm.
+    Raises ValueError for a graph that is dangling, unordered, or whose shapes do not fit.
+    """
+
+    name: str
+    tensors: Mapping[str, Tensor]
+    operators: tuple[Operator, ...]
+    inputs: tuple[Border, ...]
+    outputs: tuple[Border, ...]
+    references: Mapping[str, Border] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "tensors", MappingProxyType(dict(self.tensors)))
+        _verify(self)
+
+    def input_tensors(self, operator: Operator) -> tuple[Tensor, ...]:
+        """The tensors an operator reads, in order."""
+        return tuple(self.tensors[name] for name in operator.inputs)
+
+    def loops(self, operator: Operator) -> LoopNest:
+        """The loop nest of one of this graph's operators."""
+        return operator.op.loops(tuple(tensor.shape for tensor in self.input_tensors(operator)))
+
+    def readers(self) -> dict[str, list[int]]:
+        """For each tensor the indices of the operators that read it, ascending."""
+        found: dict[str, list[int]] = {name: [] for name in self.tensors}
+        for position, operator in enumerate(self.operators):
+            for name in dict.fromkeys(operator.inputs):
+                found[name].append(position)
+        return found
+
+    def resident_inputs(self) -> tuple[Border, ...]:
+        """The graph inputs that are in memory before the first step; the others are fed row by row."""
+        fed = {operator.output for operator in self.operators if not operator.inputs}
+        return tuple(border for border in self.inputs if border.tensor not in fed)
+
+    def producers(self) -> dict[str, int]:
+        """For each tensor that is not a graph input the index of the operator that makes it."""
+        return {operator.output: position for position, operator in enumerate(self.operators)}
+
+
+def _verify(graph: Graph) -> None:
+    for border in graph.inputs:
+        if border.tensor not in graph.tensors:
+            raise ValueError(f"graph input {border.tensor!r} is not a tensor of the graph")
+    made = {border.tensor for border in graph.resident_inputs()}
+    names: set[str] = set()
+    for operator in graph.operators:
+        if operator.name in names:
+            raise ValueError(f"two operators are called {operator.name!r}")
+        names.add(operator.name)
+        for name in operator.inputs:
+            if name not in made:
+                raise ValueError(f"{operator.name} reads {name!r} before it is made")
+        if operator.output in made:
+            raise ValueError(f"{operator.name} makes {operator.output!r} a second time")
+        if operator.output not in graph.tensors:
+            raise ValueError(f"{operator.name} makes {operator.output!r}, which is not a tensor of the graph")
+        found, needed = graph.loops(operator).output_shape(), graph.tensors[operator.output].shape
+        if found != needed:
+            raise ValueError(f"{operator.name} makes {found}, {operator.output!r} is {needed}")
+        made.add(operator.output)
+    for border in (*graph.outputs, *graph.references.values()):
+        if border.tensor not in made:
+            raise ValueError(f"{border.tensor!r} is wanted but never made")
+    unmade = set(graph.tensors) - made
+    if unmade:
+        raise ValueError(f"tensors without a producer: {', '.join(sorted(unmade))}")

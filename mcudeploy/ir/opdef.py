@@ -1,0 +1,226 @@
+"""What an operator is: its loop nest, its kernel, and which input it may overwrite.
+
+Every tensor is three-dimensional and channels-last: (rows, cols, channels); batch is 1. From the
+affine indices of the loop nest alone follow the output's shape, the rows a tile reads, the axes
+that are connected, halos, and multiply-accumulates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from math import isfinite, prod
+from typing import TYPE_CHECKING, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcudeploy.ir.interval import Interval
+
+if TYPE_CHECKING:
+    from mcudeploy.ir.graph import Operator, Shape, Tensor
+
+
+class AxisKind(StrEnum):
+    """Spatial axes index the output; reduced (temporal) axes are summed or searched over."""
+
+    SPATIAL = "spatial"
+    REDUCED = "reduced"
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One loop of an operator."""
+
+    name: str
+    size: int
+    kind: AxisKind = AxisKind.SPATIAL
+
+
+Tile = Mapping[str, Interval]
+"""The part of each axis to compute; an axis that is absent is taken whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """An affine index: the sum of step * axis, plus an offset. Exact for windows and strides."""
+
+    steps: tuple[tuple[str, int], ...] = ()
+    offset: int = 0
+
+    @classmethod
+    def of(cls, offset: int = 0, **steps: int) -> Index:
+        """`Index.of(oh=2, r=1, offset=-1)` is 2*oh + r - 1. A zero step is left out."""
+        return cls(tuple((axis, step) for axis, step in steps.items() if step != 0), offset)
+
+    def reach(self, axes: Mapping[str, Axis], tile: Tile) -> Interval:
+        """The positions touched when every axis runs through its part of `tile`."""
+        lo = hi = self.offset
+        for name, step in self.steps:
+            span = tile.get(name, Interval(0, axes[name].size))
+            if len(span) == 0:
+                return Interval(0, 0)
+            first, last = step * span.lo, step * (span.hi - 1)
+            lo, hi = lo + min(first, last), hi + max(first, last)
+        return Interval(lo, hi + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class TableIndex:
+    """An index that is not affine (resize): position `lo[i]` to `hi[i] - 1` for value i of `axis`."""
+
+    axis: str
+    lo: tuple[int, ...]
+    hi: tuple[int, ...]
+
+    def reach(self, axes: Mapping[str, Axis], tile: Tile) -> Interval:
+        """The hull of the table's entries over this axis' part of `tile`."""
+        span = tile.get(self.axis, Interval(0, axes[self.axis].size))
+        if len(span) == 0:
+            return Interval(0, 0)
+        return Interval(min(self.lo[span.lo : span.hi]), max(self.hi[span.lo : span.hi]))
+
+
+AnyIndex = Index | TableIndex
+Access = tuple[AnyIndex, AnyIndex, AnyIndex]
+"""The index of each dimension of a tensor: rows, cols, channels."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoopNest:
+    """The loops of an operator and what they read and write.
+
+    `reads` has one access per activation input; positions outside a tensor are padding.
+    `multiplies` says that every iteration is one multiply-accumulate.
+    """
+
+    axes: tuple[Axis, ...]
+    reads: tuple[Access, ...]
+    write: Access
+    multiplies: bool = False
+
+    def axis(self, name: str) -> Axis:
+        """The axis of this name."""
+        return self._by_name()[name]
+
+    def _by_name(self) -> dict[str, Axis]:
+        return {axis.name: axis for axis in self.axes}
+
+    def output_shape(self) -> Shape:
+        """(rows, cols, channels) of the output."""
+        axes = self._by_name()
+        rows, cols, channels = (index.reach(axes, {}).hi for index in self.write)
+        return rows, cols, channels
+
+    def rows_read(self, operand: int, rows: Interval, input_rows: int) -> Interval:
+        """The rows of input `operand` (it has `input_rows`) that output rows `rows` need."""
+        axes = self._by_name()
+        write = self.write[0]
+        if not isinstance(write, Index) or len(write.steps) > 1:
+            raise ValueError("the row index of an output must be one axis")
+        tile = {name: rows for name, _ in write.steps}
+        return self.reads[operand][0].reach(axes, tile).clip(0, input_rows)
+
+    def rows_taken(self, operand: int, rows: Interval, input_rows: int) -> Interval:
+        """The rows of input `operand` that one step of an operator that accumulates takes in.
+
+        `rows` are of the axis its steps run along: the reduced one that indexes the rows of its first input.
+        Raises ValueError where that is no such axis.
+        """
+        axes = self._by_name()
+        taken = self.reads[0][0]
+        if not isinstance(taken, Index) or [axes[name].kind for name, _ in taken.steps] != [AxisKind.REDUCED]:
+            raise ValueError("an operator that accumulates takes its input's rows along one reduced axis")
+        tile = {name: rows for name, _ in taken.steps}
+        return self.reads[operand][0].reach(axes, tile).clip(0, input_rows)
+
+    def macs(self) -> int:
+        """Multiply-accumulates of the whole operator; 0 where it only moves or compares."""
+        return prod(axis.size for axis in self.axes) if self.multiplies else 0
+
+
+ConstantArray = (
+    NDArray[np.int8] | NDArray[np.int32] | NDArray[np.float32] | NDArray[np.uint16] | NDArray[np.uint32]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """A name of the generated program, for a pointer to one of its functions."""
+
+    name: str
+
+
+ParamValue = int | float | ConstantArray | Symbol | None
+"""A scalar (int -> int32_t, float -> float), an array in flash, a function, or None for a null pointer."""
+
+
+Counts = dict[str, float]
+"""How often loops of a kernel run, by their names."""
+CountsOf = Callable[[Interval], Counts]
+"""The counts of one call that computes these iteration rows."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KernelCall:
+    """What the code generator prints for one operator.
+
+    The C function is `mcud_<kernel>` in firmware/kernels/<kernel>.c; its parameters are
+    `mcud_<kernel>_params` in firmware/kernels/<kernel>.h with exactly the fields of `params`, in this
+    order: pointers first, then scalars of 32 bits.
+    `scratch_bytes` is needed by one step of any number of rows; `state_bytes` from the first step to the
+    last, by operators that accumulate. A kernel has one of the two, and finds it at op->scratch.
+    `others` compute the same bits in another way: by another kernel, or by the same one in another `form`,
+    with more scratch or less. With `needs_vectors` a call is for cores with vectors alone. The first that a
+    core can run is its choice where no time is known. Raises ValueError for a parameter that is not finite.
+    """
+
+    kernel: str
+    params: Mapping[str, ParamValue] = field(default_factory=dict)
+    scratch_bytes: int = 0
+    state_bytes: int = 0
+    form: str = ""
+    needs_vectors: bool = False
+    counts: CountsOf | None = None
+    others: tuple[KernelCall, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name, value in self.params.items():
+            if isinstance(value, float) and not isfinite(value):
+                raise ValueError(f"its parameter {name} is {value}: C has no literal for that")
+
+    @property
+    def variant(self) -> str:
+        """What tells this call apart from `others`: the kernel, and the form where it has several."""
+        return f"{self.kernel}:{self.form}" if self.form else self.kernel
+
+    def variants(self, *, vectors: bool) -> tuple[KernelCall, ...]:
+        """What a core with or without vectors can run, this call and others: those by vectors first."""
+        every = (self, *self.others)
+        return (
+            *(call for call in every if vectors and call.needs_vectors),
+            *(call for call in every if not call.needs_vectors),
+        )
+
+
+class OperatorDef(Protocol):
+    """An operator family: a frozen dataclass of attributes with these methods."""
+
+    kind: ClassVar[str]
+    is_view: ClassVar[bool]
+    """True where the output is the input's memory under another shape: no kernel, no step."""
+    accumulates: ClassVar[bool]
+    """True where each step takes in a block of input rows; the output is whole after the last step."""
+
+    def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
+        """The loop nest for inputs of these shapes. Raises ValueError where they do not fit."""
+        ...
+
+    def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
+        """The C kernel with its constants packed the way it wants them."""
+        ...
+
+    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
+        """Inputs whose memory the output may take over, row by row, best first."""
+        ...

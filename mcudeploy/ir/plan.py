@@ -1,0 +1,233 @@
+"""All decisions about one model on one board, what was predicted of them and observed: types, hardly more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from mcudeploy.ir.graph import Graph
+from mcudeploy.ir.interval import Interval
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One execution of one operator: it makes block `block` of its output."""
+
+    operator: int
+    block: int
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """The order of all steps, and how it was found (`optimal` where proven, else `feasible`).
+
+    No order of these steps has a peak below `lower_bound_bytes`; 0 where none was proven.
+    """
+
+    steps: tuple[Step, ...]
+    status: str
+    lower_bound_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Residence:
+    """The steps for which a block lies at a byte offset in the arena of a memory.
+
+    An empty life: it is only passed through between two steps, or nothing needs the block.
+    """
+
+    life: Interval
+    memory: str
+    offset: int
+
+
+Residences = tuple[tuple[Residence, ...], ...]
+"""By block its residences, in the order of time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """An entry of the tape: a unit (None: the board's first) makes a block of an operator's output."""
+
+    unit: str | None
+    operator: int
+    block: int
+
+
+Engine = Literal["cpu"]
+"""What copies blocks: the first compute unit."""
+
+CPU: Engine = "cpu"
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """An entry of the tape: an engine copies a block into its residence number `to` from the one before, when
+    that life begins. `tensor` owns its memory: its views go with it.
+    """
+
+    engine: Engine
+    tensor: str
+    block: int
+    to: int
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where everything lies at any time, and the size of each arena in bytes.
+
+    `blocks`: the residences of each tensor that owns memory. `scratch`: by operator those of the scratch of
+    each of its steps, by block, none for a block that no step makes; or of its state, as block 0.
+    `transfers` are in the order in which they are made.
+    """
+
+    blocks: Mapping[str, Residences]
+    scratch: Mapping[str, Residences]
+    arenas: Mapping[str, int]
+    status: str
+    transfers: tuple[Transfer, ...] = ()
+
+    @property
+    def arena_bytes(self) -> int:
+        return sum(self.arenas.values())
+
+    def way(self, transfer: Transfer) -> tuple[Residence, Residence]:
+        """The residences that a transfer joins."""
+        residences = self.blocks[transfer.tensor][transfer.block]
+        return residences[transfer.to - 1], residences[transfer.to]
+
+
+def memory_of(residences: Residences) -> str:
+    """The memory of all blocks of a tensor, or of all scratch of an operator."""
+    return next(each.memory for block in residences for each in block)
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What the simulator predicts. The peak is of live bytes; `peak_step` is where it occurs.
+
+    `lower_bound_bytes`: no placement of this schedule needs less. `traffic`: bytes that steps and transfers
+    read and write in each memory. `ticks`: the latency, in the unit of the tiles' times that the search
+    used; 0 where there was no search.
+    """
+
+    peak_bytes: int
+    peak_step: int
+    lower_bound_bytes: int
+    traffic: Mapping[str, int] = field(default_factory=dict)
+    ticks: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """Which rewrites a graph has gone through: inputs fed by the application while the model runs; operators
+    that read all rows once in the form that takes them in parts.
+    """
+
+    streamed: bool = False
+    accumulating: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """Operators that are taken together in parts of `rows` along an axis; tensors inside are shared.
+
+    `apart`: what they read from the split in front of them is whole.
+    """
+
+    operators: tuple[str, ...]
+    axis: str
+    rows: int
+    apart: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """Operators, by name and in order, that one compute unit runs."""
+
+    unit: str
+    operators: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """How a plan was found. `duplicates` were generated but the same as one before; `measured` tiles ran on
+    a device for it, `cache_hits` were known from the database.
+    """
+
+    seconds: float = 0.0
+    candidates: int = 0
+    duplicates: int = 0
+    measured: int = 0
+    cache_hits: int = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    """A graph, how it is cut (`block_rows` of each operator), ordered and placed for a board.
+
+    Without functions its first compute unit runs everything. `kernels` has each operator's
+    variant.
+    """
+
+    graph: Graph
+    board: str
+    block_rows: Mapping[str, int]
+    schedule: Schedule
+    layout: Layout
+    estimate: Estimate
+    form: Form = field(default_factory=Form)
+    splits: tuple[Split, ...] = ()
+    functions: tuple[Function, ...] = ()
+    kernels: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def tape(self) -> tuple[Run | Transfer, ...]:
+        """What the program does, one after the other: the steps of the schedule, and before each of them the
+        transfers into residences that begin with it.
+        """
+        unit_of = {name: function.unit for function in self.functions for name in function.operators}
+        entries: list[Run | Transfer] = []
+        transfers = iter(self.layout.transfers)
+        transfer = next(transfers, None)
+        for time, step in enumerate(self.schedule.steps):
+            while transfer is not None and self.layout.way(transfer)[1].life.lo <= time:
+                entries.append(transfer)
+                transfer = next(transfers, None)
+            name = self.graph.operators[step.operator].name
+            entries.append(Run(unit_of.get(name), step.operator, step.block))
+        return tuple(entries)
+
+    def name_of(self, entry: Run | Transfer) -> str:
+        """What the time of an entry of the tape goes to: its operator, or all transfers."""
+        return MOVES if isinstance(entry, Transfer) else self.graph.operators[entry.operator].name
+
+
+MOVES = "moves"
+"""What transfers go by among the times of operators, whose names end in a number or in a tensor's name."""
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorTime:
+    """Observed time of one operator: the sum over its steps, in the board's ticks. All transfers are one."""
+
+    operator: str
+    steps: int
+    ticks: int
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """What a device reported of one run of a plan."""
+
+    latency: int
+    unit: str
+    operators: tuple[OperatorTime, ...] = field(default_factory=tuple)
+    stack_bytes: int = 0
+
+    def overhead(self, unsplit: Measurement | None) -> float | None:
+        """Percent over the latency of the unsplit plan; None where that was not measured in the same unit."""
+        if unsplit is None or unsplit.unit != self.unit or not unsplit.latency:
+            return None
+        return 100 * (self.latency / unsplit.latency - 1)

@@ -1,0 +1,1 @@
+"""Blocks and how long they live: each count stands here once."""

@@ -1,0 +1,117 @@
+"""What of a graph does not depend on how it is cut: which tensor owns memory, and which rows a step reads.
+
+Worked out once, so that thousands of cuts can be tried.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from mcudeploy.ir.graph import Graph, Operator
+from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.opdef import Index, LoopNest, TableIndex
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Which rows of one input the steps of an operator read.
+
+    Iteration rows [first, end) read rows [step * first + lo, step * (end - 1) + hi) where step >= 0 (and
+    mirrored where it is negative), or the hull of `table`'s entries, clipped to the input's rows. `whole`:
+    the input is a view, whose rows are not rows of the memory behind it; all of it is read.
+    """
+
+    root: str
+    rows: int
+    whole: bool
+    step: int
+    lo: int
+    hi: int
+    table: TableIndex | None = None
+
+    def reach(self, first: int, end: int) -> tuple[int, int]:
+        """The rows read for iteration rows [first, end), first < end; empty where lo >= hi."""
+        if self.table is not None:
+            lo, hi = min(self.table.lo[first:end]), max(self.table.hi[first:end])
+        elif self.step >= 0:
+            lo, hi = self.step * first + self.lo, self.step * (end - 1) + self.hi
+        else:
+            lo, hi = self.step * (end - 1) + self.lo, self.step * first + self.hi
+        return max(lo, 0), min(hi, self.rows)
+
+    def beyond(self, first: int, end: int) -> tuple[bool, bool]:
+        """Whether iteration rows [first, end) would read above the input's first row, and below its last."""
+        if self.table is not None:
+            return False, False
+        reached = self.step * first, self.step * (end - 1)
+        return min(reached) + self.lo < 0, max(reached) + self.hi > self.rows
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Flow:
+    """A graph with its roots (the tensor whose memory a tensor is), and the readings of each operator.
+
+    `iteration_rows` is what an operator's steps run through: rows of its output, or of its input where
+    it accumulates. `viewed` are the tensors that are looked at through a view: they stay whole, since a view
+    is one piece of memory.
+    """
+
+    graph: Graph
+    roots: dict[str, str]
+    readings: tuple[tuple[Reading, ...], ...]
+    iteration_rows: tuple[int, ...]
+    overwrites: tuple[tuple[int, ...], ...]
+    viewed: frozenset[str]
+
+    def input_rows(self, name: str, *, cut: bool) -> int:
+        """Rows in a block of a graph input: one as soon as anything is `cut`: it dies from its top."""
+        return 1 if cut and name not in self.viewed else self.graph.tensors[name].shape[0]
+
+    @classmethod
+    def of(cls, graph: Graph) -> Flow:
+        """The flow of a graph."""
+        roots = {name: name for name in graph.tensors}
+        for operator in graph.operators:
+            if operator.op.is_view:
+                roots[operator.output] = roots[operator.inputs[0]]
+        return cls(
+            graph,
+            roots,
+            tuple(_readings(graph, operator, roots) for operator in graph.operators),
+            tuple(_iteration_rows(graph, operator) for operator in graph.operators),
+            tuple(
+                operator.op.overwrites(graph.input_tensors(operator), graph.tensors[operator.output])
+                for operator in graph.operators
+            ),
+            frozenset(roots[operator.output] for operator in graph.operators if operator.op.is_view),
+        )
+
+
+def _iteration_rows(graph: Graph, operator: Operator) -> int:
+    tensor = operator.inputs[0] if operator.op.accumulates else operator.output
+    return graph.tensors[tensor].shape[0]
+
+
+def _readings(graph: Graph, operator: Operator, roots: dict[str, str]) -> tuple[Reading, ...]:
+    nest = graph.loops(operator)
+    readings = []
+    for operand, name in enumerate(operator.inputs):
+        start = Reading(roots[name], graph.tensors[name].shape[0], roots[name] != name, step=1, lo=0, hi=1)
+        readings.append(start if operator.op.accumulates else _reading(nest, operand, start))
+    return tuple(readings)
+
+
+def _reading(nest: LoopNest, operand: int, start: Reading) -> Reading:
+    index, write = nest.reads[operand][0], nest.write[0]
+    axes = {axis.name: axis for axis in nest.axes}
+    if not isinstance(write, Index) or len(write.steps) > 1 or any(step != 1 for _, step in write.steps):
+        raise ValueError("the row index of an output must be one axis")
+    axis = write.steps[0][0] if write.steps else ""
+    if isinstance(index, TableIndex):
+        if index.axis == axis:
+            return replace(start, table=index)
+        span = index.reach(axes, {})
+        return replace(start, step=0, lo=span.lo, hi=span.hi)
+    at_first = index.reach(axes, {axis: Interval(0, 1)})
+    step = dict(index.steps).get(axis, 0)
+    return replace(start, step=step, lo=at_first.lo, hi=at_first.hi)

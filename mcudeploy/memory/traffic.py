@@ -1,0 +1,45 @@
+"""How many bytes the steps of a schedule read and write, by what they touch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mcudeploy.ir.plan import Step
+from mcudeploy.memory.blocks import TiledGraph
+from mcudeploy.memory.live import WorkBytes
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """Bytes read and written in one inference: of tensors that own memory, and of operators' scratch and
+    state.
+    """
+
+    tensors: dict[str, int]
+    work: dict[str, int]
+
+
+def traffic(tiled: TiledGraph, steps: tuple[Step, ...], work: WorkBytes) -> Traffic:
+    """Counts each block once for every step that reads it, whatever part of it and however often, and once
+    for every step that writes it; scratch and state twice for every step, as they are written and read.
+
+    What the application does before and after a run does not count.
+    """
+    ids = tiled.block_ids()
+    sizes = [tiled.block_bytes(*block_id) for block_id in ids]
+    tensors = dict.fromkeys(tiled.first_block, 0)
+    scratch = {name: 0 for name, sizes_of in work.items() if sum(sizes_of)}
+    for step in steps:
+        operator = tiled.graph.operators[step.operator]
+        touched = {
+            block
+            for lo, hi in tiled.reads[tiled.first_step[step.operator] + step.block]
+            for block in range(lo, hi)
+        }
+        for block in touched:
+            tensors[ids[block][0]] += sizes[block]
+        if not operator.op.accumulates or step.block == tiled.step_counts[step.operator] - 1:
+            tensors[operator.output] += sizes[tiled.written(step.operator, step.block)]
+        if operator.name in scratch:
+            scratch[operator.name] += 2 * sum(work[operator.name])
+    return Traffic(tensors, scratch)

@@ -1,0 +1,166 @@
+"""Splits along channels: a vector between fully connected layers becomes rows of a few channels.
+
+The layer in front makes a row with the weights of its channels; the layer behind takes the rows as they
+come. The vector need not exist whole then, by the same steps, blocks and search as rows of an image. What
+it costs is the state of the layer behind: one 32-bit sum for every channel of its output.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from mcudeploy.ir.graph import Graph, Operator, Shape
+from mcudeploy.ops.channel_rows import Conv2dToRows
+from mcudeploy.ops.common import SUM_BYTES
+from mcudeploy.ops.conv import Conv2d
+from mcudeploy.ops.elementwise import Binary, Lut, Unary
+from mcudeploy.ops.feed import Feed
+from mcudeploy.ops.quantize import Dequantize, Quantize
+
+_KERNEL_CHANNELS = 4
+"""Channels that the kernels take at a time: a row has a multiple of it."""
+_LEAST_CHANNELS = 8
+"""Channels of a row at least; in shorter ones the kernels would mostly begin and end."""
+_LEAST_ROWS = 4
+_MOST_ROWS = 64
+"""Rows that a vector is looked at as, at most; of so many the search proposes parts of up to half."""
+
+_Elementwise = Binary | Lut | Unary | Quantize | Dequantize
+
+
+@dataclass(frozen=True, slots=True)
+class Vector:
+    """Vectors of equal length, linked by operators that work element by element, as rows of `channels`.
+
+    `makers` and `readers` are positions of the operators at both ends. `gain_bytes` is how much less memory
+    the layers around it need where it is made and taken row by row.
+    """
+
+    tensors: frozenset[str]
+    makers: frozenset[int]
+    readers: frozenset[int]
+    rows: int
+    channels: int
+    gain_bytes: int
+
+    @property
+    def shape(self) -> Shape:
+        return self.rows, 1, self.channels
+
+
+def channels_as_rows(graph: Graph) -> Graph:
+    """The graph with every vector as rows where that needs less memory; the values are the same.
+
+    A layer either makes rows or takes them in. Where two vectors want both of one, the larger gain decides.
+    """
+    chosen = choose(graph)
+    if not chosen:
+        return graph
+    shapes = {name: vector.shape for vector in chosen for name in vector.tensors}
+    tensors = {
+        name: replace(tensor, shape=shapes.get(name, tensor.shape)) for name, tensor in graph.tensors.items()
+    }
+    operators = tuple(_reshaped(operator, shapes) for operator in graph.operators)
+    return replace(graph, tensors=tensors, operators=operators)
+
+
+def choose(graph: Graph) -> tuple[Vector, ...]:
+    """The vectors that become rows, the largest gain first."""
+    found = sorted(_vectors(graph), key=lambda one: (-one.gain_bytes, min(one.makers)))
+    chosen: list[Vector] = []
+    making: set[int] = set()
+    taking: set[int] = set()
+    for vector in found:
+        if vector.gain_bytes > 0 and not (vector.makers & taking or vector.readers & making):
+            chosen.append(vector)
+            making |= vector.makers
+            taking |= vector.readers
+    return tuple(chosen)
+
+
+def row_channels(channels: int) -> int | None:
+    """Channels of a row for a vector of so many; None where it cannot be divided, or is too short."""
+    sizes = range(_LEAST_CHANNELS, channels // _LEAST_ROWS + 1, _KERNEL_CHANNELS)
+    return next((size for size in sizes if channels % size == 0 and channels // size <= _MOST_ROWS), None)
+
+
+def _vectors(graph: Graph) -> Iterator[Vector]:
+    """Every group of vectors that could be rows, whatever the gain."""
+    borders = {border.tensor for border in graph.outputs}
+    borders |= {border.tensor for border in graph.resident_inputs()}
+    producers, readers = graph.producers(), graph.readers()
+    for tensors in _linked(graph):
+        *pixels, length = graph.tensors[next(iter(tensors))].shape
+        channels = row_channels(length)
+        if pixels != [1, 1] or channels is None or tensors & borders:
+            continue
+        inside = {at for at, operator in enumerate(graph.operators) if _links(graph, operator, tensors)}
+        makers = {producers[name] for name in tensors} - inside
+        ends = {at for name in tensors for at in readers[name]} - inside
+        whole = [at for at in makers | ends if not _is_dense(graph, graph.operators[at])]
+        if not ends or makers & ends or any(not isinstance(graph.operators[at].op, Feed) for at in whole):
+            continue
+        gain = _gain(graph, tensors, makers, ends, length // channels)
+        yield Vector(tensors, frozenset(makers), frozenset(ends), length // channels, channels, gain)
+
+
+def _linked(graph: Graph) -> Iterable[frozenset[str]]:
+    """All tensors in groups: elementwise operators join what they read and make in one shape."""
+    group = {name: {name} for name in graph.tensors}
+    for operator in graph.operators:
+        if not isinstance(operator.op, _Elementwise):
+            continue
+        for name in operator.inputs:
+            joined, other = group[operator.output], group[name]
+            if joined is not other and graph.tensors[name].shape == graph.tensors[operator.output].shape:
+                joined |= other
+                group |= dict.fromkeys(other, joined)
+    distinct = {id(tensors): tensors for tensors in group.values()}
+    return [frozenset(tensors) for tensors in distinct.values()]
+
+
+def _links(graph: Graph, operator: Operator, tensors: frozenset[str]) -> bool:
+    """True for the operators inside a group; one whose inputs all broadcast is not."""
+    return (
+        isinstance(operator.op, _Elementwise)
+        and operator.output in tensors
+        and any(name in tensors for name in operator.inputs)
+    )
+
+
+def _is_dense(graph: Graph, operator: Operator) -> bool:
+    """True for a fully connected layer from a vector to a vector."""
+    op = operator.op
+    return (
+        isinstance(op, Conv2d)
+        and (op.kernel_shape, op.pads, op.groups) == ((1, 1), (0, 0, 0, 0), 1)
+        and graph.tensors[operator.inputs[0]].shape[:2] == (1, 1)
+    )
+
+
+def _gain(graph: Graph, tensors: frozenset[str], makers: set[int], readers: set[int], rows: int) -> int:
+    """The vector's bytes, less one of its rows and the sums: what is read and written around it stays."""
+    made = sum(graph.tensors[graph.operators[at].output].size_bytes for at in makers)
+    vector = max(made, *(graph.tensors[name].size_bytes for name in tensors))
+    sums = sum(graph.tensors[graph.operators[at].output].elements for at in readers)
+    return vector - vector // rows - sums * SUM_BYTES
+
+
+def _reshaped(operator: Operator, shapes: dict[str, Shape]) -> Operator:
+    """The operator for tensors of these new shapes."""
+    makes = shapes.get(operator.output)
+    takes = shapes.get(operator.inputs[0]) if operator.inputs else None
+    match operator.op:
+        case Conv2d() as conv if makes is not None:
+            return replace(operator, op=Conv2dToRows(makes[0], makes[2], conv.low, conv.high))
+        case Conv2d() as conv if takes is not None:
+            weights = operator.constants["weights"].reshape(-1, *takes)
+            constants = {**operator.constants, "weights": weights}
+            return replace(operator, op=replace(conv, kernel_shape=takes[:2]), constants=constants)
+        case Feed() as feed if makes is not None:
+            return replace(operator, op=replace(feed, shape=makes))
+        case Binary(constant_shape=(_, _, length)) as binary if makes is not None and length > 1:
+            constants = {"constant": operator.constants["constant"].reshape(makes)}
+            return replace(operator, op=replace(binary, constant_shape=makes), constants=constants)
+    return operator

@@ -1,0 +1,148 @@
+"""A model file that can be deployed: its graph, in some form, and the kernels that compute it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from mcudeploy.boards.board import Board
+from mcudeploy.common.errors import ModelError, Problem
+from mcudeploy.frontend import load
+from mcudeploy.ir.graph import Graph
+from mcudeploy.ir.opdef import KernelCall
+from mcudeploy.ir.plan import Form, Function
+from mcudeploy.memory.live import WorkBytes, work_bytes
+from mcudeploy.model.forms import in_form
+from mcudeploy.units.functions import Assignment, partition, require_types
+from mcudeploy.units.routes import with_transfers
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Model:
+    """A model file that can be deployed: its graph in some form, and the kernel calls of every operator.
+
+    `variants` has for each operator all calls that the core can run, `calls` the chosen one.
+    """
+
+    path: Path
+    sha256: str
+    graph: Graph
+    form: Form
+    variants: Mapping[str, tuple[KernelCall, ...]]
+    calls: Mapping[str, KernelCall]
+    vectors: bool = False
+    """Whether the calls are for a core with vectors."""
+    assignment: Assignment = field(default_factory=Assignment)
+    """Which operators run elsewhere than on the board's first unit."""
+    functions: tuple[Function, ...] = ()
+    """What each compute unit runs in one go; none where one unit runs everything."""
+
+    @property
+    def work(self) -> WorkBytes:
+        """Scratch and state of every operator, in bytes."""
+        return work_bytes(self.calls)
+
+    @property
+    def macs(self) -> int:
+        """Multiply-accumulates of one inference."""
+        return sum(self.graph.loops(operator).macs() for operator in self.graph.operators)
+
+    def in_form(self, form: Form) -> Model:
+        """The same model, rewritten."""
+        graph = in_form(self.graph, self.form, form)
+        return self._of(graph, form, self.assignment)
+
+    def on_units(self, board: Board, assignment: Assignment) -> Model:
+        """The model, in its first form, for these units, with the steps that stand between them.
+
+        Raises UsageError where a unit does not take an operator's types, FitError where a tensor cannot get
+        from one unit to another.
+        """
+        require_types(self.graph, board, assignment)
+        if not assignment.elsewhere:
+            return self
+        graph, assignment = with_transfers(self.graph, board, assignment)
+        return self._of(graph, self.form, assignment)
+
+    def _of(self, graph: Graph, form: Form, assignment: Assignment) -> Model:
+        variants, functions = kernel_variants(graph, self.vectors), partition(graph, assignment)
+        return replace(
+            self,
+            graph=graph,
+            form=form,
+            variants=variants,
+            calls=_first(variants),
+            assignment=assignment,
+            functions=functions,
+        )
+
+    @property
+    def kernels(self) -> dict[str, str]:
+        """The chosen variant of every operator."""
+        return {name: call.variant for name, call in self.calls.items()}
+
+    def with_kernels(self, kernels: Mapping[str, str]) -> Model:
+        """The same with other variants chosen. Raises ValueError for those of another model."""
+        if set(kernels) != set(self.variants):
+            raise ValueError("kernels has other operators")
+        calls = {}
+        for name, variants in self.variants.items():
+            found = [call for call in variants if call.variant == kernels[name]]
+            if not found:
+                known = ", ".join(call.variant for call in variants)
+                raise ValueError(f"{name} has no kernel {kernels[name]}; it has {known}")
+            calls[name] = found[0]
+        return replace(self, calls=calls)
+
+    def with_calls(self, calls: Mapping[str, KernelCall]) -> Model:
+        """The same with other calls chosen for some operators."""
+        return replace(self, calls={**self.calls, **calls})
+
+    @property
+    def leanest(self) -> Model:
+        """The same with the variants that need the least scratch, and no more state than those chosen."""
+        lean = {
+            name: min(
+                (chosen, *(one for one in self.variants[name] if one.state_bytes <= chosen.state_bytes)),
+                key=lambda call: call.scratch_bytes,
+            )
+            for name, chosen in self.calls.items()
+        }
+        return replace(self, calls=lean)
+
+
+def load_model(path: Path, float_io: bool = False, *, vectors: bool = False) -> Model:
+    """Read a model and choose its kernels, `vectors`: for a core with them.
+
+    Raises ModelError with all problems at once.
+    """
+    graph = load(path, float_io=float_io)
+    sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+    variants = kernel_variants(graph, vectors)
+    if not variants:
+        raise ModelError(f"{path.name} computes nothing: its outputs are rearranged inputs or constants")
+    return Model(path, sha256, graph, Form(), variants, _first(variants), vectors)
+
+
+def _first(variants: Mapping[str, tuple[KernelCall, ...]]) -> dict[str, KernelCall]:
+    return {name: calls[0] for name, calls in variants.items()}
+
+
+def kernel_variants(graph: Graph, vectors: bool = False) -> dict[str, tuple[KernelCall, ...]]:
+    """The kernel calls of every operator that has a kernel. Raises ModelError with all problems at once."""
+    calls: dict[str, tuple[KernelCall, ...]] = {}
+    problems: list[Problem] = []
+    for operator in graph.operators:
+        if operator.op.is_view:
+            continue
+        try:
+            inputs, output = graph.input_tensors(operator), graph.tensors[operator.output]
+            calls[operator.name] = operator.op.kernel(operator, inputs, output).variants(vectors=vectors)
+        except ValueError as error:
+            node = operator.onnx_nodes[0] if operator.onnx_nodes else operator.name
+            problems.append(Problem(node, operator.op.kind, str(error)))
+    if problems:
+        raise ModelError.unsupported(tuple(problems))
+    return calls

@@ -1,0 +1,86 @@
+"""Between arrays as the ONNX model has them and tensors as the device stores them."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcudeploy.ir.graph import UNSIGNED_OFFSET, Border, DType, Quantization, Tensor
+from mcudeploy.ops.requantize import dequantize, quantize
+
+Array = NDArray[np.generic]
+
+
+def is_channels_last(shape: tuple[int, ...], order: NDArray[np.int32]) -> bool:
+    """True where `order` (see Border) puts an image [1, C, ...] of this shape in the order [..., C]."""
+    if len(shape) < 3 or shape[0] != 1:
+        return False
+    moved = np.moveaxis(order.reshape(shape), 1, -1).reshape(-1)
+    return bool(np.array_equal(moved, np.arange(moved.size)))
+
+
+def to_device(border: Border, tensor: Tensor, array: Array) -> Array:
+    """The stored tensor, int8 or float32 of tensor.shape, for an array of the ONNX tensor's shape and dtype.
+
+    A float array for an int8 tensor is quantised as ONNX Runtime does it: float32 division, half to even,
+    saturation. Raises ValueError for another shape or dtype than the border's.
+    """
+    _require(border, tensor)
+    if array.shape != border.shape or array.dtype != np.dtype(border.dtype):
+        raise ValueError(
+            f"{border.name!r} needs {border.dtype} {list(border.shape)}, "
+            f"found {array.dtype} {list(array.shape)}"
+        )
+    flat = array.reshape(-1)
+    if tensor.dtype is DType.FLOAT32:
+        stored: Array = flat
+    elif array.dtype == np.float32:
+        stored = _quantized(flat.astype(np.float32), _quantization(border, tensor))
+    elif array.dtype == np.uint8:
+        stored = (flat.astype(np.int16) - UNSIGNED_OFFSET).astype(np.int8)
+    else:
+        stored = flat
+    result = np.empty(tensor.elements, stored.dtype)
+    result[border.order] = stored
+    return result.reshape(tensor.shape)
+
+
+def from_device(border: Border, tensor: Tensor, array: Array) -> Array:
+    """The array of the ONNX tensor's shape and dtype for a stored tensor, dequantised where that is float.
+
+    `array` is int8 or float32 as the tensor is, of tensor.shape or flat.
+    Raises ValueError for another size or dtype than the tensor's.
+    """
+    _require(border, tensor)
+    if array.size != tensor.elements or array.dtype != np.dtype(tensor.dtype.value):
+        raise ValueError(
+            f"{tensor.name} is {tensor.dtype} {list(tensor.shape)}, found {array.dtype} {list(array.shape)}"
+        )
+    ordered = array.reshape(-1)[border.order].reshape(border.shape)
+    if tensor.dtype is DType.FLOAT32 or border.dtype == "int8":
+        return ordered
+    if border.dtype == "uint8":
+        return (ordered.astype(np.int16) + UNSIGNED_OFFSET).astype(np.uint8)
+    return dequantize(ordered, _quantization(border, tensor))
+
+
+def _require(border: Border, tensor: Tensor) -> None:
+    held = ("float32",) if tensor.dtype is DType.FLOAT32 else ("int8", "uint8", "float32")
+    if border.dtype not in held:
+        raise ValueError(f"{border.name!r} is {border.dtype}; {tensor.dtype} {tensor.name} cannot hold that")
+    if border.order.size != tensor.elements:
+        raise ValueError(
+            f"{border.name!r} has {border.order.size} elements, {tensor.name} has {tensor.elements}"
+        )
+
+
+def _quantization(border: Border, tensor: Tensor) -> Quantization:
+    if tensor.quantization is None:
+        raise ValueError(f"{border.name!r} is float32, {tensor.name} is int8 without a quantisation")
+    return tensor.quantization
+
+
+def _quantized(values: NDArray[np.float32], quantization: Quantization) -> NDArray[np.int8]:
+    if np.any(np.isnan(values)):
+        raise ValueError("values that are not a number (NaN) cannot be quantised")
+    return quantize(values, quantization)

@@ -1,0 +1,1 @@
+"""From a plan to C: tape, records, templates' data. The only importer of Jinja."""

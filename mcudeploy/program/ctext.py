@@ -1,0 +1,123 @@
+"""Python values as C99 text. Whatever comes from a model passes through here or is a checked identifier."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+import numpy as np
+
+from mcudeploy.common.errors import UsageError
+from mcudeploy.common.resources import resource_dir
+from mcudeploy.ir.opdef import ConstantArray
+
+_C_TYPES = {
+    "int8": "int8_t",
+    "int32": "int32_t",
+    "float32": "float",
+    "uint16": "uint16_t",
+    "uint32": "uint32_t",
+}
+_PER_LINE = {"int8": 16, "int32": 8, "float32": 6, "uint16": 14, "uint32": 8}
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*", re.ASCII)
+_RECORD = re.compile(r"(t|s|p|in|op|on)[0-9]*(_.*)?")
+"""What the names of generated records begin with; behind it stands any name of a tensor or an operator."""
+_C_KEYWORDS = """
+    auto break case char const continue default do double else enum extern float for goto if inline int long
+    register restrict return short signed sizeof static struct switch typedef union unsigned void volatile
+    while
+"""
+_SYSTEM_HEADERS = """
+    assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal stdalign stdarg
+    stdatomic stdbool stddef stdint stdio stdlib stdnoreturn string tgmath threads time uchar wchar wctype
+    alloca endian features machine malloc newlib pthread reent sched strings unistd
+"""
+
+
+def c_type(array: ConstantArray) -> str:
+    """The element type of a constant array."""
+    return _C_TYPES[array.dtype.name]
+
+
+def c_int(value: int) -> str:
+    """A literal of type int; the least int32 has no literal of its own."""
+    return "-2147483647 - 1" if value == -(2**31) else str(value)
+
+
+def c_float(value: float) -> str:
+    """The shortest literal that gives this float32 back. Raises ValueError for infinities and NaN."""
+    single = np.float32(value)
+    if not np.isfinite(single):
+        raise ValueError(f"{value} has no literal in C")
+    text = np.format_float_positional(single, unique=True, trim="0")
+    if len(text) > 16:
+        text = np.format_float_scientific(single, unique=True, trim="0")
+    return f"{text}f"
+
+
+def c_elements(array: ConstantArray) -> list[str]:
+    """The elements of an array, a few to a line, without the final comma."""
+    flat = array.ravel()
+    if array.dtype == np.float32:
+        texts = [c_float(float(value)) for value in flat]
+    elif array.dtype.kind == "u":
+        texts = [f"{int(value)}u" for value in flat]
+    else:
+        texts = [c_int(int(value)) for value in flat]
+    width = _PER_LINE[array.dtype.name]
+    return [", ".join(texts[i : i + width]) for i in range(0, len(texts), width)]
+
+
+def c_identifier(text: str, fallback: str = "model") -> str:
+    """A lower-case C identifier made of any text."""
+    name = re.sub(r"[^a-z0-9]+", "_", text.lower()).strip("_")[:40].rstrip("_")
+    if not name or not name[0].isalpha():
+        name = f"{fallback}_{name}".rstrip("_")
+    return name
+
+
+def model_name(given: str | None, stem: str) -> str:
+    """What a model is called in C, and its files: the name given by the user, or one made of its file's name.
+
+    Raises UsageError where the given name would not stay as it is, or is taken; a file's name then gets a
+    prefix.
+    """
+    if given is None:
+        made = c_identifier(stem)
+        return f"model_{made}" if _taken(made) else made
+    if not _NAME.fullmatch(given):
+        raise UsageError(
+            f"--name {given!r} is no name in C: a letter from A to Z, then letters, digits, _ and -"
+        )
+    made = c_identifier(given)
+    if made != given.lower().replace("-", "_"):
+        limit = "longer than 40 characters" if len(given) > 40 else "no plain name"
+        raise UsageError(f"--name {given!r} is {limit}. Choose another, such as {made}")
+    reason = _taken(made)
+    if reason:
+        raise UsageError(f"--name {given!r}: {made} is {reason}. Choose another, such as model_{made}")
+    return made
+
+
+def _taken(name: str) -> str:
+    """Why the files and functions of a model cannot have this name, empty where they can."""
+    if name in _C_KEYWORDS.split():
+        return "a keyword of C"
+    if name in _SYSTEM_HEADERS.split():
+        return f"the C library's header {name}.h"
+    if _RECORD.fullmatch(name):
+        return "what records begin with"
+    if name.startswith("mcud") or name in _own_files():
+        return "a file or a prefix of the runtime"
+    return ""
+
+
+@cache
+def _own_files() -> frozenset[str]:
+    firmware = resource_dir("firmware")
+    return frozenset(path.stem for folder in ("kernels", "include") for path in (firmware / folder).iterdir())
+
+
+def comment_text(text: str) -> str:
+    """Text that is safe inside a C comment: printable ASCII that ends no comment and continues no line."""
+    return re.sub(r"[^A-Za-z0-9 ._+-]", "_", text)[:80]

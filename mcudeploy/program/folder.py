@@ -1,0 +1,113 @@
+"""A folder that `build` owns: a manifest says which files are its own, and what was in them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from mcudeploy import __version__
+from mcudeploy.common.errors import UsageError
+from mcudeploy.common.files import read_regular, same_file, write_files
+
+Content = str | bytes
+MANIFEST = "mcudeploy.json"
+_MOST_BYTES = 2**20
+_COMPILED = ("src/*.[ch]", "include/*.[ch]")
+"""What a build system takes in, whoever wrote it."""
+_SHOWN = 10
+
+
+def require_ours(directory: Path, files: Mapping[str, Content]) -> None:
+    """Raises UsageError naming all files that were changed since an earlier build, that others wrote beside
+    its sources, or that `files` would replace.
+    """
+    known = _manifest(directory)
+    found = {
+        name for name in (*known, *files) if (directory / name).is_symlink() or (directory / name).exists()
+    }
+    found |= {path.relative_to(directory).as_posix() for it in _COMPILED for path in directory.glob(it)}
+    foreign = [
+        name
+        for name in sorted(found)
+        if (digest := _digest_of(directory / name)) is None
+        or (digest != known.get(name) and not (name in files and digest == _digest(files[name])))
+    ]
+    if foreign:
+        more = f" and {len(foreign) - _SHOWN} more" if len(foreign) > _SHOWN else ""
+        raise UsageError(
+            f"{directory} has files that this build did not write, or that were edited: "
+            f"{', '.join(foreign[:_SHOWN])}{more}. Choose another folder, or overwrite them with --force; "
+            "all models of a folder are built by one command"
+        )
+
+
+def write_folder(
+    directory: Path, files: Mapping[str, Content], *, read: Sequence[Path] = (), force: bool = False
+) -> list[Path]:
+    """Replaces what an earlier build wrote into `directory` by `files`, and removes what is left of that.
+
+    With `force` files of others are overwritten too, but never removed, nor what the command has `read`.
+    Raises UsageError for them otherwise, and for a folder or a pipe in the place of a file; OSError where a
+    file cannot be written.
+    """
+    for name in (*files, MANIFEST):
+        for taken in read:
+            if same_file(directory / name, taken):
+                raise UsageError(f"{directory / name} is an input of this command: choose another folder")
+        if (directory / name).exists() and not (directory / name).is_file():
+            raise UsageError(f"{directory / name} is no regular file: choose another folder")
+    if not force:
+        require_ours(directory, files)
+    stale = [directory / name for name in _unchanged(directory) if name not in files]
+    stale = [path for path in stale if not any(same_file(path, taken) for taken in read)]
+    digests = {name: _digest(content) for name, content in sorted(files.items())}
+    manifest = json.dumps({"generator": f"mcudeploy {__version__}", "files": digests}, indent=1) + "\n"
+    written = {directory / name: files[name] for name in digests} | {directory / MANIFEST: manifest}
+    for folder in sorted({path.parent for path in written}):
+        folder.mkdir(parents=True, exist_ok=True)
+    write_files(written)
+    for path in stale:
+        path.unlink(missing_ok=True)
+    return list(written)
+
+
+def _unchanged(directory: Path) -> list[str]:
+    """What an earlier build wrote and nobody edited; nothing where the manifest is damaged."""
+    try:
+        known = _manifest(directory)
+    except UsageError:
+        return []
+    return [name for name, digest in known.items() if _digest_of(directory / name) == digest]
+
+
+def _manifest(directory: Path) -> dict[str, str]:
+    """The files of the manifest, each with its SHA-256; none where there is no manifest."""
+    path = directory / MANIFEST
+    if not path.exists():
+        return {}
+    try:
+        files = json.loads(read_regular(path, _MOST_BYTES))["files"]
+        inside = directory.resolve()
+        sound = all(
+            isinstance(digest, str) and (directory / name).resolve().is_relative_to(inside)
+            for name, digest in files.items()
+        )
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise UsageError(_DAMAGED.format(path=path)) from error
+    if not sound:
+        raise UsageError(_DAMAGED.format(path=path))
+    return dict(files)
+
+
+def _digest_of(path: Path) -> str | None:
+    """Of a file's content; None for what is no regular file: a folder, a pipe, a link that leads nowhere."""
+    return _digest(path.read_bytes()) if path.is_file() else None
+
+
+def _digest(content: Content) -> str:
+    return hashlib.sha256(content.encode() if isinstance(content, str) else content).hexdigest()
+
+
+_DAMAGED = "{path} is damaged: choose another folder, or overwrite the files of this one with --force"

@@ -1,0 +1,95 @@
+"""What a plan takes of flash and memories, and why it does not fit: what is too small, and by how much."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from mcudeploy.boards.board import Board
+from mcudeploy.common.errors import FitError
+from mcudeploy.ir.opdef import KernelCall
+from mcudeploy.ir.plan import Plan, memory_of
+from mcudeploy.memory.blocks import TiledGraph
+from mcudeploy.memory.flow import Flow
+from mcudeploy.memory.live import Buffer, WorkBytes, buffers, peak, work_bytes
+from mcudeploy.program.tape import tables_bytes
+
+
+def weights_bytes(calls: Mapping[str, KernelCall]) -> int:
+    """Bytes of constants in flash; equal ones count once, as they are stored."""
+    arrays = {
+        (value.dtype.name, value.tobytes())
+        for call in calls.values()
+        for value in call.params.values()
+        if isinstance(value, np.ndarray)
+    }
+    return sum(len(data) for _, data in arrays)
+
+
+def require_fit(plan: Plan, calls: Mapping[str, KernelCall], board: Board, ram_limit: int | None) -> None:
+    """Raises FitError where arena or constants are larger than what the board has, saying by how much."""
+    short = missing(plan, calls, board, ram_limit)
+    if short:
+        raise FitError(" ".join(short))
+
+
+def missing(
+    plan: Plan, calls: Mapping[str, KernelCall], board: Board, ram_limit: int | None
+) -> list[str]:  # fmt: skip
+    """What the board, or the limit, has too little of for a plan, and by how much; nothing where it fits.
+
+    Of the arena nothing is said where the weights alone are too large for the flash: no other plan helps.
+    """
+    weights, tables = weights_bytes(calls), tables_bytes(plan, calls, board)
+    if weights > board.flash_bytes:
+        return [
+            f"weights need {weights:,} bytes, the flash of {board.name} has {board.flash_bytes:,}: "
+            f"{weights - board.flash_bytes:,} too many. No plan helps: take a smaller model or another board."
+        ]
+    arena = plan.layout.arena_bytes
+    short = shortages(plan, work_bytes(calls), board)
+    if ram_limit is not None and arena > ram_limit:
+        short.append(
+            f"arena needs {arena:,} bytes, the limit is {ram_limit:,}: {arena - ram_limit:,} too many; "
+            f"the peak is at {step_text(plan, plan.estimate.peak_step)}."
+        )
+    if weights + tables > board.flash_bytes:
+        short.append(
+            f"weights need {weights:,} bytes and the plan's tables {tables:,}, the flash of {board.name} has "
+            f"{board.flash_bytes:,}: {weights + tables - board.flash_bytes:,} too many."
+        )
+    return short
+
+
+def shortages(plan: Plan, work: WorkBytes, board: Board) -> list[str]:
+    """A sentence for every memory whose arena is too large for it, then one for those that hold theirs."""
+    arenas = plan.layout.arenas
+    rooms = {memory.name: board.room(memory) for memory in board.memories}
+    short = [name for name, size in arenas.items() if size > rooms[name]]
+    if not short:
+        return []
+    tiled = TiledGraph(Flow.of(plan.graph), plan.block_rows)
+    items = buffers(tiled, plan.schedule.steps, work)
+    told = []
+    for name in short:
+        _, step = peak(item for item in items if _memory(plan, item) == name)
+        told.append(
+            f"arena needs {arenas[name]:,} bytes, {name} of {board.name} has room for {rooms[name]:,}: "
+            f"{arenas[name] - rooms[name]:,} too many; the peak is at {step_text(plan, step)}."
+        )
+    others = [f"{name} has {arenas.get(name, 0):,} of {rooms[name]:,}" for name in rooms if name not in short]
+    return [*told, f"Of the other memories {', '.join(others)}."] if others else told
+
+
+def step_text(plan: Plan, step: int) -> str:
+    """A step with its operator."""
+    if step >= len(plan.schedule.steps):
+        return f"step {step}"
+    return f"step {step} ({plan.graph.operators[plan.schedule.steps[step].operator].name})"
+
+
+def _memory(plan: Plan, item: Buffer) -> str:
+    if item.scratch_of is not None:
+        return memory_of(plan.layout.scratch[item.scratch_of[0]])
+    return memory_of(plan.layout.blocks[item.members[0][0]])

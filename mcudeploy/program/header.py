@@ -1,0 +1,132 @@
+"""What the header of a program shows: its arena map, and its inputs and outputs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mcudeploy.common.text import count_text
+from mcudeploy.ir.graph import Border, DType, Tensor
+from mcudeploy.ir.plan import Plan, memory_of
+from mcudeploy.memory.blocks import TiledGraph
+from mcudeploy.memory.flow import Flow
+from mcudeploy.memory.live import lives
+from mcudeploy.ops.host_io import is_channels_last
+from mcudeploy.program.ctext import c_float, comment_text
+
+
+@dataclass(frozen=True, slots=True)
+class MapLine:
+    """A tensor's line in the arena map of the header."""
+
+    name: str
+    shape: str
+    dtype: str
+    blocks: int
+    size_bytes: int
+    where: str
+    live: str
+
+
+@dataclass(frozen=True, slots=True)
+class BorderText:
+    """A model input or output in the C interface."""
+
+    name: str
+    tensor: str
+    type: str
+    count: int
+    row_bytes: int
+    memory: str
+    offset: int
+    quantized: bool
+    scale: str
+    zero_point: int
+    least_steps: str
+    most_steps: str
+    meaning: str
+    layout: str
+
+
+def entry_of(plan: Plan, step: int) -> int:
+    """The place of a step of the schedule on the tape, where transfers count as well."""
+    layout = plan.layout
+    return step + sum(layout.way(transfer)[1].life.lo <= step for transfer in layout.transfers)
+
+
+def arena_map(plan: Plan) -> list[MapLine]:
+    """A line for every tensor. Live ranges count the entries of the tape."""
+    tiled = TiledGraph(Flow.of(plan.graph), plan.block_rows)
+    found = lives(tiled, plan.schedule.steps)
+    lines = []
+    for name, tensor in plan.graph.tensors.items():
+        root = tiled.flow.roots[name]
+        if root != name:
+            lines.append(_map_line(tensor, 1, f"view of {root}", ""))
+            continue
+        residences = plan.layout.blocks[name]
+        blocks = slice(tiled.first_block[name], tiled.first_block[name] + len(residences))
+        offsets = [each.offset for block in residences for each in block]
+        moves = sum(transfer.tensor == name for transfer in plan.layout.transfers)
+        where = str(offsets[0]) if len(residences) == len(set(offsets)) == 1 else f"{min(offsets)}.."
+        if len(plan.layout.arenas) > 1:
+            where = f"{memory_of(residences)} {where}"
+        last = entry_of(plan, max(found.end[blocks]) - 1)
+        span = f"[{entry_of(plan, min(found.first[blocks]))}, {last + 1})"
+        if moves:
+            span += f", {count_text(moves, 'move')}"
+        lines.append(_map_line(tensor, len(residences), where, span))
+    return lines
+
+
+def _map_line(tensor: Tensor, blocks: int, where: str, live: str) -> MapLine:
+    return MapLine(tensor.name, _shape(tensor), tensor.dtype.value, blocks, tensor.size_bytes, where, live)
+
+
+def _shape(tensor: Tensor) -> str:
+    return "".join(f"[{size}]" for size in tensor.shape)
+
+
+def borders_text(plan: Plan, borders: tuple[Border, ...], kind: str) -> list[BorderText]:
+    """The inputs or the outputs, which are called `kind`. Raises ValueError for an order without a name."""
+    texts, roots = [], Flow.of(plan.graph).roots
+    for position, border in enumerate(borders):
+        tensor = plan.graph.tensors[border.tensor]
+        first = plan.layout.blocks[roots[border.tensor]][0][0]
+        quantization = tensor.quantization
+        texts.append(
+            BorderText(
+                name=kind if len(borders) == 1 else f"{kind}_{position}",
+                tensor=border.tensor,
+                type="int8_t" if tensor.dtype is DType.INT8 else "float",
+                count=tensor.elements,
+                row_bytes=tensor.row_bytes,
+                memory=first.memory,
+                offset=first.offset,
+                quantized=quantization is not None,
+                scale=c_float(quantization.scale) if quantization else "",
+                zero_point=quantization.zero_point if quantization else 0,
+                least_steps=c_float(-128 - quantization.zero_point) if quantization else "",
+                most_steps=c_float(127 - quantization.zero_point) if quantization else "",
+                meaning=f"real = {quantization.scale:.9g} * (q - ({quantization.zero_point}))"
+                if quantization
+                else "",
+                layout=_border_layout(border, tensor),
+            )
+        )
+    return texts
+
+
+def _border_layout(border: Border, tensor: Tensor) -> str:
+    """What an index means: "ONNX x float32 [1,3,32,32] as [32][32][3], channels last"."""
+    sizes = ",".join(str(size) for size in border.shape)
+    if np.array_equal(border.order, np.arange(border.order.size)):
+        order = "in the same order"
+    elif is_channels_last(border.shape, border.order):
+        order = "channels last"
+    else:
+        raise ValueError(f"{border.name!r} is neither in the order of the ONNX model nor channels last")
+    offset = ", less 128" if border.dtype == "uint8" else ""
+    name = comment_text(border.name)
+    return f"ONNX {name} {border.dtype} [{sizes}] as {_shape(tensor)}, {order}{offset}"

@@ -1,0 +1,46 @@
+"""The files of firmware/: which ones a program needs for its kernels."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from mcudeploy.common.errors import BuildError
+from mcudeploy.common.resources import resource_dir
+
+ON_UNIT = "on_unit"
+"""The kernel that hands its rows to another compute unit: an operator's own kernel runs there."""
+MOVE = "move_blocks"
+"""The kernel of the tape's own record, which moves blocks to other places."""
+_INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"/]+)"', re.MULTILINE)
+
+
+def kernel_files(kernels: Sequence[str]) -> list[Path]:
+    """The tape, the kernels of these names, and every header that they include; sorted by path.
+
+    Raises BuildError where a kernel is unknown.
+    """
+    firmware = resource_dir("firmware")
+    pending = [firmware / "kernels" / f"{kernel}.c" for kernel in ("mcud_tape", *kernels)]
+    found: set[Path] = set()
+    while pending:
+        path = pending.pop()
+        if path in found:
+            continue
+        found.add(path)
+        candidates = [
+            firmware / folder / name
+            for name in _INCLUDE.findall(read_source(path))
+            for folder in ("include", "kernels")
+        ]
+        pending += filter(Path.is_file, candidates)  # not there: a generated header
+    return sorted(found)
+
+
+def read_source(path: Path) -> str:
+    """The text of a file below firmware/. Raises BuildError where it does not exist."""
+    try:
+        return path.read_text("utf-8")
+    except FileNotFoundError as error:
+        raise BuildError(f"firmware source {path.parent.name}/{path.name} does not exist") from error

@@ -1,0 +1,55 @@
+"""The folder that `build` writes: a C library of one model or several that needs nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from mcudeploy.common.errors import UsageError
+from mcudeploy.program.folder import Content, write_folder
+from mcudeploy.program.kernelfiles import ON_UNIT, kernel_files
+from mcudeploy.program.render import Member, render_model, render_package
+
+_UNIT_INTERFACE = ("mcud_unit.h", "mcud.h", "mcud_config.h")
+
+
+def write_library(
+    members: Sequence[Member],
+    name: str,
+    directory: Path,
+    firmware: Sequence[Path],
+    *,
+    read: Sequence[Path] = (),
+    force: bool = False,
+) -> list[Path]:
+    """Write the library `name` below `directory`, and the firmware of each model where there is any.
+
+    The files, in order. Raises UsageError for files that are not ours to replace, and for those that were
+    `read`, also with `force`; OSError where one cannot be written.
+    """
+    files = library_files(members, name)
+    for elf, member in zip(firmware, members, strict=bool(firmware)):
+        files[f"firmware/{member.program.prefix}-{member.plan.board}.elf"] = elf.read_bytes()
+    return write_folder(directory, files, read=read, force=force)
+
+
+def library_files(members: Sequence[Member], name: str) -> dict[str, Content]:
+    """The sources by path: kernels are shared, and the types of mcud_config.h hold the tables of all models.
+
+    Raises UsageError where two models would have a file of the same name.
+    """
+    programs = [member.program for member in members]
+    offset_bits = max(program.offset_bits for program in programs)
+    code_bits = max(program.code_bits for program in programs)
+    kernels = sorted({kernel for program in programs for kernel in program.kernels})
+    texts: dict[str, Content] = {f"src/{it.name}": it.read_text("utf-8") for it in kernel_files(kernels)}
+    for member in members:
+        program = replace(member.program, offset_bits=offset_bits, code_bits=code_bits)
+        for file, text in render_model(program, member.plan, member.source).items():
+            path = f"include/{file}" if file == f"{program.prefix}.h" else f"src/{file}"
+            if texts.setdefault(path, text) != text:
+                raise UsageError(f"two files of the library would be called {path}: rename a model")
+    if ON_UNIT in kernels:  # what the application needs to provide mcud_unit_run
+        texts |= {f"include/{file}": texts.pop(f"src/{file}") for file in _UNIT_INTERFACE}
+    return texts | render_package(name, members)

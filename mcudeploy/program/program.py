@@ -1,0 +1,280 @@
+"""What the templates print, worked out from a plan: names, tables and records.
+
+No arithmetic is left to a template.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from mcudeploy.boards.board import Board
+from mcudeploy.common.text import count_text
+from mcudeploy.ir.opdef import ConstantArray, KernelCall, Symbol
+from mcudeploy.ir.plan import Plan
+from mcudeploy.layout.arena import ARENA_GRAIN_BYTES
+from mcudeploy.layout.solve import base_alignments
+from mcudeploy.program.ctext import c_elements, c_float, c_int, c_type
+from mcudeploy.program.header import BorderText, MapLine, arena_map, borders_text, entry_of
+from mcudeploy.program.kernelfiles import MOVE, ON_UNIT
+from mcudeploy.program.tape import ONE_PIECE, Moves, Named, Record, Stored, Tape, handed_over, integer_bits
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantText:
+    """An array in flash."""
+
+    name: str
+    type: str
+    count: int
+    lines: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class TensorText:
+    """A tensor's record: its C name and its place in the table of offsets."""
+
+    symbol: str
+    memory: str
+    first_offset: int
+    row_bytes: int
+    block_rows: int
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether one offset serves all rows."""
+        return self.block_rows == ONE_PIECE
+
+
+@dataclass(frozen=True, slots=True)
+class ArenaText:
+    """The array in one memory: its bytes, and the attributes of its declaration, with a blank in front.
+
+    `section` is empty in the board's first memory, where the compiler puts it.
+    """
+
+    memory: str
+    size_bytes: int
+    attributes: str
+    section: str
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorText:
+    """An operator's record. `unit`: the number of the compute unit that runs it, 0 for the first.
+
+    `number`: how many records it has before this one, the first of which has the parameters.
+    """
+
+    name: str
+    number: int
+    kernel: str
+    params: list[tuple[str, str]]
+    inputs: list[str]
+    inputs_symbol: str
+    output: str
+    scratch: str
+    rows: int
+    block_rows: int
+    unit: int
+
+
+@dataclass(frozen=True, slots=True)
+class MovesText:
+    """The record of the moves in one arena: their old and their new places, and the bytes of each."""
+
+    memory: str
+    kernel: str
+    old: TensorText
+    new: TensorText
+    count: int
+    bytes_lines: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """Everything a template may ask for."""
+
+    prefix: str
+    constants: list[ConstantText]
+    tensors: list[TensorText]
+    operators: list[OperatorText]
+    moves: list[MovesText]
+    kernels: list[str]
+    offset_lines: list[tuple[str, list[str]]]
+    offset_bits: int
+    code_bits: int
+    code_lines: list[str]
+    block_bits: int
+    steps: int
+    move_count: int
+    peak_step: int
+    alignment: int
+    arenas: list[ArenaText]
+    map_lines: list[MapLine]
+    inputs: list[BorderText]
+    outputs: list[BorderText]
+    streamed: bool
+    weights_bytes: int
+
+
+def make_program(plan: Plan, calls: Mapping[str, KernelCall], prefix: str, board: Board) -> Program:
+    """The program of a plan for a board, whose operators call these kernels."""
+    handed = handed_over(plan, board)
+    tape = Tape(plan)
+    constants = _Constants(prefix)
+    records = [_operator_text(tape, record, calls, constants, handed) for record in tape.records]
+    kernels = {record.kernel for record in records} | ({ON_UNIT} if handed else set())
+    offsets = _OffsetTable(board.offset_unit)
+    tensors = [
+        offsets.add(
+            f"{named[1]} after {count_text(version, 'move')}" if version else named[1],
+            _stored_symbol(named, version),
+            tape.stored(named, version),
+        )
+        for named, version in tape.stored_as
+    ]
+    moves = [_moves_text(each, offsets) for each in tape.moves()]
+    kernels |= {each.kernel for each in moves}
+    return Program(
+        prefix=prefix,
+        constants=constants.texts,
+        tensors=tensors,
+        operators=records,
+        moves=moves,
+        kernels=sorted(kernels),
+        offset_lines=offsets.lines,
+        offset_bits=integer_bits(offsets.largest),
+        code_bits=integer_bits(int(tape.codes.max(initial=0))),
+        code_lines=c_elements(tape.codes),
+        block_bits=tape.block_bits,
+        steps=len(tape.codes),
+        move_count=len(plan.layout.transfers),
+        peak_step=entry_of(plan, plan.estimate.peak_step),
+        alignment=board.offset_unit,
+        arenas=_arenas(plan, board),
+        map_lines=arena_map(plan),
+        inputs=borders_text(plan, plan.graph.inputs, "input"),
+        outputs=borders_text(plan, plan.graph.outputs, "output"),
+        streamed=len(plan.graph.resident_inputs()) < len(plan.graph.inputs),
+        weights_bytes=constants.size_bytes,
+    )
+
+
+def _arenas(plan: Plan, board: Board) -> list[ArenaText]:
+    """By name: that is how the host numbers them."""
+    texts = []
+    for memory, alignment in sorted(base_alignments(plan, board).items()):
+        further = memory != board.memories[0].name
+        attributes = f" MCUD_MEMORY({memory})" if further else ""
+        if alignment > ARENA_GRAIN_BYTES:
+            attributes += f" MCUD_ALIGNED({alignment})"
+        section = f".arena.{memory}" if further else ""
+        texts.append(ArenaText(memory, plan.layout.arenas[memory], attributes, section))
+    return texts
+
+
+class _Constants:
+    """Arrays in flash; equal arrays are stored once."""
+
+    def __init__(self, prefix: str) -> None:
+        self._prefix = prefix
+        self._names: dict[tuple[str, bytes], str] = {}
+        self.texts: list[ConstantText] = []
+        self.size_bytes = 0
+
+    def name_of(self, wanted: str, array: ConstantArray) -> str:
+        key = (array.dtype.name, array.tobytes())
+        if key not in self._names:
+            name = f"{self._prefix}_{wanted}"
+            while name in self._names.values():
+                name += "_"
+            self._names[key] = name
+            self.texts.append(ConstantText(name, c_type(array), array.size, c_elements(array)))
+            self.size_bytes += array.nbytes
+        return self._names[key]
+
+
+class _OffsetTable:
+    """One table with the block offsets of all tensors, in units of the alignment."""
+
+    def __init__(self, alignment: int) -> None:
+        self._alignment = alignment
+        self._count = 0
+        self.largest = 0
+        self.lines: list[tuple[str, list[str]]] = []
+
+    def add(self, name: str, symbol: str, stored: Stored) -> TensorText:
+        """Takes in the offsets of a record."""
+        if any(offset % self._alignment for offset in stored.offsets):
+            raise ValueError(f"an offset of {name} is no multiple of {self._alignment}")
+        units = np.array([offset // self._alignment for offset in stored.offsets], np.uint32)
+        self.lines.append((name, c_elements(units)))
+        self.largest = max(self.largest, int(units.max()))
+        text = TensorText(symbol, stored.memory, self._count, stored.row_bytes, stored.block_rows)
+        self._count += len(stored.offsets)
+        return text
+
+
+def _symbol(kind: str, number: int, name: str) -> str:
+    """The C name of the record with this number: only what is before the `_` tells it from others."""
+    return f"{kind}{number or ''}_{name}"
+
+
+def _stored_symbol(named: Named, version: int) -> str:
+    is_scratch, name = named
+    return _symbol("s" if is_scratch else "t", version, name)
+
+
+def _moves_text(moves: Moves, offsets: _OffsetTable) -> MovesText:
+    memory = moves.old.memory
+    return MovesText(
+        memory,
+        MOVE,
+        offsets.add(f"moved from, in {memory}", f"move_from_{memory}", moves.old),
+        offsets.add(f"moved to, in {memory}", f"move_to_{memory}", moves.new),
+        len(moves.sizes),
+        c_elements(np.array(moves.sizes, np.uint32)),
+    )
+
+
+def _operator_text(
+    tape: Tape,
+    record: Record,
+    calls: Mapping[str, KernelCall],
+    constants: _Constants,
+    handed: Mapping[str, int],
+) -> OperatorText:
+    plan = tape.plan
+    operator = plan.graph.operators[record.operator]
+    call = calls[operator.name]
+    params: list[tuple[str, str]] = []
+    for name, value in call.params.items():
+        if value is None:
+            text = "0"
+        elif isinstance(value, Symbol):
+            text = value.name
+        elif isinstance(value, np.ndarray):
+            text = constants.name_of(f"{operator.name}_{name}", value)
+        elif isinstance(value, float):
+            text = c_float(value)
+        else:
+            text = c_int(int(value))
+        params.append((name, text))
+    touched = [_stored_symbol(*each) for each in tape.named(record)]
+    count = len(operator.inputs)
+    return OperatorText(
+        name=operator.name,
+        number=record.number,
+        kernel=call.kernel,
+        params=params,
+        inputs=touched[:count],
+        inputs_symbol=_symbol("in", record.number, operator.name),
+        output=touched[count],
+        scratch=f"&{touched[-1]}" if len(touched) > count + 1 else "0",
+        rows=plan.graph.tensors[operator.inputs[0] if operator.op.accumulates else operator.output].shape[0],
+        block_rows=plan.block_rows[operator.name],
+        unit=handed.get(operator.name, 0),
+    )

@@ -1,0 +1,1 @@
+"""What commands say: JSON objects and charts."""

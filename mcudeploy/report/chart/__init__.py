@@ -1,0 +1,28 @@
+"""Pictures of a plan: what lies where in each arena, step by step."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mcudeploy.common.errors import UsageError
+from mcudeploy.common.files import write_file
+from mcudeploy.report.chart.drawing import Drawing, draw
+from mcudeploy.report.chart.page import html_page
+from mcudeploy.report.chart.svg import svg_picture
+
+_FORMATS = {".svg": svg_picture, ".html": html_page}
+
+
+def require_format(path: Path) -> None:
+    """Raises UsageError for a file name that says neither SVG nor HTML."""
+    if path.suffix.lower() not in _FORMATS:
+        raise UsageError(f"a chart is written as .svg or .html, not as {path.name}")
+
+
+def save(drawing: Drawing, path: Path) -> None:
+    """Writes a picture in the format of the file's ending. Raises UsageError, or OSError."""
+    require_format(path)
+    write_file(path, _FORMATS[path.suffix.lower()](drawing))
+
+
+__all__ = ["Drawing", "draw", "html_page", "require_format", "save", "svg_picture"]

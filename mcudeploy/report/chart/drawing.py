@@ -1,0 +1,172 @@
+"""What there is to see of a plan: rectangles of bytes over steps, without a thought of pixels."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import accumulate
+
+from mcudeploy.common.text import count_text
+from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.plan import Plan, Residence, memory_of
+from mcudeploy.memory.blocks import TiledGraph
+from mcudeploy.memory.flow import Flow
+from mcudeploy.memory.live import Buffer, WorkBytes, buffers
+
+
+@dataclass(frozen=True, slots=True)
+class Area:
+    """Bytes that are in use for some steps."""
+
+    steps: Interval
+    bytes: Interval
+
+    @property
+    def size(self) -> int:
+        """Bytes times steps."""
+        return len(self.steps) * len(self.bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """All blocks of one tensor, or the scratch of one operator; `colour` tells tensors apart, -1: scratch."""
+
+    name: str
+    note: str
+    colour: int
+    areas: tuple[Area, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """One memory: what lies in it, and how many bytes are alive at each step."""
+
+    memory: str
+    arena_bytes: int
+    groups: tuple[Group, ...]
+    load: tuple[int, ...]
+
+    @property
+    def peak_step(self) -> int:
+        """The first step with the most bytes alive."""
+        return self.load.index(max(self.load))
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Consecutive steps of one operator, in the colour of its output."""
+
+    operator: str
+    colour: int
+    steps: Interval
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """Everything a picture shows. `steps` is at least 1."""
+
+    model: str
+    board: str
+    steps: int
+    panels: tuple[Panel, ...]
+    runs: tuple[Run, ...]
+    facts: tuple[tuple[str, str], ...]
+
+
+def draw(plan: Plan, work: WorkBytes, model: str) -> Drawing:
+    """The drawing of a plan; `work` is the scratch and state of every operator, `model` what it is called."""
+    tiled = TiledGraph(Flow.of(plan.graph), plan.block_rows)
+    steps = max(len(plan.schedule.steps), 1)
+    items = buffers(tiled, plan.schedule.steps, work)
+    colours = {name: number for number, name in enumerate(tiled.first_block)}
+    by_memory = [
+        (memory_of(plan.layout.blocks[name]), group) for name, group in _tensors(plan, tiled, colours).items()
+    ]
+    by_memory += [
+        (memory_of(plan.layout.scratch[name]), group) for name, group in _scratch(plan, work).items()
+    ]
+    panels = tuple(
+        Panel(
+            memory,
+            size,
+            tuple(group for place, group in by_memory if place == memory),
+            _load((item for item in items if _memory(plan, item) == memory), steps),
+        )
+        for memory, size in sorted(plan.layout.arenas.items())
+    )
+    facts = (
+        ("model", model),
+        ("board", plan.board),
+        *((f"arena in {memory}", f"{size:,} B") for memory, size in sorted(plan.layout.arenas.items())),
+        ("live peak", f"{plan.estimate.peak_bytes:,} B at step {plan.estimate.peak_step:,}"),
+        ("steps", f"{len(plan.schedule.steps):,}"),
+        *([("moves", f"{len(plan.layout.transfers):,}")] if plan.layout.transfers else ()),
+    )
+    return Drawing(model, plan.board, steps, panels, _runs(plan, tiled, colours), facts)
+
+
+def _tensors(plan: Plan, tiled: TiledGraph, colours: dict[str, int]) -> dict[str, Group]:
+    """A group for each tensor that owns memory, with an area for each residence. Blocks that nothing makes or
+    reads are not there.
+    """
+    moves_of = Counter(transfer.tensor for transfer in plan.layout.transfers)
+    groups = {}
+    for name, residences in plan.layout.blocks.items():
+        tensor = plan.graph.tensors[name]
+        areas = tuple(
+            _area(each, tiled.block_bytes(name, block))
+            for block, found in enumerate(residences)
+            for each in found
+            if len(each.life)
+        )
+        shape = "x".join(str(size) for size in tensor.shape)
+        blocks = "" if len(residences) == 1 else f", {len(residences):,} blocks"
+        moves = f", {count_text(moves_of[name], 'move')}" if moves_of[name] else ""
+        note = f"{tensor.dtype.value} {shape}, {tensor.size_bytes:,} B{blocks}{moves}{_when(areas)}"
+        groups[name] = Group(name, note, colours[name], areas)
+    return groups
+
+
+def _scratch(plan: Plan, work: WorkBytes) -> dict[str, Group]:
+    groups = {}
+    for name, residences in plan.layout.scratch.items():
+        size = sum(work[name])
+        areas = tuple(_area(each, size) for found in residences for each in found)
+        groups[name] = Group(f"scratch of {name}", f"{size:,} B{_when(areas)}", -1, areas)
+    return groups
+
+
+def _area(residence: Residence, size_bytes: int) -> Area:
+    return Area(residence.life, Interval(residence.offset, residence.offset + size_bytes))
+
+
+def _when(areas: Iterable[Area]) -> str:
+    spans = [area.steps for area in areas]
+    return f", steps {min(s.lo for s in spans):,} to {max(s.hi for s in spans) - 1:,}" if spans else ""
+
+
+def _memory(plan: Plan, item: Buffer) -> str:
+    if item.scratch_of is not None:
+        return memory_of(plan.layout.scratch[item.scratch_of[0]])
+    return memory_of(plan.layout.blocks[item.members[0][0]])
+
+
+def _load(items: Iterable[Buffer], steps: int) -> tuple[int, ...]:
+    change = [0] * (steps + 1)
+    for item in items:
+        change[item.life.lo] += item.size_bytes
+        change[item.life.hi] -= item.size_bytes
+    return tuple(accumulate(change[:-1]))
+
+
+def _runs(plan: Plan, tiled: TiledGraph, colours: dict[str, int]) -> tuple[Run, ...]:
+    runs: list[Run] = []
+    for time, step in enumerate(plan.schedule.steps):
+        operator = plan.graph.operators[step.operator]
+        if runs and runs[-1].operator == operator.name:
+            runs[-1] = Run(operator.name, runs[-1].colour, Interval(runs[-1].steps.lo, time + 1))
+        else:
+            colour = colours[tiled.flow.roots[operator.output]]
+            runs.append(Run(operator.name, colour, Interval(time, time + 1)))
+    return tuple(runs)

@@ -1,0 +1,314 @@
+"""A drawing as SVG: stands alone, has no script and fetches nothing; names of a model are escaped text."""
+
+from __future__ import annotations
+
+import colorsys
+import html
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import count
+
+from mcudeploy.common.text import count_text
+from mcudeploy.ir.interval import Interval
+from mcudeploy.report.chart.drawing import Area, Drawing, Group, Panel, Run
+
+_WIDTH, _LEFT, _RIGHT = 1200, 84, 24
+_PANEL, _HEAD, _FOOT = 480, 64, 86
+_STRIP = 12
+"""Pixels. A panel of bytes over steps has a head above, and below it the running operators and the axis."""
+_FONT, _CHARACTER = 11, 6.3
+"""Size of labels, and what a character of them takes in width at most, on the average."""
+_LINE, _PLACES_TRIED = _FONT + 3, 8
+_ROOMY = 3.5
+"""Blocks that are smaller than this in a direction have no outline: it would be all there is to see."""
+_GOLDEN_ANGLE = 0.381966
+_UNSAFE = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff\ufffe\uffff]"
+)
+"""What XML does not allow, or what turns the order of letters around."""
+
+_STYLE = """\
+svg { color-scheme: light dark; }
+.paper { fill: #ffffff; } .arena { fill: #f1f3f5; } .ink { fill: #1f2328; } .pale { fill: #59636e; }
+.grid { stroke: #d1d9e0; } .axis { stroke: #59636e; } .load { stroke: #1f2328; } .halo { stroke: #ffffff; }
+.peak { stroke: #cf222e; } .peaktext { fill: #cf222e; } .scratch { fill: #8c959f; stroke: #8c959f; }
+.edge { stroke: #ffffff; }
+.on { fill: #111111; }
+@media (prefers-color-scheme: dark) {
+.paper { fill: #0d1117; } .arena { fill: #1c2128; } .ink { fill: #e6edf3; } .pale { fill: #9198a1; }
+.grid { stroke: #3d444d; } .axis { stroke: #9198a1; } .load { stroke: #ffffff; } .halo { stroke: #0d1117; }
+.peak { stroke: #ff7b72; } .peaktext { fill: #ff7b72; } .edge { stroke: #0d1117; }
+}"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Scale:
+    """Pixels of steps and bytes: step 0 at `left`, byte 0 at `bottom`, which is below."""
+
+    left: float
+    bottom: float
+    per_step: float
+    per_byte: float
+
+    def x(self, step: float) -> float:
+        return self.left + step * self.per_step
+
+    def y(self, offset: float) -> float:
+        return self.bottom - offset * self.per_byte
+
+    def width(self, area: Area) -> float:
+        return len(area.steps) * self.per_step
+
+    def height(self, area: Area) -> float:
+        return len(area.bytes) * self.per_byte
+
+
+def safe(text: object) -> str:
+    """Text for SVG and HTML, in an element or an attribute; control characters as escapes."""
+    shown = _UNSAFE.sub(lambda found: found[0].encode("unicode_escape").decode(), str(text))
+    return html.escape(shown, quote=True)
+
+
+def svg_picture(drawing: Drawing) -> str:
+    """The drawing as an SVG document: one panel for each memory, one above the other."""
+    each = _HEAD + _PANEL + _FOOT
+    height = each * len(drawing.panels)
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" role="img" '
+        f'font-family="system-ui, Segoe UI, Helvetica, Arial, sans-serif" font-size="{_FONT}">',
+        f"<title>{safe(drawing.model)} on {safe(drawing.board)}: arena over steps</title>",
+        f"<style>\n{_STYLE}\n</style>",
+        f'<rect class="paper" width="{_WIDTH}" height="{height}"/>',
+    ]
+    for number, panel in enumerate(drawing.panels):
+        parts += _panel(drawing, panel, number * each)
+    return "\n".join([*parts, "</svg>", ""])
+
+
+def _panel(drawing: Drawing, panel: Panel, top: float) -> list[str]:
+    plot = _WIDTH - _LEFT - _RIGHT
+    tallest = max(panel.arena_bytes, *panel.load, 1)
+    scale = _Scale(_LEFT, top + _HEAD + _PANEL, plot / drawing.steps, _PANEL / tallest)
+    groups = sorted(panel.groups, key=lambda group: group.colour < 0)  # scratch is short, and would be hidden
+    return [
+        *_head(drawing, panel, top),
+        f'<rect class="arena" x="{_LEFT}" y="{_n(scale.y(panel.arena_bytes))}" width="{plot}" '
+        f'height="{_n(panel.arena_bytes * scale.per_byte)}"/>',
+        *_byte_axis(panel, scale),
+        *(_blocks(group, scale) for group in groups if group.areas),
+        *_load_curve(panel, scale),
+        *_labels(groups, scale),
+        *_peak(panel, scale, drawing.steps),
+        *_strip(drawing.runs, scale),
+        *_step_axis(drawing.steps, scale),
+    ]
+
+
+def _head(drawing: Drawing, panel: Panel, top: float) -> list[str]:
+    title = f"{drawing.model} on {drawing.board}"
+    line = (
+        f"arena {panel.arena_bytes:,} B in {panel.memory}, live peak {max(panel.load):,} B, "
+        f"{count_text(drawing.steps, 'step')}"
+    )
+    return [
+        f'<text class="ink" x="{_LEFT}" y="{_n(top + 24)}" font-size="16" font-weight="600">'
+        f"{safe(title)}</text>",
+        f'<text class="pale" x="{_LEFT}" y="{_n(top + 43)}" font-size="12">{safe(line)}</text>',
+        *_legend(top + 39),
+    ]
+
+
+def _legend(y: float) -> list[str]:
+    """What is neither a tensor, which has its name, nor an axis."""
+    x = _WIDTH - _RIGHT - 386
+    swatch = f'<rect x="{{x}}" y="{_n(y - 5)}" width="14" height="10" class="{{style}}"/>'
+    text = f'<text class="pale" x="{{x}}" y="{_n(y + 4)}">{{text}}</text>'
+    return [
+        f'<path class="load" fill="none" stroke-width="1.5" d="M{x} {_n(y)}h14"/>',
+        text.format(x=x + 20, text="bytes alive"),
+        f'<path class="peak" fill="none" stroke-dasharray="4 3" d="M{x + 96} {_n(y)}h14"/>',
+        text.format(x=x + 116, text="peak step"),
+        swatch.format(x=x + 186, style="scratch"),
+        text.format(x=x + 206, text="scratch"),
+        swatch.format(x=x + 264, style="arena"),
+        text.format(x=x + 284, text="arena, not in use"),
+    ]
+
+
+def _byte_axis(panel: Panel, scale: _Scale) -> list[str]:
+    right = _WIDTH - _RIGHT
+    parts = []
+    for value in _ticks(panel.arena_bytes, 8):
+        y = _n(scale.y(value))
+        parts.append(f'<path class="grid" stroke-width="0.7" d="M{_LEFT} {y}H{right}"/>')
+        parts.append(f'<text class="pale" x="{_LEFT - 8}" y="{y}" dy="4" text-anchor="end">{value:,}</text>')
+    middle = _n(scale.bottom - _PANEL / 2)
+    parts.append(
+        f'<text class="pale" text-anchor="middle" transform="translate(18 {middle}) rotate(-90)">'
+        f"offset in {safe(panel.memory)}, bytes</text>"
+    )
+    return parts
+
+
+def _step_axis(steps: int, scale: _Scale) -> list[str]:
+    y = scale.bottom + _STRIP + 8
+    parts = [f'<path class="axis" d="M{_LEFT} {_n(y)}H{_WIDTH - _RIGHT}"/>']
+    for value in _ticks(steps, 12):
+        x = _n(scale.x(value))
+        parts.append(f'<path class="axis" d="M{x} {_n(y)}v4"/>')
+        parts.append(f'<text class="pale" x="{x}" y="{_n(y + 17)}" text-anchor="middle">{value:,}</text>')
+    parts.append(
+        f'<text class="pale" x="{_n((_LEFT + _WIDTH - _RIGHT) / 2)}" y="{_n(y + 36)}" text-anchor="middle">'
+        "step; the strip above shows which operator runs, in the colour of its output</text>"
+    )
+    return parts
+
+
+def _blocks(group: Group, scale: _Scale) -> str:
+    """All blocks of a group as one shape: thousands of blocks stay a small file."""
+    path = "".join(
+        f"M{_n(scale.x(area.steps.lo))} {_n(scale.y(area.bytes.hi))}"
+        f"h{_n(scale.width(area))}v{_n(scale.height(area))}h{_n(-scale.width(area))}z"
+        for area in group.areas
+    )
+    roomy = all(min(scale.width(area), scale.height(area)) >= _ROOMY for area in group.areas)
+    if group.colour < 0:
+        style = 'class="scratch" stroke-width="0.3"'
+    else:
+        colour = _colour(group.colour)
+        # In its own colour the outline closes the seams between thin blocks that touch.
+        edge = 'class="edge" stroke-width="0.8"' if roomy else f'stroke="{colour}" stroke-width="0.3"'
+        style = f'fill="{colour}" {edge}'
+    return f'<path {style} d="{path}"><title>{safe(group.name)}: {safe(group.note)}</title></path>'
+
+
+def _load_curve(panel: Panel, scale: _Scale) -> list[str]:
+    points = [f"M{_n(scale.x(0))} {_n(scale.y(panel.load[0]))}"]
+    for step, load in enumerate(panel.load):
+        if step and load != panel.load[step - 1]:
+            points.append(f"H{_n(scale.x(step))}V{_n(scale.y(load))}")
+    path = "".join([*points, f"H{_n(scale.x(len(panel.load)))}"])
+    width = min(1.3, max(0.6, scale.per_step / 2))
+    return [
+        f'<path class="halo" fill="none" stroke-width="{_n(width + 1.6)}" stroke-opacity="0.6" d="{path}"/>',
+        f'<path class="load" fill="none" stroke-width="{_n(width)}" d="{path}"/>',
+    ]
+
+
+def _peak(panel: Panel, scale: _Scale, steps: int) -> list[str]:
+    x = scale.x(panel.peak_step + 0.5)
+    anchor = "start" if panel.peak_step < steps / 2 else "end"
+    shift = 5 if anchor == "start" else -5
+    top = scale.bottom - _PANEL
+    return [
+        f'<path class="peak" fill="none" stroke-dasharray="4 3" '
+        f'd="M{_n(x)} {_n(top - 12)}V{_n(scale.bottom)}"/>',
+        f'<text class="peaktext" x="{_n(x + shift)}" y="{_n(top - 4)}" text-anchor="{anchor}">'
+        f"peak {max(panel.load):,} B, step {panel.peak_step:,}</text>",
+    ]
+
+
+def _strip(runs: Iterable[Run], scale: _Scale) -> list[str]:
+    """Which operator runs: one shape for all steps of an operator."""
+    spans: dict[tuple[str, int], list[Interval]] = {}
+    for run in runs:
+        spans.setdefault((run.operator, run.colour), []).append(run.steps)
+    y = _n(scale.bottom + 4)
+    parts = []
+    for (name, colour), found in spans.items():
+        path = "".join(
+            f"M{_n(scale.x(span.lo))} {y}h{_n(len(span) * scale.per_step)}v{_STRIP}"
+            f"h{_n(-len(span) * scale.per_step)}z"
+            for span in found
+        )
+        parts.append(f'<path fill="{_colour(colour)}" d="{path}"><title>{safe(name)} runs</title></path>')
+    return parts
+
+
+def _labels(groups: Iterable[Group], scale: _Scale) -> list[str]:
+    """Names of tensors where they have room on their own colour, the large ones first; no two overlap."""
+    parts: list[str] = []
+    taken: list[tuple[float, float, float, float]] = []
+    tensors = [group for group in groups if group.areas and group.colour >= 0]
+    for group in sorted(tensors, key=lambda group: -sum(area.size for area in group.areas)):
+        length = len(group.name) * _CHARACTER + 4
+        for area, upright in _places(group, scale, length):
+            x = scale.x((area.steps.lo + area.steps.hi) / 2)
+            y = scale.y((area.bytes.lo + area.bytes.hi) / 2)
+            across, along = (_LINE / 2, length / 2) if upright else (length / 2, _LINE / 2)
+            box = (x - across, y - along, x + across, y + along)
+            if any(box[0] < b[2] and b[0] < box[2] and box[1] < b[3] and b[1] < box[3] for b in taken):
+                continue
+            taken.append(box)
+            place = f"translate({_n(x)} {_n(y)})" + (" rotate(-90)" if upright else "")
+            halo = f'stroke="{_colour(group.colour)}" stroke-width="3" aria-hidden="true"'
+            for style in (halo, 'class="on"'):
+                parts.append(
+                    f'<text {style} text-anchor="middle" dy="4" transform="{place}" pointer-events="none">'
+                    f"{safe(group.name)}</text>"
+                )
+            break
+    return parts
+
+
+def _places(group: Group, scale: _Scale, length: float) -> list[tuple[Area, bool]]:
+    """The largest areas of a group where a name of `length` pixels fits, and whether it stands upright."""
+    places = []
+    wide = max(length / scale.per_step, max(len(area.steps) for area in group.areas) / 3)
+    for area in {*group.areas, *_rows(group.areas), *_piles(group.areas, wide)}:
+        width, height = scale.width(area), scale.height(area)
+        if (width >= length and height >= _LINE) or (height >= length and width >= _LINE):
+            places.append((area, width < length))
+    places.sort(key=lambda place: (place[1], -place[0].size, place[0].steps.lo, place[0].bytes.lo))
+    return places[:_PLACES_TRIED]
+
+
+def _rows(areas: Iterable[Area]) -> Iterable[Area]:
+    """Areas at the same bytes one after another, taken together."""
+    row: Area | None = None
+    for area in sorted(areas, key=lambda area: (area.bytes, area.steps)):
+        if row is not None and area.bytes == row.bytes and area.steps.lo <= row.steps.hi:
+            row = Area(row.steps.hull(area.steps), row.bytes)
+            continue
+        if row is not None:
+            yield row
+        row = area
+    if row is not None:
+        yield row
+
+
+def _piles(areas: Iterable[Area], steps: float) -> Iterable[Area]:
+    """Areas one above the other, taken together as far as they have that many steps in common."""
+    pile: Area | None = None
+    for area in sorted(areas, key=lambda area: (area.bytes, area.steps)):
+        if pile is not None and area.bytes.lo == pile.bytes.hi:
+            common = area.steps.clip(pile.steps.lo, pile.steps.hi)
+            if len(common) >= steps:
+                pile = Area(common, pile.bytes.hull(area.bytes))
+                continue
+        if pile is not None:
+            yield pile
+        pile = area
+    if pile is not None:
+        yield pile
+
+
+def _colour(number: int) -> str:
+    """Colours that differ most between neighbours; dark text is readable on all of them."""
+    hue = (0.58 + number * _GOLDEN_ANGLE) % 1
+    lightness = (0.72, 0.64, 0.78)[number % 3]
+    red, green, blue = colorsys.hls_to_rgb(hue, lightness, 0.55)
+    return f"#{round(red * 255):02x}{round(green * 255):02x}{round(blue * 255):02x}"
+
+
+def _ticks(most: int, wanted: int) -> list[int]:
+    """Round numbers from 0 to `most`, `wanted` of them or fewer."""
+    steps = (digit * 10**power for power in count() for digit in (1, 2, 5))
+    step = next(step for step in steps if most <= step * wanted)
+    return list(range(0, most + 1, step))
+
+
+def _n(value: float) -> str:
+    """A number of pixels, as short as it goes."""
+    return f"{value:.2f}".rstrip("0").rstrip(".") if value else "0"

@@ -1,0 +1,249 @@
+"""The JSON objects that commands print. Keys are stable: scripts rely on them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from mcudeploy.boards.board import Board
+from mcudeploy.common.errors import ModelError
+from mcudeploy.deployment import Deployment
+from mcudeploy.ir.graph import DType
+from mcudeploy.ir.plan import MOVES, Measurement, Plan, memory_of
+from mcudeploy.layout.sharing import sharing
+from mcudeploy.memory.blocks import TiledGraph
+from mcudeploy.memory.flow import Flow
+from mcudeploy.model.model import Model
+from mcudeploy.program.footprint import missing, weights_bytes
+from mcudeploy.program.kernelfiles import MOVE
+from mcudeploy.program.tape import tables_bytes
+from mcudeploy.targets import Firmware
+from mcudeploy.targets.stack import StackBound, stack_bound
+from mcudeploy.verify.compare import FLOAT_SHARE_OF_RANGE, OUTPUT_LSB
+from mcudeploy.verify.running import Ran
+from mcudeploy.verify.verdict import Verdict
+
+JsonObject = dict[str, Any]
+
+
+def unsupported(error: ModelError) -> JsonObject:
+    """The object of `check` for a model with nodes that cannot be deployed."""
+    problems = [asdict(problem) for problem in error.problems]
+    sizes = dict.fromkeys(("parameters", "macs", "weights_bytes"))
+    return {"supported": False, "problems": problems, "notes": [], **sizes}
+
+
+def check(model: Model, arena_bytes: int) -> JsonObject:
+    """The object of `check` for a model that can be deployed, with its unsplit arena."""
+    parameters = sum(
+        operator.constants[name].size
+        for operator in model.graph.operators
+        for name in ("weights", "bias", "constant", "factor", "offset")
+        if name in operator.constants
+    )
+    return {
+        "supported": True,
+        "problems": [],
+        "notes": list(model.graph.notes),
+        "parameters": parameters,
+        "macs": model.macs,
+        "weights_bytes": weights_bytes(model.calls),
+        "arena_bytes": arena_bytes,
+        "operators": len(model.calls),
+    }
+
+
+def fits(board: Board, plans: Mapping[str, tuple[Plan, Model]]) -> JsonObject:
+    """What `check` says of a board: of each way to plan a model its arena, and whether it fits; in `missing`
+    what the plan with the least arena lacks, where none fits.
+    """
+    short = {name: missing(plan, model.calls, board, None) for name, (plan, model) in plans.items()}
+    arenas = {name: plan.layout.arena_bytes for name, (plan, _) in plans.items()}
+    some = not all(short.values())
+    return {
+        "board": board.name,
+        "fits": some,
+        "missing": [] if some else short[min(arenas, key=arenas.__getitem__)],
+        "plans": {name: {"arena_bytes": arenas[name], "fits": not short[name]} for name in plans},
+    }
+
+
+def plan(made: Deployment) -> JsonObject:
+    """The object of `plan`: an unsplit plan is its own baseline."""
+    found, costs_of = made.plan, made.planned.costs_of
+    return {
+        "board": made.board.name,
+        "model_sha256": made.model.sha256,
+        "arena_bytes": found.layout.arena_bytes,
+        "arenas": dict(found.layout.arenas),
+        "traffic": dict(found.estimate.traffic),
+        "elsewhere": _elsewhere(made),
+        "peak_bytes": found.estimate.peak_bytes,
+        "lower_bound_bytes": found.estimate.lower_bound_bytes,
+        "unsplit_arena_bytes": made.unsplit.layout.arena_bytes,
+        "tables_bytes": tables_bytes(found, made.model.calls, made.board),
+        "order_status": found.schedule.status,
+        "order_lower_bound_bytes": found.schedule.lower_bound_bytes or None,
+        "layout_status": found.layout.status,
+        "kernels": dict(found.kernels),
+        "splits": [
+            {
+                "operators": list(split.operators),
+                "axis": split.axis,
+                "rows": split.rows,
+                "apart": split.apart,
+            }
+            for split in found.splits
+        ],
+        "streamed": found.form.streamed,
+        "sharing": _sharing(made),
+        "steps": len(found.schedule.steps),
+        "recomputed_steps": len(found.schedule.steps) - len(set(found.schedule.steps)),
+        "moves": len(found.layout.transfers),
+        "moved_bytes": _moved_bytes(found),
+        "macs": made.model.macs,
+        "search": asdict(made.planned.search),
+        "estimates": costs_of and {"core": made.board.core, "costs_of": costs_of},
+    }
+
+
+def _moved_bytes(plan: Plan) -> int:
+    """How many bytes lie at another place after a move, all moves together."""
+    tiled = TiledGraph(Flow.of(plan.graph), plan.block_rows)
+    return sum(tiled.block_bytes(each.tensor, each.block) for each in plan.layout.transfers)
+
+
+def _sharing(made: Deployment) -> JsonObject | None:
+    """What it saves that units share memory; null where one runs everything."""
+    functions = made.plan.functions
+    if not functions:
+        return None
+    found = asdict(sharing(made.plan, made.board, made.model.work))
+    tags = {"count": found.pop("tag_count"), "bytes": found.pop("tag_bytes")}
+    return {"functions": [asdict(function) for function in functions], **found, "tags": tags}
+
+
+def _elsewhere(made: Deployment) -> dict[str, list[str]]:
+    """By memory the tensors that lie in it, for all memories but the board's first."""
+    found: dict[str, list[str]] = {}
+    for name, root in Flow.of(made.plan.graph).roots.items():
+        memory = memory_of(made.plan.layout.blocks[root])
+        if memory != made.board.memories[0].name:
+            found.setdefault(memory, []).append(name)
+    return found
+
+
+def latency(
+    measured: Measurement | None, unsplit: Measurement | None, estimated: float | None = None
+) -> JsonObject:
+    """Latency of a plan and of the unsplit plan, null where it was not measured; and the percent between
+    them, `estimated` where one of them was not: `overhead_source` says so.
+    """
+    overhead = None if measured is None else measured.overhead(unsplit)
+    source = "measured"
+    if overhead is None:
+        overhead, source = estimated, "estimated"
+    return {
+        "latency": None if measured is None else {"value": measured.latency, "unit": measured.unit},
+        "unsplit_latency": None if unsplit is None else {"value": unsplit.latency, "unit": unsplit.unit},
+        "overhead_percent": overhead,
+        "overhead_source": None if overhead is None else source,
+    }
+
+
+def sizes(firmware: Firmware) -> JsonObject:
+    """What the ELF says, and the bounds of its stack."""
+    return {
+        "flash_bytes": firmware.flash_bytes,
+        "code_bytes": firmware.code_bytes,
+        "weights_bytes": firmware.weights_bytes,
+        "tables_bytes": firmware.sizes.tables_bytes,
+        "static_ram_bytes": firmware.static_ram_bytes,
+        **stack(stack_bound(firmware)),
+        "firmware_hash": f"{firmware.hash:08x}",
+    }
+
+
+def stack(bound: StackBound | None) -> JsonObject:
+    """The most stack that the firmware can need, and any function of the library; null where not known."""
+    return {
+        "stack_bound_bytes": bound and bound.program_bytes,
+        "library_stack_bound_bytes": bound and bound.library_bytes,
+    }
+
+
+def build(made: Deployment, firmware: Firmware | None, checked: Verdict | None) -> JsonObject:
+    """What `build` says of one model; without firmware, weights are all that is known of its size.
+
+    `verified` is null where the program was not run.
+    """
+    known = {"weights_bytes": weights_bytes(made.model.calls)} if firmware is None else sizes(firmware)
+    judged = {"verified": None} if checked is None else verdict(made, checked)
+    return {"name": made.program.prefix, **plan(made), **known, **judged}
+
+
+def flash(firmware: Firmware, port: str | None, command: Sequence[str] | None) -> JsonObject:
+    """The object of `flash`; `command` is what a dry run would have called."""
+    return {
+        "port": port,
+        "firmware_hash": f"{firmware.hash:08x}",
+        "command": list(command) if command else None,
+    }
+
+
+def measurement(ran: Ran) -> JsonObject:
+    """What the device reported: latency, stack, and every operator."""
+    made, observed = ran.made, ran.observed.measurement
+    macs = {operator.name: made.model.graph.loops(operator).macs() for operator in made.plan.graph.operators}
+    kernels = {name: (call.kernel, call.variant) for name, call in made.model.calls.items()}
+    kernels[MOVES] = MOVE, MOVE
+    total = sum(time.ticks for time in observed.operators) or 1
+    return {
+        **latency(observed, ran.unsplit, made.estimated_overhead),
+        "stack_bytes": observed.stack_bytes,
+        "total_ram_bytes": ran.firmware.static_ram_bytes + observed.stack_bytes,
+        "operators": [
+            {
+                "name": time.operator,
+                "kernel": kernels[time.operator][0],
+                "variant": kernels[time.operator][1],
+                "steps": time.steps,
+                "ticks": time.ticks,
+                "macs": macs.get(time.operator, 0),
+                "share": time.ticks / total,
+            }
+            for time in observed.operators
+        ],
+    }
+
+
+def verdict(made: Deployment, found: Verdict) -> JsonObject:
+    """Whether the outputs stand, and how far each operator is from the reference."""
+    outputs = [made.plan.graph.tensors[border.tensor].dtype for border in made.plan.graph.outputs]
+    checks: Mapping[str, Any] = {
+        name: {
+            "elements": diff.elements,
+            "mismatches": diff.mismatches,
+            "ties": diff.ties,
+            "max_abs_error": diff.worst,
+        }
+        for name, diff in found.operators.items()
+    }
+    return {
+        "verified": not found.reasons,
+        "elements": found.outputs.elements,
+        "mismatches": found.outputs.mismatches,
+        "max_abs_error": found.outputs.worst,
+        "error_unit": "LSB" if all(dtype is DType.INT8 for dtype in outputs) else "absolute",
+        "tolerance": {
+            "lsb": OUTPUT_LSB if DType.INT8 in outputs else None,
+            "share_of_range": FLOAT_SHARE_OF_RANGE if DType.FLOAT32 in outputs else None,
+        },
+        "range": found.outputs.range,
+        "ties_resolved": found.ties_resolved,
+        "mismatches_resolved": found.resolved.mismatches,
+        "max_abs_error_resolved": found.resolved.worst,
+        "operator_checks": checks,
+        "reason": "\n".join(found.reasons) or None,
+    }

@@ -1,0 +1,130 @@
+"""An order and offsets for a graph that is cut in some way, on a board."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from mcudeploy.boards.board import Board
+from mcudeploy.common.effort import Effort
+from mcudeploy.cost.tiles import Costs, MovePrice, TileSource, by_calls, timed_blocks
+from mcudeploy.ir.plan import Plan, Schedule, Split
+from mcudeploy.layout.arena import Relocation
+from mcudeploy.layout.solve import spread
+from mcudeploy.memory.blocks import TiledGraph, whole
+from mcudeploy.memory.flow import Flow
+from mcudeploy.model.model import Model
+from mcudeploy.schedule.portfolio import DEFAULT, best_order
+from mcudeploy.schedule.rpo import reverse_post_order
+from mcudeploy.schedule.tiled import problem_of, schedule_of
+from mcudeploy.search.recompute import schedule_ticks
+
+QUICK = ("chain_dfs", "refine", "beam")
+"""Methods that find a better order soon, if there is one."""
+
+
+def unsplit_schedule(model: Model, effort: Effort) -> Schedule:
+    """The order of the operators with the least peak that is found."""
+    tiled = whole(model.graph)
+    return reordered(model, tiled, reverse_post_order(tiled), effort)
+
+
+def unsplit_plan(
+    model: Model, board: Board, schedule: Schedule, relocation: Relocation | None = None
+) -> Plan:
+    """The unsplit plan: in this order, or a depth-first one where that needs no larger arena."""
+    tiled = whole(model.graph)
+    plan = placed(model, board, tiled, schedule, relocation=relocation)
+    if plan.layout.arena_bytes <= plan.estimate.peak_bytes and demand(plan, board)[:2] == (0, 0):
+        return plan
+    schedules = (reverse_post_order(tiled, first_input_first) for first_input_first in (True, False))
+    others = (placed(model, board, tiled, schedule, relocation=relocation) for schedule in schedules)
+    return min((plan, *others), key=lambda one: demand(one, board))
+
+
+def demand(plan: Plan, board: Board) -> tuple[int, float, int]:
+    """What plans are compared by, the less the better: bytes beyond the room of the board's memories, what
+    access costs more than it would in the cheapest of them, and the bytes of the arenas.
+    """
+    memories = {memory.name: memory for memory in board.memories}
+    least = min(memory.cost for memory in board.memories)
+    beyond = sum(max(0, size - board.room(memories[it])) for it, size in plan.layout.arenas.items())
+    dearer = sum(count * (memories[it].cost - least) for it, count in plan.estimate.traffic.items())
+    return beyond, dearer, plan.layout.arena_bytes
+
+
+def reordered(
+    model: Model,
+    tiled: TiledGraph,
+    schedule: Schedule,
+    effort: Effort,
+    methods: Collection[str] = DEFAULT,
+) -> Schedule:
+    """The schedule, in which no step may be repeated, in the order with the least peak that is found."""
+    found = best_order(problem_of(tiled, model.work, steps=schedule.steps), effort, methods)
+    ordered = schedule_of(schedule.steps, found.order, found.status)
+    return replace(ordered, lower_bound_bytes=found.lower_bound_bytes)
+
+
+def placed(
+    model: Model,
+    board: Board,
+    tiled: TiledGraph,
+    schedule: Schedule,
+    *,
+    splits: tuple[Split, ...] = (),
+    relocation: Relocation | None = None,
+) -> Plan:
+    """The plan with a memory and an offset for everything; blocks move if there is a relocation."""
+    layout, estimate = spread(tiled, schedule, model.work, board, model.functions, relocation)
+    return Plan(
+        model.graph,
+        board.name,
+        tiled.block_rows,
+        schedule,
+        layout,
+        estimate,
+        model.form,
+        splits,
+        model.functions,
+        kernels=model.kernels,
+    )
+
+
+def moved(plan: Plan, model: Model, board: Board, tiled: TiledGraph, relocation: Relocation) -> Plan:
+    """The plan with blocks that move where that saves RAM, its ticks with those of the moves."""
+    if plan.layout.status == "optimal" and not plan.layout.transfers:
+        return plan
+    layout, estimate = spread(tiled, plan.schedule, model.work, board, model.functions, relocation)
+    made = replace(plan, layout=layout, estimate=estimate)
+    price = relocation.price
+    ticks = plan.estimate.ticks - moves_ticks(plan, tiled, price) + moves_ticks(made, tiled, price)
+    made = replace(made, estimate=replace(estimate, ticks=ticks))
+    return min(plan, made, key=lambda one: (demand(one, board), one.estimate.ticks))
+
+
+def timed(plan: Plan, model: Model, tiles: TileSource, price: MovePrice) -> Plan:
+    """The plan with its ticks: those of its steps by the kernels of `model`, and those of its moves."""
+    flow, steps = Flow.of(plan.graph), plan.schedule.steps
+    tiled = TiledGraph(flow, plan.block_rows)
+    wanted = (
+        (operator, model.calls[operator.name], rows)
+        for position, operator in enumerate(plan.graph.operators)
+        if not operator.op.is_view
+        for rows, _ in timed_blocks(flow, position, tiled.step_rows[position])
+    )
+    costs = Costs(flow, by_calls(tiles(plan.graph, wanted), model.calls))
+    once = schedule_ticks(tiled, tuple(dict.fromkeys(steps)), costs)
+    ticks = costs.ticks(tiled.step_rows) + schedule_ticks(tiled, steps, costs) - once
+    ticks += moves_ticks(plan, tiled, price)
+    return replace(plan, estimate=replace(plan.estimate, ticks=ticks))
+
+
+def moves_ticks(plan: Plan, tiled: TiledGraph, price: MovePrice) -> float:
+    """What the moves of a plan take."""
+    ticks = 0.0
+    for transfer in plan.layout.transfers:
+        old, new = plan.layout.way(transfer)
+        size = tiled.block_bytes(transfer.tensor, transfer.block)
+        ticks += price.ticks(size, abs(new.offset - old.offset))
+    return ticks

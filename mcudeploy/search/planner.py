@@ -1,0 +1,218 @@
+"""From a model and a board to a plan: cut, ordered, placed, and passed by the checker."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import takewhile
+from pathlib import Path
+
+from mcudeploy import __version__
+from mcudeploy.boards.board import Board
+from mcudeploy.common.effort import Effort
+from mcudeploy.common.errors import ConfigError, FitError, ModelError
+from mcudeploy.common.progress import SILENT, Progress, Report, no_report
+from mcudeploy.cost.estimate import estimated, load_costs
+from mcudeploy.cost.tiles import KnownSource, TileSource, move_price, nothing_known
+from mcudeploy.ir.plan import Form, Plan, Search
+from mcudeploy.layout.arena import Relocation
+from mcudeploy.layout.check import PlanFaultError
+from mcudeploy.layout.check import check as check_plan
+from mcudeploy.model.model import Model
+from mcudeploy.program import footprint
+from mcudeploy.search import planfile
+from mcudeploy.search.kernels import alternatives, fastest
+from mcudeploy.search.placing import timed, unsplit_plan, unsplit_schedule
+from mcudeploy.search.splitting import front, split_plans
+from mcudeploy.search.task import Task
+from mcudeploy.units.functions import Assignment, assign
+
+_LOG = logging.getLogger(__name__)
+
+_UNSPLIT_SHARE = 0.2
+"""Share of the effort for the order of the unsplit plan, and again for its moves. Both need far less."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the user may choose. `plan_file` replaces the search; with `resume` the search begins there.
+
+    `assign` has the rules of `analyzer.functions.assign`, `memory_limits` the bytes that arenas may take in
+    memories of the board, by name.
+    """
+
+    max_overhead: float = 5.0
+    time_limit: float = 60.0
+    ram_limit: int | None = None
+    memory_limits: tuple[tuple[str, int], ...] = ()
+    split: bool = True
+    stream_input: bool = False
+    float_io: bool = False
+    seed: int = 0
+    name: str | None = None
+    plan_file: Path | None = None
+    resume: bool = False
+    assign: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Planned:
+    """Plans of a model that fit the board, the least arena first, each faster than those before it. The last
+    is the unsplit one, of whatever latency, if it fits and no plan was given.
+
+    `costs_of`: the core whose costs of kernels the times are estimated from; None where they were measured.
+    `interrupted`: Ctrl-C ended the search, or what comes after it.
+    """
+
+    models: Mapping[Form, Model]
+    plans: tuple[Plan, ...]
+    unsplit: Plan
+    search: Search
+    costs_of: str | None = None
+    interrupted: bool = False
+
+    def model_of(self, plan: Plan) -> Model:
+        """The model in the form of one of the plans, by its kernels."""
+        return self.models[plan.form].with_kernels(plan.kernels)
+
+
+def find_plans(
+    model: Model,
+    board: Board,
+    options: Options,
+    tiles: TileSource | None = None,
+    *,
+    start: Plan | None = None,
+    told: Report = no_report,
+    progress: Progress = SILENT,
+    known: KnownSource = nothing_known,
+) -> Planned:
+    """Search for plans of a model on a board, take the one of `options.plan_file`, or search on from it, or
+    from `start`.
+
+    Without `tiles` times are estimated from the costs of the board's core, and kernels are chosen by times
+    that are `known`, as far as they go. A stored plan says whether inputs are streamed. Every plan has passed
+    the checker: one that does not is a defect, of which the user is warned, and is left out. Raises FitError
+    where even the least arena is too large, PlanFaultError where the unsplit plan does not pass.
+    """
+    board = board.limited(dict(options.memory_limits))
+    found = search_plans(model, board, options, tiles, start=start, told=told, progress=progress, known=known)
+    return _without_faults(_fitting(found, board, options.ram_limit), board)
+
+
+def search_plans(
+    model: Model,
+    board: Board,
+    options: Options,
+    tiles: TileSource | None = None,
+    *,
+    start: Plan | None = None,
+    told: Report = no_report,
+    progress: Progress = SILENT,
+    known: KnownSource = nothing_known,
+) -> Planned:
+    """The plans that `find_plans` chooses from: they may not fit, and have not passed the checker."""
+    costs = load_costs(board.core)
+    source, costs_of = tiles or estimated(costs), None if tiles else costs.core
+    stored, models = None, dict[Form, Model]()
+    if options.plan_file is None:
+        model = model.on_units(board, assign(model.graph, board, options.assign))
+    else:
+        model, made, stored = _stored_plan(model, board, options.plan_file, options.assign)
+        models[made.form] = made
+        options = replace(options, stream_input=stored.form.streamed)
+
+    def fastest_in(form: Form) -> Model:
+        made = model.in_form(form)
+        models[form] = fastest(made, source(made.graph, alternatives(made)), known(made.graph))
+        return models[form]
+
+    base = fastest_in(Form(streamed=options.stream_input))
+    effort = Effort.of(options.time_limit)
+    schedule = unsplit_schedule(base, effort.part(_UNSPLIT_SHARE))
+    relocation = Relocation(move_price(estimated(costs)), effort.part(_UNSPLIT_SHARE))
+    unsplit = unsplit_plan(base, board, schedule, relocation)
+    searching = options.split and (stored is None or options.resume)
+    searching &= footprint.weights_bytes(base.calls) <= board.flash_bytes  # else no search helps
+    if not searching:  # measured tiles would be timed for nothing
+        if costs_of:
+            unsplit = timed(unsplit, base, source, move_price(source))
+        if costs_of and stored is not None:
+            kernels = models[stored.form].with_kernels(stored.kernels)
+            stored = timed(stored, kernels, source, move_price(source))
+        return Planned(models, (stored or unsplit,), unsplit, Search(), costs_of)
+    unsplit = timed(unsplit, base, source, move_price(source))
+    task = Task.of(
+        fastest_in(Form(options.stream_input, accumulating=True)),
+        board,
+        source,
+        order=tuple(step.operator for step in schedule.steps),
+        unsplit_ticks=unsplit.estimate.ticks,
+        max_overhead=options.max_overhead,
+        enough_bytes=options.ram_limit,
+    )
+
+    def report_search(found: Search, peak_bytes: int, best_ticks: float) -> None:
+        told(found, peak_bytes, 100 * (best_ticks / task.unsplit_ticks - 1))
+
+    split = split_plans(task, effort, stored or start, report=report_search, progress=progress)
+    better = takewhile(lambda plan: plan is not unsplit, front((*split.plans, unsplit), board))
+    return Planned(models, (*better, unsplit), unsplit, split.search, costs_of, split.interrupted)
+
+
+def _fitting(planned: Planned, board: Board, ram_limit: int | None) -> Planned:
+    """The same without plans that do not fit. Raises FitError where none does."""
+
+    def missing(plan: Plan) -> list[str]:
+        return footprint.missing(plan, planned.model_of(plan).calls, board, ram_limit)
+
+    fitting = tuple(plan for plan in planned.plans if not missing(plan))
+    if not fitting:
+        raise FitError(" ".join(missing(planned.plans[0])))
+    return replace(planned, plans=fitting)
+
+
+def _without_faults(planned: Planned, board: Board) -> Planned:
+    """The same without plans that the checker refuses. Raises PlanFaultError if one is the unsplit plan."""
+    sound: list[Plan] = []
+    for plan in planned.plans:
+        try:
+            check_plan(plan, planned.model_of(plan).work, board)
+            sound.append(plan)
+        except PlanFaultError as error:
+            fault = f"the checker refuses a plan with an arena of {plan.layout.arena_bytes:,} B: {error}"
+            way = f"Please report this with the model, the command line, and mcudeploy {__version__}"
+            if plan is planned.unsplit:
+                raise PlanFaultError(f"defect: {fault}. It is the unsplit one. {way}") from error
+            _LOG.warning("warning: defect: %s. It is passed over. %s", fault, way)
+    return replace(planned, plans=tuple(sound))
+
+
+def _stored_plan(model: Model, board: Board, path: Path, rules: tuple[str, ...]) -> tuple[Model, Model, Plan]:
+    """The model on the units of a stored plan, the same in its form, and the plan, which has been checked.
+
+    `rules`: those of `--assign`, which the plan must agree with if there are any.
+    """
+    form, functions, kernels = planfile.load_form(path, model.sha256, board.name)
+    asked = model.on_units(board, assign(model.graph, board, rules)).functions if rules else None
+    model = model.on_units(board, Assignment.of(functions, board.units[0].name))
+    if rules and model.functions != asked:
+        raise ConfigError(f"{path} has other functions than --assign asks for")
+    try:
+        made = model.in_form(form).with_kernels(kernels)
+    except ModelError as error:
+        raise ConfigError(f"{path} has a form that the model cannot take: {error}") from error
+    except ValueError as error:
+        raise ConfigError(f"{path} is no plan of this model for {board.name}: {error}") from error
+    plan = planfile.load_plan(path, made.graph, model.sha256, board.name, made.work)
+    if plan.functions != made.functions:
+        raise ConfigError(f"{path} is no plan of this model: its functions are not those of their operators")
+    for name in plan.layout.arenas:
+        board.memory(name)  # or it is none of this board
+    footprint.require_fit(plan, made.calls, board, None)
+    try:
+        check_plan(plan, made.work, board)
+    except PlanFaultError as error:
+        raise planfile.no_plan(path, error) from error
+    return model, made, plan

@@ -1,0 +1,1 @@
+"""Operators on compute units: functions, what each needs, the routes between them."""

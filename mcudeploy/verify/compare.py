@@ -1,0 +1,364 @@
+"""Is it right? Judges what a machine computed against the reference, operator by operator and end to end.
+
+An int8 operator, fed with the reference's own inputs, must have at least 99.5 % of its elements equal and
+none more than 1 LSB off; end to end the largest output keeps its index and no element is off by more
+than 4 LSB. A float32 tensor must be within 1e-4 of the reference's range.
+
+A tie is an element whose value before rounding, in the reference itself, lies within 1e-4 LSB of the
+middle between two int8 values: there the reference's float32 noise decides, and both neighbours are right.
+Means of int8 values are such ties by construction: one in n for n values of equal scale. Where a
+convolution's bias was rounded to units of its accumulator, the 1e-4 LSB grow by what that moves the channel;
+for a sum by what its multipliers were rounded by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcudeploy.common.text import agree, count_text
+from mcudeploy.ir.graph import DType, Graph, Operator, Tensor
+from mcudeploy.ir.plan import Plan, Run, Step, Transfer, memory_of
+from mcudeploy.memory.blocks import BlockId, TiledGraph
+from mcudeploy.memory.flow import Flow
+from mcudeploy.memory.locations import Locations
+from mcudeploy.ops.elementwise import Binary
+from mcudeploy.ops.host_io import to_device
+
+Array = NDArray[Any]
+
+EQUAL_SHARE = 0.995
+OPERATOR_LSB = 1
+OUTPUT_LSB = 4
+FLOAT_SHARE_OF_RANGE = 1e-4
+TIE_LSB = 1e-4
+
+
+class Machine(Protocol):
+    """Something that holds arenas and runs a tape: a board, an emulator, a process."""
+
+    def write(self, memory: int, offset: int, data: bytes) -> None:
+        """Put bytes at `offset` of arena `memory`."""
+
+    def read(self, memory: int, offset: int, count: int) -> bytes:
+        """`count` bytes at `offset` of arena `memory`."""
+
+    def run(self, first: int, count: int) -> int:
+        """Run entries of the tape; their ticks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """How far a tensor is from its reference. `worst` is in LSB for int8, absolute for float32.
+
+    `ties` of the mismatches are off by one at a tie of the reference.
+    """
+
+    elements: int
+    mismatches: int
+    ties: int
+    worst: float
+    range: float
+    where: int
+    found: float
+    expected: float
+
+    def merge(self, other: Difference) -> Difference:
+        """Both together; the place is that of the worse one."""
+        worse = self if self.worst >= other.worst else other
+        return Difference(
+            self.elements + other.elements,
+            self.mismatches + other.mismatches,
+            self.ties + other.ties,
+            worse.worst,
+            max(self.range, other.range),
+            worse.where,
+            worse.found,
+            worse.expected,
+        )
+
+
+def difference(found: Array, expected: Array, ties: Array | None = None) -> Difference:
+    """Compare two stored tensors of the same shape and type element by element; `ties` marks the ties."""
+    got, want = found.astype(np.float64).ravel(), expected.astype(np.float64).ravel()
+    with np.errstate(invalid="ignore"):  # infinity less infinity
+        gap = np.abs(got - want)
+    gap[np.isnan(gap)] = np.where(np.isnan(got) & np.isnan(want), 0.0, np.inf)[np.isnan(gap)]
+    gap[got == want] = 0.0  # equal infinities
+    worst = int(gap.argmax()) if gap.size else 0
+    finite = want[np.isfinite(want)]
+    spread = float(finite.max() - finite.min()) if finite.size else 0.0
+    return Difference(
+        elements=gap.size,
+        mismatches=int((gap > 0).sum()),
+        ties=0 if ties is None else int((ties.ravel() & (gap == 1)).sum()),
+        worst=float(gap[worst]) if gap.size else 0.0,
+        range=max(spread, float(np.abs(finite).max()) if finite.size else 0.0),
+        where=worst,
+        found=float(got[worst]) if gap.size else 0.0,
+        expected=float(want[worst]) if gap.size else 0.0,
+    )
+
+
+def operator_stands(diff: Difference, dtype: DType) -> bool:
+    """Whether an operator fed with the reference's own inputs is right."""
+    if dtype is DType.FLOAT32:
+        return diff.worst <= FLOAT_SHARE_OF_RANGE * diff.range
+    return diff.worst <= OPERATOR_LSB and diff.mismatches - diff.ties <= (1 - EQUAL_SHARE) * diff.elements
+
+
+def output_stands(found: Array, expected: Array, dtype: DType) -> bool:
+    """Whether an output of the whole model is right."""
+    diff = difference(found, expected)
+    if dtype is DType.FLOAT32:
+        return diff.worst <= FLOAT_SHARE_OF_RANGE * diff.range
+    top = expected.ravel() == expected.max()
+    return diff.worst <= OUTPUT_LSB and bool(top[int(found.argmax())])
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """Where the blocks of a plan's tensors are in a machine's arenas; times are steps of the schedule."""
+
+    plan: Plan
+    tiled: TiledGraph
+    where: Locations
+
+    @classmethod
+    def of(cls, plan: Plan) -> Storage:
+        """The storage of a plan."""
+        return cls(plan, TiledGraph(Flow.of(plan.graph), plan.block_rows), Locations(plan.layout.blocks))
+
+    def _address(self, block_id: BlockId, time: int) -> tuple[int, int]:
+        memory = memory_of(self.plan.layout.blocks[block_id[0]])
+        return sorted(self.plan.layout.arenas).index(memory), self.where.offset(block_id, time)
+
+    def _span(self, block_id: BlockId) -> slice:
+        rows = self.tiled.block_interval(*block_id)
+        row_bytes = self.plan.graph.tensors[block_id[0]].row_bytes
+        return slice(rows.lo * row_bytes, rows.hi * row_bytes)
+
+    def put(self, machine: Machine, block_id: BlockId, stored: bytes, time: int) -> None:
+        """Write one block of a tensor whose bytes are `stored`."""
+        self.put_block(machine, block_id, stored[self._span(block_id)], time)
+
+    def put_block(self, machine: Machine, block_id: BlockId, data: bytes, time: int) -> None:
+        """Write the bytes of one block."""
+        machine.write(*self._address(block_id, time), data)
+
+    def get(self, machine: Machine, block_id: BlockId, time: int) -> bytes:
+        """Read one block."""
+        span = self._span(block_id)
+        return machine.read(*self._address(block_id, time), span.stop - span.start)
+
+    def blocks(self, tensor: str) -> list[BlockId]:
+        """All blocks of the memory that a tensor lies in."""
+        root = self.tiled.flow.roots[tensor]
+        return [(root, block) for block in range(self.tiled.block_count(root))]
+
+    def made(self, step: Step) -> BlockId | None:
+        """The block that is complete after a step; None within an accumulation."""
+        operator = self.plan.graph.operators[step.operator]
+        if not operator.op.accumulates:
+            return operator.output, step.block
+        last = step.block == self.tiled.step_counts[step.operator] - 1
+        return (operator.output, 0) if last else None
+
+    def put_tensor(self, machine: Machine, tensor: str, value: Array) -> None:
+        """Write a whole tensor where it is born, before anything is done."""
+        for block_id in self.blocks(tensor):
+            self.put(machine, block_id, value.tobytes(), -1)
+
+    def get_tensor(self, machine: Machine, tensor: str) -> Array:
+        """Read a whole tensor, in its stored shape, behind the last step."""
+        end = len(self.plan.schedule.steps)
+        data = b"".join(self.get(machine, block_id, end) for block_id in self.blocks(tensor))
+        return as_array(data, self.plan.graph.tensors[tensor])
+
+
+def as_array(data: bytes, tensor: Tensor) -> Array:
+    """Stored bytes as an array of the tensor's shape."""
+    return np.frombuffer(data, tensor.dtype.value).reshape(tensor.shape)
+
+
+def stored_references(graph: Graph, values: Mapping[str, Array]) -> dict[str, Array]:
+    """Tensor name to the reference's value as the tensor is stored, for every tensor that has one."""
+    return {
+        name: to_device(border, graph.tensors[border.tensor], values[border.name])
+        for name, border in graph.references.items()
+    }
+
+
+def stored_ties(graph: Graph, values: Mapping[str, Array], quantizers: Mapping[str, str]) -> dict[str, Array]:
+    """Tensor name to a mask of the reference's ties, as the tensor is stored, for every quantised tensor.
+
+    `quantizers` maps an ONNX tensor to the float tensor that its QuantizeLinear rounds.
+    """
+    ties: dict[str, Array] = {}
+    makers = {operator.output: operator for operator in graph.operators}
+    for name, border in graph.references.items():
+        quantization = graph.tensors[border.tensor].quantization
+        if quantization is None or border.name not in quantizers:
+            continue
+        steps = values[quantizers[border.name]].astype(np.float64).ravel() / quantization.scale
+        mask = np.empty(steps.size, np.bool_)
+        window = np.full(steps.size, TIE_LSB)
+        if border.tensor in makers:
+            window += np.resize(_rounding(graph, makers[border.tensor]), steps.size)
+        with np.errstate(invalid="ignore"):  # infinity is no tie
+            mask[border.order] = np.abs(steps - np.floor(steps) - 0.5) < window[border.order]
+        ties[name] = mask.reshape(graph.tensors[border.tensor].shape)
+    return ties
+
+
+def _rounding(graph: Graph, operator: Operator) -> Array:
+    """How far the rounding of its constants moves a result of an operator, in LSB, by channel; 0 for most."""
+    if isinstance(operator.op, Binary):
+        return np.full(1, operator.op.rounding(graph.input_tensors(operator), graph.tensors[operator.output]))
+    rounding = operator.constants.get("bias_rounding")
+    if rounding is None:
+        return np.zeros(1)
+    source, output = (graph.tensors[name].quantization for name in (operator.inputs[0], operator.output))
+    if source is None or output is None:
+        raise ValueError(f"{operator.name} rounds its bias without being quantised")
+    units = operator.constants["weight_scale"].astype(np.float64) * source.scale / output.scale
+    return np.asarray(rounding * units, np.float64)
+
+
+def run_once(machine: Machine, storage: Storage, inputs: Mapping[str, Array]) -> int:
+    """Write the inputs (stored form, by tensor name), run the tape; ticks."""
+    return sum(machine.run(first, count) for first, count in fed_runs(machine, storage, inputs))
+
+
+def fed_runs(machine: Machine, storage: Storage, inputs: Mapping[str, Array]) -> Iterator[tuple[int, int]]:
+    """Runs (first entry, count) that cover the tape, each yielded when the input rows it needs are there.
+
+    Resident inputs are written first; rows of a fed input before the step that would ask for them.
+    """
+    graph = storage.plan.graph
+    for border in graph.resident_inputs():
+        storage.put_tensor(machine, border.tensor, inputs[border.tensor])
+    feeds = {
+        first: (time, (graph.operators[entry.operator].output, entry.block))
+        for first, time, entry in entries(storage.plan)
+        if isinstance(entry, Run) and not graph.operators[entry.operator].inputs
+    }
+    bounds = [0, *(first for first in feeds if first > 0), len(storage.plan.tape)]
+    for first, end in pairwise(bounds):
+        if first in feeds:
+            time, block_id = feeds[first]
+            storage.put(machine, block_id, inputs[block_id[0]].tobytes(), time)
+        yield first, end - first
+
+
+def entries(plan: Plan) -> Iterator[tuple[int, int, Run | Transfer]]:
+    """The entries of the tape, each with its place there and the step in which it is, or before which."""
+    time = 0
+    for place, entry in enumerate(plan.tape):
+        yield place, time, entry
+        time += isinstance(entry, Run)
+
+
+def check_operators(
+    machine: Machine,
+    storage: Storage,
+    inputs: Mapping[str, Array],
+    references: Mapping[str, Array],
+    ties: Mapping[str, Array],
+) -> dict[str, Difference]:
+    """Run the tape step by step, each step fed with the reference's own inputs; operator to difference.
+
+    `references` and `ties` are stored values and masks by tensor name. Operators whose output has no
+    reference are run, not judged.
+    """
+    graph, tiled = storage.plan.graph, storage.tiled
+    stored = {tiled.flow.roots[name]: value.tobytes() for name, value in {**inputs, **references}.items()}
+    result: dict[str, Difference] = {}
+    for place, time, entry in entries(storage.plan):
+        if isinstance(entry, Transfer):
+            machine.run(place, 1)
+            continue
+        step = storage.plan.schedule.steps[time]
+        operator = graph.operators[step.operator]
+        if not operator.inputs:
+            continue
+        for blocks in tiled.blocks_read(step):
+            for block_id in blocks:
+                if block_id[0] in stored:
+                    storage.put(machine, block_id, stored[block_id[0]], time)
+        machine.run(place, 1)
+        expected, made = references.get(operator.output), storage.made(step)
+        if expected is None or made is None:
+            continue
+        rows = tiled.block_interval(*made)
+        found = np.frombuffer(storage.get(machine, made, time), graph.tensors[operator.output].dtype.value)
+        mask = ties.get(operator.output)
+        diff = difference(
+            found, expected[rows.lo : rows.hi], None if mask is None else mask[rows.lo : rows.hi]
+        )
+        result[operator.name] = result[operator.name].merge(diff) if operator.name in result else diff
+    return result
+
+
+def run_with_ties_as_reference(
+    machine: Machine,
+    storage: Storage,
+    inputs: Mapping[str, Array],
+    references: Mapping[str, Array],
+    ties: Mapping[str, Array],
+) -> int:
+    """Run the tape on its own values, but give elements at ties the reference's choice; how many were given.
+
+    An element is changed only where it is off by one at a tie. What then still differs from the
+    reference is no matter of ties.
+    """
+    graph, tiled = storage.plan.graph, storage.tiled
+    given = 0
+    runs = fed_runs(machine, storage, inputs)
+    places = (place for first, count in runs for place in range(first, first + count))
+    for place, (_, time, entry) in zip(places, entries(storage.plan), strict=True):
+        machine.run(place, 1)
+        if isinstance(entry, Transfer):
+            continue
+        step = storage.plan.schedule.steps[time]
+        output, made = graph.operators[step.operator].output, storage.made(step)
+        if output not in ties or made is None:
+            continue
+        rows = tiled.block_interval(*made)
+        expected, mask = references[output][rows.lo : rows.hi], ties[output][rows.lo : rows.hi]
+        found = np.frombuffer(storage.get(machine, made, time), np.int8).reshape(expected.shape)
+        off = mask & (np.abs(found.astype(np.int16) - expected) == 1)
+        if off.any():
+            given += int(off.sum())
+            storage.put_block(machine, made, np.where(off, expected, found).tobytes(), time)
+    return given
+
+
+def merge_all(tables: Iterable[Mapping[str, Difference]]) -> dict[str, Difference]:
+    """Differences of several samples together."""
+    result: dict[str, Difference] = {}
+    for table in tables:
+        for name, diff in table.items():
+            result[name] = result[name].merge(diff) if name in result else diff
+    return result
+
+
+def diverging(graph: Graph, differences: Mapping[str, Difference]) -> Sequence[str]:
+    """One line for each operator that does not stand, in execution order: name, both values, how many."""
+    lines = []
+    for operator in graph.operators:
+        diff = differences.get(operator.name)
+        if diff is None or operator_stands(diff, graph.tensors[operator.output].dtype):
+            continue
+        lines.append(
+            f"{operator.name} ({operator.op.kind}): element {diff.where} is {diff.found:g}, the reference "
+            f"has {diff.expected:g}; {diff.mismatches} of {count_text(diff.elements, 'element')} "
+            f"{agree(diff.mismatches, 'differs', 'differ')}, "
+            f"{diff.ties} of them at ties"
+        )
+    return lines

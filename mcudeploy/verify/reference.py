@@ -1,0 +1,49 @@
+"""The reference: ONNX Runtime on the CPU, graph optimisations off, every tensor of interest an output."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcudeploy.common.errors import ModelError
+from mcudeploy.frontend.expose import expose
+
+# Read as it is loaded; without it there are a device id and a database in the home folder, for uploads.
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
+
+import onnxruntime
+
+Array = NDArray[Any]
+
+
+class Reference:
+    """Runs a model and shows the tensors `names`. Raises ModelError where ONNX Runtime refuses it."""
+
+    def __init__(self, path: Path, names: Sequence[str]) -> None:
+        options = onnxruntime.SessionOptions()
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+        options.log_severity_level = 4
+        self._names = list(dict.fromkeys(names))
+        try:
+            self._session = onnxruntime.InferenceSession(
+                expose(path, self._names), options, providers=["CPUExecutionProvider"]
+            )
+        except Exception as error:  # onnxruntime has no common base of its errors
+            raise ModelError(f"ONNX Runtime does not load {path.name}: {_first_line(error)}") from error
+
+    def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        """Tensor name to value, for inputs by name in the ONNX model's own shape and type."""
+        try:
+            values = self._session.run(self._names, dict(inputs))
+        except Exception as error:  # as above
+            raise ModelError(f"ONNX Runtime does not run the model: {_first_line(error)}") from error
+        return {name: np.asarray(value) for name, value in zip(self._names, values, strict=True)}
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__

@@ -1,0 +1,113 @@
+"""Inputs of a run and what must come out: from .npy files, or drawn from a seed."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcudeploy.common.errors import UsageError
+from mcudeploy.common.files import read_limited
+from mcudeploy.common.text import agree, count_text
+from mcudeploy.ir.graph import Border, Graph
+from mcudeploy.ops.host_io import to_device
+
+Array = NDArray[Any]
+_MOST_BYTES = 512 * 2**20
+"""No tensor of a model that can be deployed is larger."""
+_NPY_MAGIC = b"\x93NUMPY"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sample:
+    """One inference. `inputs` and `expected` are in the ONNX model's form by ONNX name; `stored` holds the
+    inputs as the device does, by tensor name. `expected` is empty where the reference decides.
+    """
+
+    inputs: Mapping[str, Array]
+    stored: Mapping[str, Array]
+    expected: Mapping[str, Array]
+
+
+def load_samples(graph: Graph, inputs: list[Path], expected: list[Path], seed: int) -> list[Sample]:
+    """Samples from files: one file per model input, in order, as often as there are samples.
+
+    Without files one sample is drawn: numbers of the whole range for integer inputs, normal ones for
+    float inputs. Raises UsageError for files that do not fit the model.
+    """
+    if not inputs:
+        if expected:
+            raise UsageError("--expected needs --input: drawn inputs have no expected outputs")
+        rng = np.random.default_rng(seed)
+        return [_sample(graph, {border.name: _draw(border, rng) for border in graph.inputs}, {})]
+    given = _groups(graph, graph.inputs, inputs, "input")
+    wanted = _groups(graph, graph.outputs, expected, "output") if expected else [{} for _ in given]
+    if len(wanted) != len(given):
+        raise UsageError(
+            f"{count_text(len(given), 'sample')} of inputs, but {len(wanted)} of expected outputs"
+        )
+    return [_sample(graph, values, outputs) for values, outputs in zip(given, wanted, strict=True)]
+
+
+def _groups(
+    graph: Graph, borders: tuple[Border, ...], files: list[Path], what: str
+) -> list[dict[str, Array]]:
+    if len(files) % len(borders):
+        raise UsageError(
+            f"the model has {count_text(len(borders), what)}; {count_text(len(files), 'file')} "
+            f"{agree(len(files), 'is', 'are')} not a multiple of it"
+        )
+    values = [_read(path) for path in files]
+    step = len(borders)
+    return [
+        {
+            border.name: _fit(border, value, path)
+            for border, value, path in zip(borders, group, paths, strict=True)
+        }
+        for group, paths in ((values[i : i + step], files[i : i + step]) for i in range(0, len(values), step))
+    ]
+
+
+def _read(path: Path) -> Array:
+    try:
+        content = read_limited(path, _MOST_BYTES)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}") from error
+    if not content.startswith(_NPY_MAGIC):
+        raise UsageError(f"{path} is not a .npy file: write the values with numpy.save")
+    try:
+        return np.asarray(np.load(io.BytesIO(content), allow_pickle=False))
+    except (OSError, ValueError, EOFError, OverflowError, MemoryError) as error:
+        raise UsageError(f"{path} is damaged, or holds no plain numbers") from error
+
+
+def _fit(border: Border, value: Array, path: Path) -> Array:
+    if value.dtype.name != border.dtype:
+        raise UsageError(f"{path} holds {value.dtype.name}, {border.name} of the model is {border.dtype}")
+    if value.shape != border.shape:
+        raise UsageError(
+            f"{path} has the shape {list(value.shape)}, {border.name} of the model {list(border.shape)}"
+        )
+    if value.dtype.kind == "f" and not np.isfinite(value).all():
+        raise UsageError(f"{path} has values that are not finite: nothing could be verified with them")
+    return value
+
+
+def _draw(border: Border, rng: np.random.Generator) -> Array:
+    if border.dtype == "float32":
+        return rng.standard_normal(border.shape).astype(np.float32)
+    limits = np.iinfo(border.dtype)
+    return rng.integers(limits.min, limits.max, border.shape, border.dtype, endpoint=True)
+
+
+def _sample(graph: Graph, inputs: Mapping[str, Array], expected: Mapping[str, Array]) -> Sample:
+    stored = {
+        border.tensor: to_device(border, graph.tensors[border.tensor], inputs[border.name])
+        for border in graph.inputs
+    }
+    return Sample(inputs, stored, expected)

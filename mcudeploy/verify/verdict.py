@@ -1,0 +1,153 @@
+"""The verdict on a run: each operator on the host against the reference, and all outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcudeploy.common.progress import Progress
+from mcudeploy.common.text import agree, count_text
+from mcudeploy.frontend.expose import quantizer_inputs
+from mcudeploy.ir.graph import DType
+from mcudeploy.ir.plan import Plan
+from mcudeploy.ops.host_io import to_device
+from mcudeploy.verify.compare import (
+    Difference,
+    Machine,
+    Storage,
+    check_operators,
+    difference,
+    diverging,
+    merge_all,
+    output_stands,
+    run_once,
+    run_with_ties_as_reference,
+    stored_references,
+    stored_ties,
+)
+from mcudeploy.verify.reference import Reference
+from mcudeploy.verify.samples import Sample
+
+Array = NDArray[Any]
+Outputs = Mapping[str, Array]
+"""Stored outputs by tensor name."""
+
+DEVICE_SHARE_OF_RANGE = 1e-5
+"""How far float32 outputs of two machines may be apart: their math libraries round differently."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Verdict:
+    """What was compared. `reasons` says what does not stand; empty means verified.
+
+    `resolved` is `outputs` of the host build, in samples that needed it with the reference's choice at
+    `ties_resolved` ties: what was judged.
+    """
+
+    plan: Plan
+    operators: Mapping[str, Difference]
+    expected: Sequence[Outputs]
+    host: Sequence[Outputs]
+    outputs: Difference
+    resolved: Difference
+    ties_resolved: int
+    reasons: tuple[str, ...]
+
+    def with_device(self, device: Sequence[Outputs]) -> Verdict:
+        """The verdict with the device's outputs, one mapping per sample: they must be the host build's."""
+        reasons = list(self.reasons)
+        for number, (found, host) in enumerate(zip(device, self.host, strict=True)):
+            for name, value in found.items():
+                if not _same(value, host[name], self.plan.graph.tensors[name].dtype):
+                    diff = difference(value, host[name])
+                    reasons.append(
+                        f"sample {number}: {name} on the device differs from the host build in "
+                        f"{diff.mismatches} of {count_text(diff.elements, 'element')}"
+                    )
+        return replace(self, outputs=_compare(self.plan, device, self.expected), reasons=tuple(reasons))
+
+
+def judge(
+    machine: Machine, plan: Plan, model: Path, samples: Sequence[Sample], progress: Progress
+) -> Verdict:
+    """Run the samples on the host build, operator by operator and whole, against ONNX Runtime.
+
+    The outputs must be the samples' own expected ones where they have any. A deep network can turn one
+    rounding tie into any error; so where the outputs of a sample do not stand, the sample is run again
+    with the reference's choice at ties, and these outputs must stand.
+    """
+    graph, storage = plan.graph, Storage.of(plan)
+    names = [border.name for border in (*graph.references.values(), *graph.outputs)]
+    quantizers = quantizer_inputs(model, names)
+    reference = Reference(model, [*names, *quantizers.values()])
+    tables, host, judged, expected, reasons = [], [], [], [], []
+    ties_resolved = 0
+    for done, sample in enumerate(samples):
+        values = reference.run(sample.inputs)
+        stored, ties = stored_references(graph, values), stored_ties(graph, values, quantizers)
+        tables.append(check_operators(machine, storage, sample.stored, stored, ties))
+        run_once(machine, storage, sample.stored)
+        host.append(_outputs(machine, storage))
+        wanted = {**values, **sample.expected}
+        expected.append(
+            {b.tensor: to_device(b, graph.tensors[b.tensor], wanted[b.name]) for b in graph.outputs}
+        )
+        judged.append(host[-1])
+        if _output_reasons(plan, done, host[-1], expected[-1]):
+            ties_resolved += run_with_ties_as_reference(machine, storage, sample.stored, stored, ties)
+            judged[-1] = _outputs(machine, storage)
+        reasons += _output_reasons(plan, done, judged[-1], expected[-1])
+        progress.advance(done + 1, len(samples))
+    operators = merge_all(tables)
+    return Verdict(
+        plan=plan,
+        operators=operators,
+        expected=expected,
+        host=host,
+        outputs=_compare(plan, host, expected),
+        resolved=_compare(plan, judged, expected),
+        ties_resolved=ties_resolved,
+        reasons=(*diverging(graph, operators), *reasons),
+    )
+
+
+def _outputs(machine: Machine, storage: Storage) -> Outputs:
+    return {b.tensor: storage.get_tensor(machine, b.tensor) for b in storage.plan.graph.outputs}
+
+
+def _same(found: Array, expected: Array, dtype: DType) -> bool:
+    if dtype is DType.INT8:
+        return bool(np.array_equal(found, expected))
+    diff = difference(found, expected)
+    return diff.worst <= DEVICE_SHARE_OF_RANGE * diff.range
+
+
+def _compare(plan: Plan, found: Sequence[Outputs], expected: Sequence[Outputs]) -> Difference:
+    differences = [
+        difference(values[border.tensor], wanted[border.tensor])
+        for values, wanted in zip(found, expected, strict=True)
+        for border in plan.graph.outputs
+    ]
+    total = differences[0]
+    for diff in differences[1:]:
+        total = total.merge(diff)
+    return total
+
+
+def _output_reasons(plan: Plan, sample: int, found: Outputs, expected: Outputs) -> list[str]:
+    reasons = []
+    for border in plan.graph.outputs:
+        name, dtype = border.tensor, plan.graph.tensors[border.tensor].dtype
+        if not output_stands(found[name], expected[name], dtype):
+            diff = difference(found[name], expected[name])
+            reasons.append(
+                f"sample {sample}: output {name} is {diff.found:g} at element {diff.where}, "
+                f"expected {diff.expected:g}; {diff.mismatches} of "
+                f"{count_text(diff.elements, 'element')} {agree(diff.mismatches, 'differs', 'differ')}"
+            )
+    return reasons

@@ -1,0 +1,128 @@
+"""The shipped costs of kernels: complete, well formed, and what estimates are made of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mcudeploy.boards.board import list_boards, load_board
+from mcudeploy.common.errors import ConfigError
+from mcudeploy.cost.estimate import CoreCosts, counts_of, estimated, load_costs, read_costs
+from mcudeploy.ir.graph import DType, Graph, Operator, Quantization, Tensor
+from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.opdef import ConstantArray, KernelCall
+from mcudeploy.ops.conv import Conv2d
+from mcudeploy.ops.pool import AveragePoolByRows
+from mcudeploy.program.bench import all_kernels
+
+HEAD = "variant,loop,instructions\n"
+
+
+@pytest.mark.parametrize("board", [board.name for board in list_boards()])
+def test_every_board_has_costs_of_every_kernel(board: str) -> None:
+    found = load_board(board)
+    table = load_costs(found.core).kernels
+    kernels = {variant.partition(":")[0] for variant in table}
+    needed = {name for name in all_kernels() if found.vectors or not name.endswith("_mve")} - {"feed"}
+    assert needed <= kernels
+
+
+def pointwise_graph(rows: int, cols: int, depth: int) -> Graph:
+    return graph_of(Conv2d(depth), (rows, cols, depth), {"weights": np.ones((depth, 1, 1, depth), np.int8)})
+
+
+def ticks(core: str, graph: Graph, kernel: str, rows: Interval) -> float:
+    (operator,) = graph.operators
+    output = graph.tensors["y"]
+    calls = operator.op.kernel(operator, graph.input_tensors(operator), output).variants(vectors=True)
+    (call,) = (each for each in calls if each.variant == kernel)
+    return estimated(load_costs(core))(graph, ())(operator, call, rows)
+
+
+def test_vectors_take_fewer_instructions_than_a_core_without_them() -> None:
+    graph, rows = pointwise_graph(12, 12, 64), Interval(0, 12)
+    with_vectors = ticks("cortex-m55", graph, "conv2d_s8_1x1_mve", rows)
+    dsp, plain = (ticks(core, graph, "conv2d_s8_1x1", rows) for core in ("cortex-m4", "cortex-m0"))
+    assert 3 * with_vectors < dsp < plain
+
+
+def test_a_row_of_one_pixel_costs_more_than_its_share_of_a_block_of_pixels() -> None:
+    """It passes over all weights alone, which three pixels do together."""
+    narrow, wide = (
+        ticks("cortex-m4", pointwise_graph(30, cols, 64), "conv2d_s8_1x1", Interval(10, 11))
+        for cols in (1, 3)
+    )
+    three_rows = ticks("cortex-m4", pointwise_graph(30, 1, 64), "conv2d_s8_1x1", Interval(9, 12))
+    assert 1.5 * wide < 3 * narrow
+    assert three_rows == pytest.approx(wide, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("add_s8,rows", "has no costs"),
+        ("add_s8,rows,many", "has no costs"),
+        ("add_s8,rows,-1", "-1.0 instructions for rows of add_s8"),
+        ("add_s8,rows,inf", "inf instructions"),
+        ("add_s8,rows,1\nadd_s8,rows,2", "twice"),
+    ],
+)
+def test_a_damaged_table_is_refused(line: str, why: str, tmp_path: Path) -> None:
+    (tmp_path / "core.csv").write_text(HEAD + line + "\n")
+    with pytest.raises(ConfigError, match=why):
+        read_costs(tmp_path / "core.csv")
+
+
+def test_a_core_without_a_table_is_named_with_those_that_have_one() -> None:
+    with pytest.raises(ConfigError, match=r"no costs of kernels on cortex-a53; .*cortex-m4"):
+        load_costs("cortex-a53")
+
+
+def graph_of(
+    op: Conv2d | AveragePoolByRows,
+    shape: tuple[int, int, int],
+    constants: dict[str, ConstantArray] | None = None,
+) -> Graph:
+    quantization = Quantization(0.1, 0)
+    x = Tensor("x", shape, DType.INT8, quantization)
+    y = Tensor("y", op.loops((shape,)).output_shape(), DType.INT8, quantization)
+    if constants:
+        outputs = y.shape[2]
+        constants |= {
+            "bias": np.zeros(outputs, np.int32),
+            "weight_scale": np.full(outputs, 0.001, np.float32),
+        }
+    operator = Operator("op", op, ("x",), "y", constants or {})
+    graph = object.__new__(Graph)  # its borders do not matter here
+    for name, value in (("tensors", {"x": x, "y": y}), ("operators", (operator,))):
+        object.__setattr__(graph, name, value)
+    return graph
+
+
+def test_kernels_that_do_not_count_their_loops_cost_by_the_loop_nest() -> None:
+    graph = graph_of(Conv2d(16, (3, 3), pads=(1, 1, 1, 1)), (8, 6, 4))
+    (operator,) = graph.operators
+    windows = {"pixels": 12, "windows": 12 * 36, "outputs": 12 * 16, "iterations": 12 * 36 * 16}
+    counts = counts_of(graph, operator, graph.loops(operator), KernelCall("conv2d_s8"), Interval(2, 4))
+    assert counts == {"calls": 1, "rows": 2} | windows
+
+
+def test_results_are_clipped_once_by_an_operator_that_accumulates() -> None:
+    graph = graph_of(AveragePoolByRows(), (8, 6, 4))
+    (operator,) = graph.operators
+    call = KernelCall("some_s8", {"low": 0, "high": 127})
+    loops = graph.loops(operator)
+    assert "clipped" not in counts_of(graph, operator, loops, call, Interval(2, 4))
+    assert counts_of(graph, operator, loops, call, Interval(6, 8))["clipped"] == 4
+
+
+def test_a_kernel_that_the_table_lacks_is_named() -> None:
+    graph = graph_of(AveragePoolByRows(), (8, 6, 4))
+    (operator,) = graph.operators
+    call = operator.op.kernel(operator, (graph.tensors["x"],), graph.tensors["y"])
+    for table, lacking in (({}, ""), ({"avgpool_s8_by_rows": {"outputs": 1.0}}, r" \(calls\)")):
+        time = estimated(CoreCosts("cortex-m4", table))(graph, ())
+        with pytest.raises(ConfigError, match=rf"m4 lack avgpool_s8_by_rows{lacking}: .*cost_table\.py"):
+            time(operator, call, Interval(0, 1))

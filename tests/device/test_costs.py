@@ -1,0 +1,176 @@
+"""Tile times from several devices: who times what, and what is left after an error or an interrupt."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mcudeploy.common.errors import FitError, ProtocolError
+from mcudeploy.cost.database import Database
+from mcudeploy.cost.tiles import CallTile
+from mcudeploy.device.measured import MeasuredTiles
+from mcudeploy.device.replies import Ticks
+from mcudeploy.ir.graph import Border, DType, Graph, Operator, Quantization, Tensor
+from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.opdef import KernelCall
+from mcudeploy.ops.pool import MaxPool
+
+DEVICE = ("board", 7)
+ORDER = np.arange(48 * 40, dtype=np.int32)
+ROWS = (1, 2, 3, 4, 6, 8)
+
+
+@dataclass
+class Fake:
+    """Ten ticks a row; `before` is called ahead of each."""
+
+    before: Callable[[], None] = lambda: None
+    seen: list[tuple[str, Interval]] = field(default_factory=list)
+
+    def time(self, graph: Graph, operator: Operator, call: KernelCall, rows: Interval) -> Ticks:
+        self.before()
+        self.seen.append((operator.name, rows))
+        return Ticks(10 * len(rows))
+
+
+def graph(count: int = 4) -> Graph:
+    """Poolings, of which no two are of one shape."""
+    pools = [MaxPool((1, 1), (1, 1), (1, 1), (0,) * 4, (24, at + 1)) for at in range(count)]
+    tensors = {
+        f"{name}{at}": Tensor(f"{name}{at}", (24, at + 1, 2), DType.INT8, Quantization(0.1, 0))
+        for at in range(count)
+        for name in "xy"
+    }
+    operators = tuple(Operator(f"pool_{at}", pools[at], (f"x{at}",), f"y{at}", {}) for at in range(count))
+    borders = tuple(
+        tuple(
+            Border(f"{name}{at}", f"{name}{at}", (24, at + 1, 2), "int8", ORDER[: 48 * (at + 1)])
+            for at in range(count)
+        )
+        for name in "xy"
+    )
+    return Graph("g", tensors, operators, *borders, {})
+
+
+def call_of(graph: Graph, operator: Operator) -> KernelCall:
+    return operator.op.kernel(operator, graph.input_tensors(operator), graph.tensors[operator.output])
+
+
+def tiles(of: Graph) -> list[CallTile]:
+    blocks = [Interval(rows, 2 * rows) for rows in ROWS]
+    return [(operator, call_of(of, operator), block) for operator in of.operators for block in blocks]
+
+
+def fails() -> None:
+    raise ProtocolError("/dev/ttyACM1 closed the connection")
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[Database]:
+    with Database(tmp_path / "tiles.sqlite") as made:
+        yield made
+
+
+def stored(database: Database) -> int:
+    return len(database.tiles("board", "00000007"))
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 30])
+def test_every_tile_is_timed_once_by_the_device_whose_turn_it_is(count: int, database: Database) -> None:
+    made, timers, told = graph(), [Fake() for _ in range(count)], []
+    measured = MeasuredTiles(DEVICE, database, timers)
+    measured.prefetch(made, tiles(made) * 2, 60, lambda *done: told.append(done))
+    wanted = [(operator.name, rows) for operator, _, rows in tiles(made)]
+    assert [timer.seen for timer in timers] == [wanted[first::count] for first in range(count)]
+    assert told == [(done, len(wanted)) for done in range(1, len(wanted) + 1)]
+    asked = measured.of(made)
+    assert [asked(*tile) for tile in tiles(made)] == [10.0 * len(rows) for *_, rows in tiles(made)]
+    assert (measured.measured, measured.hits) == (len(wanted), len(wanted))
+    assert stored(database) == len(wanted)
+
+
+def test_what_is_known_is_not_timed_again_and_what_is_not_is_when_asked_for(database: Database) -> None:
+    made = graph()
+    measured = MeasuredTiles(DEVICE, database, [Fake()])
+    measured.prefetch(made, tiles(made)[::2], 60)
+    timers = [Fake(), Fake()]
+    measured = MeasuredTiles(DEVICE, database, timers)
+    asked = measured.of(made)
+    assert [asked(*tile) for tile in tiles(made)[:2]] == [10, 20]
+    assert len(timers[0].seen) == 1 and measured.hits == 1
+    measured.prefetch(made, tiles(made), 60)
+    assert [len(timer.seen) for timer in timers] == [1 + 6, 5]
+
+
+def test_the_error_of_one_device_ends_it_for_all_and_loses_nothing(database: Database) -> None:
+    made = graph(40)
+    slow = Fake(lambda: time.sleep(0.01))
+    calls = iter([None] * 3)
+    breaks = Fake(lambda: fails() if next(calls, fails) is fails else None)
+    m = MeasuredTiles(DEVICE, database, [slow, breaks])
+    with pytest.raises(ProtocolError, match="ttyACM1"):
+        m.prefetch(made, tiles(made), 60)
+    assert len(breaks.seen) == 3 and len(slow.seen) < 20
+    assert stored(database) == len(slow.seen) + len(breaks.seen)
+
+
+def test_every_time_is_stored_before_the_next_is_taken(database: Database) -> None:
+    """Also where the command is busy telling of the first one."""
+    made, kept = graph(), []
+
+    def look() -> None:
+        with Database(database.path) as other:
+            kept.append(stored(other))
+
+    measured = MeasuredTiles(DEVICE, database, [Fake(look)])
+    measured.prefetch(made, tiles(made)[:5], 60, lambda *_: time.sleep(0.05))
+    assert kept == [0, 1, 2, 3, 4]
+    measured.of(made)(*tiles(made)[5])
+    assert stored(database) == 6
+
+
+def test_an_interrupt_keeps_what_was_timed_and_stops_the_devices(database: Database) -> None:
+    made, timers = graph(), [Fake(lambda: time.sleep(0.002)) for _ in range(2)]
+
+    def interrupt(done: int, _: int) -> None:
+        if done == 5:
+            raise KeyboardInterrupt
+
+    measured = MeasuredTiles(DEVICE, database, timers)
+    with pytest.raises(KeyboardInterrupt):
+        measured.prefetch(made, tiles(made), 60, interrupt)
+    count = sum(len(timer.seen) for timer in timers)
+    assert 5 <= count < len(tiles(made)) and stored(database) == count
+
+
+def test_the_time_limit_ends_it(database: Database) -> None:
+    made, timer = graph(), Fake(lambda: time.sleep(0.02))
+    measured = MeasuredTiles(DEVICE, database, [timer])
+    measured.prefetch(made, tiles(made), 0.1)
+    assert 0 < len(timer.seen) < 10 and stored(database) == len(timer.seen)
+
+
+def test_a_tile_without_room_is_timed_in_part_and_one_row_without_room_is_an_error(
+    database: Database,
+) -> None:
+    class Small(Fake):
+        def time(self, graph: Graph, operator: Operator, call: KernelCall, rows: Interval) -> Ticks:
+            if len(rows) > 2 or operator.name == "pool_3":
+                raise ValueError("no room")
+            return super().time(graph, operator, call, rows)
+
+    made, timer = graph(), Small()
+    measured = MeasuredTiles(DEVICE, database, [timer])
+    asked = measured.of(made)
+    first, last = made.operators[0], made.operators[3]
+    assert asked(first, call_of(made, first), Interval(8, 16)) == 80
+    assert timer.seen == [("pool_0", Interval(8, 10))]
+    measured.prefetch(made, [(last, call_of(made, last), Interval(8, 16)), *tiles(made)[:6]], 60)
+    assert measured.measured == len(ROWS)  # that one is passed over, the others are timed
+    with pytest.raises(FitError, match=r"one row of pool_3 cannot be timed .*no room"):
+        asked(last, call_of(made, last), Interval(8, 16))

@@ -1,0 +1,68 @@
+"""Serial ports and the boards they belong to."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from mcudeploy.boards.board import list_boards, load_board
+from mcudeploy.common.errors import BoardNotFoundError
+from mcudeploy.targets import ports
+
+
+def comport(device: str, usb: str = "", description: str = "n/a") -> SimpleNamespace:
+    vendor, product = (int(part, 16) for part in usb.split(":")) if usb else (None, None)
+    return SimpleNamespace(device=device, vid=vendor, pid=product, description=description)
+
+
+def attach(monkeypatch: pytest.MonkeyPatch, *found: SimpleNamespace) -> None:
+    monkeypatch.setattr(ports.list_ports, "comports", lambda: list(found))
+    monkeypatch.setattr(ports.os, "access", lambda name, mode: True)  # whatever ports this machine has
+
+
+STLINK, MICROBIT = "0483:374b", "0d28:0204"
+
+
+def test_ports_name_their_boards(monkeypatch: pytest.MonkeyPatch) -> None:
+    attach(
+        monkeypatch, comport("/dev/ttyS0"), comport("/dev/ttyACM1", MICROBIT), comport("/dev/ttyACM0", STLINK)
+    )
+    found = ports.list_serial_ports(list_boards())
+    assert [(port.name, port.usb_id) for port in found] == [
+        ("/dev/ttyACM0", STLINK), ("/dev/ttyACM1", MICROBIT), ("/dev/ttyS0", ""),
+    ]  # fmt: skip
+    assert "stm32f405" in found[0].boards
+    assert found[1].boards == ("microbit",)
+    assert found[2].boards == ()
+    assert all(port.allowed for port in found)
+
+
+def test_the_port_of_a_board(monkeypatch: pytest.MonkeyPatch) -> None:
+    board = load_board("microbit")
+    attach(
+        monkeypatch, comport("/dev/ttyACM0", STLINK), comport("/dev/ttyACM1", MICROBIT), comport("/dev/ttyS0")
+    )
+    assert ports.find_port(board) == "/dev/ttyACM1"
+    attach(monkeypatch, comport("/dev/ttyS0"), comport("/dev/ttyUSB0", "1a86:7523", "USB serial"))
+    assert ports.find_port(board) == "/dev/ttyUSB0"
+
+
+def test_no_board_or_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    board = load_board("microbit")
+    attach(monkeypatch)
+    with pytest.raises(BoardNotFoundError, match=r"no microbit is attached: no serial ports are .*--port"):
+        ports.find_port(board)
+    attach(monkeypatch, comport("/dev/ttyS0"))
+    with pytest.raises(BoardNotFoundError, match="1 serial port is on this machine, none of them USB"):
+        ports.find_port(board)
+    attach(monkeypatch, comport("/dev/ttyACM0", MICROBIT, "mbed"), comport("/dev/ttyACM1", MICROBIT, "mbed"))
+    with pytest.raises(BoardNotFoundError, match=r"2 ports may be microbit: /dev/ttyACM0 \(mbed\), "):
+        ports.find_port(board)
+
+
+def test_a_port_that_is_not_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    attach(monkeypatch, comport("/dev/null"))
+    monkeypatch.setattr(ports.os, "access", lambda name, mode: False)
+    (port,) = ports.list_serial_ports()
+    assert not port.allowed

@@ -1,0 +1,219 @@
+"""Generated C against the golden files of tests/golden: a change of the output shows in review.
+
+After a change that is meant: pytest tests/program --update-golden
+"""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from graphs import residual
+
+from mcudeploy.boards.board import Unit, load_board
+from mcudeploy.common.errors import UsageError
+from mcudeploy.ir.plan import Function, Plan
+from mcudeploy.layout.solve import spread
+from mcudeploy.memory.blocks import TiledGraph
+from mcudeploy.memory.flow import Flow
+from mcudeploy.memory.live import work_bytes
+from mcudeploy.program.kernelfiles import kernel_files
+from mcudeploy.program.library import library_files, write_library
+from mcudeploy.program.program import Program, make_program
+from mcudeploy.program.render import Member, Source, render_firmware, render_model, render_package
+from mcudeploy.schedule.rpo import reverse_post_order
+from tests.moves import with_moves
+
+GOLDEN = Path(__file__).parent.parent / "golden"
+SOURCE = Source("residual.onnx", "0123456789abcdef")
+BOARD = load_board("mps2-an386").model_copy(
+    update={"units": (Unit(name="core"), Unit(name="npu", alignment=16))}
+)
+TWO_UNITS = (Function("npu", ("conv_b", "conv_c")),)
+STRICT = ["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wcast-align=strict", "-Werror"]
+
+
+def planned(
+    block_rows: int, prefix: str = "residual", functions: tuple[Function, ...] = (), *, moves: float = 0
+) -> tuple[Program, Plan]:
+    graph = residual()
+    tiled = TiledGraph(Flow.of(graph), {operator.name: block_rows for operator in graph.operators})
+    calls = {o.name: o.op.kernel(o, graph.input_tensors(o), graph.tensors[o.output]) for o in graph.operators}
+    schedule = reverse_post_order(tiled)
+    layout, estimate = spread(tiled, schedule, work_bytes(calls), BOARD, functions)
+    plan = Plan(graph, BOARD.name, tiled.block_rows, schedule, layout, estimate, functions=functions)
+    plan = with_moves(plan, share=moves)
+    return make_program(plan, calls, prefix, BOARD), plan
+
+
+@pytest.mark.parametrize(
+    ("golden", "block_rows", "functions", "moves"),
+    [
+        ("residual_8_rows", 8, (), 0),
+        ("residual_2_rows", 2, (), 0),
+        ("residual_two_units", 4, TWO_UNITS, 0),
+        ("residual_moved", 2, (), 0.4),
+    ],
+)
+def test_generated_files_are_the_golden_ones(
+    golden: str,
+    block_rows: int,
+    functions: tuple[Function, ...],
+    moves: float,
+    request: pytest.FixtureRequest,
+) -> None:
+    program, plan = planned(block_rows, functions=functions, moves=moves)
+    texts = render_firmware(program, plan, SOURCE)
+    texts |= render_package("residual", [Member(program, plan, SOURCE)])
+    folder = GOLDEN / golden
+    for name, text in texts.items():
+        path = folder / name
+        if request.config.getoption("--update-golden"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, "utf-8")
+        assert text == path.read_text("utf-8"), f"{path} differs; if that is meant, --update-golden"
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "arm-none-eabi-gcc", "riscv64-unknown-elf-gcc"])
+def test_generated_c_compiles_without_a_warning(compiler: str, tmp_path: Path) -> None:
+    program, plan = planned(2, functions=TWO_UNITS)
+    write_library([Member(program, plan, SOURCE)], "residual", tmp_path, [])
+    extra = ["--specs=picolibc.specs"] if compiler.startswith("riscv") else []
+    sources = sorted((tmp_path / "src").glob("*.c"))
+    subprocess.run(
+        [compiler, *STRICT, *extra, "-I", tmp_path / "include", "-fsyntax-only", *sources], check=True
+    )
+
+
+@pytest.mark.parametrize("functions", [(), TWO_UNITS])
+def test_library_folder_builds_with_cmake_and_runs(functions: tuple[Function, ...], tmp_path: Path) -> None:
+    program, plan = planned(8, functions=functions)
+    write_library([Member(program, plan, SOURCE)], "residual", tmp_path, [])
+    build = tmp_path / "build"
+    subprocess.run(["cmake", "-S", tmp_path, "-B", build], check=True, capture_output=True)
+    subprocess.run(["cmake", "--build", build], check=True, capture_output=True)
+    result = subprocess.run([build / "residual_example"], check=True, capture_output=True, text=True)
+    assert len(result.stdout.splitlines()) == 256
+
+
+@pytest.mark.parametrize("offset_bits", [16, 32])
+def test_libraries_with_other_types_do_not_link(offset_bits: int, tmp_path: Path) -> None:
+    program, plan = planned(8)
+    other, _ = planned(8, "other")
+    archives = []
+    for one in (program, replace(other, offset_bits=offset_bits)):
+        folder = tmp_path / one.prefix
+        write_library([Member(one, plan, SOURCE)], one.prefix, folder, [])
+        sources = sorted((folder / "src").glob("*.c"))
+        flags = ["-std=c99", "-O2", "-I", folder / "include"]
+        subprocess.run(["gcc", *flags, "-c", *sources], check=True, cwd=folder)
+        archives.append(folder / "lib.a")
+        subprocess.run(["ar", "rc", archives[-1], *folder.glob("*.o")], check=True)
+    main = tmp_path / "main.c"
+    main.write_text(
+        "void residual_run(void);\nvoid other_run(void);\n"
+        "int main(void)\n{\n    residual_run();\n    other_run();\n    return 0;\n}\n"
+    )
+    link = ["gcc", main, *archives, "-lm", "-o", tmp_path / "both"]
+    result = subprocess.run(link, capture_output=True, text=True, check=False)
+    assert program.offset_bits == 16
+    assert (result.returncode == 0) == (offset_bits == 16)
+    assert ("multiple definition" in result.stderr) == (offset_bits == 32)
+
+
+def test_shared_objects_with_other_types_do_not_mix_their_kernels(tmp_path: Path) -> None:
+    program, plan = planned(2)
+    other, _ = planned(2, "other")
+    objects = []
+    for one in (program, replace(other, offset_bits=32)):
+        folder = tmp_path / one.prefix
+        write_library([Member(one, plan, SOURCE)], one.prefix, folder, [])
+        objects.append(tmp_path / f"lib{one.prefix}.so")
+        sources = sorted((folder / "src").glob("*.c"))
+        flags = ["-std=c99", "-O2", "-fPIC", "-shared", "-I", folder / "include"]
+        subprocess.run(["gcc", *flags, *sources, "-lm", "-o", objects[-1]], check=True)
+    main = tmp_path / "main.c"
+    main.write_text(_BOTH)
+    include = [f"-I{tmp_path / name / 'include'}" for name in ("residual", "other")]
+    link = [*objects, f"-Wl,-rpath,{tmp_path}", "-o", tmp_path / "both"]
+    subprocess.run(["gcc", "-std=c99", *include, main, *link], check=True)
+    subprocess.run([tmp_path / "both"], check=True)
+
+
+_BOTH = """
+#include <string.h>
+
+#include "other.h"
+#include "residual.h"
+
+int main(void)
+{
+    memset(residual_input(), 3, 256);
+    memset(other_input(), 3, 256);
+    residual_run();
+    other_run();
+    return memcmp(residual_output(), other_output(), 256) != 0;
+}
+"""
+
+
+@pytest.mark.parametrize("other", [{"offset_bits": 32}, {"code_bits": 32}, {"alignment": 16}])
+@pytest.mark.parametrize("wider", [False, True])
+def test_another_program_s_configuration_does_not_compile(
+    other: dict[str, int], wider: bool, tmp_path: Path
+) -> None:
+    """As where the sources of two libraries are mixed: wider types are right, all else is an error."""
+    program, plan = planned(8)
+    changed = replace(program, **other)
+    own, foreign = (program, changed) if wider else (changed, program)
+    texts = render_model(own, plan, SOURCE) | {
+        "mcud_config.h": render_model(foreign, plan, SOURCE)["mcud_config.h"]
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    for path in kernel_files(program.kernels):
+        (tmp_path / path.name).write_text(path.read_text())
+    command = ["gcc", "-std=c99", "-fsyntax-only", tmp_path / "residual.c"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode == 0) == (wider and "alignment" not in other), done.stderr
+    assert done.returncode == 0 or "is that of another program" in done.stderr
+
+
+def test_two_models_in_one_library_share_kernels_and_types(tmp_path: Path) -> None:
+    (first, plan), (second, other_plan) = planned(8), planned(2, "other")
+    second = replace(second, offset_bits=32)
+    members = [Member(first, plan, SOURCE), Member(second, other_plan, Source("other.onnx", "89abcdef"))]
+    write_library(members, "both", tmp_path, [])
+    assert "#define MCUD_OFFSET_BITS 32\n" in (tmp_path / "src" / "mcud_config.h").read_text()
+    build = tmp_path / "build"
+    subprocess.run(["cmake", "-S", tmp_path, "-B", build], check=True, capture_output=True)
+    subprocess.run(["cmake", "--build", build], check=True, capture_output=True)
+    alone = tmp_path / "alone"
+    for member in members:
+        name = member.program.prefix
+        write_library([member], name, alone / name, [])
+        sources = [*(alone / name / "src").glob("*.c"), alone / name / "examples" / "main.c"]
+        flags = ["-std=c99", "-O2", "-ffp-contract=off", "-I", alone / name / "include"]
+        subprocess.run(["gcc", *flags, *sources, "-lm", "-o", alone / "program"], check=True)
+        expected = subprocess.run([alone / "program"], check=True, capture_output=True).stdout
+        assert (
+            expected
+            and expected
+            == subprocess.run([build / f"{name}_example"], check=True, capture_output=True).stdout
+        )
+
+
+def test_models_whose_files_would_be_called_the_same_are_refused() -> None:
+    program, plan = planned(8)
+    member = Member(program, plan, SOURCE)
+    other = Member(replace(planned(8, "residual_weights")[0]), plan, SOURCE)
+    with pytest.raises(UsageError, match=r"src/residual_weights\.[ch]"):
+        library_files([member, other], "both")
+
+
+def test_library_has_only_the_kernels_it_uses() -> None:
+    names = [path.name for path in kernel_files(["add_s8"])]
+    assert "add_s8.c" in names and "mcud.h" in names
+    assert not [name for name in names if "conv" in name]

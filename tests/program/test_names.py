@@ -1,0 +1,56 @@
+"""What a model is called in C: a given name is taken as it is or refused; a file's name always works."""
+
+from __future__ import annotations
+
+import pytest
+
+from mcudeploy.common.errors import UsageError
+from mcudeploy.program.ctext import model_name
+
+
+@pytest.mark.parametrize(
+    ("given", "made"), [("tiny", "tiny"), ("Person-Detect_2", "person_detect_2"), ("a" * 40, "a" * 40)]
+)
+def test_given_names(given: str, made: str) -> None:
+    assert model_name(given, "file") == made
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ("", "no name in C"),
+        ("\xfcn\xef", "no name in C"),
+        ("2nd-model", "no name in C"),
+        ("_x", "no name in C"),
+        ("a b", "no name in C"),
+        ("../x", "no name in C"),
+        ("x\n", "no name in C"),
+        ("a" * 41, "longer than 40"),
+        ("a__b", "a_b"),
+        ("int", "keyword"),
+        ("stdint", r"header stdint\.h"),
+        ("Math", r"header math\.h"),
+        ("t", "records begin with"),
+        ("in12", "records begin with"),
+        ("t1_x", "records begin with"),
+        ("p_feed", "records begin with"),
+        ("op_feed", "records begin with"),
+        ("mcud", "runtime"),
+        ("mcud_tape", "runtime"),
+        ("conv2d_s8_1x1", "runtime"),
+        ("concat", "runtime"),
+    ],
+)
+def test_given_names_that_cannot_be(given: str, reason: str) -> None:
+    with pytest.raises(UsageError, match=reason):
+        model_name(given, "file")
+
+
+@pytest.mark.parametrize(
+    ("stem", "made"),
+    [("model", "model"), ("2nd", "model_2nd"), ("math", "model_math"), ("int", "model_int"),
+     ("\xfc", "model"), ("mcud_hal", "model_mcud_hal"), ("conv2d_s8", "model_conv2d_s8"),
+     ("t_x", "model_t_x"), ("p_feed", "model_p_feed"), ("tiny_x", "tiny_x")],
+)  # fmt: skip
+def test_names_of_files(stem: str, made: str) -> None:
+    assert model_name(None, stem) == made

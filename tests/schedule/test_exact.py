@@ -1,0 +1,123 @@
+"""The exact search against all orders of small problems."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from problems import all_orders, least_peak, problems, without_chances
+
+from mcudeploy.common.effort import Effort, endless
+from mcudeploy.schedule.bounds import least_needs, sure_needs
+from mcudeploy.schedule.closure import Closure
+from mcudeploy.schedule.contract import contracted
+from mcudeploy.schedule.exact import best_first
+from mcudeploy.schedule.problem import Buffer, InPlace, Outcome, Problem
+
+
+@settings(max_examples=1000, deadline=None)
+@given(problems(), st.integers(0, 3))
+def test_finds_the_least_peak_of_all_orders(problem: Problem, below: int) -> None:
+    best = least_peak(problem)
+    found = best_first(problem, max(0, best - below), best + 1, endless())
+    assert found.order is not None and problem.is_valid(found.order)
+    assert problem.peak(found.order) == found.bound_bytes == best
+    assert best_first(problem, 0, best, endless()) == Outcome(None, best)
+
+
+def least(problem: Problem) -> list[int]:
+    """The least needs of a problem's steps."""
+    return least_needs(problem, sure_needs(problem, Closure.of(problem)), endless(), 1 << 40)
+
+
+@settings(max_examples=200, deadline=None)
+@given(problems())
+def test_no_step_can_run_with_less_than_its_least_need(problem: Problem) -> None:
+    needs = least(problem)
+    for order in all_orders(problem):
+        assert all(load >= needs[step] for step, load in zip(order, problem.loads(order), strict=True))
+
+
+@given(problems().map(without_chances))
+def test_some_order_runs_a_step_with_its_least_need(problem: Problem) -> None:
+    loads = [zip(order, problem.loads(order), strict=True) for order in all_orders(problem)]
+    lowest = dict(sorted((pair for pairs in loads for pair in pairs), reverse=True))
+    assert lowest == dict(enumerate(least(problem)))
+
+
+def test_effort_runs_out_with_a_bound() -> None:
+    steps = 40
+    pairs = tuple(Buffer(3 + step % 7, (step, (step * 18 + 5) % steps)) for step in range(steps))
+    problem = Problem(((),) * steps, pairs)
+    peak, effort = problem.peak(range(steps)), Effort(50_000)
+    found = best_first(problem, 0, peak, effort)
+    assert found.order is None and 0 < found.bound_bytes < peak
+    assert effort.left == 0
+
+
+def times_ten(problem: Problem) -> Problem:
+    """All buffers ten times as large: peaks are tens, bounds need not be."""
+    buffers = tuple(replace(buffer, size_bytes=10 * buffer.size_bytes) for buffer in problem.buffers)
+    return replace(problem, buffers=buffers)
+
+
+@settings(max_examples=200, deadline=None)
+@given(problems().map(times_ten), st.integers(-30, 30))
+def test_a_bound_of_another_component_is_no_proof_for_this_one(problem: Problem, above: int) -> None:
+    best = least_peak(problem)
+    bound = max(0, best + above)
+    found = best_first(problem, bound, best + 100, endless())
+    assert found.order is not None
+    assert problem.peak(found.order) <= max(bound, best) == found.bound_bytes
+
+
+@settings(max_examples=200, deadline=None)
+@given(problems())
+def test_contraction_leaves_an_order_of_least_peak(problem: Problem) -> None:
+    smaller, numbers = contracted(problem, endless())
+    left = [(smaller.peak(order), [numbers[step] for step in order]) for order in all_orders(smaller)]
+    assert all(problem.is_valid(order) and problem.peak(order) == peak for peak, order in left)
+    assert min(peak for peak, _ in left) == least_peak(problem)
+
+
+def test_contraction_puts_a_copy_right_before_its_sum() -> None:
+    # 0 makes a tensor; 1 and 2 make copies of it, 3 adds them up; 4 is the last to read the tensor.
+    tensors = (
+        Buffer(4, (0, 1, 2, 4)),
+        Buffer(4, (1, 3)),
+        Buffer(4, (2, 3)),
+        Buffer(4, (3, 4)),
+        Buffer(1, (4,)),
+    )
+    problem = Problem(((), (0,), (0,), (1, 2), (0, 3)), tensors)
+    smaller, _ = contracted(problem, endless())
+    assert len(list(all_orders(problem))) == 2 and len(list(all_orders(smaller))) == 1
+
+
+def test_a_step_that_frees_nothing_does_not_spoil_a_choice_in_place() -> None:
+    # Once 0 has run, 1 writes its 10 bytes over the single byte: the first chance that applies is taken.
+    tensors = Buffer(1, (0, 1), initial=True), Buffer(10, (1,), initial=True), Buffer(10, (1,), kept=True)
+    problem = Problem(((), ()), tensors, (InPlace(1, 0, 2), InPlace(1, 1, 2)))
+    assert problem.peak([1, 0]) == 11 and problem.peak([0, 1]) == 20
+    found = best_first(problem, 11, 20, endless())
+    assert found.order == [1, 0] and found.bound_bytes == 11
+
+
+def test_contraction_does_not_spoil_a_choice_in_place() -> None:
+    # Step 0 could wait until right before 2; but then 1 is first to touch buffer 2 and saves one byte for 10.
+    sources = Buffer(1, (1,), initial=True), Buffer(10, (1,), initial=True)
+    made = Buffer(1, (0, 1)), Buffer(10, (1,), kept=True), Buffer(1, (0, 2)), Buffer(3, (2,), kept=True)
+    chances = InPlace(1, 0, 2), InPlace(1, 1, 3)
+    problem = Problem(((), (), (0, 1)), (*sources, *made), chances)
+    assert problem.peak([0, 1, 2]) == 14 and problem.peak([1, 0, 2]) == 21
+    smaller, numbers = contracted(problem, endless())
+    assert [0, 1, 2] in [[numbers[step] for step in order] for order in all_orders(smaller)]
+
+
+def test_contraction_minds_what_the_next_step_saves_in_place() -> None:
+    # 2 writes its scratch over 0's byte; right before it, 1 would make its byte while two others are there.
+    buffers = Buffer(1, (0, 2)), Buffer(1, (1, 2)), Buffer(1, (2,)), Buffer(1, (1, 3), initial=True)
+    problem = Problem(((), (), (0, 1), ()), buffers, (InPlace(2, 0, 2),))
+    smaller, _ = contracted(problem, endless())
+    assert least_peak(smaller) == least_peak(problem) == problem.peak((1, 3, 0, 2)) == 2

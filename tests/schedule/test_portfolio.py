@@ -1,0 +1,130 @@
+"""The portfolio: what it calls optimal is, and what it is given bounds what it returns."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from time import process_time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from problems import least_peak, problems
+
+from mcudeploy.cli.schedule import _METHODS
+from mcudeploy.common.effort import Effort, endless
+from mcudeploy.schedule import portfolio
+from mcudeploy.schedule.ordering import AUTO
+from mcudeploy.schedule.portfolio import DEFAULT, METHODS, best_order
+from mcudeploy.schedule.problem import Buffer, Outcome, Problem
+
+
+@settings(max_examples=100, deadline=None)
+@given(problem=problems(), proofs=st.booleans(), updates=st.sets(st.integers(0, 6)))
+def test_status_and_bound_are_right(problem: Problem, proofs: bool, updates: set[int]) -> None:
+    methods = set(DEFAULT) - ({"exact"} if not proofs else set())
+    found = best_order(problem, endless(), methods, updates=updates)
+    best = least_peak(problem)
+    assert problem.is_valid(found.order)
+    assert problem.peak(found.order) == found.peak_bytes
+    assert found.lower_bound_bytes <= best <= found.peak_bytes <= problem.peak(range(problem.steps))
+    assert (found.status == "optimal") == (found.lower_bound_bytes == found.peak_bytes)
+    if proofs:
+        assert (found.status, found.peak_bytes) == ("optimal", best)
+
+
+@settings(max_examples=20, deadline=None)
+@given(problem=problems(), method=st.sampled_from(METHODS))
+def test_one_method_alone_is_never_worse_than_the_file(problem: Problem, method: str) -> None:
+    found = best_order(problem, endless(), (method,))
+    assert problem.is_valid(found.order)
+    assert least_peak(problem) <= found.peak_bytes <= problem.peak(range(problem.steps))
+
+
+def one_after_the_other(first: Problem, second: Problem) -> Problem:
+    """Both, with a step between them that waits for all of the first and that all of the second wait for."""
+    middle, shift = first.steps, first.steps + 1
+    before = (
+        *first.before,
+        tuple(range(middle)),
+        *((middle, *(s + shift for s in b)) for b in second.before),
+    )
+    moved = (replace(b, touched_by=tuple(s + shift for s in b.touched_by)) for b in second.buffers)
+    return Problem(before, (*first.buffers, *moved))
+
+
+def plain(problem: Problem, factor: int) -> Problem:
+    """Buffers that some step touches and that do not stay, so many times as large; nothing in place."""
+    buffers = (Buffer(factor * b.size_bytes, b.touched_by) for b in problem.buffers if b.touched_by)
+    return Problem(problem.before, tuple(buffers))
+
+
+@pytest.mark.parametrize("method", ["exact", "ilp"])
+@settings(max_examples=40, deadline=None)
+@given(first=problems(5), second=problems(5), floor=st.integers(0, 60))
+def test_the_bound_of_one_component_does_not_inflate_that_of_another(
+    method: str, first: Problem, second: Problem, floor: int
+) -> None:
+    # Peaks of the second component are tens, those of the first, which gives the floor, are not.
+    first = plain(first, 1)
+    first = replace(first, buffers=(*first.buffers, Buffer(floor, (0,))))
+    second = plain(second, 10)
+    best = max(least_peak(first), least_peak(second))
+    found = best_order(one_after_the_other(first, second), endless(), (method,))
+    assert (found.peak_bytes, found.lower_bound_bytes) == (best, best)
+
+
+@pytest.mark.parametrize("steps", [0, 1])
+def test_nearly_nothing(steps: int) -> None:
+    found = best_order(Problem(((),) * steps, ()), Effort(1))
+    assert (found.order, found.peak_bytes, found.status) == (tuple(range(steps)), 0, "optimal")
+
+
+def test_without_effort_the_order_of_the_numbers_is_left() -> None:
+    problem = Problem(((), (), (0, 1)), ())
+    assert best_order(problem, Effort(0)).order == (0, 1, 2)
+
+
+def test_the_command_has_all_methods() -> None:
+    assert (AUTO, *METHODS) == _METHODS
+
+
+def test_an_interrupt_keeps_the_best_order_and_what_is_proven(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Two tensors of 8 bytes that are made one after the other, and then read into one of a byte each.
+    buffers = [Buffer(8, (0, 2)), Buffer(8, (1, 3)), Buffer(1, (2, 4)), Buffer(1, (3, 4))]
+    problem = Problem(((), (), (0,), (1,), (2, 3)), tuple(buffers))
+    best = best_order(problem, endless())
+    assert best.peak_bytes < problem.peak(range(5))
+    asked = iter([Outcome(list(best.order), best.lower_bound_bytes)])
+
+    def search(*_: object) -> Outcome:
+        for outcome in asked:
+            return outcome
+        raise KeyboardInterrupt
+
+    twice = one_after_the_other(problem, problem)
+    monkeypatch.setattr(portfolio, "best_first", search)
+    monkeypatch.setattr(portfolio, "least_needs", lambda *_: [0])
+    monkeypatch.setattr(portfolio, "sure_needs", lambda *_: [0])
+    found = best_order(twice, endless(), ("exact",), interruptible=True)
+    assert found.order == (*best.order, *range(5, 11))
+    assert found.lower_bound_bytes == best.lower_bound_bytes
+    with pytest.raises(KeyboardInterrupt):
+        best_order(twice, endless(), ("exact",))
+
+
+def test_a_busy_machine_finds_the_same_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Pairs of tensors over 120 steps: no search is through before its effort is spent.
+    steps = 120
+    pairs = tuple(Buffer(3 + step % 7, (step, (step * 46 + 5) % steps)) for step in range(steps))
+    problem = Problem(((),) * steps, pairs)
+    quiet = best_order(problem, Effort.of(0.3))
+    assert quiet.status == "feasible" and quiet.peak_bytes < problem.peak(range(steps))
+    now = process_time()
+
+    def slow() -> float:
+        nonlocal now
+        now += 1e-6
+        return now
+
+    monkeypatch.setattr("mcudeploy.common.effort.process_time", slow)
+    assert best_order(problem, Effort.of(0.3)) == quiet

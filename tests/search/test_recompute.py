@@ -1,0 +1,111 @@
+"""Halos that are computed again: less memory for more time, and the checker agrees."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from graphs import border, conv, residual, tensor
+from test_search import calls_of
+
+from mcudeploy.boards.board import load_board
+from mcudeploy.common.effort import Effort, endless
+from mcudeploy.cost.estimate import estimated_tile_time
+from mcudeploy.cost.tiles import Costs
+from mcudeploy.ir.graph import Graph
+from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.plan import Plan, Schedule, Step
+from mcudeploy.layout.check import PlanFaultError, check
+from mcudeploy.memory.blocks import TiledGraph
+from mcudeploy.memory.flow import Flow
+from mcudeploy.memory.live import buffers, live_peak, lives, peak, work_bytes
+from mcudeploy.model.forms import stream_inputs
+from mcudeploy.schedule.rpo import reverse_post_order
+from mcudeploy.search.best_first import Candidate
+from mcudeploy.search.recompute import recompute
+from tests.one_memory import lay_out
+
+BOARD = load_board("mps3-an547")
+
+
+def funnel() -> Graph:
+    """Rows of 32 bytes, of 256, of 64, and 512 bytes in the end."""
+    channels = (4, 32, 8, 64)
+    names = ("image", "wide", "slim", "out")
+    return Graph(
+        "funnel",
+        {name: tensor(name, (8, 8, count)) for name, count in zip(names, channels, strict=True)},
+        tuple(conv(f"conv_{i}", names[i], names[i + 1], channels[i : i + 2]) for i in range(3)),
+        (border("image", (8, 8, 4)),),
+        (border("out", (8, 8, 64)),),
+    )
+
+
+def rows_one_by_one(graph: Graph) -> tuple[Candidate, Costs, dict[str, tuple[int, int]]]:
+    tiled = TiledGraph(Flow.of(graph), {operator.name: 1 for operator in graph.operators})
+    costs = Costs(tiled.flow, estimated_tile_time(graph, calls_of(graph), "cortex-m4"))
+    work = {
+        **work_bytes(calls_of(graph)),
+        graph.operators[-1].name: (2000, 0),
+    }  # at the peak: its halos matter
+    schedule = reverse_post_order(tiled)
+    peak_bytes, peak_step = live_peak(tiled, schedule.steps, work)
+    return Candidate((), tiled, schedule, peak_bytes, peak_step, costs.ticks(tiled.step_rows)), costs, work
+
+
+def plan_of(candidate: Candidate, work: dict[str, tuple[int, int]]) -> Plan:
+    tiled = candidate.tiled
+    layout, estimate = lay_out(tiled, candidate.schedule, work, "sram", 8)
+    return Plan(tiled.graph, "host", tiled.block_rows, candidate.schedule, layout, estimate)
+
+
+@pytest.mark.parametrize("graph", [funnel(), stream_inputs(funnel())])
+def test_halos_are_dropped_where_time_allows(graph: Graph) -> None:
+    base, costs, work = rows_one_by_one(graph)
+    found = recompute(base, costs, work, 4 * base.ticks, endless())
+    assert found.peak_bytes < base.peak_bytes
+    assert base.ticks < found.ticks <= 4 * base.ticks
+    assert set(found.schedule.steps) == set(base.schedule.steps)
+    assert len(found.schedule.steps) > len(base.schedule.steps)
+    check(plan_of(found, work), work, BOARD)
+
+
+@pytest.mark.parametrize("graph", [funnel(), residual(), stream_inputs(residual())])
+def test_no_time_no_recompute(graph: Graph) -> None:
+    base, costs, work = rows_one_by_one(graph)
+    assert recompute(base, costs, work, base.ticks, endless()) is base
+
+
+@pytest.mark.parametrize("graph", [funnel()])
+def test_it_stops_when_told(graph: Graph) -> None:
+    base, costs, work = rows_one_by_one(graph)
+    assert recompute(base, costs, work, 4 * base.ticks, endless()).peak_bytes < base.peak_bytes
+    assert recompute(base, costs, work, 4 * base.ticks, Effort(0)) is base
+
+
+def test_a_block_lives_as_often_as_it_is_made() -> None:
+    base, _, work = rows_one_by_one(funnel())
+    tiled, steps = base.tiled, base.schedule.steps
+    wide = tiled.first_block["wide"]
+    life = Interval(lives(tiled, steps).first[wide], lives(tiled, steps).end[wide])
+    again = (*steps[: life.hi + 2], Step(0, 0), *steps[life.hi + 2 :])
+    assert lives(tiled, again).of(wide) == (life, Interval(life.hi + 2, life.hi + 3))
+    held = [item.life for item in buffers(tiled, again, work) if ("wide", 0) in item.members]
+    assert held == [life, Interval(life.hi + 2, life.hi + 3)]
+    assert live_peak(tiled, again, work) == peak(buffers(tiled, again, work))
+
+
+def test_a_repeated_step_must_find_what_it_reads() -> None:
+    base, _, work = rows_one_by_one(funnel())
+    plan = plan_of(base, work)
+    late = replace(plan, schedule=Schedule((*base.schedule.steps, Step(1, 0)), "feasible"))
+    with pytest.raises(PlanFaultError, match="resides nowhere at step 24"):
+        check(late, work, BOARD)
+
+
+def test_rows_are_fed_once() -> None:
+    base, _, work = rows_one_by_one(stream_inputs(funnel()))
+    steps = base.schedule.steps
+    plan = plan_of(replace(base, schedule=Schedule((*steps, steps[0]), "feasible")), work)
+    with pytest.raises(PlanFaultError, match="same rows again"):
+        check(plan, work, BOARD)

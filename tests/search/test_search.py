@@ -1,0 +1,215 @@
+"""Cuts and the search for them, on graphs small enough to see what must come out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from graphs import border, conv, residual, tensor
+
+from mcudeploy.boards.board import load_board
+from mcudeploy.common.effort import Effort
+from mcudeploy.cost.estimate import estimated_tile_time
+from mcudeploy.cost.tiles import STEP_TICKS, Costs
+from mcudeploy.ir.graph import Graph
+from mcudeploy.ir.plan import Form, Plan, Search
+from mcudeploy.layout.check import check
+from mcudeploy.memory.blocks import whole
+from mcudeploy.memory.flow import Flow
+from mcudeploy.memory.live import work_bytes
+from mcudeploy.model.forms import accumulate_rows, in_form, stream_inputs
+from mcudeploy.schedule.rpo import reverse_post_order
+from mcudeploy.search.best_first import Found, search
+from mcudeploy.search.cuts import Cut, Space, State
+from mcudeploy.search.seeds import Seeds
+from mcudeploy.search.segments import Segments
+from tests.one_memory import lay_out
+
+BOARD = load_board("mps3-an547")
+
+
+def chain(length: int, image: int = 4) -> Graph:
+    """`length` 3x3 convolutions in a row: `image` and 4 channels at the ends, 16 between, 8 x 8 pixels."""
+    names = ["image", *(f"t{i}" for i in range(length))]
+    channels = [image, *[16] * (length - 1), 4]
+    return Graph(
+        "chain",
+        {name: tensor(name, (8, 8, count)) for name, count in zip(names, channels, strict=True)},
+        tuple(
+            conv(f"conv_{i}", names[i], names[i + 1], (channels[i], channels[i + 1])) for i in range(length)
+        ),
+        (border("image", (8, 8, image)),),
+        (border(names[-1], (8, 8, 4)),),
+    )
+
+
+def run(
+    graph: Graph, overhead: float = 50.0, seconds: float = 20.0, *, rungs: bool = True
+) -> tuple[Found, Flow]:
+    flow = Flow.of(graph)
+    order = tuple(step.operator for step in reverse_post_order(whole(graph)).steps)
+    calls = calls_of(graph)
+    costs = Costs(flow, estimated_tile_time(graph, calls_of(graph), "cortex-m4"))
+    uncut = costs.ticks(flow.iteration_rows)
+    limits = [uncut * (1 + percent / 100) for percent in (0.5, 5.0) if percent < overhead and rungs]
+    segments = Segments(flow, order, work_bytes(calls))
+    limits.append(uncut * (1 + overhead / 100))
+    return search(Space.of(flow, order), costs, segments, limits, Effort.of(seconds)), flow
+
+
+def calls_of(graph: Graph) -> dict[str, object]:
+    return {o.name: o.op.kernel(o, graph.input_tensors(o), graph.tensors[o.output]) for o in graph.operators}
+
+
+@pytest.mark.parametrize("graph", [residual(), chain(4), stream_inputs(residual()), stream_inputs(chain(6))])
+def test_every_plan_passes_the_checker_and_none_is_worse_than_unsplit(graph: Graph) -> None:
+    found, _ = run(graph)
+    work = work_bytes(calls_of(graph))
+    assert found.unsplit in found.best
+    assert found.best[0].peak_bytes < found.unsplit.peak_bytes
+    for candidate in found.best:
+        layout, estimate = lay_out(candidate.tiled, candidate.schedule, work, "sram", 8)
+        assert estimate.peak_bytes == candidate.peak_bytes
+        plan = Plan(graph, "host", candidate.tiled.block_rows, candidate.schedule, layout, estimate)
+        check(plan, work, BOARD)
+
+
+def test_the_limit_is_kept_and_a_higher_one_never_needs_more() -> None:
+    peaks = []
+    for overhead in (0.0, 5.0, 20.0, 100.0):
+        found, _ = run(chain(5), overhead)
+        limit = found.unsplit.ticks * (1 + overhead / 100)
+        assert all(candidate.ticks <= limit for candidate in found.best)
+        peaks.append(found.best[0].peak_bytes)
+    assert peaks == sorted(peaks, reverse=True)
+    assert peaks[0] == run(chain(5), 0.0)[0].unsplit.peak_bytes and peaks[-1] < peaks[0]
+
+
+def test_the_same_search_finds_the_same() -> None:
+    first, second = (run(chain(6))[0] for _ in range(2))
+    assert [c.state for c in first.best] == [c.state for c in second.best]
+    assert replace(first.search, seconds=0) == replace(second.search, seconds=0)
+    assert first.search.duplicates > 0
+
+
+def test_a_streamed_input_is_never_whole() -> None:
+    kept, streamed = run(chain(4, image=64))[0], run(stream_inputs(chain(4, image=64)))[0]
+    image_bytes = 8 * 8 * 64
+    assert streamed.best[0].peak_bytes < image_bytes <= kept.best[0].peak_bytes
+
+
+def test_costs_of_a_cut_by_hand() -> None:
+    flow = Flow.of(chain(1))
+    costs = Costs(flow, lambda operator, rows: 100.0 * len(rows))
+    assert costs.operator_ticks(0, 8) == 800 + STEP_TICKS
+    assert costs.operator_ticks(0, 3) == 800 + 3 * STEP_TICKS  # 3 + 3 + 2 rows
+    assert costs.ticks((1,)) == 800 + 8 * STEP_TICKS
+
+
+def test_moves_keep_cuts_apart() -> None:
+    graph = chain(6)
+    space = Space.of(Flow.of(graph), tuple(range(6)))
+    state = (Cut(0, 1, 2), Cut(3, 4, 1))
+    for following in space.moves(state, 5):
+        for one, other in pairwise(following):
+            assert one.last < other.first
+        assert all(0 <= cut.first <= cut.last < 6 for cut in following)
+
+
+def test_a_move_elsewhere_than_at_the_peak_only_saves_time() -> None:
+    space = Space.of(Flow.of(chain(12)), tuple(range(12)))
+    far, near = Cut(0, 2, 2), Cut(8, 10, 2)
+    states = list(space.moves((far, near), 9))
+    assert (Cut(0, 3, 2), near) not in states and (Cut(0, 2, 3), near) in states
+    assert (far, Cut(8, 11, 2)) in states and (far, Cut(8, 10, 1)) in states
+    assert (far, Cut(8, 8, 2), Cut(9, 10, 2, apart=True)) in states
+
+
+def seeds_of(graph: Graph, overhead: float, stopped: Callable[[], bool]) -> list[tuple[State, int, float]]:
+    """States from the seeds, each with its peak and time over the unsplit one."""
+    flow = Flow.of(graph)
+    space = Space.of(flow, tuple(step.operator for step in reverse_post_order(whole(graph)).steps))
+    segments = Segments(flow, space.order, work_bytes(calls_of(graph)))
+    costs = Costs(flow, estimated_tile_time(graph, calls_of(graph), "cortex-m4"))
+    unsplit = costs.ticks(flow.iteration_rows)
+    states = Seeds(space, segments, costs, unsplit * (1 + overhead / 100), stopped).states()
+    return [
+        (state, segments.peak(space.sections(state))[0], costs.ticks(space.block_rows(state)) / unsplit - 1)
+        for state in states
+    ]
+
+
+def test_seeds_keep_the_limit_and_need_less_and_less() -> None:
+    found = seeds_of(chain(6), 10.0, lambda: False)
+    peaks = [peak_bytes for _, peak_bytes, _ in found]
+    assert min(peaks) < peaks[0] <= run(chain(6))[0].unsplit.peak_bytes
+    assert all(added <= 0.10 for *_, added in found)
+    assert seeds_of(chain(6), 0.0, lambda: False) == []  # every cut takes some time
+
+
+def test_seeds_stop_when_told() -> None:
+    asked = iter([False] * 5)
+    assert len(seeds_of(chain(6), 10.0, lambda: next(asked, True))) < len(
+        seeds_of(chain(6), 10.0, lambda: False)
+    )
+
+
+def test_the_clock_does_not_matter_as_long_as_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, _ = run(chain(60), seconds=0.5)
+    late = 0.0
+
+    def clock() -> float:
+        nonlocal late
+        late += 1e-6
+        return late
+
+    monkeypatch.setattr("mcudeploy.common.effort.process_time", clock)
+    second, _ = run(chain(60), seconds=0.5)
+    assert [one.state for one in first.best] == [one.state for one in second.best]
+    assert first.search.candidates == second.search.candidates
+
+
+def test_a_graph_of_hundreds_of_operators_keeps_the_time_limit() -> None:
+    begin = time.process_time()  # by the wall it would fail on a busy machine
+    found, _ = run(chain(300), overhead=5.0, seconds=1.0)
+    assert time.process_time() - begin < 5.0  # with making the graph, and the candidates that are handed on
+    assert found.best[0].peak_bytes <= found.unsplit.peak_bytes
+
+
+def test_interrupts_keep_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(self: Space, *_: object) -> object:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Space, "moves", interrupted)
+    found, _ = run(chain(5), rungs=False)  # under the least of them there are no seeds
+    assert found.best[0].peak_bytes < found.unsplit.peak_bytes
+
+
+def test_forms_do_not_go_back() -> None:
+    graph = residual()
+    streamed = in_form(graph, Form(), Form(streamed=True))
+    assert len(streamed.operators) == len(graph.operators) + 1
+    assert streamed.resident_inputs() == () and graph.resident_inputs() == graph.inputs
+    assert accumulate_rows(graph).operators == graph.operators  # nothing in it reads all rows at once
+    with pytest.raises(ValueError, match="does not go back"):
+        in_form(streamed, Form(streamed=True), Form())
+
+
+def test_search_counts_are_plain_numbers() -> None:
+    found, _ = run(chain(3))
+    assert isinstance(found.search, Search) and found.search.candidates > 1
+    assert np.isfinite(found.best[0].ticks)
+
+
+def test_seeds_leave_effort_for_the_moves(monkeypatch: pytest.MonkeyPatch) -> None:
+    def without_end(self: Seeds) -> Iterator[State]:
+        while not self._stopped():
+            self._segments.units += 1000
+            yield ()
+
+    monkeypatch.setattr(Seeds, "states", without_end)
+    assert not run(chain(5), seconds=0.5)[0].hurried

@@ -1,0 +1,153 @@
+"""The peak found segment by segment is that of the whole schedule, for random graphs cut at random."""
+
+from __future__ import annotations
+
+from graphs import border, conv, pooled, residual, tensor
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mcudeploy.ir.graph import Graph, Operator, Shape
+from mcudeploy.ir.plan import Plan, Schedule
+from mcudeploy.layout.check import check
+from mcudeploy.memory.blocks import TiledGraph, whole
+from mcudeploy.memory.flow import Flow
+from mcudeploy.memory.live import WorkBytes, live_peak
+from mcudeploy.model.forms import stream_inputs
+from mcudeploy.ops.conv import Conv2d
+from mcudeploy.ops.elementwise import Binary, Lut
+from mcudeploy.ops.pool import AveragePoolByRows
+from mcudeploy.ops.view import Reshape
+from mcudeploy.schedule.rpo import reverse_post_order
+from mcudeploy.search.cuts import ROWS_TRIED, Cut, Space, State
+from mcudeploy.search.segments import Segments
+from tests.one_memory import lay_out, one_memory
+
+WORK = (0, 7, 40)
+
+
+def space_of(graph: Graph) -> Space:
+    order = tuple(step.operator for step in reverse_post_order(whole(graph)).steps)
+    return Space.of(Flow.of(graph), order)
+
+
+def peaks(space: Space, segments: Segments, state: State, work: WorkBytes) -> tuple[int, int]:
+    """By segments, and by the live ranges of all blocks of the schedule."""
+    sections = space.sections(state)
+    names = (operator.name for operator in space.flow.graph.operators)
+    tiled = TiledGraph(space.flow, dict(zip(names, space.block_rows(state), strict=True)))
+    steps = segments.steps(sections)
+    assert len(set(steps)) == len(steps)
+    return segments.peak(sections)[0], live_peak(tiled, steps, work)[0]
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> Graph:
+    """Convolutions with strides, sums of two tensors, functions in place, views and means, any of them an
+    output.
+    """
+    shapes: dict[str, Shape] = {"image": (draw(st.integers(3, 12)), 4, draw(st.sampled_from([4, 16])))}
+    operators: list[Operator] = []
+    for number in range(draw(st.integers(2, 8))):
+        name, source = f"t{number}", draw(st.sampled_from([*sorted(shapes)[-3:], "image"]))
+        rows, cols, channels = shapes[source]
+        alike = [other for other in shapes if shapes[other] == shapes[source]]
+        what = draw(st.sampled_from(["conv", "stride", "add", "lut", "mean", "view"]))
+        shapes[name] = shapes[source]
+        if what == "add":
+            other = draw(st.sampled_from(alike))
+            operators.append(Operator(name, Binary("add"), (source, other), name))
+        elif what == "lut":
+            operators.append(Operator(name, Lut(), (source,), name))
+        elif what == "mean" and rows > 1:
+            shapes[name] = (1, 1, channels)
+            operators.append(Operator(name, AveragePoolByRows(), (source,), name))
+        elif what == "view":
+            shapes[name] = (rows, 1, cols * channels)
+            operators.append(Operator(name, Reshape(shapes[name]), (source,), name))
+        elif what == "stride":
+            shapes[name] = ((rows - 1) // 2 + 1, cols, channels)
+            op = Conv2d(out_channels=channels, stride=(2, 1))
+            operators.append(Operator(name, op, (source,), name))
+        else:
+            operators.append(conv(name, source, name, (channels, channels)))
+    read = {source for operator in operators for source in operator.inputs}
+    ends = [name for name in shapes if name not in read] + draw(st.lists(st.sampled_from(sorted(shapes))))
+    return Graph(
+        "random",
+        {name: tensor(name, shape) for name, shape in shapes.items()},
+        tuple(operators),
+        (border("image", shapes["image"]),),
+        tuple(border(name, shapes[name]) for name in dict.fromkeys(ends)),
+    )
+
+
+@st.composite
+def states(draw: st.DrawFn, places: int) -> State:
+    cuts: list[Cut] = []
+    first = 0
+    while first < places:
+        last = draw(st.integers(first, places - 1))
+        if draw(st.booleans()):
+            cuts.append(Cut(first, last, draw(st.sampled_from(ROWS_TRIED[:5])), draw(st.booleans())))
+        first = last + 1
+    return tuple(cuts)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data())
+def test_segments_add_up_to_the_peak_of_the_schedule(data: st.DataObject) -> None:
+    graph = data.draw(graphs())
+    if data.draw(st.booleans()):
+        graph = stream_inputs(graph)
+    work = {
+        one.name: (0, 24) if one.op.accumulates else (data.draw(st.sampled_from(WORK)), 0)
+        for one in graph.operators
+    }
+    space = space_of(graph)
+    segments = Segments(space.flow, space.order, work)
+    for _ in range(4):  # what is remembered of one state must not spoil the next
+        found, wanted = peaks(space, segments, data.draw(states(len(space.order))), work)
+        assert found == wanted
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_what_is_cut_makes_plans_that_pass_the_checker(data: st.DataObject) -> None:
+    graph = data.draw(graphs())
+    if data.draw(st.booleans()):
+        graph = stream_inputs(graph)
+    work = {one.name: (0, 24) if one.op.accumulates else (7, 0) for one in graph.operators}
+    space = space_of(graph)
+    state = data.draw(states(len(space.order)))
+    names = (operator.name for operator in graph.operators)
+    tiled = TiledGraph(space.flow, dict(zip(names, space.block_rows(state), strict=True)))
+    steps = Segments(space.flow, space.order, work).steps(space.sections(state))
+    schedule = Schedule(steps, "feasible")
+    layout, estimate = lay_out(tiled, schedule, work, "ram", 4)
+    plan = Plan(graph, "host", tiled.block_rows, schedule, layout, estimate)
+    check(plan, work, one_memory("ram", 4))
+
+
+def test_a_border_is_whole_and_a_joint_is_not() -> None:
+    graph = residual()
+    space = space_of(graph)
+    work = {operator.name: (0, 0) for operator in graph.operators}
+    segments = Segments(space.flow, space.order, work)
+    joined, apart = (Cut(0, 1, 1), Cut(2, 3, 1)), (Cut(0, 1, 1), Cut(2, 3, 1, apart=True))
+    assert space.sections(joined) == space.sections((Cut(0, 3, 1),)) != space.sections(apart)
+    # a and b are whole when conv_c begins, a and c when the sum does.
+    assert segments.border_bytes == (256, 256, 512, 512, 256)
+    assert segments.peak(space.sections(apart))[0] > segments.peak(space.sections(joined))[0]
+
+
+def test_what_is_not_cut_at_the_ends_of_a_segment_stands_alone() -> None:
+    space = space_of(pooled())
+    assert space.sections((Cut(0, 1, 8),)) == ()
+    assert space.sections((Cut(0, 1, 4),)) == ((0, (4, 4)),)
+
+
+def test_the_peak_names_the_operator_where_it_is() -> None:
+    space = space_of(residual())
+    work = {operator.name: (0, 0) for operator in space.flow.graph.operators}
+    work["conv_b"] = (1000, 0)
+    assert Segments(space.flow, space.order, work).peak(()) == (1512, 1)

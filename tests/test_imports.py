@@ -1,0 +1,71 @@
+"""Imports go one way: no cycle between modules, none between packages, and few modules on top."""
+
+from __future__ import annotations
+
+import ast
+from graphlib import CycleError, TopologicalSorter
+from itertools import pairwise
+from pathlib import Path
+
+import mcudeploy
+
+ROOT = Path(mcudeploy.__file__).parent
+MODULES = {
+    ".".join(("mcudeploy", *path.relative_to(ROOT).with_suffix("").parts)).removesuffix(".__init__"): path
+    for path in ROOT.rglob("*.py")
+}
+
+
+def imports(path: Path) -> set[str]:
+    """The modules of the package that a file imports when it runs, in functions too."""
+    tree = ast.parse(path.read_text("utf-8"))
+    typing_only = {
+        part
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        for part in ast.walk(node)
+    }
+    found = [
+        f"{node.module}.{name.name}"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module is not None and node not in typing_only
+        for name in node.names
+    ]
+    return {name if name in MODULES else name.rpartition(".")[0] for name in found} & set(MODULES)
+
+
+IMPORTS = {name: imports(path) - {name} for name, path in MODULES.items()}
+
+
+def cycle(graph: dict[str, set[str]]) -> str:
+    """A cycle as text, "" where there is none."""
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return ", ".join(f"{after} imports {before}" for before, after in pairwise(error.args[1]))
+    return ""
+
+
+def package(module: str) -> str:
+    """The folder or the module right under mcudeploy."""
+    return ".".join(module.split(".")[:2])
+
+
+def test_modules_have_no_cycle() -> None:
+    assert len(IMPORTS) > 100 and any(IMPORTS.values())
+    assert cycle(IMPORTS) == ""
+
+
+def test_packages_have_no_cycle() -> None:
+    packages: dict[str, set[str]] = {}
+    for name, imported in IMPORTS.items():
+        packages.setdefault(package(name), set()).update(package(one) for one in imported)
+    assert cycle({name: imported - {name} for name, imported in packages.items()}) == ""
+
+
+def test_a_cycle_is_found() -> None:
+    assert cycle({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}).count("imports") == 3
+
+
+def test_few_modules_stand_on_top() -> None:
+    assert sum(path.parent == ROOT for path in MODULES.values()) <= 6
