@@ -43,7 +43,7 @@ def test_a_failed_write_changes_nothing_and_names_the_file(tmp_path: Path) -> No
     first, second = tmp_path / "first", tmp_path / "second"
     first.write_text("old")
     program = (
-        "import sys, pathlib; from mcudeploy.files import write_files\n"
+        "import sys, pathlib; from mcudeploy.common.files import write_files\n"
         "first, second = map(pathlib.Path, sys.argv[1:])\n"
         "try: write_files({first: 'new', second: 'x' * 200_000})\n"
         "except OSError as error: print(error.filename, error.strerror)"

@@ -15,7 +15,7 @@ from interrupts import Tally, commands, interrupted
 _LISTENING = """
 import os, signal, sys, threading, time
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
-from mcudeploy import interrupts
+from mcudeploy.common import interrupts
 interrupts.listen()
 {begin}
 def interrupt(after, times=1):
@@ -55,6 +55,19 @@ except KeyboardInterrupt:
     print("in order", slow_module.done)
 """
 
+_ENDING = """
+import importlib, pathlib, tempfile
+folder = pathlib.Path(tempfile.mkdtemp())
+(folder / "last_module.py").write_text("import sys, time; time.sleep(0.3); sys.exit()")
+sys.path.insert(0, str(folder))
+class Slow:
+    def __del__(self, sleep=time.sleep):
+        sleep(0.2)
+kept = Slow()
+interrupt(0.1)
+import last_module
+"""
+
 _TWICE = """
 interrupt(0.1, times=2)
 try:
@@ -89,6 +102,12 @@ def test_it_is_delivered_where_it_can_be_taken(body: str, said: str) -> None:
 def test_before_anything_began_it_ends_at_once() -> None:
     done = run("interrupt(0.1)\ntime.sleep(30)", begun=False)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "error: interrupted\n")
+
+
+def test_one_that_was_never_taken_does_not_kill_the_process_as_it_ends() -> None:
+    """Python gives signals back their default before it takes modules down."""
+    done = run(_ENDING)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_the_second_ends_at_once() -> None:

@@ -12,7 +12,7 @@ SMALL = ROOT / "tests/regressions/fail_tiny_scale.onnx"
 SESSION = """
 import sys
 from pathlib import Path
-from mcudeploy.reference import Reference
+from mcudeploy.verify.reference import Reference
 Reference(Path(sys.argv[1]), [])
 """
 

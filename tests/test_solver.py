@@ -9,7 +9,7 @@ PROGRAM = """
 import os, signal
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
 from ortools.sat.python import cp_model
-from mcudeploy.solver import cp_solver
+from mcudeploy.common.solver import cp_solver
 model = cp_model.CpModel()
 model.maximize(model.new_int_var(0, 9, "x"))
 assert cp_solver(5).solve(model) == cp_model.OPTIMAL

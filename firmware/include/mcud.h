@@ -29,9 +29,6 @@
 #define MCUD_REQUIRE(what, text) extern const char mcud_required[(what) ? 1 : -1]
 #endif
 
-MCUD_REQUIRE(sizeof(mcud_offset) * 8u == MCUD_OFFSET_BITS, "mcud_config.h states the width of its offsets");
-MCUD_REQUIRE(sizeof(mcud_code) * 8u == MCUD_CODE_BITS, "mcud_config.h states the width of its codes");
-
 /* block_rows of a tensor that is one block, or of scratch that is at one place in every step */
 #define MCUD_WHOLE UINT32_MAX
 

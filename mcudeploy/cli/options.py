@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import rich_click as click
 from click import get_current_context
@@ -119,6 +119,13 @@ def planning_options(command: Command) -> Command:
         "`auto`: by the board's rules. Several times for several units.",
     )
     @click.option(
+        "--placement",
+        type=click.Choice(["blocks", "tags"]),
+        default="blocks",
+        show_default=True,
+        help="With --no-split: tensors lie where there is room, or share memory by their tags.",
+    )
+    @click.option(
         "--seed",
         metavar="N",
         type=click.IntRange(min=0),
@@ -138,6 +145,7 @@ def planning_options(command: Command) -> Command:
         split: bool,
         stream_input: bool,
         assign: tuple[str, ...],
+        placement: Literal["blocks", "tags"],
         seed: int,
         float_io: bool,
         **rest: Any,
@@ -148,6 +156,8 @@ def planning_options(command: Command) -> Command:
         twice = next((name for index, name in enumerate(memories) if name in memories[:index]), None)
         if twice is not None:
             raise UsageError(f"--memory {twice} is given twice")
+        if placement == "tags" and (split or plan_file is not None):
+            raise UsageError("--placement tags places whole tensors anew: add --no-split, and give no --plan")
         options = Options(
             max_overhead=max_overhead,
             time_limit=time_limit,
@@ -156,6 +166,7 @@ def planning_options(command: Command) -> Command:
             split=split,
             stream_input=stream_input,
             assign=assign,
+            placement=placement,
             float_io=float_io,
             seed=seed,
             plan_file=plan_file,

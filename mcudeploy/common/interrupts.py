@@ -73,9 +73,14 @@ def listen() -> None:
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGALRM, _STATE.deliver)
         signal.signal(signal.SIGINT, _STATE.on_interrupt)
-        atexit.register(
-            signal.signal, signal.SIGINT, signal.SIG_IGN
-        )  # the last act: Python takes itself down
+        atexit.register(_deaf)
+
+
+def _deaf() -> None:
+    """The last act: Python takes itself down, and gives signals back their default, which is to kill."""
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    for number in (signal.SIGINT, signal.SIGALRM):
+        signal.signal(number, signal.SIG_IGN)
 
 
 def begin() -> None:

@@ -39,8 +39,9 @@ class Rectangle:
 @dataclass(frozen=True, slots=True)
 class Problem:
     """Rectangles in one memory. A `stack` lists rectangles that lie one behind the other, the first one
-    aligned, and their common base is free. `again` lists rectangles that are one block, made several times:
-    first fit gives them one offset, so that one table of offsets has it; searches may give them others.
+    aligned, and their common base is free. `again` lists rectangles that are one block, made several times,
+    or tensors of one tag: first fit gives them one offset, so that one table of offsets has it; searches may
+    give them others.
     """
 
     rectangles: tuple[Rectangle, ...]

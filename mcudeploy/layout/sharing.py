@@ -10,8 +10,6 @@ from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.plan import Plan
 from mcudeploy.layout.arena import pack
 from mcudeploy.layout.problem import Problem, Rectangle
-from mcudeploy.layout.tagform import program_of
-from mcudeploy.layout.tags import assign_tags
 from mcudeploy.memory.blocks import BlockId, TiledGraph
 from mcudeploy.memory.flow import Flow
 from mcudeploy.memory.live import Buffer, WorkBytes, buffers, joined, lives
@@ -25,7 +23,7 @@ class Sharing:
 
     `separate_bytes`: each unit has an arena of its own with what it touches, so that a border tensor is on
     both sides as long as it lives, and there is a buffer for each border tensor to get from one to the other.
-    `saved_bytes`: those less the plan's arenas. The tags are those of `layout.tags`.
+    `saved_bytes`: those less the plan's arenas.
     """
 
     border_tensors: int
@@ -33,15 +31,11 @@ class Sharing:
     separate_bytes: int
     saved_bytes: int
     copies: int
-    tag_count: int
-    tag_bytes: int
 
 
 def sharing(plan: Plan, board: Board, work: WorkBytes) -> Sharing:
     """What a plan with functions saves; `work`: scratch and state of every operator."""
     apart = _Apart(plan, board, work)
-    alignment = lcm(*(memory.alignment for memory in board.memories))
-    tagging = assign_tags(program_of(plan.graph, board, plan.functions), board, alignment)
     borders = [name for name, units in apart.users.items() if len(units) > 1]
     border_bytes = sum(plan.graph.tensors[name].size_bytes for name in borders)
     separate = border_bytes + sum(apart.arena_bytes(unit) for unit in board.units)
@@ -51,8 +45,6 @@ def sharing(plan: Plan, board: Board, work: WorkBytes) -> Sharing:
         separate_bytes=separate,
         saved_bytes=separate - plan.layout.arena_bytes,
         copies=sum(isinstance(operator.op, Copy) for operator in plan.graph.operators),
-        tag_count=len(tagging.tags),
-        tag_bytes=tagging.bytes,
     )
 
 

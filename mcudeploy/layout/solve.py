@@ -12,6 +12,7 @@ from mcudeploy.layout.assign import assign
 from mcudeploy.layout.banks import Bank, Group, Task
 from mcudeploy.layout.problem import Problem, Rectangle, align_up
 from mcudeploy.layout.residences import Places, reside
+from mcudeploy.layout.tagged import Tags, share
 from mcudeploy.memory.blocks import TiledGraph
 from mcudeploy.memory.live import Buffer, WorkBytes, buffers, in_place_chances, lives, peak
 from mcudeploy.memory.traffic import Traffic, traffic
@@ -25,6 +26,7 @@ def spread(  # noqa: PLR0917
     board: Board,
     functions: Sequence[Function] = (),
     relocation: Relocation | None = None,
+    tags: Tags | None = None,
 ) -> tuple[Layout, Estimate]:
     """Places everything in the memories of a board, so that access to it costs least.
 
@@ -33,13 +35,14 @@ def spread(  # noqa: PLR0917
     where it is made. All blocks of a tensor, and tensors that share a buffer, lie in one memory; the scratch
     of an operator does as well. A graph input lies in one piece, because the application fills it as an
     array. What does not fit has its place too: an arena is then larger than the board's room for it. The
-    status of a layout over several memories is `optimal` where none of this schedule costs less. Raises
-    FitError where units reach no memory in common.
+    status of a layout over several memories is `optimal` where none of this schedule costs less. With `tags`
+    tensors of one tag lie at one offset. Raises FitError where units reach no memory in common.
     """
     wanted = needs(tiled.graph, board, functions)
-    items = buffers(tiled, schedule.steps, work, _apart(tiled, schedule.steps, wanted, board))
-    groups = _groups(items, wanted, board, traffic(tiled, schedule.steps, work))
-    problem = _problem(tiled, items, _alignments(items, wanted))
+    items = buffers(tiled, schedule.steps, work, _apart(tiled, schedule.steps, wanted, board, tags))
+    again = _again(items) if tags is None else share(items, tags)
+    problem = _problem(tiled, items, _alignments(items, wanted), again)
+    groups = _groups(items, again, wanted, board, traffic(tiled, schedule.steps, work))
     pinned = _pinned(tiled, items, wanted, board, functions)
     found = assign(Task.of(problem, groups, _banks(board), pinned), relocation)
     memories = [""] * len(items)
@@ -116,6 +119,8 @@ def layout_status(arenas: Mapping[str, int], peak_bytes: int) -> str:
     return "optimal" if least else "feasible"
 
 
+Indices = tuple[int, ...]
+
 Owner = tuple[str, bool]
 """A tensor that owns memory, or (True) an operator with scratch or state."""
 
@@ -174,20 +179,33 @@ class _Together:
 
 
 def _apart(
-    tiled: TiledGraph, steps: tuple[Step, ...], wanted: Needs, board: Board
+    tiled: TiledGraph, steps: tuple[Step, ...], wanted: Needs, board: Board, tags: Tags | None
 ) -> frozenset[tuple[str, str]]:
-    """Tensors that no operator may join in place: they need different memories, or their kin does."""
-    if all(len(need.memories) == len(board.memories) for need in wanted.tensors.values()):
+    """Tensors that no operator may join in place: they need different memories, or their kin does, or they
+    have different tags.
+    """
+    if tags is None and all(len(need.memories) == len(board.memories) for need in wanted.tensors.values()):
         return frozenset()
     ids, together = tiled.block_ids(), _Together(wanted, board)
     chances = dict.fromkeys((ids[read][0], ids[made][0]) for _, read, made in in_place_chances(tiled, steps))
-    return frozenset(pair for pair in chances if not together.join((pair[0], False), (pair[1], False)))
+    return frozenset(
+        (one, other)
+        for one, other in chances
+        if (tags is not None and tags[one] != tags[other]) or not together.join((one, False), (other, False))
+    )
 
 
-def _groups(items: Sequence[Buffer], wanted: Needs, board: Board, accessed: Traffic) -> list[Group]:
-    """What lies in one memory: buffers of a tensor, of tensors that share one; scratch of an operator."""
+def _groups(
+    items: Sequence[Buffer], again: Sequence[Indices], wanted: Needs, board: Board, accessed: Traffic
+) -> list[Group]:
+    """What lies in one memory: buffers of a tensor, of tensors that share a buffer or a place; scratch of an
+    operator.
+    """
     together = _Together(wanted, board)
     indices: dict[Owner, list[int]] = {}
+    for joint in ([items[index] for index in group] for group in again):
+        if not all(together.join(_owners(joint[0])[0], _owners(item)[0]) for item in joint):
+            raise ValueError(f"no memory for what shares a place with {_owners(joint[0])[0][0]}")
     for item in items:
         first, *others = _owners(item)
         if not all(together.join(first, other) for other in others):
@@ -202,8 +220,20 @@ def _groups(items: Sequence[Buffer], wanted: Needs, board: Board, accessed: Traf
     return [Group(tuple(of), together.banks(leader), counts[leader]) for leader, of in indices.items()]
 
 
-def _problem(tiled: TiledGraph, items: tuple[Buffer, ...], alignments: Sequence[int]) -> Problem:
-    """The rectangles of a plan; the rows of a graph input that is cut are a stack and die one by one."""
+def _again(items: Sequence[Buffer]) -> list[Indices]:
+    """The buffers of each block that is made several times, by index."""
+    found: dict[object, list[int]] = {}
+    for index, item in enumerate(items):
+        found.setdefault(item.key, []).append(index)
+    return [tuple(lives) for lives in found.values() if len(lives) > 1]
+
+
+def _problem(
+    tiled: TiledGraph, items: tuple[Buffer, ...], alignments: Sequence[int], again: Sequence[Indices]
+) -> Problem:
+    """The rectangles of a plan, those of a group of `again` at one offset; the rows of a graph input that is
+    cut are a stack and die one by one.
+    """
     rectangles = tuple(
         Rectangle(item.size_bytes, item.life, alignment)
         for item, alignment in zip(items, alignments, strict=True)
@@ -214,7 +244,4 @@ def _problem(tiled: TiledGraph, items: tuple[Buffer, ...], alignments: Sequence[
         for border in tiled.graph.resident_inputs()
         if tiled.block_count(border.tensor) > 1
     )
-    again: dict[object, list[int]] = {}
-    for index, item in enumerate(items):
-        again.setdefault(item.key, []).append(index)
-    return Problem(rectangles, stacks, tuple(tuple(lives) for lives in again.values() if len(lives) > 1))
+    return Problem(rectangles, stacks, tuple(again))

@@ -120,8 +120,7 @@ def _sharing(made: Deployment) -> JsonObject | None:
     if not functions:
         return None
     found = asdict(sharing(made.plan, made.board, made.model.work))
-    tags = {"count": found.pop("tag_count"), "bytes": found.pop("tag_bytes")}
-    return {"functions": [asdict(function) for function in functions], **found, "tags": tags}
+    return {"functions": [asdict(function) for function in functions], **found}
 
 
 def _elsewhere(made: Deployment) -> dict[str, list[str]]:

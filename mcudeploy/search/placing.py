@@ -11,6 +11,7 @@ from mcudeploy.cost.tiles import Costs, MovePrice, TileSource, by_calls, timed_b
 from mcudeploy.ir.plan import Plan, Schedule, Split
 from mcudeploy.layout.arena import Relocation
 from mcudeploy.layout.solve import spread
+from mcudeploy.layout.tagged import Tags, tag_schedule, tags_of
 from mcudeploy.memory.blocks import TiledGraph, whole
 from mcudeploy.memory.flow import Flow
 from mcudeploy.model.model import Model
@@ -40,6 +41,13 @@ def unsplit_plan(
     schedules = (reverse_post_order(tiled, first_input_first) for first_input_first in (True, False))
     others = (placed(model, board, tiled, schedule, relocation=relocation) for schedule in schedules)
     return min((plan, *others), key=lambda one: demand(one, board))
+
+
+def tagged_plan(model: Model, board: Board) -> Plan:
+    """The unsplit plan in which tensors share memory by their tags (`layout.tags`)."""
+    tiled, schedule = whole(model.graph), tag_schedule(model.graph, model.functions)
+    tags = tags_of(model.graph, board, model.functions)
+    return placed(model, board, tiled, schedule, tags=tags)
 
 
 def demand(plan: Plan, board: Board) -> tuple[int, float, int]:
@@ -74,9 +82,12 @@ def placed(
     *,
     splits: tuple[Split, ...] = (),
     relocation: Relocation | None = None,
+    tags: Tags | None = None,
 ) -> Plan:
-    """The plan with a memory and an offset for everything; blocks move if there is a relocation."""
-    layout, estimate = spread(tiled, schedule, model.work, board, model.functions, relocation)
+    """The plan with a memory and an offset for everything; blocks move if there is a relocation, and tensors
+    of one tag have one place if there are `tags`.
+    """
+    layout, estimate = spread(tiled, schedule, model.work, board, model.functions, relocation, tags)
     return Plan(
         model.graph,
         board.name,

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from pathlib import Path
+from typing import Literal
 
 from mcudeploy import __version__
 from mcudeploy.boards.board import Board
@@ -23,7 +24,7 @@ from mcudeploy.model.model import Model
 from mcudeploy.program import footprint
 from mcudeploy.search import planfile
 from mcudeploy.search.kernels import alternatives, fastest
-from mcudeploy.search.placing import timed, unsplit_plan, unsplit_schedule
+from mcudeploy.search.placing import tagged_plan, timed, unsplit_plan, unsplit_schedule
 from mcudeploy.search.splitting import front, split_plans
 from mcudeploy.search.task import Task
 from mcudeploy.units.functions import Assignment, assign
@@ -34,12 +35,16 @@ _UNSPLIT_SHARE = 0.2
 """Share of the effort for the order of the unsplit plan, and again for its moves. Both need far less."""
 
 
+Placement = Literal["blocks", "tags"]
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
     """What the user may choose. `plan_file` replaces the search; with `resume` the search begins there.
 
-    `assign` has the rules of `analyzer.functions.assign`, `memory_limits` the bytes that arenas may take in
-    memories of the board, by name.
+    `assign` has the rules of `units.functions.assign`, `memory_limits` the bytes that arenas may take in
+    memories of the board, by name. `placement`: blocks lie where there is room, or, in an unsplit plan,
+    tensors share memory by their tags.
     """
 
     max_overhead: float = 5.0
@@ -54,6 +59,7 @@ class Options:
     plan_file: Path | None = None
     resume: bool = False
     assign: tuple[str, ...] = ()
+    placement: Placement = "blocks"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -130,9 +136,12 @@ def search_plans(
 
     base = fastest_in(Form(streamed=options.stream_input))
     effort = Effort.of(options.time_limit)
-    schedule = unsplit_schedule(base, effort.part(_UNSPLIT_SHARE))
-    relocation = Relocation(move_price(estimated(costs)), effort.part(_UNSPLIT_SHARE))
-    unsplit = unsplit_plan(base, board, schedule, relocation)
+    if options.placement == "tags":
+        unsplit = tagged_plan(base, board)
+    else:
+        schedule = unsplit_schedule(base, effort.part(_UNSPLIT_SHARE))
+        relocation = Relocation(move_price(estimated(costs)), effort.part(_UNSPLIT_SHARE))
+        unsplit = unsplit_plan(base, board, schedule, relocation)
     searching = options.split and (stored is None or options.resume)
     searching &= footprint.weights_bytes(base.calls) <= board.flash_bytes  # else no search helps
     if not searching:  # measured tiles would be timed for nothing
@@ -147,7 +156,7 @@ def search_plans(
         fastest_in(Form(options.stream_input, accumulating=True)),
         board,
         source,
-        order=tuple(step.operator for step in schedule.steps),
+        order=tuple(step.operator for step in unsplit.schedule.steps),
         unsplit_ticks=unsplit.estimate.ticks,
         max_overhead=options.max_overhead,
         enough_bytes=options.ram_limit,

@@ -81,6 +81,7 @@ def test_unsupported_nodes_are_all_listed(mcudeploy_command: Invoke, deploy: Dep
         ("build m.onnx --board tiny", "--output"),
         ("run m.onnx --board tiny --emulate --port /dev/ttyACM0", "tiny runs in the emulator"),
         ("plan m.onnx --board tiny --memory sram=1k --memory sram=2k", "--memory sram is given twice"),
+        ("plan m.onnx --board tiny --placement tags", "add --no-split"),
         ("build m.onnx --board tiny -o m.onnx/sub", "is no folder that files can be written to"),
         ("build m.onnx --board tiny -o m.onnx", "m.onnx"),
         ("frobnicate", "frobnicate"),

@@ -21,7 +21,7 @@ from mcudeploy.model.model import Model
 from mcudeploy.schedule.rpo import reverse_post_order
 from mcudeploy.search.cuts import ROWS_TRIED, Cut, Space
 from mcudeploy.search.placing import placed
-from mcudeploy.search.planner import Options, find_plans
+from mcudeploy.search.planner import Options, Placement, find_plans
 
 OFFSET_UNIT = 4
 """Bytes that offsets are counted in, on all boards here."""
@@ -75,6 +75,9 @@ def others(model: Model, base: Made, seed: int) -> Iterator[tuple[str, Callable[
     yield "cut", lambda: _cut(model, np.random.default_rng(seed))
     yield "moved", lambda: replace(_moved(_cut(model, np.random.default_rng(seed)), seed), way="moved")
     yield "again", lambda: _again(_cut(model, np.random.default_rng(seed)), np.random.default_rng(seed))
+    if seed % 3 == 0:
+        tags = Options(split=False, placement="tags")
+        yield "tags", lambda: _searched("tags", model, HOST, tags)
     if seed % 2:
         yield "memories", lambda: _apart(model, base, np.random.default_rng(seed))
     else:
@@ -173,7 +176,9 @@ def _on_units(model: Model, random: np.random.Generator) -> Made:
     names = [operator.name for operator in model.graph.operators if not operator.op.is_view]
     there = [name for name in names if random.random() < 0.4] or names[:1]
     rules = (f"npu={','.join(there)}",)
-    return _searched("units", model, board, replace(_drawn(random), assign=rules))
+    options = replace(_drawn(random), assign=rules)
+    placement: Placement = "tags" if not options.split and random.random() < 0.5 else "blocks"
+    return _searched("units", model, board, replace(options, placement=placement))
 
 
 def _drawn(random: np.random.Generator) -> Options:

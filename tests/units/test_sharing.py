@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,9 +14,10 @@ from mcudeploy import api
 from mcudeploy.boards.board import Unit
 from mcudeploy.common.effort import Effort
 from mcudeploy.ir.plan import Form
+from mcudeploy.layout.check import check
 from mcudeploy.layout.sharing import Sharing, sharing
 from mcudeploy.model.model import Model, kernel_variants
-from mcudeploy.search.placing import unsplit_plan, unsplit_schedule
+from mcudeploy.search.placing import tagged_plan, unsplit_plan, unsplit_schedule
 from mcudeploy.search.planner import Options
 from mcudeploy.units.functions import Assignment
 
@@ -23,18 +25,42 @@ TWO = board(Unit(name="core"), Unit(name="npu", alignment=16, prefers=("Conv2d",
 
 
 def test_a_chain_in_one_place() -> None:
-    """x, a, b, c of 96 bytes overwrite one another. Apart: 96 on core, 96 on npu, two buffers of 96.
-
-    The tag of x stays, as that of an input, so that a, b and c have another.
-    """
+    """x, a, b, c of 96 bytes overwrite one another. Apart: 96 on core, 96 on npu, two buffers of 96."""
     graph = chain()
     variants = kernel_variants(graph)
     calls = {name: ways[0] for name, ways in variants.items()}
     model = Model(Path("chain"), "", graph, Form(), variants, calls)
     model = model.on_units(TWO, Assignment("core", {"make_b": "npu"}))
     found = sharing(unsplit_plan(model, TWO, unsplit_schedule(model, Effort.of(5))), TWO, model.work)
-    assert found == Sharing(2, 2 * 96, 4 * 96, 3 * 96, 0, found.tag_count, found.tag_bytes)
-    assert (found.tag_count, found.tag_bytes) == (2, 192)
+    assert found == Sharing(2, 2 * 96, 4 * 96, 3 * 96, 0)
+
+
+def test_a_chain_by_tags() -> None:
+    """The tag of x stays, as that of an input, so that a, b and c have another."""
+    graph = chain()
+    variants = kernel_variants(graph)
+    calls = {name: ways[0] for name, ways in variants.items()}
+    model = Model(Path("chain"), "", graph, Form(), variants, calls)
+    model = model.on_units(TWO, Assignment("core", {"make_b": "npu"}))
+    plan = tagged_plan(model, TWO)
+    check(plan, model.work, TWO)
+    assert plan.layout.arena_bytes == 2 * 96
+    offsets = {name: blocks[0][0].offset for name, blocks in plan.layout.blocks.items()}
+    assert len(set(offsets.values())) == 2
+    (first,) = (border.tensor for border in model.graph.resident_inputs())
+    assert [name for name, offset in offsets.items() if offset == offsets[first]] == [first]
+
+
+@pytest.mark.parametrize("rules", [(), ("auto",)])
+def test_tagged_plans_pass_the_checker_and_take_no_less(tmp_path: Path, rules: tuple[str, ...]) -> None:
+    model = residual_network(tmp_path / "residual.onnx")
+    options = Options(split=False, assign=rules)
+    by_room, by_tags = (
+        api.plan_model(model, TWO, replace(options, placement=placement)).plan.layout
+        for placement in ("blocks", "tags")
+    )
+    assert by_tags.arena_bytes >= by_room.arena_bytes
+    assert by_tags.blocks.keys() == by_room.blocks.keys()
 
 
 @pytest.mark.parametrize("split", [False, True])
