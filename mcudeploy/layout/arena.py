@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from mcudeploy.common.effort import Effort
 from mcudeploy.cost.tiles import MovePrice
-from mcudeploy.layout.greedy import Units, fixed_orders, used_bytes
+from mcudeploy.layout.greedy import Bundles, fixed_orders, used_bytes
 from mcudeploy.layout.problem import Problem, align_up, lower_bound
 from mcudeploy.layout.relocation import relocate
 
@@ -51,7 +51,7 @@ def pack(
     relocation nothing does.
     """
     bound = align_up(lower_bound(problem), ARENA_GRAIN_BYTES)
-    offsets = fixed_orders(Units.of(problem), bound)
+    offsets = fixed_orders(Bundles.of(problem), bound)
     used = align_up(used_bytes(problem, offsets), ARENA_GRAIN_BYTES)
     fixed = Packed(offsets, (), used, bound)
     if relocation is None or used <= bound:

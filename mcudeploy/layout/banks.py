@@ -56,7 +56,7 @@ Table = tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Task:
+class MemoryTask:
     """What is to be assigned. `costs`, and `ranks` that decide between equal costs, are tables of whole
     numbers; `pinned` rectangles do not move.
     """
@@ -71,7 +71,7 @@ class Task:
     @classmethod
     def of(
         cls, problem: Problem, groups: Sequence[Group], banks: Sequence[Bank], pinned: Collection[int] = ()
-    ) -> Task:
+    ) -> MemoryTask:
         """The task with its tables."""
         costs = [Fraction(bank.cost).limit_denominator(1000) for bank in banks]
         unit = lcm(*(cost.denominator for cost in costs))

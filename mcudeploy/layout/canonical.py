@@ -52,11 +52,11 @@ def pack(
     rectangles and sections that are looked at, in all nodes together, or when the clock ends the effort.
     `problem` is one that the search `applies` to.
     """
-    hung = stacks_at_the_top(problem, capacity)
-    if any(offset < 0 for offset in hung.values()):
+    anchored = stacks_at_the_top(problem, capacity)
+    if any(offset < 0 for offset in anchored.values()):
         return Outcome(None)
-    free = [index for index in range(len(problem.rectangles)) if index not in hung]
-    sections = Sections.of(problem, neighbours, free, hung, capacity)
+    free = [index for index in range(len(problem.rectangles)) if index not in anchored]
+    sections = Sections.of(problem, neighbours, free, anchored, capacity)
     done = 0
     for keys, crowd, nodes in tries(sections, seed):
         if done >= work or effort.is_spent():
@@ -64,10 +64,10 @@ def pack(
         found, looked_at, offsets = _run(sections, keys, crowd, nodes, work - done)
         done += looked_at
         if found == 0:
-            return Outcome(None, not hung, done)
+            return Outcome(None, not anchored, done)
         if found == 1:
             at = {index: int(low) * sections.grain for index, low in zip(free, offsets, strict=True)}
-            placed = {**hung, **at}
+            placed = {**anchored, **at}
             fits = all(low + problem.rectangles[i].size_bytes <= capacity for i, low in placed.items())
             offsets_of = tuple(placed[i] for i in range(len(placed)))
             return Outcome(offsets_of if fits else None, work=done)

@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Units:
-    """What gets one offset each: the rectangles of a unit with their distance from its base."""
+class Bundles:
+    """What gets one offset each: the rectangles of a bundle with their distance from its base."""
 
     problem: Problem
     parts: tuple[tuple[tuple[int, int], ...], ...]
     neighbours: list[list[int]]
 
     @classmethod
-    def of(cls, problem: Problem) -> Units:
+    def of(cls, problem: Problem) -> Bundles:
         """Stacks, blocks that are made again, and rectangles that are neither."""
         sizes = [item.size_bytes for item in problem.rectangles]
         parts = [
@@ -39,7 +39,7 @@ class Units:
         return cls(problem, tuple(parts), conflicts(problem))
 
     def orders(self) -> Iterator[list[int]]:
-        """Numbers of units: by size, by life, by area, and by birth."""
+        """Numbers of bundles: by size, by life, by area, and by birth."""
         rectangles = self.problem.rectangles
         size = [distance + rectangles[i].size_bytes for *_, (i, distance) in self.parts]
         life = [self._life(part) for part in self.parts]
@@ -54,22 +54,22 @@ class Units:
         yield sorted(everyone, key=lambda u: (birth[u], -size[u]))
 
     def _life(self, part: tuple[tuple[int, int], ...]) -> int:
-        """Steps of the member of a unit that lives longest, in all its lives."""
+        """Steps of the member of a bundle that lives longest, in all its lives."""
         steps = Counter[int]()
         for index, distance in part:
             steps[distance] += len(self.problem.rectangles[index].life)
         return max(steps.values())
 
-    def first_fit(self, order: Sequence[int], hung: Mapping[int, int] | None = None) -> tuple[int, ...]:
-        """Offsets of all rectangles with the units placed in this order, but for `hung`, offsets by index."""
+    def first_fit(self, order: Sequence[int], anchored: Mapping[int, int] | None = None) -> tuple[int, ...]:
+        """Offsets of all rectangles with the bundles placed in this order; `anchored`: offsets by index."""
         import numpy as np  # noqa: PLC0415 - with the loop it takes its time
 
         from mcudeploy.layout import greedy_loops  # noqa: PLC0415
 
-        hung = hung or {}
+        anchored = anchored or {}
         offsets = np.full(len(self.problem.rectangles), -1, np.int64)
-        offsets[list(hung)] = list(hung.values())
-        left = [unit for unit in order if self.parts[unit][0][0] not in hung]
+        offsets[list(anchored)] = list(anchored.values())
+        left = [bundle for bundle in order if self.parts[bundle][0][0] not in anchored]
         greedy_loops.first_fit(np.array(left, np.int64), self._arrays, offsets)
         return tuple(offsets.tolist())
 
@@ -99,14 +99,14 @@ def used_bytes(problem: Problem, offsets: Sequence[int]) -> int:
     return max(ends, default=0)
 
 
-def fixed_orders(units: Units, target: int) -> tuple[int, ...]:
+def fixed_orders(bundles: Bundles, target: int) -> tuple[int, ...]:
     """The best of first fit in the fixed orders; stops at `target` bytes."""
     best: tuple[int, ...] | None = None
     least = 0
-    for order in units.orders():
-        for hung in _bases(units.problem, target):
-            offsets = units.first_fit(order, hung)
-            used = used_bytes(units.problem, offsets)
+    for order in bundles.orders():
+        for anchored in _bases(bundles.problem, target):
+            offsets = bundles.first_fit(order, anchored)
+            used = used_bytes(bundles.problem, offsets)
             if best is None or used < least:
                 best, least = offsets, used
             if least <= target:
@@ -115,19 +115,19 @@ def fixed_orders(units: Units, target: int) -> tuple[int, ...]:
 
 
 def _bases(problem: Problem, top: int) -> list[dict[int, int] | None]:
-    """Where stacks and scratch may be: hung from the top, which leaves one free piece, or anywhere."""
-    hung, brief = stacks_at_the_top(problem, top), brief_at_the_top(problem, top)
-    choices = [hung, brief] if brief != hung else [hung]
+    """Where stacks and scratch may be: anchored from the top, which leaves one free piece, or anywhere."""
+    anchored, short_lived = stacks_at_the_top(problem, top), short_lived_at_the_top(problem, top)
+    choices = [anchored, short_lived] if short_lived != anchored else [anchored]
     return [*(one for one in choices if one and min(one.values()) >= 0), None]
 
 
-def brief_at_the_top(problem: Problem, top: int) -> dict[int, int]:
+def short_lived_at_the_top(problem: Problem, top: int) -> dict[int, int]:
     """Offsets by index of stacks, and of all that lives for one step at a time (scratch), which hangs below
     what of the stacks is alive then, or from `top`. Rows alone are left for the rest, often all of one size.
     """
-    hung = stacks_at_the_top(problem, top)
+    anchored = stacks_at_the_top(problem, top)
     room: dict[int, int] = {}
-    for index, at in hung.items():
+    for index, at in anchored.items():
         life = problem.rectangles[index].life
         room.update((step, min(at, room.get(step, top))) for step in range(life.lo, life.hi))
     bound = {index for group in (*problem.stacks, *problem.again) for index in group}
@@ -138,6 +138,6 @@ def brief_at_the_top(problem: Problem, top: int) -> dict[int, int]:
             continue
         below = min(room.get(item.life.lo, top) for item in items) - items[0].size_bytes
         at = below // items[0].alignment * items[0].alignment
-        hung.update(dict.fromkeys(group, at))
+        anchored.update(dict.fromkeys(group, at))
         room.update((item.life.lo, at) for item in items)
-    return hung
+    return anchored

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from mcudeploy.common.effort import Effort
 from mcudeploy.ir.interval import Interval
-from mcudeploy.layout.greedy import Units, fixed_orders, used_bytes
+from mcudeploy.layout.greedy import Bundles, fixed_orders, used_bytes
 from mcudeploy.layout.problem import Problem, lower_bound
 
 _UNITS = 0.01
@@ -38,13 +38,13 @@ class _Part:
     """Rectangles, by index, that meet no others, their best offsets so far, and the bytes needed at least."""
 
     indices: list[int]
-    units: Units
+    bundles: Bundles
     best: tuple[int, ...]
     bound: int
 
     @property
     def used(self) -> int:
-        return used_bytes(self.units.problem, self.best)
+        return used_bytes(self.bundles.problem, self.best)
 
 
 def place(problem: Problem, capacity: int, effort: Effort, *, seed: int = 0) -> Placed:
@@ -81,7 +81,7 @@ def _improve(part: _Part, capacity: int, enough: int, effort: Effort, seed: int)
     """
     from mcudeploy.layout import canonical  # noqa: PLC0415 - numba takes long to import
 
-    problem = part.units.problem
+    problem = part.bundles.problem
     if not canonical.applies(problem):
         return
     work = int(effort.left / _UNITS)
@@ -89,7 +89,7 @@ def _improve(part: _Part, capacity: int, enough: int, effort: Effort, seed: int)
     size, left = (capacity, work) if floor <= capacity < part.used else (floor, work // _LESS_SHARE)
     while size < part.used and left > work // 1000 and not effort.is_spent():
         share = left if size == capacity < part.used else left // _SIZES
-        outcome = canonical.pack(problem, part.units.neighbours, size, effort, work=share, seed=seed)
+        outcome = canonical.pack(problem, part.bundles.neighbours, size, effort, work=share, seed=seed)
         effort.spend(_UNITS * outcome.work)
         left = min(left - max(outcome.work, 1), work // _LESS_SHARE)
         if outcome.offsets is not None:
@@ -104,8 +104,8 @@ def _improve(part: _Part, capacity: int, enough: int, effort: Effort, seed: int)
 
 def _part(problem: Problem, indices: list[int]) -> _Part:
     one = problem.part(indices)
-    units, bound = Units.of(one), lower_bound(one)
-    return _Part(indices, units, fixed_orders(units, bound), bound)
+    bundles, bound = Bundles.of(one), lower_bound(one)
+    return _Part(indices, bundles, fixed_orders(bundles, bound), bound)
 
 
 def _apart(problem: Problem) -> list[list[int]]:

@@ -43,10 +43,10 @@ class Sections:
         problem: Problem,
         neighbours: list[list[int]],
         free: list[int],
-        hung: Mapping[int, int],
+        anchored: Mapping[int, int],
         capacity: int,
     ) -> Sections:
-        """All but what is `hung`, which ends the room of its sections; bytes in units of `grain`."""
+        """All but what is `anchored`, which ends the room of its sections; bytes in units of `grain`."""
         items = [problem.rectangles[index] for index in free]
         times = np.unique([time for it in problem.rectangles for time in (it.life.lo, it.life.hi)])
         lo = np.searchsorted(times, np.array([item.life.lo for item in items], np.int64)).astype(np.int64)
@@ -61,7 +61,7 @@ class Sections:
             load[a:b] += height
         # The whole capacity is rounded up, so that a proof holds for the capacity itself.
         room = np.full(len(times), align_up(capacity, alignment) // grain, np.int64)
-        for index, offset in hung.items():
+        for index, offset in anchored.items():
             life = problem.rectangles[index].life
             a, b = np.searchsorted(times, (life.lo, life.hi))
             room[a:b] = np.minimum(room[a:b], offset // grain)

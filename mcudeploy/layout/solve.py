@@ -9,7 +9,7 @@ from mcudeploy.boards.board import Board
 from mcudeploy.ir.plan import Estimate, Function, Layout, Plan, Schedule, Step, memory_of
 from mcudeploy.layout.arena import ARENA_GRAIN_BYTES, Relocation
 from mcudeploy.layout.assign import assign
-from mcudeploy.layout.banks import Bank, Group, Task
+from mcudeploy.layout.banks import Bank, Group, MemoryTask
 from mcudeploy.layout.problem import Problem, Rectangle, align_up
 from mcudeploy.layout.residences import Places, reside
 from mcudeploy.layout.tagged import Tags, share
@@ -44,7 +44,7 @@ def spread(  # noqa: PLR0917
     problem = _problem(tiled, items, _alignments(items, wanted), again)
     groups = _groups(items, again, wanted, board, traffic(tiled, schedule.steps, work))
     pinned = _pinned(tiled, items, wanted, board, functions)
-    found = assign(Task.of(problem, groups, _banks(board), pinned), relocation)
+    found = assign(MemoryTask.of(problem, groups, _banks(board), pinned), relocation)
     memories = [""] * len(items)
     for group, bank in zip(groups, found.banks, strict=True):
         for index in group.rectangles:

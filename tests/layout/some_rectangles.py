@@ -10,7 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from mcudeploy.ir.interval import Interval
-from mcudeploy.layout.greedy import Units, used_bytes
+from mcudeploy.layout.greedy import Bundles, used_bytes
 from mcudeploy.layout.problem import Problem, Rectangle
 
 QUICK = settings(max_examples=60, deadline=None)
@@ -40,9 +40,9 @@ def problems(draw: st.DrawFn, most: int = 5) -> Problem:
 
 def by_permutations(problem: Problem) -> int:
     """The least end of first fit in all orders; one of them is optimal."""
-    units = Units.of(problem)
-    orders = permutations(range(len(units.parts)))
-    return min(used_bytes(problem, units.first_fit(order)) for order in orders)
+    bundles = Bundles.of(problem)
+    orders = permutations(range(len(bundles.parts)))
+    return min(used_bytes(problem, bundles.first_fit(order)) for order in orders)
 
 
 def puzzle(count: int, seed: int) -> Problem:

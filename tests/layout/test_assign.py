@@ -15,7 +15,7 @@ from mcudeploy.cost.tiles import MovePrice
 from mcudeploy.ir.interval import Interval
 from mcudeploy.layout.arena import ARENA_GRAIN_BYTES, Relocation
 from mcudeploy.layout.assign import assign
-from mcudeploy.layout.banks import Assigned, Bank, Group, Task
+from mcudeploy.layout.banks import Assigned, Bank, Group, MemoryTask
 from mcudeploy.layout.judge import judge
 from mcudeploy.layout.problem import Problem, Rectangle
 
@@ -29,7 +29,7 @@ def rectangle(size: int, life: tuple[int, int], alignment: int = 1) -> Rectangle
 
 
 @st.composite
-def tasks(draw: st.DrawFn, most: int) -> Task:
+def tasks(draw: st.DrawFn, most: int) -> MemoryTask:
     """Rectangles, some made again or in a stack, in groups, each with some of the banks."""
     life = st.sets(st.integers(0, 6), min_size=2, max_size=4).map(lambda at: sorted(at)[: len(at) // 2 * 2])
     drawn = st.tuples(st.integers(1, 12), life, st.sampled_from([1, 1, 2]))
@@ -62,16 +62,16 @@ def tasks(draw: st.DrawFn, most: int) -> Task:
         for number in sorted(set(of))
     ]
     repeated = tuple(lives for lives in again if len(lives) > 1)
-    return Task.of(Problem(tuple(items), stacks, repeated), groups, banks)
+    return MemoryTask.of(Problem(tuple(items), stacks, repeated), groups, banks)
 
 
-def costs(task: Task, banks: tuple[int, ...]) -> tuple[float, int]:
+def costs(task: MemoryTask, banks: tuple[int, ...]) -> tuple[float, int]:
     at = list(zip(task.groups, banks, strict=True))
     cost = sum(group.accessed_bytes * task.banks[bank].cost for group, bank in at)
     return cost, sum(max(1, group.accessed_bytes) * bank for group, bank in at)
 
 
-def solve(task: Task, relocation: Relocation | None) -> Assigned:
+def solve(task: MemoryTask, relocation: Relocation | None) -> Assigned:
     """The assignment, with rules kept; each memory is judged by itself where nothing moves."""
     found = assign(task, relocation)
     assert all(bank in group.banks for group, bank in zip(task.groups, found.banks, strict=True))
@@ -94,7 +94,7 @@ def solve(task: Task, relocation: Relocation | None) -> Assigned:
     return found
 
 
-def loads_fit(task: Task, banks: tuple[int, ...]) -> bool:
+def loads_fit(task: MemoryTask, banks: tuple[int, ...]) -> bool:
     """Whether what is alive keeps the capacities at every step."""
     for number, bank in enumerate(task.banks):
         groups = [group for group, at in zip(task.groups, banks, strict=True) if at == number]
@@ -110,7 +110,7 @@ def loads_fit(task: Task, banks: tuple[int, ...]) -> bool:
 
 @settings(max_examples=100, deadline=None)
 @given(tasks(most=6))
-def test_a_proven_assignment_is_the_least_by_what_is_alive(task: Task) -> None:
+def test_a_proven_assignment_is_the_least_by_what_is_alive(task: MemoryTask) -> None:
     found = solve(task, relocation())
     choices = sorted(product(*(group.banks for group in task.groups)), key=lambda banks: costs(task, banks))
     least = next((costs(task, banks) for banks in choices if loads_fit(task, banks)), None)
@@ -122,7 +122,7 @@ def test_a_proven_assignment_is_the_least_by_what_is_alive(task: Task) -> None:
 
 @settings(max_examples=200, deadline=None)
 @given(tasks(most=9))
-def test_filling_keeps_every_rule(task: Task) -> None:
+def test_filling_keeps_every_rule(task: MemoryTask) -> None:
     found = solve(task, None)
     if found.fits and found.proven:
         assert costs(task, found.banks) <= costs(task, solve(task, relocation()).banks)
@@ -131,7 +131,7 @@ def test_filling_keeps_every_rule(task: Task) -> None:
 def test_what_is_read_most_lies_where_it_costs_least() -> None:
     items = (rectangle(8, (0, 4)), rectangle(8, (0, 4)), rectangle(8, (2, 6)))
     groups = [Group((0,), (0, 1), 16), Group((1,), (0, 1), 80), Group((2,), (0, 1), 40)]
-    task = Task.of(Problem(items), groups, [Bank("fast", 16), Bank("slow", 64, cost=4)])
+    task = MemoryTask.of(Problem(items), groups, [Bank("fast", 16), Bank("slow", 64, cost=4)])
     found = assign(task, relocation())
     assert (found.banks, found.fits, found.proven) == ((1, 0, 0), True, True)
 
@@ -141,7 +141,7 @@ def test_what_has_room_only_with_moves_lies_where_it_costs_least() -> None:
     items = tuple(rectangle(8, life) for life in ((0, 2), (0, 4), (0, 2), (0, 4)))
     wide = rectangle(16, (2, 4))
     problem = Problem((*items, wide))
-    task = Task.of(
+    task = MemoryTask.of(
         problem, [Group(tuple(range(5)), (0, 1), 10)], [Bank("fast", 32), Bank("slow", 64, cost=4)]
     )
     found = solve(task, relocation())
@@ -151,7 +151,7 @@ def test_what_has_room_only_with_moves_lies_where_it_costs_least() -> None:
 def test_what_is_alive_beyond_all_memories_is_refused_with_proof() -> None:
     items = (rectangle(12, (0, 2)), rectangle(12, (1, 3)))
     groups = [Group((index,), (0, 1), 1) for index in range(2)]
-    found = assign(Task.of(Problem(items), groups, [Bank("one", 16), Bank("two", 8)]), relocation())
+    found = assign(MemoryTask.of(Problem(items), groups, [Bank("one", 16), Bank("two", 8)]), relocation())
     assert (found.fits, found.proven) == (False, True)
 
 
@@ -164,7 +164,7 @@ def test_thousands_of_blocks_are_put_into_two_memories() -> None:
     )
     groups = [Group(tuple(range(50 * t, 50 * t + 50)), (0, 1), 1000 * (t % 7)) for t in range(60)]
     banks = [Bank("fast", 5200, alignment=4), Bank("slow", 1 << 20, cost=3, alignment=4)]
-    found = assign(Task.of(Problem(items), groups, banks), relocation())
+    found = assign(MemoryTask.of(Problem(items), groups, banks), relocation())
     assert found.fits
     assert found.used_bytes["fast"] <= 5200
     assert 0 < sum(found.banks) < 60
@@ -173,4 +173,4 @@ def test_thousands_of_blocks_are_put_into_two_memories() -> None:
 def test_a_group_without_a_memory_is_refused() -> None:
     problem = Problem((rectangle(8, (0, 2)), rectangle(8, (0, 2))))
     with pytest.raises(ValueError, match="no bank"):
-        assign(Task.of(problem, [Group((0, 1), (), 1)], [Bank("one", 64)]), None)
+        assign(MemoryTask.of(problem, [Group((0, 1), (), 1)], [Bank("one", 64)]), None)

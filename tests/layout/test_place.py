@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from mcudeploy.common.effort import Effort, endless
 from mcudeploy.ir.interval import Interval
 from mcudeploy.layout import canonical
-from mcudeploy.layout.greedy import Units, brief_at_the_top, fixed_orders, used_bytes
+from mcudeploy.layout.greedy import Bundles, fixed_orders, short_lived_at_the_top, used_bytes
 from mcudeploy.layout.judge import PlacementFaultError, judge
 from mcudeploy.layout.place import place
 from mcudeploy.layout.problem import Outcome, Problem, lower_bound
@@ -25,7 +25,7 @@ def test_scratch_hangs_from_the_top_below_what_lives_of_a_stack() -> None:
     image = rectangle(4, (0, 1)), rectangle(4, (0, 3))
     items = (*image, rectangle(3, (0, 1)), rectangle(3, (1, 2)), rectangle(2, (1, 3)), rectangle(5, (4, 5)))
     problem = Problem(items, stacks=((0, 1),))
-    assert brief_at_the_top(problem, 20) == {0: 12, 1: 16, 2: 9, 3: 13, 5: 15}
+    assert short_lived_at_the_top(problem, 20) == {0: 12, 1: 16, 2: 9, 3: 13, 5: 15}
 
 
 @QUICK
@@ -52,7 +52,7 @@ def test_alignments_that_do_not_divide_one_another_need_no_padding() -> None:
 @settings(max_examples=200, deadline=None)
 @given(problems(most=9))
 def test_first_fit_is_sound_and_never_below_the_bound(problem: Problem) -> None:
-    offsets = fixed_orders(Units.of(problem), 0)
+    offsets = fixed_orders(Bundles.of(problem), 0)
     judge(problem, offsets)
     assert used_bytes(problem, offsets) >= lower_bound(problem)
 
@@ -60,7 +60,7 @@ def test_first_fit_is_sound_and_never_below_the_bound(problem: Problem) -> None:
 def test_what_is_made_again_has_one_place_by_first_fit() -> None:
     lives = rectangle(8, (0, 2)), rectangle(8, (6, 8))
     problem = Problem((*lives, rectangle(8, (2, 6)), rectangle(4, (0, 8))), again=((0, 1),))
-    offsets = fixed_orders(Units.of(problem), 0)
+    offsets = fixed_orders(Bundles.of(problem), 0)
     judge(problem, offsets)
     assert (offsets[0], used_bytes(problem, offsets)) == (offsets[1], 12)
 
@@ -68,7 +68,7 @@ def test_what_is_made_again_has_one_place_by_first_fit() -> None:
 def test_short_lives_of_one_block_hang_from_the_top_together() -> None:
     items = rectangle(3, (0, 1)), rectangle(3, (2, 3)), rectangle(4, (2, 3)), rectangle(2, (0, 3))
     problem = Problem(items, again=((0, 1),))
-    assert brief_at_the_top(problem, 20) == {0: 17, 1: 17, 2: 13}
+    assert short_lived_at_the_top(problem, 20) == {0: 17, 1: 17, 2: 13}
 
 
 def test_a_part_of_a_problem_keeps_what_binds_it() -> None:
@@ -196,7 +196,7 @@ def test_an_interrupt_keeps_what_was_found(monkeypatch: pytest.MonkeyPatch) -> N
     st.lists(rectangles(), min_size=1, max_size=6).map(lambda items: Problem(tuple(items))), st.integers(0, 9)
 )
 def test_canonical_search_agrees_with_all_orders(problem: Problem, seed: int) -> None:
-    least, units = by_permutations(problem), Units.of(problem)
+    least, units = by_permutations(problem), Bundles.of(problem)
     limits = {"work": 10**9, "seed": seed}
     outcome = canonical.pack(problem, units.neighbours, least, endless(), **limits)
     assert outcome.offsets is not None
@@ -216,7 +216,7 @@ def test_canonical_search_forgets_the_parts_beside_one_that_fails(capacity: int,
     """Sizes, births and ends, for which a search that does not restore everything finds no offsets."""
     sizes = [[int(word) for word in item.split()] for item in items.split(",")]
     problem = Problem(tuple(rectangle(size, (lo, hi)) for size, lo, hi in sizes))
-    neighbours = Units.of(problem).neighbours
+    neighbours = Bundles.of(problem).neighbours
     outcome = canonical.pack(problem, neighbours, capacity, endless(), work=10**6, seed=0)
     assert outcome.offsets is not None
     judge(problem, outcome.offsets, capacity)
@@ -225,7 +225,7 @@ def test_canonical_search_forgets_the_parts_beside_one_that_fails(capacity: int,
 @pytest.mark.parametrize("seed", range(8))
 def test_canonical_search_puts_together_what_was_cut_up(seed: int) -> None:
     problem = puzzle(60, seed)
-    neighbours = Units.of(problem).neighbours
+    neighbours = Bundles.of(problem).neighbours
     outcome = canonical.pack(problem, neighbours, 400, endless(), work=10**8, seed=0)
     assert not outcome.proven
     assert outcome.offsets is not None
