@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import rich_click as click
 
 from mcudeploy.cli import tables
-from mcudeploy.cli.options import board_option, output_options
+from mcudeploy.cli.devices import board_option
+from mcudeploy.cli.options import output_options
 from mcudeploy.cli.output import Output
 
 if TYPE_CHECKING:

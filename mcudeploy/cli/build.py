@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import rich_click as click
 
 from mcudeploy.cli import tables
-from mcudeploy.cli.options import board_option, device_options, output_options, planning_options
+from mcudeploy.cli.devices import board_option, device_options
+from mcudeploy.cli.options import output_options, planning_options
 from mcudeploy.cli.output import Output
 from mcudeploy.cli.values import InputFile, NewFolder
 

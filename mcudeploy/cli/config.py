@@ -79,6 +79,7 @@ class Settings(BaseModel):
     emulate: bool | None = None
     guards: bool | None = None
     assign: Annotated[tuple[str, ...], BeforeValidator(_listed)] | None = None
+    placement: Literal["blocks", "tags"] | None = None
     measurers: Annotated[int, Field(ge=1)] | None = None
     timing: Literal["instructions", "cycles-model"] | None = None
     float_io: bool | None = None

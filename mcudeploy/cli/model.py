@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 import rich_click as click
 
 from mcudeploy.cli import tables
+from mcudeploy.cli.devices import board_option, devices_options
 from mcudeploy.cli.options import (
-    board_option,
-    devices_options,
     float_io_option,
     model_argument,
     output_options,

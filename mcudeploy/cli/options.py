@@ -5,63 +5,25 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import rich_click as click
 from click import get_current_context
-from click.core import ParameterSource
 
 from mcudeploy.cli.config import FILE_NAME
 from mcudeploy.cli.output import Output
 from mcudeploy.cli.values import Finite, InputFile, Limit, NewFile, Size
 from mcudeploy.common.errors import UsageError
 
-if TYPE_CHECKING:
-    from mcudeploy.boards.board import Board
-
 Command = Callable[..., None]
 _PLAN_HELP = (
     "Use this plan, written by `mcudeploy plan -o`; `plan` and `tune` search on from it, unless --no-split."
 )
-_MOST_MEASURERS = 64
 
 
 def model_argument(command: Command) -> Command:
     """Adds MODEL as `model: Path`."""
     return click.argument("model", type=InputFile())(command)
-
-
-def board_option(required: bool) -> Callable[[Command], Command]:
-    """Adds --board as `board: Board`, or None."""
-    return _board_name(required, _load_board)
-
-
-def _board_name(required: bool, load: Callable[..., Board | None]) -> Callable[[Command], Command]:
-    return click.option(
-        "--board",
-        metavar="NAME",
-        required=required,
-        callback=load,
-        help="Board or board family; see `mcudeploy boards`.",
-    )
-
-
-def _load_board(_: click.Context, __: click.Parameter, name: str | None) -> Board | None:
-    from mcudeploy.boards.board import load_board
-
-    return None if name is None else load_board(name)
-
-
-def _load_attached(context: click.Context, _: click.Parameter, name: str) -> Board:
-    """The board of that name; of a family's boards the attached one, or else the family's default."""
-    from mcudeploy.boards.board import family
-    from mcudeploy.targets.ports import list_serial_ports
-
-    boards = family(name)
-    if len(boards) == 1 or context.params["emulate"]:
-        return boards[0]
-    attached = {board for port in list_serial_ports(boards) for board in port.boards}
-    return next((board for board in boards if board.name in attached), boards[0])
 
 
 def float_io_option(command: Command) -> Command:
@@ -244,108 +206,6 @@ def _chart_file(_: click.Context, __: click.Parameter, path: Path | None) -> Pat
     if path is not None:
         require_format(path)  # refused before the search, not after it
     return path
-
-
-_emulate_option = click.option(
-    "--emulate/--no-emulate",
-    default=False,
-    is_eager=True,
-    help="Run the board's QEMU machine instead of hardware; implied for boards that exist only there.",
-)
-
-
-def device_options(command: Command) -> Command:
-    """Adds --board, --port and --emulate, packed as `target: Target`."""
-
-    @_board_name(True, _load_attached)
-    @click.option(
-        "--port",
-        metavar="PORT",
-        help="Serial port of the board, or a URL that pyserial knows; found if not given.",
-    )
-    @_emulate_option
-    @functools.wraps(command)
-    def packed(*args: Any, board: Board, port: str | None, emulate: bool, **rest: Any) -> None:
-        from mcudeploy.device.target import Target
-
-        if port is not None and not _takes_port(board, emulate):
-            port = None
-        command(*args, target=Target(board, port, emulate), **rest)
-
-    return packed
-
-
-class _Several(click.Option):
-    """May be given several times; `mcudeploy.toml` or a variable gives one."""
-
-    def type_cast_value(self, ctx: click.Context, value: Any) -> Any:
-        """A tuple of what was given."""
-        return super().type_cast_value(ctx, (value,) if isinstance(value, str) else value)
-
-
-def devices_options(command: Command) -> Command:
-    """Adds --board, --port (several times), --emulate and --measurers, packed as `targets`, one or more."""
-
-    @_board_name(True, _load_attached)
-    @click.option(
-        "--port",
-        "ports",
-        metavar="PORT",
-        cls=_Several,
-        multiple=True,
-        help="Serial port of a board, or a URL that pyserial knows; found if not given. "
-        "Several times for several boards of a kind, which share the measuring.",
-    )
-    @_emulate_option
-    @click.option(
-        "--measurers",
-        metavar="N",
-        type=click.IntRange(1, _MOST_MEASURERS),
-        help="How many boards measure at the same time: emulators, or as many boards as --port names.",
-    )
-    @functools.wraps(command)
-    def packed(
-        *args: Any, board: Board, ports: tuple[str, ...], emulate: bool, measurers: int | None, **rest: Any
-    ) -> None:
-        from mcudeploy.device.target import Target
-
-        if ports and not _takes_port(board, emulate, "ports"):
-            ports = ()
-        if board.is_host or board.emulated_only or emulate:
-            targets = (Target(board, None, emulate),) * (measurers or 1)
-        else:
-            _require_boards(ports, measurers)
-            targets = tuple(Target(board, port) for port in ports or (None,))
-        command(*args, targets=targets, **rest)
-
-    return packed
-
-
-def _require_boards(ports: tuple[str, ...], measurers: int | None) -> None:
-    """A usage error for a port that is given twice, or for another number of measurers than of boards."""
-    twice = next((port for index, port in enumerate(ports) if port in ports[:index]), None)
-    if twice is not None:
-        raise UsageError(f"--port {twice} is given twice: one board measures one tile at a time")
-    boards = max(1, len(ports))
-    source = get_current_context().get_parameter_source("measurers")
-    if measurers not in (None, boards) and source is ParameterSource.COMMANDLINE:
-        raise UsageError(
-            f"--measurers {measurers} needs as many boards: give --port {measurers} times, or --emulate"
-        )
-
-
-def _takes_port(board: Board, emulate: bool, name: str = "port") -> bool:
-    """Whether a port makes sense; a usage error for one on the command line that would have no effect.
-
-    One from `mcudeploy.toml` or a variable describes the desk: it waits for the next run on hardware.
-    """
-    if not (emulate or board.is_host or board.emulated_only):
-        return True
-    source = get_current_context().get_parameter_source(name)
-    if source is not ParameterSource.COMMANDLINE:
-        return False
-    where = "is this machine" if board.is_host else "runs in the emulator"
-    raise UsageError(f"--port names a real board's port; {board.name} {where}")
 
 
 def timing_option(command: Command) -> Command:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import rich_click as click
 
 from mcudeploy.cli import tables
+from mcudeploy.cli.devices import device_options
 from mcudeploy.cli.options import (
-    device_options,
     model_argument,
     output_options,
     planning_options,

@@ -2,7 +2,7 @@
 
 `live`: the `count` rectangles that are alive, by ascending offset `at`. Those that are born at the step at
 hand have no bytes yet: another place costs them nothing.
-Import only where it is needed: numba takes its time. One file: its cache does not see that another one changed.
+Import only where it is needed: numba takes its time. One file: its cache does not see others change.
 """
 
 from __future__ import annotations
