@@ -33,8 +33,7 @@ class Edge:
     """Axis `source` of a producer is read by axis `target` of a reader.
 
     `tensor` is operand number `operand` of the reader, `positions` its size along `dimension`; `source` is
-    None where the tensor is a graph input. `window` maps values of `target` to positions of the dimension;
-    successive values of `source` are `source_step` positions apart.
+    None where the tensor is a graph input. `window` maps values of `target` to positions of the dimension.
     """
 
     source: AxisNode | None
@@ -44,28 +43,10 @@ class Edge:
     dimension: int
     positions: int
     window: AnyWindow
-    source_step: int = 1
 
     def needed(self, part: Interval) -> Interval:
         """The positions of the tensor's dimension that `part` of the target axis needs; padding left out."""
         return self.window.needed(part).clip(0, self.positions)
-
-    def source_part(self, part: Interval) -> Interval:
-        """The part of the source axis that makes what `part` of the target axis needs.
-
-        Raises ValueError for a graph input, which has no axes.
-        """
-        if self.source is None:
-            raise ValueError(f"{self.tensor} is a graph input: no axis makes it")
-        needed = self.needed(part)
-        if len(needed) == 0:
-            return Interval(0, 0)
-        # Several axes of one dimension are like digits: an outer one turns when the inner one is through.
-        first, last = needed.lo // self.source_step, (needed.hi - 1) // self.source_step
-        if first // self.source.size != last // self.source.size:
-            return Interval(0, self.source.size)
-        turns = first // self.source.size * self.source.size
-        return Interval(first - turns, last - turns + 1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -106,7 +87,7 @@ def axis_graph(graph: Graph) -> AxisGraph:
         for operand, tensor in enumerate(operator.inputs):
             producer = producers.get(tensor)
             for dimension, index in enumerate(nest.reads[operand]):
-                sources: list[tuple[AxisNode | None, int]] = [(None, 1)]
+                sources: list[AxisNode | None] = [None]
                 if producer is not None:
                     sources = _sources(nests[producer].write[dimension], nodes[producer])
                 edges += [
@@ -118,9 +99,8 @@ def axis_graph(graph: Graph) -> AxisGraph:
                         dimension=dimension,
                         positions=graph.tensors[tensor].shape[dimension],
                         window=window_of(index, name, axes),
-                        source_step=step,
                     )
-                    for source, step in sources
+                    for source in sources
                     for name in _targets(index, nodes[position])
                 ]
     flat = tuple(node for of_operator in nodes for node in of_operator.values())
@@ -141,12 +121,12 @@ def index_axes(index: AnyIndex) -> tuple[str, ...]:
     return (index.axis,) if isinstance(index, TableIndex) else tuple(name for name, _ in index.steps)
 
 
-def _sources(index: AnyIndex, nodes: dict[str, AxisNode]) -> list[tuple[AxisNode | None, int]]:
-    """The axes that write a dimension, and how many positions one step of each moves."""
+def _sources(index: AnyIndex, nodes: dict[str, AxisNode]) -> list[AxisNode | None]:
+    """The axes that write a dimension."""
     if isinstance(index, TableIndex) or index.offset or any(step < 0 for _, step in index.steps):
         raise ValueError(f"an output is written from 0 upwards, not through {index}")
-    moving = [(nodes[name], step) for name, step in index.steps if nodes[name].size > 1]
-    return [*moving] or [(nodes[name], step) for name, step in index.steps[:1]]
+    moving = [nodes[name] for name, _ in index.steps if nodes[name].size > 1]
+    return [*moving] or [nodes[name] for name, _ in index.steps[:1]]
 
 
 def _targets(index: AnyIndex, nodes: dict[str, AxisNode]) -> tuple[str, ...]:

@@ -181,14 +181,6 @@ def _constant(array: ConstantArray, builder: _Builder, flash: Region | None) -> 
     return builder.add(np.ascontiguousarray(array, array.dtype.newbyteorder("<")).tobytes())
 
 
-def run_tile(
-    session: Session, image: Image, rows: Interval, *, repeat: int = 1, timeout_s: float = 60.0
-) -> Ticks:
-    """Write an image and call its kernel for output rows `rows`, which lie in one block."""
-    session.write(image.memory, image.at, image.data)
-    return session.call(image.memory, image.op_offset, rows.lo, rows.hi, repeat=repeat, timeout_s=timeout_s)
-
-
 class TileTimer:
     """Times tiles on one device; sends of each image only what differs from the one before.
 
@@ -263,24 +255,6 @@ def _changes(before: bytes, after: bytes) -> list[Interval]:
 def image_home(arena_bytes: int) -> int:
     """Where the images for timing lie in an arena of this size."""
     return (arena_bytes - arena_bytes // _SHARE_FOR_IMAGES) // _IMAGE_ALIGN * _IMAGE_ALIGN
-
-
-def time_tile(
-    session: Session,
-    kernels: KernelTable,
-    graph: Graph,
-    operator: Operator,
-    rows: Interval,
-    *,
-    call: KernelCall,
-    input_block_rows: Sequence[int] | None = None,
-    memory: int = 0,
-    flash: Region | None = None,
-    timeout_s: float = 60.0,
-) -> Ticks:
-    """One tile by a `TileTimer` of its own; see there."""
-    timer = TileTimer(session, kernels, memory=memory, flash=flash)
-    return timer.time(graph, operator, call, rows, input_block_rows=input_block_rows, timeout_s=timeout_s)
 
 
 def timing_tile(

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcudeploy.ir.graph import UNSIGNED_OFFSET, Border, DType, Quantization, Tensor
-from mcudeploy.ops.requantize import dequantize, quantize
+from mcudeploy.ops.requantize import quantize
 
 Array = NDArray[np.generic]
 
@@ -43,25 +43,6 @@ def to_device(border: Border, tensor: Tensor, array: Array) -> Array:
     result = np.empty(tensor.elements, stored.dtype)
     result[border.order] = stored
     return result.reshape(tensor.shape)
-
-
-def from_device(border: Border, tensor: Tensor, array: Array) -> Array:
-    """The array of the ONNX tensor's shape and dtype for a stored tensor, dequantised where that is float.
-
-    `array` is int8 or float32 as the tensor is, of tensor.shape or flat.
-    Raises ValueError for another size or dtype than the tensor's.
-    """
-    _require(border, tensor)
-    if array.size != tensor.elements or array.dtype != np.dtype(tensor.dtype.value):
-        raise ValueError(
-            f"{tensor.name} is {tensor.dtype} {list(tensor.shape)}, found {array.dtype} {list(array.shape)}"
-        )
-    ordered = array.reshape(-1)[border.order].reshape(border.shape)
-    if tensor.dtype is DType.FLOAT32 or border.dtype == "int8":
-        return ordered
-    if border.dtype == "uint8":
-        return (ordered.astype(np.int16) + UNSIGNED_OFFSET).astype(np.uint8)
-    return dequantize(ordered, _quantization(border, tensor))
 
 
 def _require(border: Border, tensor: Tensor) -> None:

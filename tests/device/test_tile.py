@@ -21,8 +21,6 @@ from mcudeploy.device.tile import (
     TileTimer,
     _changes,
     pack,
-    run_tile,
-    time_tile,
 )
 from mcudeploy.ir.graph import Border, DType, Graph, Operator, Quantization, Tensor
 from mcudeploy.ir.interval import Interval
@@ -140,7 +138,8 @@ def run_in_blocks(session: Session, table: KernelTable, height: int) -> bytes:
     out = b""
     for block, offset in enumerate(made.offsets):
         rows = Interval(block * height, min(y.shape[0], (block + 1) * height))
-        run_tile(session, image, rows)
+        session.write(image.memory, image.at, image.data)
+        session.call(image.memory, image.op_offset, rows.lo, rows.hi)
         out += session.read(0, offset, len(rows) * y.row_bytes)
     return out
 
@@ -157,7 +156,7 @@ def host_output(tmp_path_factory: pytest.TempPathFactory) -> bytes:
         graph, _ = convolution()
         (operator,) = graph.operators
         call = call_of(graph, operator)
-        assert time_tile(session, table, graph, operator, Interval(0, 6), call=call).ticks > 0
+        assert TileTimer(session, table).time(graph, operator, call, Interval(0, 6)).ticks > 0
     return whole
 
 
@@ -203,7 +202,7 @@ def test_times_are_the_same_each_time(device: tuple[Session, KernelTable, Region
     assert not any(ticks.disturbed for ticks in first)
     whole, *parts = (ticks.ticks for ticks in first)
     assert 0.9 * whole < sum(parts) < 1.3 * whole
-    real = time_tile(session, table, graph, operator, Interval(0, 2), call=call, input_block_rows=(5,))
+    real = TileTimer(session, table).time(graph, operator, call, Interval(0, 2), input_block_rows=(5,))
     real_constants = real.ticks
     assert abs(real_constants - parts[0]) < 0.01 * parts[0]  # clamping may branch
     # others have written to the arena meanwhile

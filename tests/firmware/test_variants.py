@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from mcudeploy.boards.board import load_board
 from mcudeploy.device.session import Session, connect
-from mcudeploy.device.tile import KernelTable, Tile, TileTensor, pack, run_tile
+from mcudeploy.device.tile import KernelTable, Tile, TileTensor, pack
 from mcudeploy.ir.graph import DType, Operator, Quantization, Shape, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import KernelCall
@@ -115,7 +115,8 @@ def run(device: Device, work: Work, call: KernelCall) -> bytes:
     out = b""
     for block, offset in enumerate(made.offsets):
         part = Interval(block * work.height, min(rows, (block + 1) * work.height))
-        run_tile(device.session, image, part)
+        device.session.write(image.memory, image.at, image.data)
+        device.session.call(image.memory, image.op_offset, part.lo, part.hi)
         out += device.session.read(0, offset, len(part) * work.output.row_bytes)
     return out
 
