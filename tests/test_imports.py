@@ -63,6 +63,25 @@ def test_packages_have_no_cycle() -> None:
     assert cycle({name: imported - {name} for name, imported in packages.items()}) == ""
 
 
+ORDER = (
+    "cli", "api building tuning", "report timing", "verify deployment", "device targets", "search",
+    "program", "layout model", "frontend schedule cost units", "ops analyzer memory boards", "ir common",
+)  # fmt: skip
+"""The table of docs/design.md, from the top to the bottom."""
+
+
+def test_imports_go_down_the_table_of_the_docs() -> None:
+    level = {f"mcudeploy.{name}": at for at, row in enumerate(ORDER) for name in row.split()}
+    below = [
+        (level[package(name)], level[package(one)], name, one)
+        for name, imported in IMPORTS.items()
+        for one in imported
+        if package(name) in level and package(one) in level
+    ]
+    assert len(below) > 500
+    assert [(name, one) for high, low, name, one in below if low < high] == []
+
+
 def test_a_cycle_is_found() -> None:
     assert cycle({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}).count("imports") == 3
 

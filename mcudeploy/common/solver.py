@@ -7,17 +7,15 @@ import math
 from ortools.sat.python import cp_model
 
 
-def cp_solver(
-    seconds: float, *, effort: float = math.inf, workers: int = 1, seed: int = 0
-) -> cp_model.CpSolver:
+def cp_solver(seconds: float, *, effort: float = math.inf) -> cp_model.CpSolver:
     """A solver that ends after `seconds` by the clock, or after an `effort` in its own deterministic measure.
 
-    With one worker the same model, effort and seed give the same solution.
+    The same model and effort give the same solution.
     """
     solver = cp_model.CpSolver()
     solver.parameters.catch_sigint_signal = False  # else Ctrl-C would end this process from then on
     solver.parameters.max_time_in_seconds = seconds
     solver.parameters.max_deterministic_time = effort
-    solver.parameters.num_workers = workers
-    solver.parameters.random_seed = seed % (1 << 31)
+    solver.parameters.num_workers = 1
+    solver.parameters.random_seed = 0
     return solver

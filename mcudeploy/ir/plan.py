@@ -56,7 +56,7 @@ class Run:
 
 
 Engine = Literal["cpu"]
-"""What copies blocks: the first compute unit."""
+"""What makes transfers; `cpu` is the board's first compute unit."""
 
 CPU: Engine = "cpu"
 
@@ -105,7 +105,7 @@ def memory_of(residences: Residences) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What the simulator predicts. The peak is of live bytes; `peak_step` is where it occurs.
+    """What is predicted of a plan. The peak is of live bytes; `peak_step` is where it occurs.
 
     `lower_bound_bytes`: no placement of this schedule needs less. `traffic`: bytes that steps and transfers
     read and write in each memory. `ticks`: the latency, in the unit of the tiles' times that the search
@@ -163,12 +163,16 @@ class Search:
     cache_hits: int = 0
 
 
+MOVES = "moves"
+"""What transfers go by among the times of operators, whose names end in a number or in a tensor's name."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:
     """A graph, how it is cut (`block_rows` of each operator), ordered and placed for a board.
 
-    Without functions its first compute unit runs everything. `kernels` has each operator's
-    variant.
+    Without functions its first compute unit runs everything. `kernels` has the variant of each
+    operator.
     """
 
     graph: Graph
@@ -202,10 +206,6 @@ class Plan:
     def name_of(self, entry: Run | Transfer) -> str:
         """What the time of an entry of the tape goes to: its operator, or all transfers."""
         return MOVES if isinstance(entry, Transfer) else self.graph.operators[entry.operator].name
-
-
-MOVES = "moves"
-"""What transfers go by among the times of operators, whose names end in a number or in a tensor's name."""
 
 
 @dataclass(frozen=True, slots=True)

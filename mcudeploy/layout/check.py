@@ -1,6 +1,6 @@
-"""The independent judge of a plan. It shares no code with the scheduler, the solver or the simulator: it
-looks at every place, then runs the tape on arenas whose bytes remember whose they are (`owners`), and looks
-at every read.
+"""The independent judge of a plan. It shares no code with `schedule`, `memory`, or the rest of `layout`
+but `owners`: it looks at every place, then runs the tape on arenas whose bytes remember whose they are, and
+looks at every read.
 """
 
 from __future__ import annotations

@@ -48,10 +48,10 @@ class Bundles:
         ]
         birth = [min(rectangles[i].life.lo for i, _ in part) for part in self.parts]
         everyone = range(len(self.parts))
-        yield sorted(everyone, key=lambda u: (-size[u], -life[u], birth[u]))
-        yield sorted(everyone, key=lambda u: (-life[u], -size[u], birth[u]))
-        yield sorted(everyone, key=lambda u: (-area[u], birth[u]))
-        yield sorted(everyone, key=lambda u: (birth[u], -size[u]))
+        yield sorted(everyone, key=lambda b: (-size[b], -life[b], birth[b]))
+        yield sorted(everyone, key=lambda b: (-life[b], -size[b], birth[b]))
+        yield sorted(everyone, key=lambda b: (-area[b], birth[b]))
+        yield sorted(everyone, key=lambda b: (birth[b], -size[b]))
 
     def _life(self, part: tuple[tuple[int, int], ...]) -> int:
         """Steps of the member of a bundle that lives longest, in all its lives."""

@@ -1,4 +1,4 @@
-"""From a schedule to offsets: buffers, their memories and places, and the tables that the tape needs."""
+"""From a schedule to a layout: buffers, the memory and offset of each, residences and transfers."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def base_alignments(plan: Plan, board: Board) -> dict[str, int]:
 
 
 def estimate(tiled: TiledGraph, schedule: Schedule, work: WorkBytes, layout: Layout) -> Estimate:
-    """What the simulator says of a schedule whose buffers lie in these memories."""
+    """Peak and traffic of a schedule whose buffers lie in these memories."""
     ids = tiled.block_ids()
     chances = {(ids[read][0], ids[made][0]) for _, read, made in in_place_chances(tiled, schedule.steps)}
     apart = {pair for pair in chances if len({memory_of(layout.blocks[name]) for name in pair}) > 1}

@@ -39,8 +39,8 @@ class Locations:
         return len(self._changes.get(name, ()))
 
     def offset(self, block_id: BlockId, time: int) -> int:
-        """Where a block lies in a step in which it lives; before its first life where it will, behind a life
-        where it was.
+        """The offset of a block in a step. Before its first life: the one that it will have; after a life:
+        the one that it had.
         """
         name, block = block_id
         begun = bisect_right(self._residences[name][block], time, key=lambda each: each.life.lo)

@@ -68,11 +68,11 @@ def c_elements(array: ConstantArray) -> list[str]:
     return [", ".join(texts[i : i + width]) for i in range(0, len(texts), width)]
 
 
-def c_identifier(text: str, fallback: str = "model") -> str:
+def c_identifier(text: str) -> str:
     """A lower-case C identifier made of any text."""
     name = re.sub(r"[^a-z0-9]+", "_", text.lower()).strip("_")[:40].rstrip("_")
     if not name or not name[0].isalpha():
-        name = f"{fallback}_{name}".rstrip("_")
+        name = f"model_{name}".rstrip("_")
     return name
 
 

@@ -147,7 +147,7 @@ class Tape:
         return list(zip(self._versions.touched(operator), record.versions, strict=True))
 
     def stored(self, named: Named, version: int) -> Stored:
-        """A tensor, or scratch, in one of its versions. Of one that changes its place all are in it."""
+        """A tensor, or scratch, in one of its versions. Where it changes its place every offset is listed."""
         where, name = self._versions.find(named)
         memory, offsets = memory_of(self._residences(named)), where.offsets(name, version)
         row_bytes, block_rows = self._rows(named)

@@ -43,7 +43,7 @@ REPORT_EVERY_S = 0.5
 _STATE_UNITS = 130
 """Effort of a state, without the segments that are simulated for it."""
 
-Report = Callable[[Search, int, float], None]
+OnGain = Callable[[Search, int, float], None]
 """Called at every gain, and every `REPORT_EVERY_S` seconds: the search so far, the best peak in bytes, its
 ticks.
 """
@@ -51,7 +51,7 @@ ticks.
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidate:
-    """A state and what the simulator says of it."""
+    """A state with its schedule, peak and time."""
 
     state: State
     tiled: TiledGraph
@@ -74,7 +74,6 @@ class Found:
     """
 
     best: tuple[Candidate, ...]
-    unsplit: Candidate
     search: Search
     interrupted: bool = False
     hurried: bool = False
@@ -92,7 +91,7 @@ def search(
     effort: Effort,
     *,
     start: tuple[State, ...] = (),
-    report: Report = lambda *_: None,
+    report: OnGain = lambda *_: None,
     enough: Enough = lambda _: False,
 ) -> Found:
     """Search until the effort is spent, nothing is left, or Ctrl-C; the best is returned.
@@ -154,7 +153,7 @@ class _Run:
         segments: Segments,
         most_ticks: float,
         effort: Effort,
-        report: Report,
+        report: OnGain,
         is_enough: Enough,
     ) -> None:
         self.space, self.costs, self._segments, self._most_ticks = space, costs, segments, most_ticks
@@ -190,9 +189,8 @@ class _Run:
         """What there is so far."""
         if self.unsplit is None:
             raise ValueError("the search has not begun")
-        unsplit = self._candidate(self.unsplit)
-        best = tuple(unsplit if one is self.unsplit else self._candidate(one) for one in self.best)
-        return Found(best if unsplit in best else (*best, unsplit), unsplit, self.counts())
+        kept = self.best if self.unsplit in self.best else [*self.best, self.unsplit]
+        return Found(tuple(self._candidate(one) for one in kept), self.counts())
 
     def _prefixes(self) -> Iterator[State]:
         """One cut from the input on, where what is whole behind it leaves hope of a gain."""

@@ -24,6 +24,10 @@ _NEAR = 2
 """So many places away from the peak a cut counts as being there: it may grow to it."""
 
 
+_NEW_CUT_REACH = 6
+"""A new cut begins and ends at most so many places from the peak."""
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Cut:
     """Operators first..last (inclusive, places in the order) taken in parts of `rows` rows.
@@ -95,12 +99,10 @@ class Space:
         Two states with the same sections are the same.
         """
         whole = [self.flow.iteration_rows[position] for position in self.order]
-        rows = list(whole)
+        by_position = self.block_rows(state)
+        rows = [by_position[position] for position in self.order]
         spans: list[tuple[int, int]] = []
         for cut in state:
-            for place in range(cut.first, cut.last + 1):
-                if cut.rows < self.most_rows[self.order[place]]:
-                    rows[place] = cut.rows
             touches = bool(spans) and spans[-1][1] == cut.first - 1 and not cut.apart
             first = spans.pop()[0] if touches else cut.first
             spans.append((first, cut.last))
@@ -143,8 +145,8 @@ class Space:
                     yield from self._joined(rest, (replace(left, rows=rows), right))
         if all(not cut.first <= hot <= cut.last for cut in state):
             for rows in ROWS_TRIED:
-                for first in range(max(0, hot - 6), hot + 1):
-                    for last in range(hot, min(len(self.order), hot + 6)):
+                for first in range(max(0, hot - _NEW_CUT_REACH), hot + 1):
+                    for last in range(hot, min(len(self.order), hot + _NEW_CUT_REACH)):
                         yield from self._joined(state, (Cut(first, last, rows),))
 
     def _cheaper(self, cut: Cut) -> Iterator[Cut]:

@@ -16,7 +16,7 @@ Segment = tuple[int, tuple[int, ...]]
 """The place of its first operator in the order, and the rows of the steps of its operators, in order."""
 
 Needs = dict[int, tuple[int, ...]]
-"""For each step those that it waits for directly, in the order in which they are brought about."""
+"""For each step those that it waits for directly, in the order in which depth first runs them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,9 +39,6 @@ from mcudeploy.memory.flow import Flow
 from mcudeploy.memory.live import WorkBytes, buffers, joined, lives
 
 _FORMAT: Literal[8] = 8
-MOST_MOVES = 4096
-"""Transfers of a plan that a search may end with; more of them are no plan."""
-
 _MOST_BYTES = 16 * 2**20
 """A plan of ten thousand steps takes about two of these."""
 
@@ -85,7 +82,7 @@ class _PlanFile(_Model):
     steps: list[tuple[_Offset, _Offset]]
     blocks: dict[str, list[list[_Residence]]]
     scratch: dict[str, list[list[_Residence]]]
-    transfers: Annotated[list[_Transfer], Field(max_length=MOST_MOVES)]
+    transfers: list[_Transfer]
     arenas: dict[str, _Offset]
 
 

@@ -162,10 +162,7 @@ def search_plans(
         enough_bytes=options.ram_limit,
     )
 
-    def report_search(found: Search, peak_bytes: int, best_ticks: float) -> None:
-        told(found, peak_bytes, 100 * (best_ticks / task.unsplit_ticks - 1))
-
-    split = split_plans(task, effort, stored or start, report=report_search, progress=progress)
+    split = split_plans(task, effort, stored or start, told=told, progress=progress)
     better = takewhile(lambda plan: plan is not unsplit, front((*split.plans, unsplit), board))
     return Planned(models, (*better, unsplit), unsplit, split.search, costs_of, split.interrupted)
 

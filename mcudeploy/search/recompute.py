@@ -20,7 +20,7 @@ from mcudeploy.memory.live import WorkBytes, live_peak, lives
 from mcudeploy.search.best_first import Candidate
 
 Drops = Mapping[int, frozenset[str]]
-"""Position of an operator to the tensors of which no block is kept while it runs, but those it touches."""
+"""By position of an operator the tensors whose blocks are dropped while it runs, but for those it touches."""
 
 _MOST_ROUNDS = 24
 

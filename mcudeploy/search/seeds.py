@@ -1,9 +1,9 @@
 """Where the search begins: for a bound on memory, the cuts in whole segments that take the least time.
 
 Between segments tensors are whole, so a border is possible where those fit into the bound. Whether a segment
-fits hangs on the one in front of it only by whether that is cut. So the least time under a bound is a
+fits depends on the one before it only in whether that one is cut. So the least time under a bound is a
 shortest path over the borders, and the least bound whose path keeps the latency limit is found by bisection.
-For chains only the rows of blocks are left out; the search simulates every state that comes from here.
+For chains the bound is exact, but for the size of incoming blocks; the search simulates every state.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from mcudeploy.search.places import Segment
 from mcudeploy.search.segments import Segments
 
 _REACH = (1, 2, 3, 4, 6, 8, 12)
-"""How many possible borders further a segment may end: what lies over the bound is none."""
+"""A segment ends at one of so many borders further on. A place where more than the bound is alive is none."""
 
 _NEAR = 2
-"""So many places in front of what does not fit uncut, what does may be cut, to hand on rows."""
+"""Operators that fit uncut may be cut so many places before one that does not: they hand it rows."""
 
 _FINE = 64
 """The bisection ends where the bound is known to one part in so many."""

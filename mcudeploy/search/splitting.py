@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from mcudeploy.boards.board import Board
 from mcudeploy.common.effort import Effort
-from mcudeploy.common.progress import SILENT, Progress
+from mcudeploy.common.progress import SILENT, Progress, Report, no_report
 from mcudeploy.common.text import count_text
 from mcudeploy.ir.plan import Plan, Schedule, Search, Split
 from mcudeploy.layout.arena import ARENA_GRAIN_BYTES, Relocation
@@ -19,7 +19,7 @@ from mcudeploy.layout.problem import align_up
 from mcudeploy.memory.blocks import TiledGraph
 from mcudeploy.memory.live import live_peak
 from mcudeploy.search import placing
-from mcudeploy.search.best_first import Candidate, Found, Report, search
+from mcudeploy.search.best_first import Candidate, Found, search
 from mcudeploy.search.cuts import Space
 from mcudeploy.search.kernels import settled
 from mcudeploy.search.recompute import recompute
@@ -61,13 +61,13 @@ def split_plans(
     effort: Effort,
     stored: Plan | None = None,
     *,
-    report: Report = lambda *_: None,
+    told: Report = no_report,
     progress: Progress = SILENT,
 ) -> Splits:
     """Search, from a stored plan on if it has the model's form, and make plans of what was found."""
     if stored is not None and stored.form != task.model.form:
         stored = None  # it is not cut, or cut in a way that has operators of its own
-    found = _searched(task, effort.part(_SEARCH_SHARE), stored, report)
+    found = _searched(task, effort.part(_SEARCH_SHARE), stored, told)
     interrupted = found.interrupted
     if found.hurried and not interrupted:
         _LOG.warning(
@@ -90,7 +90,7 @@ def split_plans(
     return Splits(front([plan for plan in plans if task.keeps(plan)], task.board), found.search, interrupted)
 
 
-def _searched(task: Task, effort: Effort, stored: Plan | None, report: Report) -> Found:
+def _searched(task: Task, effort: Effort, stored: Plan | None, told: Report) -> Found:
     def fits(candidate: Candidate) -> bool:
         limit = task.enough_bytes
         if limit is None or candidate.peak_bytes > limit:
@@ -106,7 +106,7 @@ def _searched(task: Task, effort: Effort, stored: Plan | None, report: Report) -
         [*(limit for limit in limits if limit < task.most_ticks), task.most_ticks],
         effort,
         start=() if stored is None else (space.state(stored.splits),),
-        report=report,
+        report=lambda search, peak, ticks: told(search, peak, 100 * (ticks / task.unsplit_ticks - 1)),
         enough=fits,
     )
 
@@ -135,7 +135,7 @@ def _made(
 ) -> Iterator[Plan]:
     """First fit: the best candidates, and all others that could win."""
     for number, candidate in enumerate(candidates):
-        could = number < _MADE_ANYWAY or _could_win(task, candidate.peak_bytes, plans)
+        could = number < _MADE_ANYWAY or _worth_packing(task, candidate.peak_bytes, plans)
         if number == 0 or (could and not effort.is_spent()):
             effort.spend(_PLAN_UNITS * len(candidate.schedule.steps))
             yield _first_fit(task, candidate)
@@ -164,7 +164,7 @@ def _reordered(task: Task, _: Sequence[Candidate], plans: Sequence[Plan], effort
 def _relocated(task: Task, _: Sequence[Candidate], plans: Sequence[Plan], effort: Effort) -> Iterator[Plan]:
     """Blocks that move, where a plan could win with them."""
     for plan in _by_peak(plans):
-        if not effort.is_spent() and _could_win(task, plan.estimate.peak_bytes, plans):
+        if not effort.is_spent() and _worth_packing(task, plan.estimate.peak_bytes, plans):
             yield _with_moves(task, plan, effort.part(0.2))
 
 
@@ -214,7 +214,7 @@ def could_win(peak_bytes: int, best: tuple[int, float, int]) -> bool:
     return bool(beyond or dearer) or align_up(peak_bytes, ARENA_GRAIN_BYTES) < arena_bytes
 
 
-def _could_win(task: Task, peak_bytes: int, plans: Sequence[Plan]) -> bool:
+def _worth_packing(task: Task, peak_bytes: int, plans: Sequence[Plan]) -> bool:
     demands = [placing.demand(plan, task.board) for plan in plans]
     return not demands or could_win(peak_bytes, min(demands))
 

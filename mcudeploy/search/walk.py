@@ -1,4 +1,4 @@
-"""A segment by itself: the order of its steps, and how they change memory as far as outsiders do not matter.
+"""A segment by itself: the order of its steps, and changes of memory that other segments have no part in.
 
 Live ranges are those of `live.py`.
 """
@@ -38,7 +38,7 @@ class Walk:
 
     `reads`: for each tensor from outside when which rows [lo, hi) are read. `events`: for each tensor that
     may be read later by block number when it is touched last in here. What becomes of these in memory, and
-    which `chances` are taken, hangs on the outside.
+    which `chances` are taken, depends on the other segments.
     """
 
     steps: tuple[int, ...]

@@ -1,4 +1,4 @@
-"""The integers that a scheduler sees against the simulator's own count."""
+"""The problem that orders are searched in, against what `memory/live.py` counts."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ GRAPHS += [stream_inputs(branches()), pooled()]
 
 @settings(max_examples=150, deadline=None)
 @given(st.data())
-def test_every_order_has_the_peak_of_the_simulator(data: st.DataObject) -> None:
+def test_every_order_has_the_peak_that_live_counts(data: st.DataObject) -> None:
     graph = data.draw(st.sampled_from(GRAPHS))
     flow = Flow.of(graph)
     rows = {
