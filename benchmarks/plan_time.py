@@ -32,7 +32,7 @@ def planned(model: Path, plan: Path, board: str, seconds: float) -> tuple[dict[s
         [*command, "--time-limit", str(seconds), "-o", str(plan), "--force"], capture_output=True, check=False
     )
     after = os.times()
-    if done.returncode not in (0, 5):
+    if done.returncode not in (0, 4, 5):
         raise SystemExit(f"{model}: exit code {done.returncode}: {done.stderr.decode()}")
     cpu_s = after.children_user + after.children_system - before.children_user - before.children_system
     return json.loads(done.stdout) if done.returncode == 0 else {}, cpu_s

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import lcm
 
 from mcudeploy.boards.board import Board
@@ -10,13 +10,18 @@ from mcudeploy.ir.plan import Estimate, Function, Layout, Plan, Schedule, Step, 
 from mcudeploy.layout.arena import ARENA_GRAIN_BYTES, Relocation
 from mcudeploy.layout.assign import assign
 from mcudeploy.layout.banks import Bank, Group, MemoryTask
-from mcudeploy.layout.problem import Problem, Rectangle, align_up
+from mcudeploy.layout.problem import Problem, Rectangle
 from mcudeploy.layout.residences import Places, reside
 from mcudeploy.layout.tagged import Tags, share
 from mcudeploy.memory.blocks import TiledGraph
 from mcudeploy.memory.live import Buffer, WorkBytes, buffers, in_place_chances, lives, peak
 from mcudeploy.memory.traffic import Traffic, traffic
 from mcudeploy.units.needs import Need, Needs, needs, users
+
+Indices = tuple[int, ...]
+
+Owner = tuple[str, bool]
+"""A tensor that owns memory, or (True) an operator with scratch or state."""
 
 
 def spread(  # noqa: PLR0917
@@ -111,20 +116,6 @@ def estimate(tiled: TiledGraph, schedule: Schedule, work: WorkBytes, layout: Lay
     return Estimate(peak_bytes, peak_step, peak_bytes, by_memory)
 
 
-def layout_status(arenas: Mapping[str, int], peak_bytes: int) -> str:
-    """`optimal` where the one arena is at its peak, below which there are no offsets. Of a larger one nothing
-    is known without a search, nor of several.
-    """
-    least = len(arenas) == 1 and sum(arenas.values()) <= align_up(peak_bytes, ARENA_GRAIN_BYTES)
-    return "optimal" if least else "feasible"
-
-
-Indices = tuple[int, ...]
-
-Owner = tuple[str, bool]
-"""A tensor that owns memory, or (True) an operator with scratch or state."""
-
-
 def _owners(item: Buffer) -> list[Owner]:
     if item.scratch_of is not None:
         return [(item.scratch_of[0], True)]
@@ -147,34 +138,34 @@ def _alignments(items: Sequence[Buffer], wanted: Needs) -> list[int]:
     return [lcm(*(need.alignment for need in needed)) for needed in each]
 
 
-class _Together:
-    """Owners that lie in one memory, and the memories that they all may lie in, by index."""
+class _UnionFind:
+    """Sets of owners that must lie in one memory, and the memories, by index, that a whole set may lie in."""
 
     def __init__(self, wanted: Needs, board: Board) -> None:
-        self._wanted, self._leader = wanted, dict[Owner, Owner]()
+        self._wanted, self._parent = wanted, dict[Owner, Owner]()
         self._names = [memory.name for memory in board.memories]
         self._banks: dict[Owner, tuple[int, ...]] = {}
 
-    def leader(self, owner: Owner) -> Owner:
+    def find(self, owner: Owner) -> Owner:
         """Who stands for all that lie with this one."""
-        if owner not in self._leader:
+        if owner not in self._parent:
             memories = _need(self._wanted, owner).memories
-            self._leader[owner] = owner
+            self._parent[owner] = owner
             self._banks[owner] = tuple(b for b, name in enumerate(self._names) if name in memories)
-        while self._leader[owner] != owner:
-            owner = self._leader[owner]
+        while self._parent[owner] != owner:
+            owner = self._parent[owner]
         return owner
 
     def banks(self, owner: Owner) -> tuple[int, ...]:
         """The memories for it and all that lie with it; never none."""
-        return self._banks[self.leader(owner)]
+        return self._banks[self.find(owner)]
 
-    def join(self, one: Owner, other: Owner) -> bool:
-        """Puts two together if a memory is left for them; whether they are."""
-        first, second = self.leader(one), self.leader(other)
+    def union(self, one: Owner, other: Owner) -> bool:
+        """Unite two sets if a memory is left for them; whether they are."""
+        first, second = self.find(one), self.find(other)
         common = tuple(bank for bank in self._banks[first] if bank in self._banks[second])
         if common:
-            self._leader[second], self._banks[first] = first, common
+            self._parent[second], self._banks[first] = first, common
         return bool(common)
 
 
@@ -186,12 +177,12 @@ def _apart(
     """
     if tags is None and all(len(need.memories) == len(board.memories) for need in wanted.tensors.values()):
         return frozenset()
-    ids, together = tiled.block_ids(), _Together(wanted, board)
+    ids, sets = tiled.block_ids(), _UnionFind(wanted, board)
     chances = dict.fromkeys((ids[read][0], ids[made][0]) for _, read, made in in_place_chances(tiled, steps))
     return frozenset(
         (one, other)
         for one, other in chances
-        if (tags is not None and tags[one] != tags[other]) or not together.join((one, False), (other, False))
+        if (tags is not None and tags[one] != tags[other]) or not sets.union((one, False), (other, False))
     )
 
 
@@ -201,23 +192,23 @@ def _groups(
     """What lies in one memory: buffers of a tensor, of tensors that share a buffer or a place; scratch of an
     operator.
     """
-    together = _Together(wanted, board)
+    sets = _UnionFind(wanted, board)
     indices: dict[Owner, list[int]] = {}
     for joint in ([items[index] for index in group] for group in again):
-        if not all(together.join(_owners(joint[0])[0], _owners(item)[0]) for item in joint):
+        if not all(sets.union(_owners(joint[0])[0], _owners(item)[0]) for item in joint):
             raise ValueError(f"no memory for what shares a place with {_owners(joint[0])[0][0]}")
     for item in items:
         first, *others = _owners(item)
-        if not all(together.join(first, other) for other in others):
+        if not all(sets.union(first, other) for other in others):
             raise ValueError(f"no memory for a buffer of {first[0]}, {', '.join(name for name, _ in others)}")
     counts: dict[Owner, int] = {}
     for owner in dict.fromkeys(owner for item in items for owner in _owners(item)):
         name, works = owner
-        leader = together.leader(owner)
+        leader = sets.find(owner)
         counts[leader] = counts.get(leader, 0) + (accessed.work if works else accessed.tensors)[name]
     for index, item in enumerate(items):
-        indices.setdefault(together.leader(_owners(item)[0]), []).append(index)
-    return [Group(tuple(of), together.banks(leader), counts[leader]) for leader, of in indices.items()]
+        indices.setdefault(sets.find(_owners(item)[0]), []).append(index)
+    return [Group(tuple(of), sets.banks(leader), counts[leader]) for leader, of in indices.items()]
 
 
 def _again(items: Sequence[Buffer]) -> list[Indices]:

@@ -95,7 +95,7 @@ def _vectors(graph: Graph) -> Iterator[Vector]:
         channels = row_channels(length)
         if pixels != [1, 1] or channels is None or tensors & borders:
             continue
-        inside = {at for at, operator in enumerate(graph.operators) if _links(graph, operator, tensors)}
+        inside = {at for at, operator in enumerate(graph.operators) if _links(operator, tensors)}
         makers = {producers[name] for name in tensors} - inside
         ends = {at for name in tensors for at in readers[name]} - inside
         whole = [at for at in makers | ends if not _is_dense(graph, graph.operators[at])]
@@ -120,7 +120,7 @@ def _linked(graph: Graph) -> Iterable[frozenset[str]]:
     return [frozenset(tensors) for tensors in distinct.values()]
 
 
-def _links(graph: Graph, operator: Operator, tensors: frozenset[str]) -> bool:
+def _links(operator: Operator, tensors: frozenset[str]) -> bool:
     """True for the operators inside a group; one whose inputs all broadcast is not."""
     return (
         isinstance(operator.op, _Elementwise)

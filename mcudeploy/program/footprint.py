@@ -13,7 +13,7 @@ from mcudeploy.ir.plan import Plan, memory_of
 from mcudeploy.memory.blocks import TiledGraph
 from mcudeploy.memory.flow import Flow
 from mcudeploy.memory.live import Buffer, WorkBytes, buffers, peak, work_bytes
-from mcudeploy.program.tape import tables_bytes
+from mcudeploy.program.tape import WORD_BYTES, Named, Tape, handed_over, integer_bits
 
 
 def weights_bytes(calls: Mapping[str, KernelCall]) -> int:
@@ -25,6 +25,47 @@ def weights_bytes(calls: Mapping[str, KernelCall]) -> int:
         if isinstance(value, np.ndarray)
     }
     return sum(len(data) for _, data in arrays)
+
+
+def tables_bytes(plan: Plan, calls: Mapping[str, KernelCall], board: Board) -> int:
+    """Bytes of flash that a plan takes beside code and weights: records, offset tables and schedule.
+
+    It is what the linker reports for the generated tables, up to a few bytes between them.
+    """
+    tape = Tape(plan)
+    pointer_bytes, handed = 8 if board.is_host else 4, len(handed_over(plan, board))
+    # An operator of another unit has a second record, which shares its inputs, and one that points to it.
+    pointers, words = (5 + 1) * handed, (2 + 1 + 1 % (pointer_bytes // WORD_BYTES)) * handed
+    named: set[tuple[Named, int]] = set()
+    for record in tape.records:
+        operator = plan.graph.operators[record.operator]
+        pointers += 5 + len(operator.inputs)  # kernel, parameters, inputs, output, scratch
+        words += 2
+        named |= set(tape.named(record))
+        if record.number:
+            continue  # the parameters are those of the first
+        values = calls[operator.name].params.values()
+        scalars = sum(isinstance(value, int | float | np.generic) for value in values)
+        padding = scalars % (pointer_bytes // WORD_BYTES) if scalars < len(values) else 0
+        pointers += len(values) - scalars
+        words += scalars + padding
+    records = len(named)
+    for moves in tape.moves():  # a record, its input and its parameters, two tensors of places, bytes of each
+        pointers, words, records = pointers + 5 + 1 + 1, words + 2 + len(moves.sizes), records + 2
+    arenas = len(plan.layout.arenas)
+    pointers += 2 * records + 2 * arenas + 3  # an arena's size is padded to a pointer
+    words += 2 * records + 3 + 3 % (pointer_bytes // WORD_BYTES)
+    return (
+        pointers * pointer_bytes
+        + words * WORD_BYTES
+        + _offsets_bytes(tape, board.offset_unit)
+        + len(tape.codes) * integer_bits(int(tape.codes.max(initial=0))) // 8
+    )
+
+
+def _offsets_bytes(tape: Tape, alignment: int) -> int:
+    stored = [offset for each in tape.all_stored() for offset in each.offsets]
+    return len(stored) * integer_bits(max(stored, default=0) // alignment) // 8
 
 
 def require_fit(plan: Plan, calls: Mapping[str, KernelCall], board: Board, ram_limit: int | None) -> None:

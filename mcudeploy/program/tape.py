@@ -1,11 +1,9 @@
-"""What the tape is made of, and what it takes in flash: records, parameters, offset tables and schedule, as C
-lays them out.
-"""
+"""What the tape is made of: records, parameters, offset tables and schedule, as C lays them out."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -15,14 +13,13 @@ from numpy.typing import NDArray
 from mcudeploy.boards.board import Board
 from mcudeploy.ir.graph import Operator
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.ir.plan import Plan, Residences, Step, Transfer, memory_of
 from mcudeploy.memory.blocks import TiledGraph
 from mcudeploy.memory.flow import Flow
 from mcudeploy.memory.locations import Locations
 from mcudeploy.units.needs import unit_names
 
-_WORD = 4
+WORD_BYTES = 4
 """Bytes of an integer or float in a record, and what tables begin at a multiple of."""
 ONE_PIECE = 0xFFFFFFFF
 """Rows in a block of a tensor in one piece: no row has a larger number."""
@@ -250,44 +247,3 @@ def handed_over(plan: Plan, board: Board) -> dict[str, int]:
     names = unit_names(plan.graph, board, plan.functions)
     kernels = (operator.name for operator in plan.graph.operators if not operator.op.is_view)
     return {name: number for name in kernels if (number := numbers[names[name]])}
-
-
-def tables_bytes(plan: Plan, calls: Mapping[str, KernelCall], board: Board) -> int:
-    """Bytes of flash that a plan takes beside code and weights: records, offset tables and schedule.
-
-    It is what the linker reports for the generated tables, up to a few bytes between them.
-    """
-    tape = Tape(plan)
-    pointer_bytes, handed = 8 if board.is_host else 4, len(handed_over(plan, board))
-    # An operator of another unit has a second record, which shares its inputs, and one that points to it.
-    pointers, words = (5 + 1) * handed, (2 + 1 + 1 % (pointer_bytes // _WORD)) * handed
-    named: set[tuple[Named, int]] = set()
-    for record in tape.records:
-        operator = plan.graph.operators[record.operator]
-        pointers += 5 + len(operator.inputs)  # kernel, parameters, inputs, output, scratch
-        words += 2
-        named |= set(tape.named(record))
-        if record.number:
-            continue  # the parameters are those of the first
-        values = calls[operator.name].params.values()
-        scalars = sum(isinstance(value, int | float | np.generic) for value in values)
-        padding = scalars % (pointer_bytes // _WORD) if scalars < len(values) else 0
-        pointers += len(values) - scalars
-        words += scalars + padding
-    records = len(named)
-    for moves in tape.moves():  # a record, its input and its parameters, two tensors of places, bytes of each
-        pointers, words, records = pointers + 5 + 1 + 1, words + 2 + len(moves.sizes), records + 2
-    arenas = len(plan.layout.arenas)
-    pointers += 2 * records + 2 * arenas + 3  # an arena's size is padded to a pointer
-    words += 2 * records + 3 + 3 % (pointer_bytes // _WORD)
-    return (
-        pointers * pointer_bytes
-        + words * _WORD
-        + _offsets_bytes(tape, board.offset_unit)
-        + len(tape.codes) * integer_bits(int(tape.codes.max(initial=0))) // 8
-    )
-
-
-def _offsets_bytes(tape: Tape, alignment: int) -> int:
-    stored = [offset for each in tape.all_stored() for offset in each.offsets]
-    return len(stored) * integer_bits(max(stored, default=0) // alignment) // 8

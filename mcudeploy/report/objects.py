@@ -15,9 +15,8 @@ from mcudeploy.layout.sharing import sharing
 from mcudeploy.memory.blocks import TiledGraph
 from mcudeploy.memory.flow import Flow
 from mcudeploy.model.model import Model
-from mcudeploy.program.footprint import missing, weights_bytes
+from mcudeploy.program.footprint import missing, tables_bytes, weights_bytes
 from mcudeploy.program.kernelfiles import MOVE
-from mcudeploy.program.tape import tables_bytes
 from mcudeploy.targets import Firmware
 from mcudeploy.targets.stack import StackBound, stack_bound
 from mcudeploy.verify.compare import FLOAT_SHARE_OF_RANGE, OUTPUT_LSB

@@ -33,7 +33,7 @@ from mcudeploy.ir.plan import (
 )
 from mcudeploy.layout.arena import ARENA_GRAIN_BYTES
 from mcudeploy.layout.problem import align_up
-from mcudeploy.layout.solve import estimate, layout_status
+from mcudeploy.layout.solve import estimate
 from mcudeploy.memory.blocks import TiledGraph
 from mcudeploy.memory.flow import Flow
 from mcudeploy.memory.live import WorkBytes, buffers, joined, lives
@@ -121,6 +121,14 @@ def plan_text(plan: Plan, model_sha256: str) -> str:
     return json.dumps(content.model_dump(), indent=1) + "\n"
 
 
+def _layout_status(arenas: Mapping[str, int], peak_bytes: int) -> str:
+    """`optimal` where the one arena is at its peak, below which there are no offsets. Of a larger one nothing
+    is known without a search, nor of several.
+    """
+    least = len(arenas) == 1 and sum(arenas.values()) <= align_up(peak_bytes, ARENA_GRAIN_BYTES)
+    return "optimal" if least else "feasible"
+
+
 def _read(path: Path, model_sha256: str, board: str) -> _PlanFile:
     try:
         content = _PlanFile.model_validate_json(read_limited(path, _MOST_BYTES))
@@ -199,7 +207,7 @@ def load_plan(path: Path, graph: Graph, model_sha256: str, board: str, work: Wor
         tuple(Transfer(*transfer) for transfer in content.transfers),
     )
     predicted = estimate(tiled, schedule, work, layout)
-    status = layout_status(content.arenas, predicted.peak_bytes)
+    status = _layout_status(content.arenas, predicted.peak_bytes)
     return Plan(
         graph=graph,
         board=board,

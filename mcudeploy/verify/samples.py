@@ -45,8 +45,8 @@ def load_samples(graph: Graph, inputs: list[Path], expected: list[Path], seed: i
             raise UsageError("--expected needs --input: drawn inputs have no expected outputs")
         rng = np.random.default_rng(seed)
         return [_sample(graph, {border.name: _draw(border, rng) for border in graph.inputs}, {})]
-    given = _groups(graph, graph.inputs, inputs, "input")
-    wanted = _groups(graph, graph.outputs, expected, "output") if expected else [{} for _ in given]
+    given = _groups(graph.inputs, inputs, "input")
+    wanted = _groups(graph.outputs, expected, "output") if expected else [{} for _ in given]
     if len(wanted) != len(given):
         raise UsageError(
             f"{count_text(len(given), 'sample')} of inputs, but {len(wanted)} of expected outputs"
@@ -54,9 +54,7 @@ def load_samples(graph: Graph, inputs: list[Path], expected: list[Path], seed: i
     return [_sample(graph, values, outputs) for values, outputs in zip(given, wanted, strict=True)]
 
 
-def _groups(
-    graph: Graph, borders: tuple[Border, ...], files: list[Path], what: str
-) -> list[dict[str, Array]]:
+def _groups(borders: tuple[Border, ...], files: list[Path], what: str) -> list[dict[str, Array]]:
     if len(files) % len(borders):
         raise UsageError(
             f"the model has {count_text(len(borders), what)}; {count_text(len(files), 'file')} "

@@ -11,8 +11,7 @@ from pathlib import Path
 
 from mcudeploy.boards.board import load_board
 from mcudeploy.model.model import load_model
-from mcudeploy.program.footprint import weights_bytes
-from mcudeploy.program.tape import tables_bytes
+from mcudeploy.program.footprint import tables_bytes, weights_bytes
 from mcudeploy.search.planner import Options, find_plans
 from tests.frontend.onnx_files import save
 from tests.gate.networks import NETWORKS
