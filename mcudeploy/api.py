@@ -10,6 +10,7 @@ from typing import Any
 from mcudeploy.boards.board import Board, load_board
 from mcudeploy.common.effort import Effort
 from mcudeploy.common.errors import FitError, ModelError, UsageError
+from mcudeploy.common.interrupts import through
 from mcudeploy.common.progress import SILENT, Progress, telling
 from mcudeploy.cost.tiles import KnownSource
 from mcudeploy.deployment import Deployment
@@ -49,7 +50,8 @@ def plan_model(
 
     A plan that was measured before and missed the latency limit is passed over.
     """
-    return known_within_limit(_planned(path, board, options, progress), options.max_overhead)
+    made = _planned(path, board, options, progress)
+    return through(lambda: known_within_limit(made, options.max_overhead))
 
 
 def _planned(path: Path, board: Board, options: Options, progress: Progress) -> Deployment:
@@ -62,7 +64,7 @@ def _planned(path: Path, board: Board, options: Options, progress: Progress) -> 
         planned = find_plans(model, board, options, told=telling(progress), progress=progress, known=known)
     except FitError as error:
         raise FitError(f"{error}{_with_streamed_input(model, board, options)}") from error
-    return Deployment.of(planned, planned.plans[0], board, options)
+    return through(lambda: Deployment.of(planned, planned.plans[0], board, options))
 
 
 def _with_streamed_input(model: Model, board: Board, options: Options) -> str:

@@ -18,7 +18,8 @@ typedef struct {
     int32_t pitch; /* from one tap of a row to the next one, in bytes */
 } mcud_byte_window;
 
-/* clamp(zero_point + (a - a_zero_point) * (b - b_zero_point) * 2^left * multiplier / 2^32, -128, 127), rounded half up */
+/* clamp(zero_point + (a - a_zero_point) * (b - b_zero_point) * 2^left * multiplier / 2^32, -128, 127),
+ * rounded half up */
 typedef struct {
     int32_t a_zero_point;
     int32_t b_zero_point;

@@ -18,6 +18,7 @@ from mcudeploy.cli.options import (
     planning_options,
 )
 from mcudeploy.cli.output import Output
+from mcudeploy.common import interrupts
 from mcudeploy.common.errors import FitError, ModelError
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ def plan(
 
     with output.progress() as progress:
         found = api.plan_model(model, board, replace(options, resume=True), progress)
+        interrupts.close()  # the rest takes a moment, and the search took long
     if destination:
         api.save_plan(found, destination)
     if chart:

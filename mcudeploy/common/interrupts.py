@@ -14,8 +14,11 @@ import atexit
 import os
 import signal
 import sys
+from collections.abc import Callable
 from types import FrameType
-from typing import NoReturn
+from typing import NoReturn, TypeVar
+
+_T = TypeVar("_T")
 
 INTERRUPTED = 130
 """The exit code."""
@@ -86,6 +89,14 @@ def _deaf() -> None:
 def begin() -> None:
     """From now on Ctrl-C raises KeyboardInterrupt; before, it ended the process at once."""
     _STATE.begun = True
+
+
+def through(finish: Callable[[], _T]) -> _T:
+    """What `finish` gives, also if Ctrl-C comes meanwhile: what a search found is not lost at the end."""
+    try:
+        return finish()
+    except KeyboardInterrupt:
+        return finish()
 
 
 def close() -> None:

@@ -138,7 +138,8 @@ def _read(path: Path, model_sha256: str, board: str) -> _PlanFile:
             raise no_plan(path, f"its format is {other}, not {_FORMAT}") from error
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"]) or "the file"
-        raise ConfigError(f"{path} is not a plan: {place}: {first['msg']}") from error
+        told = " ".join(f"{place}: {first['msg']}".split())  # keys of a file may have any characters
+        raise ConfigError(f"{path} is not a plan: {told}") from error
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
     if content.model_sha256 != model_sha256:
@@ -147,7 +148,7 @@ def _read(path: Path, model_sha256: str, board: str) -> _PlanFile:
         )
     if content.board != board:
         raise ConfigError(
-            f"{path} is a plan for {content.board}, not for {board}. "
+            f"{path} is a plan for {' '.join(content.board.split())}, not for {board}. "
             f"Make a new one: mcudeploy plan MODEL --board {board} -o {path}"
         )
     return content
@@ -170,9 +171,10 @@ def _functions(content: _PlanFile) -> tuple[Function, ...]:
 
 def no_plan(path: Path, fault: object) -> ConfigError:
     """What is wrong with a plan file, and what to do about it."""
+    told = " ".join(str(fault).split())  # names of a file may have any characters
     return ConfigError(
-        f"{path} is no plan of this model: {fault}. It was changed, or made by another version of "
-        f"mcudeploy. Make a new one: mcudeploy plan MODEL -o {path}"
+        f"{path} is no plan of this model: {told}. It was changed, or made by another version of mcudeploy. "
+        f"Make a new one: mcudeploy plan MODEL -o {path}"
     )
 
 
@@ -283,7 +285,8 @@ Lived = dict[str, list[tuple[Interval, ...]]]
 def _lived(tiled: TiledGraph, steps: Sequence[tuple[int, int]], work: WorkBytes) -> tuple[Lived, Lived]:
     """When blocks have to be somewhere, and scratch."""
     order = tuple(Step(*step) for step in steps)
-    found, worked = lives(tiled, order), Lived()
+    found = lives(tiled, order)
+    worked: dict[str, dict[int, list[Interval]]] = {}
     blocks = {
         name: [found.of(base + block) for block in range(tiled.block_count(name))]
         for name, base in tiled.first_block.items()
@@ -291,10 +294,11 @@ def _lived(tiled: TiledGraph, steps: Sequence[tuple[int, int]], work: WorkBytes)
     for item in buffers(tiled, order, work):
         if item.scratch_of is not None:
             name, block = item.scratch_of
-            of_steps = worked.setdefault(name, [])
-            of_steps += [()] * (block + 1 - len(of_steps))
-            of_steps[block] = joined((*of_steps[block], item.life))
-    return blocks, worked
+            worked.setdefault(name, {}).setdefault(block, []).append(item.life)
+    return blocks, {
+        name: [joined(spans.get(block, ())) for block in range(max(spans) + 1)]
+        for name, spans in worked.items()
+    }
 
 
 def _residence_faults(

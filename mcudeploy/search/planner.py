@@ -13,6 +13,7 @@ from mcudeploy import __version__
 from mcudeploy.boards.board import Board
 from mcudeploy.common.effort import Effort
 from mcudeploy.common.errors import ConfigError, FitError, ModelError
+from mcudeploy.common.interrupts import through
 from mcudeploy.common.progress import SILENT, Progress, Report, no_report
 from mcudeploy.cost.estimate import estimated, load_costs
 from mcudeploy.cost.tiles import KnownSource, TileSource, move_price, nothing_known
@@ -104,7 +105,7 @@ def find_plans(
     """
     board = board.limited(dict(options.memory_limits))
     found = search_plans(model, board, options, tiles, start=start, told=told, progress=progress, known=known)
-    return _without_faults(_fitting(found, board, options.ram_limit), board)
+    return through(lambda: _without_faults(_fitting(found, board, options.ram_limit), board))
 
 
 def search_plans(

@@ -61,3 +61,17 @@ def test_an_unsplit_plan_that_the_checker_refuses_is_no_fault_of_the_user(
     with pytest.raises(PlanFaultError, match=r"^defect: .* report this with") as caught:
         api.plan_model(model, HOST, Options(split=False))
     assert caught.value.exit_code == 1
+
+
+def test_control_c_behind_the_search_loses_no_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = quantised_convolutions(tmp_path / "small.onnx")
+    asked = []
+
+    def check(*_: object) -> None:
+        asked.append(True)
+        if len(asked) == 1:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(planner, "check_plan", check)
+    made = api.plan_model(model, HOST, Options(time_limit=5, max_overhead=50))
+    assert made.plan.splits and len(asked) > 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -166,3 +167,18 @@ def test_every_offset_counts(stored: tuple[Path, File], tmp_path: Path) -> None:
         except ConfigError:
             pass
     assert taken < len(stored[1]["blocks"])
+
+
+def test_many_repeated_steps_are_refused_at_once(stored: tuple[Path, File], tmp_path: Path) -> None:
+    content = {**stored[1], "steps": stored[1]["steps"] * 3000}
+    start = time.process_time()
+    with pytest.raises(ConfigError, match="no plan of this model"):
+        _load(stored, json.dumps(content), tmp_path)
+    assert time.process_time() - start < 20
+
+
+def test_messages_are_one_line_whatever_a_file_says(stored: tuple[Path, File], tmp_path: Path) -> None:
+    for change in ({"board": "a\nb"}, {"x\ny": 1}, {"kernels": {**stored[1]["kernels"], "x\ny": "z"}}):
+        with pytest.raises(ConfigError) as caught:
+            _load(stored, json.dumps({**stored[1], **change}), tmp_path)
+        assert "\n" not in str(caught.value)

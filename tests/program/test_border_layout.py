@@ -31,10 +31,10 @@ def header(border: Border) -> str:
 @pytest.mark.parametrize(
     ("shape", "dtype", "order", "text"),
     [
-        ((1, 256), "int8", SAME, "ONNX sum int8 [1,256] as [8][8][4], in the same order;"),
-        ((1, 8, 8, 4), "float32", SAME, "ONNX sum float32 [1,8,8,4] as [8][8][4], in the same order;"),
-        ((1, 4, 8, 8), "int8", LAST, "ONNX sum int8 [1,4,8,8] as [8][8][4], channels last;"),
-        ((1, 4, 64), "uint8", LAST, "ONNX sum uint8 [1,4,64] as [8][8][4], channels last, less 128;"),
+        ((1, 256), "int8", SAME, "ONNX sum int8 [1,256] as [8][8][4], in the same order."),
+        ((1, 8, 8, 4), "float32", SAME, "ONNX sum float32 [1,8,8,4] as [8][8][4], in the same order."),
+        ((1, 4, 8, 8), "int8", LAST, "ONNX sum int8 [1,4,8,8] as [8][8][4], channels last."),
+        ((1, 4, 64), "uint8", LAST, "ONNX sum uint8 [1,4,64] as [8][8][4], channels last, less 128."),
     ],
 )
 def test_layouts(shape: tuple[int, ...], dtype: str, order: np.ndarray, text: str) -> None:

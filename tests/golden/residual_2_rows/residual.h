@@ -33,10 +33,12 @@ extern "C" {
 #define RESIDUAL_INPUT_COUNT 256u
 #define RESIDUAL_OUTPUT_COUNT 256u
 
-/* ONNX image int8 [1,4,8,8] as [8][8][4], channels last; real = 0.05 * (q - (3)). Fill it before a run. */
+/* ONNX image int8 [1,4,8,8] as [8][8][4], channels last.
+ * real = 0.05 * (q - (3)). Fill it before a run. */
 int8_t *residual_input(void);
 
-/* ONNX sum int8 [1,4,8,8] as [8][8][4], channels last; real = 0.05 * (q - (3)). Valid after a run. */
+/* ONNX sum int8 [1,4,8,8] as [8][8][4], channels last.
+ * real = 0.05 * (q - (3)). Valid after a run. */
 const int8_t *residual_output(void);
 
 /* Runs the model once. */
