@@ -62,8 +62,9 @@ def window_of(node: Node, kernel: tuple[int, ...], size: tuple[int, ...], *, cei
         taps_inside(np.arange(count) * stride[axis] - before, size[axis], kernel[axis], dilation[axis])
         for axis, (before, count) in enumerate(((top, rows), (left, cols)))
     ]
-    if not all(along.any() for along in taps):
-        raise Unsupported("every window sees nothing but padding: its result does not depend on its input")
+    starts = np.arange(rows) * stride[0] - top
+    if np.all((starts + reaches[0] <= 0) | (starts >= size[0])):
+        raise Unsupported("every window lies in the padding: its result does not depend on its input")
     return Window(
         kernel=kernel,
         stride=stride,

@@ -73,17 +73,7 @@ def test_other_domains(tmp_path: Path) -> None:
         (
             node("Conv", "x w", "y", pads=[3, 0, 3, 0], strides=[9, 1]),
             {"w": W},
-            "every window sees nothing but padding",
-        ),
-        (
-            node("Conv", "x w", "y", pads=[0, 3, 0, 3], strides=[1, 9]),
-            {"w": W},
-            "every window sees nothing but padding",
-        ),
-        (
-            node("Conv", "x w", "y", pads=[0, 1, 0, 8], strides=[1, 30], dilations=[1, 7]),
-            {"w": W},
-            "every window sees nothing but padding",
+            "every window lies in the padding",
         ),
         (
             node("MaxPool", "x", "y", kernel_shape=[2, 2], dilations=[7, 1], pads=[1, 0, 2, 0]),
