@@ -70,7 +70,7 @@ def moving(plan: Plan, *moves: Move, **arenas: int) -> Plan:
         found[at] = replace(found[at], life=Interval(life.lo, move.before))
         after = Interval(move.before, max(move.before, life.hi))
         found.insert(at + 1, Residence(after, memory, move.offset))
-        transfers.append(Transfer(CPU, move.tensor, move.block, at + 1))
+        transfers.append(Transfer(CPU, move.tensor, move.block, at, at + 1, move.before))
     layout = replace(
         plan.layout,
         blocks={name: tuple(map(tuple, found)) for name, found in blocks.items()},

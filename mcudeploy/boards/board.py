@@ -67,6 +67,13 @@ class Memory(_Region):
     arena_limit: Annotated[int, Field(ge=0)] | None = None
 
 
+class Link(_Facts):
+    """An engine that copies between memories while the core computes."""
+
+    engine: Identifier
+    memories: Annotated[tuple[Identifier, ...], Field(min_length=2)]
+
+
 class Stack(_Region):
     """The stack of a compute unit that has one of its own: a region outside of the memories for arenas."""
 
@@ -169,6 +176,7 @@ class Board(_Facts):
     flash: Flash
     memories: Annotated[tuple[Memory, ...], Field(alias="memory", min_length=1)]
     units: Annotated[tuple[Unit, ...], Field(alias="unit", min_length=1)] = (Unit(name="core"),)
+    links: Annotated[tuple[Link, ...], Field(alias="link")] = ()
     uart: Uart | None = None
     timer: Timers = Timers()
     emulator: EmulatorFacts | None = None

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
 
 from mcudeploy.ir.graph import Graph
 from mcudeploy.ir.interval import Interval
@@ -55,22 +55,38 @@ class Run:
     block: int
 
 
-Engine = Literal["cpu"]
-"""What makes transfers; `cpu` is the board's first compute unit."""
-
-CPU: Engine = "cpu"
+CPU = "cpu"
+"""The engine that the first compute unit is: it copies at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """An entry of the tape: an engine copies a block into its residence number `to` from the one before, when
-    that life begins. `tensor` owns its memory: its views go with it.
+    """An entry of the tape: an engine copies a block from its residence number `source` into its residence
+    number `to`, before the step that this begins with. `tensor` owns its memory: its views go with it.
+
+    The block may be read there from step `end` on, before which the program waits; until then the source
+    stays as it is. The CPU copies at once: `end` is the step that `to` begins with.
     """
 
-    engine: Engine
+    engine: str
     tensor: str
     block: int
+    source: int
     to: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """An entry of the tape: the program waits until an engine has made a transfer, by its number among those
+    of the layout, and all that the engine began before.
+    """
+
+    engine: str
+    transfer: int
+
+
+Entry = Run | Transfer | Wait
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +95,9 @@ class Layout:
 
     `blocks`: the residences of each tensor that owns memory. `scratch`: by operator those of the scratch of
     each of its steps, by block, none for a block that no step makes; or of its state, as block 0.
-    `transfers` are in the order in which they are made.
+    `transfers` are in the order in which they begin. `arenas`: in the order of the board's memories. Of a
+    block with residences in several memories a step uses the first of these in which all that it reads of
+    the tensor is.
     """
 
     blocks: Mapping[str, Residences]
@@ -92,15 +110,19 @@ class Layout:
     def arena_bytes(self) -> int:
         return sum(self.arenas.values())
 
+    def begin(self, transfer: Transfer) -> int:
+        """The step before which a transfer begins."""
+        return self.blocks[transfer.tensor][transfer.block][transfer.to].life.lo
+
     def way(self, transfer: Transfer) -> tuple[Residence, Residence]:
         """The residences that a transfer joins."""
         residences = self.blocks[transfer.tensor][transfer.block]
-        return residences[transfer.to - 1], residences[transfer.to]
+        return residences[transfer.source], residences[transfer.to]
 
 
-def memory_of(residences: Residences) -> str:
-    """The memory of all blocks of a tensor, or of all scratch of an operator."""
-    return next(each.memory for block in residences for each in block)
+def memories_of(residences: Residences) -> tuple[str, ...]:
+    """The memories that blocks of a tensor, or scratch of an operator, reside in, in the order of time."""
+    return tuple(dict.fromkeys(each.memory for block in residences for each in block))
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,25 +209,33 @@ class Plan:
     kernels: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def tape(self) -> tuple[Run | Transfer, ...]:
+    def tape(self) -> tuple[Entry, ...]:
         """What the program does, one after the other: the steps of the schedule, and before each of them the
-        transfers into residences that begin with it.
+        waits for transfers that end with it, then the transfers into residences that begin with it.
         """
         unit_of = {name: function.unit for function in self.functions for name in function.operators}
-        entries: list[Run | Transfer] = []
-        transfers = iter(self.layout.transfers)
-        transfer = next(transfers, None)
+        entries: list[Entry] = []
+        coming = deque(enumerate(self.layout.transfers))
+        running: list[tuple[int, Transfer]] = []
+
+        def wait(time: int) -> None:
+            due = {transfer.engine: number for number, transfer in running if transfer.end <= time}
+            entries.extend(Wait(engine, last) for engine, last in due.items())
+            running[:] = [one for one in running if one[0] > due.get(one[1].engine, -1)]
+
         for time, step in enumerate(self.schedule.steps):
-            while transfer is not None and self.layout.way(transfer)[1].life.lo <= time:
-                entries.append(transfer)
-                transfer = next(transfers, None)
+            wait(time)
+            while coming and self.layout.begin(coming[0][1]) <= time:
+                running += [coming[0]] * (coming[0][1].engine != CPU)
+                entries.append(coming.popleft()[1])
+                wait(time)
             name = self.graph.operators[step.operator].name
             entries.append(Run(unit_of.get(name), step.operator, step.block))
         return tuple(entries)
 
-    def name_of(self, entry: Run | Transfer) -> str:
+    def name_of(self, entry: Entry) -> str:
         """What the time of an entry of the tape goes to: its operator, or all transfers."""
-        return MOVES if isinstance(entry, Transfer) else self.graph.operators[entry.operator].name
+        return self.graph.operators[entry.operator].name if isinstance(entry, Run) else MOVES
 
 
 @dataclass(frozen=True, slots=True)

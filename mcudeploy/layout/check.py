@@ -5,15 +5,15 @@ looks at every read.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from math import lcm
 
 from mcudeploy.boards.board import Board, Unit
 from mcudeploy.ir.graph import Operator
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.plan import CPU, Plan, Residence, Run, Transfer
-from mcudeploy.layout.owners import Owners, PlanFaultError, Shapes, Span, transfer_text
+from mcudeploy.ir.plan import CPU, Plan, Residence, Run, Transfer, Wait
+from mcudeploy.layout.owners import Owners, PlanFaultError, Shapes, transfer_text
 
 __all__ = ["PlanFaultError", "check"]
 
@@ -29,8 +29,8 @@ def check(plan: Plan, work: Mapping[str, tuple[int, int]], board: Board) -> None
     for, a graph input or output is not in one piece, a step runs before what it reads is made, what it needs
     resides nowhere then, a block or a state it reads was overwritten, it writes over one of its own inputs
     without leave, steps that accumulate are out of order, or an output is not whole at the end. A step may be
-    repeated, to make a block again. A transfer takes a block from the residence before, where it is intact,
-    to the one that begins then.
+    repeated, to make a block again. A transfer takes a block from a residence where it is intact to one that
+    begins then; until it has ended, neither place is touched but to read the source.
     """
     rooms = {memory.name: board.room(memory) for memory in board.memories}
     for memory, size in plan.layout.arenas.items():
@@ -42,7 +42,7 @@ def check(plan: Plan, work: Mapping[str, tuple[int, int]], board: Board) -> None
             )
     shapes = Shapes(plan, work)
     _require_residences(plan, shapes)
-    _require_transfers(plan)
+    _require_transfers(plan, board)
     unit_of = {
         plan.graph.operators[entry.operator].name: board.unit(entry.unit) if entry.unit else board.units[0]
         for entry in plan.tape
@@ -55,8 +55,8 @@ def check(plan: Plan, work: Mapping[str, tuple[int, int]], board: Board) -> None
 
 
 def _require_residences(plan: Plan, shapes: Shapes) -> None:
-    """Raises PlanFaultError where blocks are not those of the graph, or do not reside in one memory, one time
-    after the other.
+    """Raises PlanFaultError where blocks are not those of the graph, or not in order, or reside twice in one
+    memory at a time; scratch of an operator has one memory.
     """
     wrong = set(plan.layout.blocks) ^ set(shapes.roots.values())
     if wrong:
@@ -68,37 +68,55 @@ def _require_residences(plan: Plan, shapes: Shapes) -> None:
             raise PlanFaultError(f"block {blocks.index(())} of {name} resides nowhere")
     of_work = ((f"scratch of {name}", steps) for name, steps in plan.layout.scratch.items())
     for name, blocks in (*plan.layout.blocks.items(), *of_work):
-        if len({each.memory for block in blocks for each in block}) != 1:
-            raise PlanFaultError(f"{name} does not reside in one memory: the tape has one address for it")
         for number, block in enumerate(blocks):
-            times = [0, *(at for each in block for at in (each.life.lo, each.life.hi)), shapes.steps]
-            if times != sorted(times):
-                raise PlanFaultError(
-                    f"block {number} of {name} resides at {times[1:-1]} of {shapes.steps} steps"
-                )
+            _require_times(f"block {number} of {name}", block, shapes.steps)
+    for name, steps in plan.layout.scratch.items():
+        if len({each.memory for step in steps for each in step}) != 1:
+            raise PlanFaultError(f"scratch of {name} does not reside in one memory: it has one address")
 
 
-def _require_transfers(plan: Plan) -> None:
-    """Raises PlanFaultError where transfers are out of order or do not join two residences."""
-    latest = 0
+def _require_times(what: str, residences: Sequence[Residence], steps: int) -> None:
+    starts = [each.life.lo for each in residences]
+    by_memory: dict[str, list[int]] = {}
+    for each in residences:
+        by_memory.setdefault(each.memory, [0]).extend((each.life.lo, each.life.hi))
+    tables = (starts, *([*times, steps] for times in by_memory.values()))
+    if any(list(times) != sorted(times) for times in tables):
+        raise PlanFaultError(f"{what} resides at {[str(each.life) for each in residences]} of {steps} steps")
+
+
+def _require_transfers(plan: Plan, board: Board) -> None:
+    """Raises PlanFaultError where transfers are out of order or do not join two residences, or an engine does
+    not reach both.
+    """
+    latest, steps = 0, len(plan.schedule.steps)
+    links = {link.engine: link.memories for link in board.links}
     for transfer in plan.layout.transfers:
         where, blocks = transfer_text(transfer), plan.layout.blocks.get(transfer.tensor)
-        if transfer.engine != CPU:
+        if transfer.engine not in (CPU, *links):
             raise PlanFaultError(f"{where}: there is no engine {transfer.engine}")
         if blocks is None:
             raise PlanFaultError(f"{where}: no tensor of this name owns memory")
         if not 0 <= transfer.block < len(blocks):
             raise PlanFaultError(f"{where}: {transfer.tensor} has no block {transfer.block}")
-        if not 0 < transfer.to < len(blocks[transfer.block]):
+        count = len(blocks[transfer.block])
+        if not (0 <= transfer.source < count and 0 < transfer.to < count):
             raise PlanFaultError(f"{where}: the block has no residence before, or none of this number")
         old, new = plan.layout.way(transfer)
-        if not latest <= new.life.lo < len(plan.schedule.steps):
+        begin = new.life.lo
+        if not latest <= begin <= transfer.end < steps:
             raise PlanFaultError(f"{where} is out of order, or not before a step")
-        if old.life.hi != new.life.lo:
-            raise PlanFaultError(f"{where} at step {new.life.lo}: the residence before ends at {old.life.hi}")
-        if old.offset == new.offset:
+        if not (old.life.lo <= begin and transfer.end <= old.life.hi and transfer.end <= new.life.hi):
+            raise PlanFaultError(
+                f"{where} from step {begin} to {transfer.end}: the residence before is that of {old.life}"
+            )
+        if (old.memory, old.offset) == (new.memory, new.offset):
             raise PlanFaultError(f"{where}, where it lies already")
-        latest = new.life.lo
+        if transfer.engine == CPU and transfer.end != begin:
+            raise PlanFaultError(f"{where}: the CPU does not transfer while it runs steps")
+        if transfer.engine != CPU and not {old.memory, new.memory} <= set(links[transfer.engine]):
+            raise PlanFaultError(f"{where}: {transfer.engine} does not join {old.memory} and {new.memory}")
+        latest = begin
 
 
 def _require_movable(plan: Plan, board: Board, shapes: Shapes, users: Users) -> None:
@@ -110,46 +128,55 @@ def _require_movable(plan: Plan, board: Board, shapes: Shapes, users: Users) -> 
         if len(plan.layout.blocks[border.tensor]) > 1:
             fixed[border.tensor] = "a graph input in blocks"
     for name, what in fixed.items():
-        if any(each.offset != block[0].offset for block in plan.layout.blocks[name] for each in block):
-            raise PlanFaultError(f"{name}, {what}, lies elsewhere later: the application knows its place")
+        for block in plan.layout.blocks[name]:
+            home = block[0]  # rows of an input may be copied to other memories, beside it
+            others = (each for each in block if what == "a graph output" or each.memory == home.memory)
+            if any((each.memory, each.offset) != (home.memory, home.offset) for each in others):
+                raise PlanFaultError(f"{name}, {what}, lies elsewhere later: the application knows its place")
     for transfer in plan.layout.transfers:
-        where, memory = transfer_text(transfer), plan.layout.way(transfer)[1].memory
-        if first.memories and memory not in first.memories:
-            raise PlanFaultError(f"{where}: {first.name}, which moves blocks, does not reach {memory}")
+        where, memories = transfer_text(transfer), {each.memory for each in plan.layout.way(transfer)}
+        if transfer.engine == CPU and first.memories and not memories.issubset(first.memories):
+            raise PlanFaultError(f"{where}: {first.name} does not reach {' and '.join(sorted(memories))}")
         if cached and set(users[transfer.tensor]) != {first.name}:
             raise PlanFaultError(f"{where}: a cache may hold it, and another unit touches it")
 
 
-def _require_places(plan: Plan, shapes: Shapes, alignments: Mapping[str, int]) -> None:
+def _require_places(plan: Plan, shapes: Shapes, alignments: Mapping[tuple[str, str], int]) -> None:
     """Raises PlanFaultError where a residence leaves its arena or is not aligned, or a graph input or output,
     which the application sees as an array, is not in one piece.
     """
     for name, blocks in plan.layout.blocks.items():
         sizes = [shapes.block_bytes(name, block) for block in range(len(blocks))]
-        stays = all(each.offset == block[0].offset for block in blocks for each in block)
-        ends = [block[0].offset + size for block, size in zip(blocks, sizes, strict=True)]
-        one_piece = stays and all(
-            block[0].offset == end for block, end in zip(blocks[1:], ends, strict=False)
-        )
-        for number, (block, size) in enumerate(zip(blocks, sizes, strict=True)):
+        for memory in {each.memory for block in blocks for each in block}:
+            places = [[each for each in block if each.memory == memory] for block in blocks]
             # Of a tensor in one piece the tape has the first offset only.
-            alignment = 1 if one_piece and number else alignments[name]
-            for each in block:
-                _require_place(plan, each, size, alignment, f"block {number} of {name}")
+            one_piece = _is_one_piece([{each.offset for each in found} for found in places], sizes)
+            for number, (found, size) in enumerate(zip(places, sizes, strict=True)):
+                alignment = 1 if one_piece and number else alignments[name, memory]
+                for each in found:
+                    _require_place(plan, each, size, alignment, f"block {number} of {name}")
     for name, steps in plan.layout.scratch.items():
         what, size = f"scratch of {name}", sum(shapes.work.get(name, (0, 0)))
         for number, step in enumerate(steps):
             for each in step:
-                _require_place(plan, each, size, alignments[what], f"block {number} of {what}")
+                _require_place(plan, each, size, alignments[what, each.memory], f"block {number} of {what}")
     inputs = [("input", border.tensor) for border in plan.graph.resident_inputs()]
     outputs = [("output", shapes.roots[border.tensor]) for border in plan.graph.outputs]
     for kind, name in inputs + outputs:
-        places = [block[0].offset for block in plan.layout.blocks[name]]
-        for number, (low, high) in enumerate(pairwise(places)):
-            if low + shapes.block_bytes(name, number) != high:
+        homes = [(block[0].memory, block[0].offset) for block in plan.layout.blocks[name]]
+        for number, ((memory, low), high) in enumerate(pairwise(homes)):
+            if (memory, low + shapes.block_bytes(name, number)) != high:
                 raise PlanFaultError(
-                    f"block {number + 1} of {kind} {name} is at {high}, apart from the others"
+                    f"block {number + 1} of {kind} {name} is at {high[1]}, apart from the others"
                 )
+
+
+def _is_one_piece(offsets: Sequence[set[int]], sizes: Sequence[int]) -> bool:
+    """Whether blocks have one place each, one behind the other."""
+    if any(len(found) != 1 for found in offsets):
+        return False
+    places = [next(iter(found)) for found in offsets]
+    return all(low + size == high for low, high, size in zip(places, places[1:], sizes, strict=False))
 
 
 def _require_place(plan: Plan, place: Residence, size_bytes: int, alignment: int, what: str) -> None:
@@ -168,9 +195,22 @@ def _replay(plan: Plan, shapes: Shapes) -> None:
     for border in plan.graph.resident_inputs():
         owners.fill(border.tensor)
     fed: set[Run] = set()
+    begun, waited = 0, dict[str, int]()
+    flying: dict[int, Transfer] = {}
     for entry in plan.tape:
         if isinstance(entry, Transfer):
-            owners.transfer(entry)
+            if entry.engine == CPU:
+                owners.move(entry)
+            else:
+                flying[begun] = entry
+                owners.begin(begun, entry)
+            begun += 1
+        elif isinstance(entry, Wait):
+            waited[entry.engine] = entry.transfer
+        for number, transfer in list(flying.items()):
+            if transfer.end <= owners.time and number <= waited.get(transfer.engine, -1):
+                owners.finish(number, flying.pop(number))
+        if not isinstance(entry, Run):
             continue
         operator = plan.graph.operators[entry.operator]
         where = f"step {owners.time} ({operator.name}, block {entry.block})"
@@ -194,9 +234,9 @@ def _run_step(plan: Plan, owners: Owners, operator: Operator, block: int, where:
         raise PlanFaultError(f"{where}: the operator has no block {block}")
     rows = Interval(block * size, min(total, (block + 1) * size))
     made = 0 if accumulates else block
-    written: Span | None = None
+    written, place = None, -1
     if not accumulates or rows.hi == total:  # the last step writes the output
-        written = owners.span(operator.output, made, where)
+        place, written = owners.place(operator.output, made, where)
     allowed = operator.op.overwrites(inputs, plan.graph.tensors[operator.output])
     nest = plan.graph.loops(operator)
     busy = [] if written is None else [written]
@@ -209,7 +249,7 @@ def _run_step(plan: Plan, owners: Owners, operator: Operator, block: int, where:
             busy.append(read)
     owners.use_scratch(operator, block, busy, where)
     if written is not None:
-        owners.write(operator.output, made, where)
+        owners.write(operator.output, made, place)
 
 
 def _users(plan: Plan, board: Board, shapes: Shapes, unit_of: Mapping[str, Unit]) -> Users:
@@ -225,9 +265,11 @@ def _users(plan: Plan, board: Board, shapes: Shapes, unit_of: Mapping[str, Unit]
     return {name: users.get(name, {}) for name in plan.layout.blocks}
 
 
-def _alignments(plan: Plan, board: Board, users: Users, unit_of: Mapping[str, Unit]) -> dict[str, int]:
-    """What offsets are multiples of, by tensor and "scratch of" operator: of what its memory and all units
-    that touch it ask. Each of these has to reach the memory.
+def _alignments(
+    plan: Plan, board: Board, users: Users, unit_of: Mapping[str, Unit]
+) -> dict[tuple[str, str], int]:
+    """What offsets are multiples of, by tensor or "scratch of" operator, and memory: of what the memory and
+    all units that touch it ask. Each of these has to reach the memory.
     """
     used = {unit.name: unit for unit in (board.units[0], *unit_of.values())}.values()
     lines = {  # where several units work, one behind a cache, no two blocks may share a line
@@ -235,13 +277,16 @@ def _alignments(plan: Plan, board: Board, users: Users, unit_of: Mapping[str, Un
         for memory in board.memories
         if sum(not unit.memories or memory.name in unit.memories for unit in used) > 1
     }
-    found = {}
-    for name, blocks in plan.layout.blocks.items():
-        found[name] = _asked(board, lines, name, blocks[0][0].memory, users[name].values())
-    for name, steps in plan.layout.scratch.items():
-        what, memory = f"scratch of {name}", next(each.memory for step in steps for each in step)
-        found[what] = _asked(board, lines, what, memory, [unit_of[name]] if name in unit_of else [])
-    return found
+    touched = {name: (blocks, list(users[name].values())) for name, blocks in plan.layout.blocks.items()}
+    touched |= {
+        f"scratch of {name}": (steps, [unit_of[name]] if name in unit_of else [])
+        for name, steps in plan.layout.scratch.items()
+    }
+    return {
+        (name, memory): _asked(board, lines, name, memory, units)
+        for name, (blocks, units) in touched.items()
+        for memory in {each.memory for block in blocks for each in block}
+    }
 
 
 def _asked(board: Board, lines: Mapping[str, int], what: str, memory: str, units: Iterable[Unit]) -> int:

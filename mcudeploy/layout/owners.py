@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from mcudeploy.common.errors import DeployError
 from mcudeploy.ir.graph import Operator
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.plan import Plan, Residence, Transfer
+from mcudeploy.ir.plan import Plan, Transfer
 
-_NOBODY, _SCRATCH = -1, -2
+_NOBODY, _SCRATCH, _IN_FLIGHT = -1, -2, -3
 
 
 class PlanFaultError(DeployError):
@@ -22,7 +22,8 @@ class PlanFaultError(DeployError):
 
 def transfer_text(transfer: Transfer) -> str:
     """What a transfer is called in a message."""
-    return f"transfer of block {transfer.block} of {transfer.tensor} to its residence {transfer.to}"
+    way = f"from its residence {transfer.source} to {transfer.to}"
+    return f"transfer of block {transfer.block} of {transfer.tensor} {way}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,7 @@ class Shapes:
 
 class Owners:
     """For every byte of every arena the number of the residence, or of the state (block -1), that was last
-    written there.
+    written there; the bytes that a transfer in flight is to fill have a number of their own, below -2.
 
     `time`: the step that runs. Residences that end by then are as if they were not.
     """
@@ -83,39 +84,70 @@ class Owners:
             memory: np.full(size, _NOBODY, np.int32) for memory, size in plan.layout.arenas.items()
         }
         self._numbers: dict[tuple[str, int, int], int] = {}
+        self._next = 0
+        self._targets = {(each.tensor, each.block, each.to) for each in plan.layout.transfers}
 
-    def span(self, tensor: str, block: int, where: str) -> Span:
-        """The bytes of a block in its residence of the time."""
-        residences = self._plan.layout.blocks[tensor][block]
-        return self._span(
-            tensor, block, residences[self._now(residences, f"{where}: block {block} of {tensor}")]
-        )
+    def place(self, tensor: str, block: int, where: str) -> tuple[int, Span]:
+        """The residence that a step makes a block in, by number, and its bytes."""
+        for at, each in enumerate(self._plan.layout.blocks[tensor][block]):
+            if self.time in each.life and (tensor, block, at) not in self._targets:
+                return at, self._span(tensor, block, at)
+        raise PlanFaultError(f"{where}: block {block} of {tensor} resides nowhere at step {self.time}")
 
-    def write(self, tensor: str, block: int, where: str) -> None:
-        """Makes a block, in its residence of the time."""
-        at = self._now(self._plan.layout.blocks[tensor][block], f"{where}: block {block} of {tensor}")
+    def write(self, tensor: str, block: int, at: int) -> None:
+        """Makes a block in one of its residences. What is elsewhere of it is of no use any more."""
+        for other in range(len(self._plan.layout.blocks[tensor][block])):
+            self._numbers.pop((tensor, block, other), None)
         self._mark(tensor, block, at)
 
     def fill(self, tensor: str) -> None:
         """A graph input as the application fills it: whole, where it resides at first."""
         for block, residences in enumerate(self._plan.layout.blocks[tensor]):
-            if residences[0].life.lo:
+            if residences[0].life.lo or (tensor, block, 0) in self._targets:
                 raise PlanFaultError(f"block {block} of input {tensor} resides nowhere at the start")
             self._mark(tensor, block, 0)
 
-    def transfer(self, transfer: Transfer) -> None:
-        """Gives a block its bytes in the next residence, which may overlap the one that it has."""
-        tensor, block, to = transfer.tensor, transfer.block, transfer.to
-        old = self._span(tensor, block, self._plan.layout.blocks[tensor][block][to - 1])
-        if not self._holds(old, (tensor, block, to - 1)):
+    def begin(self, number: int, transfer: Transfer) -> None:
+        """An engine takes a block from a residence that is intact to another one, apart from it, whose bytes
+        nobody may touch before the end.
+        """
+        source = self._intact(transfer)
+        target = self._span(transfer.tensor, transfer.block, transfer.to)
+        if source.shares(target):
+            raise PlanFaultError(f"{transfer_text(transfer)} before step {self.time}: the places overlap")
+        self._cells(target)[:] = _IN_FLIGHT - number
+
+    def finish(self, number: int, transfer: Transfer) -> None:
+        """The block has come to its residence, if nobody has touched either place meanwhile."""
+        self._intact(transfer)
+        if not bool((self._cells(self._span(*_goal(transfer))) == _IN_FLIGHT - number).all()):
+            raise PlanFaultError(f"{transfer_text(transfer)}: its target is overwritten in flight")
+        self._mark(*_goal(transfer))
+
+    def move(self, transfer: Transfer) -> None:
+        """Gives a block its bytes in the next residence at once; that may overlap the one that it has."""
+        source = self._intact(transfer)
+        stays = self._plan.layout.way(transfer)[0].life.hi > self.time
+        if not stays:
+            self._cells(source)[:] = _NOBODY
+        elif source.shares(self._span(*_goal(transfer))):
+            raise PlanFaultError(f"{transfer_text(transfer)} goes over a place where the block stays")
+        self._mark(*_goal(transfer))
+
+    def _intact(self, transfer: Transfer) -> Span:
+        """The bytes that a transfer is from, which hold the block."""
+        source = transfer.tensor, transfer.block, transfer.source
+        span = self._span(*source)
+        if not self._holds(span, source):
             raise PlanFaultError(
-                f"{transfer_text(transfer)} before step {self.time}: it is not in the one before"
+                f"{transfer_text(transfer)} before step {self.time}: it is not in the one that it comes from"
             )
-        self._bytes[old.memory][old.bytes.lo : old.bytes.hi] = _NOBODY
-        self._mark(tensor, block, to)
+        return span
 
     def expect(self, tensor: str, rows: Interval, where: str) -> list[Span]:
-        """The spans that hold rows of a tensor (all of it for a view), each checked to be intact."""
+        """The spans that hold rows of a tensor (all of it for a view), each checked to be intact: those in
+        the first memory that has all of them.
+        """
         root = self._shapes.roots[tensor]
         blocks, size = self._plan.layout.blocks[root], self._shapes.block_rows(root)
         if len(rows) == 0:
@@ -124,16 +156,37 @@ class Owners:
             if len(blocks) > 1:
                 raise PlanFaultError(f"{where} looks at {root} through view {tensor}, but it is in blocks")
             rows = Interval(0, size)
+        needed = range(rows.lo // size, (rows.hi - 1) // size + 1)
+        for memory in self._plan.layout.arenas:
+            found = [self._ready(root, block, memory) for block in needed]
+            if all(at is not None for at in found):
+                break
+        else:
+            raise PlanFaultError(f"{where} needs {self._missing(root, needed)}")
         spans = []
-        for block in range(rows.lo // size, (rows.hi - 1) // size + 1):
-            at = self._now(blocks[block], f"{where} needs block {block} of {root}, which")
-            span = self._span(root, block, blocks[block][at])
-            if (root, block, at) not in self._numbers:
-                raise PlanFaultError(f"{where} needs block {block} of {root}, which is not made yet")
+        for block, at in zip(needed, found, strict=True):
+            assert at is not None
+            span = self._span(root, block, at)
             if not self._holds(span, (root, block, at)):
                 raise PlanFaultError(f"{where} needs block {block} of {root}, which is overwritten")
             spans.append(span)
         return spans
+
+    def _ready(self, tensor: str, block: int, memory: str) -> int | None:
+        """The residence of the time in a memory that has been filled, by number."""
+        for at, each in enumerate(self._plan.layout.blocks[tensor][block]):
+            if each.memory == memory and self.time in each.life and (tensor, block, at) in self._numbers:
+                return at
+        return None
+
+    def _missing(self, tensor: str, blocks: range) -> str:
+        """What is wrong with blocks that no memory has all of."""
+        for block in blocks:
+            if not any(self.time in each.life for each in self._plan.layout.blocks[tensor][block]):
+                return f"block {block} of {tensor}, which resides nowhere at step {self.time}"
+            if all(self._ready(tensor, block, memory) is None for memory in self._plan.layout.arenas):
+                return f"block {block} of {tensor}, which is not made yet"
+        return f"blocks {blocks[0]} to {blocks[-1]} of {tensor} in one memory"
 
     def use_scratch(self, operator: Operator, block: int, busy: Sequence[Span], where: str) -> None:
         """Scratch or state of one step: apart from all that the step reads and writes.
@@ -150,33 +203,37 @@ class Owners:
         steps, number = self._plan.layout.scratch.get(operator.name, ()), 0 if state else block
         if number >= len(steps):
             raise PlanFaultError(f"{where} needs {scratch + state} bytes of scratch and has none")
-        place = steps[number][self._now(steps[number], f"{where}: its scratch")]
+        place = next((each for each in steps[number] if self.time in each.life), None)
+        if place is None:
+            raise PlanFaultError(f"{where}: its scratch resides nowhere at step {self.time}")
         span = Span(place.memory, Interval(place.offset, place.offset + scratch + state))
         for other in busy:
             if span.shares(other):
                 raise PlanFaultError(f"{where}: scratch {span.bytes} overlaps {other.bytes}")
-        cells = self._bytes[span.memory][span.bytes.lo : span.bytes.hi]
-        owner = self._numbers.setdefault((operator.name, -1, 0), len(self._numbers))
+        cells = self._cells(span)
+        if (operator.name, -1, 0) not in self._numbers:
+            self._numbers[operator.name, -1, 0] = self._next = self._next + 1
+        owner = self._numbers[operator.name, -1, 0]
         if state and block > 0 and not bool((cells == owner).all()):
             raise PlanFaultError(f"{where} needs its state, which is overwritten")
         cells[:] = owner if state else _SCRATCH
 
-    def _now(self, residences: Sequence[Residence], what: str) -> int:
-        """The number of the residence of the time."""
-        for at, each in enumerate(residences):
-            if self.time in each.life:
-                return at
-        raise PlanFaultError(f"{what} resides nowhere at step {self.time}")
-
-    def _span(self, tensor: str, block: int, place: Residence) -> Span:
+    def _span(self, tensor: str, block: int, at: int) -> Span:
+        place = self._plan.layout.blocks[tensor][block][at]
         size = self._shapes.block_bytes(tensor, block)
         return Span(place.memory, Interval(place.offset, place.offset + size))
 
+    def _cells(self, span: Span) -> NDArray[np.int32]:
+        return self._bytes[span.memory][span.bytes.lo : span.bytes.hi]
+
     def _holds(self, span: Span, owner: tuple[str, int, int]) -> bool:
-        cells = self._bytes[span.memory][span.bytes.lo : span.bytes.hi]
-        return owner in self._numbers and bool((cells == self._numbers[owner]).all())
+        return owner in self._numbers and bool((self._cells(span) == self._numbers[owner]).all())
 
     def _mark(self, tensor: str, block: int, at: int) -> None:
-        span = self._span(tensor, block, self._plan.layout.blocks[tensor][block][at])
-        number = self._numbers.setdefault((tensor, block, at), len(self._numbers))
-        self._bytes[span.memory][span.bytes.lo : span.bytes.hi] = number
+        self._numbers[tensor, block, at] = self._next = self._next + 1
+        self._cells(self._span(tensor, block, at))[:] = self._next
+
+
+def _goal(transfer: Transfer) -> tuple[str, int, int]:
+    """The residence that a transfer goes to."""
+    return transfer.tensor, transfer.block, transfer.to

@@ -2,39 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.plan import CPU, Residence, Residences, Transfer
 from mcudeploy.memory.blocks import BlockId, TiledGraph
 from mcudeploy.memory.live import Buffer, Lives
 
+Move = tuple[int, int, int]
+"""Step before which, stay, new offset."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stay:
+    """Steps for which a buffer, by index, has bytes in a memory, and the offset there at first."""
+
+    buffer: int
+    life: Interval
+    memory: str
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """An engine copies a buffer from one of its stays to another, by index, when that begins; the program
+    waits for the end before step `end`.
+    """
+
+    engine: str
+    source: int
+    to: int
+    end: int
+
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Of each buffer its memory and the offset that it is born at; and moves in order: step before which,
-    buffer, new offset.
+    """Where buffers are at any time: stays, those of a buffer in the order of time; moves within a memory,
+    and passages between memories, both in order.
     """
 
-    memories: Sequence[str]
-    offsets: Sequence[int]
-    moves: Sequence[tuple[int, int, int]]
+    stays: Sequence[Stay]
+    moves: Sequence[Move] = ()
+    passages: Sequence[Passage] = ()
 
-    def of(self, items: Sequence[Buffer]) -> list[list[Residence]]:
-        """The life of each buffer, cut where it moves."""
-        found = [
-            [Residence(item.life, memory, offset)]
-            for item, memory, offset in zip(items, self.memories, self.offsets, strict=True)
-        ]
-        for step, index, offset in self.moves:
+    def pieces(self) -> list[_Piece]:
+        """What moves cut the stays into; those of a stay in the order of time."""
+        found = [[_Piece(at, -1, it.life, it.offset)] for at, it in enumerate(self.stays)]
+        for number, (step, index, offset) in enumerate(self.moves):
             last = found[index].pop()
-            before, after = Interval(last.life.lo, step), Interval(step, last.life.hi)
-            found[index] += [
-                Residence(before, last.memory, last.offset),
-                Residence(after, last.memory, offset),
-            ]
-        return found
+            before = replace(last, life=Interval(last.life.lo, step))
+            found[index] += [before, _Piece(index, number, Interval(step, last.life.hi), offset)]
+        return [piece for pieces in found for piece in pieces]
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """A part of a stay, and the move that it begins with: -1 for the first one."""
+
+    stay: int
+    move: int
+    life: Interval
+    offset: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,41 +76,85 @@ class Resided:
 
 
 def reside(tiled: TiledGraph, lives: Lives, items: Sequence[Buffer], places: Places) -> Resided:
-    """What resides where. A move takes along the block that lives then in its buffer; those that take over
-    later are made where it has gone.
+    """What resides where. A transfer takes along the block that lives then in its buffer; those that take
+    over later are made where it has gone.
+
+    Before a step first go the blocks that leave nothing behind for the memory that they come from, then those
+    that move within a memory, then all others: each finds its place free then.
     """
+    pieces: list[list[_Piece]] = [[] for _ in items]
+    for piece in places.pieces():
+        pieces[places.stays[piece.stay].buffer].append(piece)
     blocks: dict[BlockId, list[Residence]] = {block_id: [] for block_id in tiled.block_ids()}
     scratch: dict[str, dict[int, list[Residence]]] = {}
-    moved: list[list[Transfer]] = [[] for _ in items]
-    for item, stays, transfers in zip(items, places.of(items), moved, strict=True):
+    made: list[tuple[_Order, Transfer]] = []
+    coming = {passage.to: number for number, passage in enumerate(places.passages)}
+    for item, mine in zip(items, pieces, strict=True):
         if item.scratch_of is not None:
             name, block = item.scratch_of
-            scratch.setdefault(name, {}).setdefault(block, []).extend(stays)
+            found = (_residence(piece, piece.life, 0, places) for piece in mine)
+            scratch.setdefault(name, {}).setdefault(block, []).extend(found)
         distance = 0
         for name, block in item.members:
-            for stay, arrives in _within(lives.of(tiled.first_block[name] + block), stays):
-                found = blocks[name, block]
-                if arrives:
-                    transfers.append(Transfer(CPU, name, block, len(found)))
-                found.append(Residence(stay.life, stay.memory, stay.offset + distance))
+            taken = _taken(lives.of(tiled.first_block[name] + block), mine, len(blocks[name, block]))
+            blocks[name, block] += (
+                _residence(part.piece, part.life, distance, places) for part in taken.values()
+            )
+            made += _transfers((name, block), taken, places, coming)
             distance += tiled.block_bytes(name, block) if item.stack else 0
-    coming = [iter(each) for each in moved]
     counts = {name: tiled.block_count(name) for name in tiled.first_block}
     return Resided(
         {name: tuple(tuple(blocks[name, at]) for at in range(count)) for name, count in counts.items()},
         {name: _by_number(by_block) for name, by_block in scratch.items()},
-        tuple(next(coming[index]) for _, index, _ in places.moves),
+        tuple(transfer for _, transfer in sorted(made, key=lambda one: one[0])),
     )
 
 
-def _within(spans: Iterable[Interval], stays: Sequence[Residence]) -> Iterator[tuple[Residence, bool]]:
-    """The residences of a block that lives for these spans in a buffer, and whether it is moved there."""
+_Order = tuple[int, int, int]
+"""The step before which a transfer begins, its turn then, and its number among those of this turn."""
+
+
+def _residence(piece: _Piece, life: Interval, distance: int, places: Places) -> Residence:
+    return Residence(life, places.stays[piece.stay].memory, piece.offset + distance)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A piece as far as a block lives in it; `lived`: it did before, so it has to come from somewhere."""
+
+    piece: _Piece
+    life: Interval
+    lived: bool
+
+
+def _taken(spans: Iterable[Interval], pieces: Sequence[_Piece], first: int) -> dict[int, _Part]:
+    """The parts that a block which lives for these spans is in, by the number of its residence."""
+    found = []
     for span in spans:
-        for at, stay in enumerate(stays):
-            arrives = at > 0 and span.lo < stay.life.lo < span.hi
-            life = stay.life.clip(span.lo, span.hi)
-            if arrives or len(life) or len(span) == 0:
-                yield Residence(life, stay.memory, stay.offset), arrives
+        for piece in pieces:
+            life = piece.life.clip(span.lo, span.hi)
+            comes = piece.life.lo == life.lo and (span.lo < life.lo < span.hi or span.lo == 0 == life.lo)
+            if len(life) or len(span) == 0 or (piece.move >= 0 and comes):
+                found.append(_Part(piece, life, comes))
+    return dict(enumerate(sorted(found, key=lambda part: part.life.lo), first))
+
+
+def _transfers(
+    block_id: BlockId, parts: Mapping[int, _Part], places: Places, coming: Mapping[int, int]
+) -> Iterator[tuple[_Order, Transfer]]:
+    """How a block comes to its residences that it is not made in."""
+    name, block = block_id
+    latest: dict[int, int] = {}
+    for number, part in parts.items():
+        begin, stay = part.life.lo, part.piece.stay
+        if part.lived and part.piece.move >= 0:
+            yield (begin, 1, part.piece.move), Transfer(CPU, name, block, latest[stay], number, begin)
+        elif part.lived and stay in coming:
+            passage = places.passages[coming[stay]]
+            turn = 0 if places.stays[passage.source].life.hi <= begin else 2
+            there = Transfer(passage.engine, name, block, latest[passage.source], number, passage.end)
+            yield (begin, turn, coming[stay]), there
+        latest[stay] = number
 
 
 def _by_number(stays: dict[int, list[Residence]]) -> Residences:

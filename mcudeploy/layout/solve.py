@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from math import lcm
 
 from mcudeploy.boards.board import Board
-from mcudeploy.ir.plan import Estimate, Function, Layout, Plan, Schedule, Step, memory_of
+from mcudeploy.ir.plan import Estimate, Function, Layout, Plan, Schedule, Step, memories_of
 from mcudeploy.layout.arena import ARENA_GRAIN_BYTES, Relocation
 from mcudeploy.layout.assign import assign
 from mcudeploy.layout.banks import Bank, Group, MemoryTask
 from mcudeploy.layout.problem import Problem, Rectangle
-from mcudeploy.layout.residences import Places, reside
+from mcudeploy.layout.residences import Places, Stay, reside
 from mcudeploy.layout.tagged import Tags, share
 from mcudeploy.memory.blocks import TiledGraph
 from mcudeploy.memory.live import Buffer, WorkBytes, buffers, in_place_chances, lives, peak
-from mcudeploy.memory.traffic import Traffic, traffic
+from mcudeploy.memory.traffic import Traffic, accesses, traffic
 from mcudeploy.units.needs import Need, Needs, needs, users
 
 Indices = tuple[int, ...]
@@ -58,9 +58,12 @@ def spread(  # noqa: PLR0917
     arenas = {it.name: used[it.name] for it in board.memories if it.name in used} or {
         board.memories[0].name: 0
     }
+    stays = [
+        Stay(at, item.life, memory, offset)
+        for at, (item, memory, offset) in enumerate(zip(items, memories, found.offsets, strict=True))
+    ]
+    made = reside(tiled, lives(tiled, schedule.steps), items, Places(stays, found.moves))
     optimal = used == found.bound_bytes if len(arenas) == 1 else found.fits and found.proven
-    places = Places(memories, found.offsets, found.moves)
-    made = reside(tiled, lives(tiled, schedule.steps), items, places)
     status = "optimal" if optimal else "feasible"
     layout = Layout(made.blocks, made.scratch, arenas, status, made.transfers)
     return layout, estimate(tiled, schedule, work, layout)
@@ -92,8 +95,7 @@ def base_alignments(plan: Plan, board: Board) -> dict[str, int]:
     placed = ((plan.layout.blocks, wanted.tensors), (plan.layout.scratch, wanted.work))
     for residences, of in placed:
         for name, need in of.items():
-            if name in residences:
-                memory = memory_of(residences[name])
+            for memory in memories_of(residences.get(name, ())):
                 found[memory] = lcm(found[memory], need.alignment, board.memory(memory).alignment)
     return found
 
@@ -102,14 +104,11 @@ def estimate(tiled: TiledGraph, schedule: Schedule, work: WorkBytes, layout: Lay
     """Peak and traffic of a schedule whose buffers lie in these memories."""
     ids = tiled.block_ids()
     chances = {(ids[read][0], ids[made][0]) for _, read, made in in_place_chances(tiled, schedule.steps)}
-    apart = {pair for pair in chances if len({memory_of(layout.blocks[name]) for name in pair}) > 1}
+    apart = {pair for pair in chances if len({memories_of(layout.blocks[name]) for name in pair}) > 1}
     peak_bytes, peak_step = peak(buffers(tiled, schedule.steps, work, apart))
-    accessed = traffic(tiled, schedule.steps, work)
     by_memory = dict.fromkeys(layout.arenas, 0)
-    for residences, bytes_of in ((layout.blocks, accessed.tensors), (layout.scratch, accessed.work)):
-        for name, count in bytes_of.items():
-            if name in residences:
-                by_memory[memory_of(residences[name])] += count
+    for access in accesses(tiled, schedule.steps, work, layout):
+        by_memory[access.memory] = by_memory.get(access.memory, 0) + access.read_bytes + access.written_bytes
     for transfer in layout.transfers:
         for place in layout.way(transfer):
             by_memory[place.memory] += tiled.block_bytes(transfer.tensor, transfer.block)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from mcudeploy.ir.plan import Step
+from mcudeploy.ir.plan import Layout, Step, memories_of
 from mcudeploy.memory.blocks import TiledGraph
 from mcudeploy.memory.live import WorkBytes
+from mcudeploy.memory.locations import Locations
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,3 +45,34 @@ def traffic(tiled: TiledGraph, steps: tuple[Step, ...], work: WorkBytes) -> Traf
         if operator.name in scratch:
             scratch[operator.name] += 2 * sum(work[operator.name])
     return Traffic(tensors, scratch)
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Bytes of a memory that a step reads and writes."""
+
+    time: int
+    memory: str
+    read_bytes: int
+    written_bytes: int
+
+
+def accesses(tiled: TiledGraph, steps: tuple[Step, ...], work: WorkBytes, layout: Layout) -> Iterator[Access]:
+    """What the steps of a plan touch, counted as by `traffic`, by the memory that they find it in."""
+    where, first = Locations.of(layout), tiled.first_block
+    for time, step in enumerate(steps):
+        operator = tiled.graph.operators[step.operator]
+        touched: dict[tuple[str, str], set[int]] = {}
+        for blocks in tiled.blocks_read(step):
+            if blocks:
+                name, numbers = blocks[0][0], [block for _, block in blocks]
+                touched.setdefault((name, where.read(name, numbers, time)), set()).update(numbers)
+        for (name, memory), read in touched.items():
+            yield Access(time, memory, sum(tiled.block_bytes(name, block) for block in read), 0)
+        if not operator.op.accumulates or step.block == tiled.step_counts[step.operator] - 1:
+            block = tiled.written(step.operator, step.block) - first[operator.output]
+            memory = where.made((operator.output, block), time).memory
+            yield Access(time, memory, 0, tiled.block_bytes(operator.output, block))
+        size = sum(work.get(operator.name, (0, 0)))
+        if size:
+            yield Access(time, memories_of(layout.scratch[operator.name])[0], size, size)

@@ -9,10 +9,9 @@ import numpy as np
 from mcudeploy.boards.board import Board
 from mcudeploy.common.errors import FitError
 from mcudeploy.ir.opdef import KernelCall
-from mcudeploy.ir.plan import Plan, memory_of
-from mcudeploy.memory.blocks import TiledGraph
-from mcudeploy.memory.flow import Flow
-from mcudeploy.memory.live import Buffer, WorkBytes, buffers, peak, work_bytes
+from mcudeploy.ir.plan import CPU, Plan
+from mcudeploy.memory.live import WorkBytes, work_bytes
+from mcudeploy.memory.loads import live_in
 from mcudeploy.program.tape import WORD_BYTES, Named, Tape, handed_over, integer_bits
 
 
@@ -41,7 +40,7 @@ def tables_bytes(plan: Plan, calls: Mapping[str, KernelCall], board: Board) -> i
         operator = plan.graph.operators[record.operator]
         pointers += 5 + len(operator.inputs)  # kernel, parameters, inputs, output, scratch
         words += 2
-        named |= set(tape.named(record))
+        named |= set(record.touched)
         if record.number:
             continue  # the parameters are those of the first
         values = calls[operator.name].params.values()
@@ -50,14 +49,19 @@ def tables_bytes(plan: Plan, calls: Mapping[str, KernelCall], board: Board) -> i
         pointers += len(values) - scalars
         words += scalars + padding
     records = len(named)
-    for moves in tape.moves():  # a record, its input and its parameters, two tensors of places, bytes of each
+    halves = 0
+    for moves in tape.moves:  # a record, its input and its parameters, two tensors of places, bytes of each
         pointers, words, records = pointers + 5 + 1 + 1, words + 2 + len(moves.sizes), records + 2
+        words += moves.engine != CPU
+    for waits in tape.waits:  # a record and its parameters, a number for each
+        pointers, words, halves = pointers + 5 + 1, words + 2 + 1, halves + len(waits.pending)
     arenas = len(plan.layout.arenas)
     pointers += 2 * records + 2 * arenas + 3  # an arena's size is padded to a pointer
     words += 2 * records + 3 + 3 % (pointer_bytes // WORD_BYTES)
     return (
         pointers * pointer_bytes
         + words * WORD_BYTES
+        + halves * WORD_BYTES // 2
         + _offsets_bytes(tape, board.offset_unit)
         + len(tape.codes) * integer_bits(int(tape.codes.max(initial=0))) // 8
     )
@@ -110,11 +114,10 @@ def shortages(plan: Plan, work: WorkBytes, board: Board) -> list[str]:
     short = [name for name, size in arenas.items() if size > rooms[name]]
     if not short:
         return []
-    tiled = TiledGraph(Flow.of(plan.graph), plan.block_rows)
-    items = buffers(tiled, plan.schedule.steps, work)
     told = []
+    loads = live_in(plan, work)
     for name in short:
-        _, step = peak(item for item in items if _memory(plan, item) == name)
+        step = loads[name].index(max(loads[name]))
         told.append(
             f"arena needs {arenas[name]:,} bytes, {name} of {board.name} has room for {rooms[name]:,}: "
             f"{arenas[name] - rooms[name]:,} too many; the peak is at {step_text(plan, step)}."
@@ -128,9 +131,3 @@ def step_text(plan: Plan, step: int) -> str:
     if step >= len(plan.schedule.steps):
         return f"step {step}"
     return f"step {step} ({plan.graph.operators[plan.schedule.steps[step].operator].name})"
-
-
-def _memory(plan: Plan, item: Buffer) -> str:
-    if item.scratch_of is not None:
-        return memory_of(plan.layout.scratch[item.scratch_of[0]])
-    return memory_of(plan.layout.blocks[item.members[0][0]])

@@ -8,7 +8,7 @@ import numpy as np
 
 from mcudeploy.common.text import count_text
 from mcudeploy.ir.graph import Border, DType, Tensor
-from mcudeploy.ir.plan import Plan, memory_of
+from mcudeploy.ir.plan import Plan, Run, memories_of
 from mcudeploy.memory.blocks import TiledGraph
 from mcudeploy.memory.flow import Flow
 from mcudeploy.memory.live import lives
@@ -49,17 +49,16 @@ class BorderText:
     layout: str
 
 
-def entry_of(plan: Plan, step: int) -> int:
-    """The place of a step of the schedule on the tape, where transfers count as well."""
-    layout = plan.layout
-    return step + sum(layout.way(transfer)[1].life.lo <= step for transfer in layout.transfers)
+def entries_of(plan: Plan) -> list[int]:
+    """The place of each step of the schedule on the tape, where transfers and waits count as well."""
+    return [at for at, entry in enumerate(plan.tape) if isinstance(entry, Run)] or [0]
 
 
 def arena_map(plan: Plan) -> list[MapLine]:
     """A line for every tensor. Live ranges count the entries of the tape."""
     tiled = TiledGraph(Flow.of(plan.graph), plan.block_rows)
     found = lives(tiled, plan.schedule.steps)
-    lines = []
+    lines, places = [], entries_of(plan)
     for name, tensor in plan.graph.tensors.items():
         root = tiled.flow.roots[name]
         if root != name:
@@ -71,9 +70,9 @@ def arena_map(plan: Plan) -> list[MapLine]:
         moves = sum(transfer.tensor == name for transfer in plan.layout.transfers)
         where = str(offsets[0]) if len(residences) == len(set(offsets)) == 1 else f"{min(offsets)}.."
         if len(plan.layout.arenas) > 1:
-            where = f"{memory_of(residences)} {where}"
-        last = entry_of(plan, max(found.end[blocks]) - 1)
-        span = f"[{entry_of(plan, min(found.first[blocks]))}, {last + 1})"
+            where = f"{', '.join(memories_of(residences))} {where}"
+        last = places[max(found.end[blocks]) - 1]
+        span = f"[{places[min(found.first[blocks])]}, {last + 1})"
         if moves:
             span += f", {count_text(moves, 'move')}"
         lines.append(_map_line(tensor, len(residences), where, span))

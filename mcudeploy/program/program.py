@@ -13,12 +13,12 @@ import numpy as np
 from mcudeploy.boards.board import Board
 from mcudeploy.common.text import count_text
 from mcudeploy.ir.opdef import ConstantArray, KernelCall, Symbol
-from mcudeploy.ir.plan import Plan
+from mcudeploy.ir.plan import CPU, Plan
 from mcudeploy.layout.arena import ARENA_GRAIN_BYTES
 from mcudeploy.layout.solve import base_alignments
 from mcudeploy.program.ctext import c_elements, c_float, c_int, c_type
-from mcudeploy.program.header import BorderText, MapLine, arena_map, borders_text, entry_of
-from mcudeploy.program.kernelfiles import MOVE, ON_UNIT
+from mcudeploy.program.header import BorderText, MapLine, arena_map, borders_text, entries_of
+from mcudeploy.program.kernelfiles import AWAIT, MOVE, ON_UNIT, START
 from mcudeploy.program.tape import ONE_PIECE, Moves, Named, Record, Stored, Tape, handed_over, integer_bits
 
 
@@ -83,14 +83,29 @@ class OperatorText:
 
 @dataclass(frozen=True, slots=True)
 class MovesText:
-    """The record of the moves in one arena: their old and their new places, and the bytes of each."""
+    """The record of an engine's transfers between two memories, or within one: the old and the new places,
+    and the bytes of each. `engine`: its number among the board's links; -1 for the core.
+    """
 
-    memory: str
+    name: str
+    what: str
     kernel: str
+    engine: int
     old: TensorText
     new: TensorText
     count: int
     bytes_lines: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class WaitsText:
+    """The record of the waits for an engine: of each how many transfers may be unfinished behind it."""
+
+    name: str
+    kernel: str
+    engine: int
+    count: int
+    pending_lines: list[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +117,8 @@ class Program:
     tensors: list[TensorText]
     operators: list[OperatorText]
     moves: list[MovesText]
+    waits: list[WaitsText]
+    marked: bool
     kernels: list[str]
     offset_lines: list[tuple[str, list[str]]]
     offset_bits: int
@@ -130,20 +147,33 @@ def make_program(plan: Plan, calls: Mapping[str, KernelCall], prefix: str, board
     offsets = _OffsetTable(board.offset_unit)
     tensors = [
         offsets.add(
-            f"{named[1]} after {count_text(version, 'move')}" if version else named[1],
-            _stored_symbol(named, version),
+            _stored_text(tape, named, version),
+            _stored_symbol(tape, named, version),
             tape.stored(named, version),
         )
         for named, version in tape.stored_as
     ]
-    moves = [_moves_text(each, offsets) for each in tape.moves()]
-    kernels |= {each.kernel for each in moves}
+    engines = {link.engine: number for number, link in enumerate(board.links)} | {CPU: -1}
+    moves = [_moves_text(each, offsets, engines[each.engine]) for each in tape.moves]
+    waits = [
+        WaitsText(
+            each.engine,
+            AWAIT,
+            engines[each.engine],
+            len(each.pending),
+            c_elements(np.array(each.pending, np.uint16)),
+        )
+        for each in tape.waits
+    ]
+    kernels |= {each.kernel for each in moves} | {each.kernel for each in waits}
     return Program(
         prefix=prefix,
         constants=constants.texts,
         tensors=tensors,
         operators=records,
         moves=moves,
+        waits=waits,
+        marked=any(any(each.ends) for each in tape.moves),
         kernels=sorted(kernels),
         offset_lines=offsets.lines,
         offset_bits=integer_bits(offsets.largest),
@@ -152,7 +182,7 @@ def make_program(plan: Plan, calls: Mapping[str, KernelCall], prefix: str, board
         block_bits=tape.block_bits,
         steps=len(tape.codes),
         move_count=len(plan.layout.transfers),
-        peak_step=entry_of(plan, plan.estimate.peak_step),
+        peak_step=entries_of(plan)[plan.estimate.peak_step],
         alignment=board.offset_unit,
         arenas=_arenas(plan, board),
         map_lines=arena_map(plan),
@@ -223,20 +253,37 @@ def _symbol(kind: str, number: int, name: str) -> str:
     return f"{kind}{number or ''}_{name}"
 
 
-def _stored_symbol(named: Named, version: int) -> str:
-    is_scratch, name = named
-    return _symbol("s" if is_scratch else "t", version, name)
+def _stored_symbol(tape: Tape, named: Named, version: int) -> str:
+    return _symbol("s" if named.is_scratch else "t", tape.number(named, version), named.name)
 
 
-def _moves_text(moves: Moves, offsets: _OffsetTable) -> MovesText:
-    memory = moves.old.memory
+def _stored_text(tape: Tape, named: Named, version: int) -> str:
+    """What a table is of, for a comment."""
+    where = f" in {named.memory}" if tape.is_spread(named) else ""
+    return f"{named.name}{where}" + (f" after {count_text(version, 'move')}" if version else "")
+
+
+def _moves_text(moves: Moves, offsets: _OffsetTable, engine: int) -> MovesText:
+    source, target = moves.old.memory, moves.new.memory
+    name = source if source == target else f"{source}_{target}"
+    what = f"in {source}" if source == target else f"from {source} to {target}"
+    if moves.engine != CPU:
+        name, what = f"{moves.engine}_{name}", f"{what} by {moves.engine}"
+    sizes = c_elements(np.array(moves.sizes, np.uint32))
+    if any(moves.ends):
+        sizes = [
+            f"{size}u{' | MCUD_ENDS_SOURCE' if end else ''}"
+            for size, end in zip(moves.sizes, moves.ends, strict=True)
+        ]
     return MovesText(
-        memory,
-        MOVE,
-        offsets.add(f"moved from, in {memory}", f"move_from_{memory}", moves.old),
-        offsets.add(f"moved to, in {memory}", f"move_to_{memory}", moves.new),
+        name,
+        what,
+        MOVE if moves.engine == CPU else START,
+        engine,
+        offsets.add(f"moved from, {what}", f"move_from_{name}", moves.old),
+        offsets.add(f"moved to, {what}", f"move_to_{name}", moves.new),
         len(moves.sizes),
-        c_elements(np.array(moves.sizes, np.uint32)),
+        sizes,
     )
 
 
@@ -263,7 +310,7 @@ def _operator_text(
         else:
             text = c_int(int(value))
         params.append((name, text))
-    touched = [_stored_symbol(*each) for each in tape.named(record)]
+    touched = [_stored_symbol(tape, *each) for each in record.touched]
     count = len(operator.inputs)
     return OperatorText(
         name=operator.name,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,10 +14,10 @@ from numpy.typing import NDArray
 from mcudeploy.boards.board import Board
 from mcudeploy.ir.graph import Operator
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.plan import Plan, Residences, Step, Transfer, memory_of
+from mcudeploy.ir.plan import Plan, Run, Step, Transfer, Wait
 from mcudeploy.memory.blocks import TiledGraph
 from mcudeploy.memory.flow import Flow
-from mcudeploy.memory.locations import Locations
+from mcudeploy.memory.locations import Locations, Table
 from mcudeploy.units.needs import unit_names
 
 WORD_BYTES = 4
@@ -27,13 +28,14 @@ ONE_PIECE = 0xFFFFFFFF
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A record of an operator (its place in the graph): the `number`th, and the versions of what it touches,
-    as `Locations` counts them: the tensors that it reads, the one that it makes, and its scratch, if any.
+    """A record of an operator (its place in the graph): the `number`th, and what it touches, each with the
+    version as `Locations` counts them: the tensors that it reads, the one that it makes, and its scratch, if
+    any.
     """
 
     operator: int
     number: int
-    versions: tuple[int, ...]
+    touched: tuple[tuple[Named, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,15 +50,35 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Moves:
-    """The transfers in one arena: the old and the new places, and the bytes of each."""
+    """The transfers of an engine from one memory to another (or the same): the old and the new places, and
+    the bytes of each. `ends`: between memories, those whose source is of no use afterwards.
+    """
 
+    engine: str
     old: Stored
     new: Stored
     sizes: tuple[int, ...]
+    ends: tuple[bool, ...]
 
 
-Named = tuple[bool, str]
-"""A tensor, or (True) the scratch of an operator."""
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """The waits for an engine: of each how many transfers that have begun by then need not have ended."""
+
+    engine: str
+    pending: tuple[int, ...]
+
+
+class Named(NamedTuple):
+    """A tensor, or the scratch of an operator, as far as it is in a memory."""
+
+    is_scratch: bool
+    name: str
+    memory: str
+
+
+Fitting = list[tuple[Named, Interval]]
+"""All that an operator touches, and the versions of each that would do."""
 
 
 class _Versions:
@@ -65,127 +87,178 @@ class _Versions:
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self.tiled = TiledGraph(Flow.of(plan.graph), plan.block_rows)
-        self._tensors, self._scratch = Locations(plan.layout.blocks), Locations(plan.layout.scratch)
+        self._tensors, self._scratch = Locations.of(plan.layout), Locations(plan.layout.scratch)
 
-    def find(self, named: Named) -> tuple[Locations, str]:
-        """Where its places are, and by which name."""
-        is_scratch, name = named
-        return (self._scratch, name) if is_scratch else (self._tensors, self.tiled.flow.roots[name])
+    def find(self, named: Named) -> tuple[Locations, Table]:
+        """Where its places are, and by which table."""
+        if named.is_scratch:
+            return self._scratch, Table(named.name, named.memory)
+        return self._tensors, Table(self.tiled.flow.roots[named.name], named.memory)
 
     def changes(self, named: Named) -> int:
         """How often something of it comes to lie elsewhere."""
-        where, name = self.find(named)
-        return where.changes(name)
+        where, table = self.find(named)
+        return where.changes(table)
+
+    def all(self) -> Iterator[Named]:
+        """Every tensor, then the scratch of every operator that has some, by memory."""
+        for name, root in self.tiled.flow.roots.items():
+            yield from (Named(False, name, memory) for memory in self._tensors.memories(root))
+        for name in self._plan.layout.scratch:
+            yield from (Named(True, name, memory) for memory in self._scratch.memories(name))
 
     def touched(self, operator: Operator) -> list[Named]:
-        """What an operator reads, then what it makes, then its scratch."""
-        tensors = [(False, name) for name in (*operator.inputs, operator.output)]
-        return tensors + [(True, operator.name)] * (operator.name in self._plan.layout.scratch)
+        """What an operator reads, then what it makes, then its scratch, in the first memories of each."""
+        roots = self.tiled.flow.roots
+        tensors = [
+            Named(False, name, self._tensors.memories(roots[name])[0])
+            for name in (*operator.inputs, operator.output)
+        ]
+        return tensors + [
+            Named(True, operator.name, memory)
+            for memory in (self._scratch.memories(operator.name) if self._works(operator) else ())
+        ]
 
-    def fitting(self, step: Step, time: int) -> list[Interval]:
-        """For all that the operator of a step touches the versions in which what the step touches of it lies
-        where it does now.
+    def _works(self, operator: Operator) -> bool:
+        return operator.name in self._plan.layout.scratch
+
+    def fitting(self, step: Step, time: int) -> Fitting:
+        """For all that the operator of a step touches the memory that it is in, and the versions in which
+        what the step touches of it lies where it does now.
         """
         operator = self.tiled.graph.operators[step.operator]
+        found: Fitting = []
+        for name, read in zip(operator.inputs, self.tiled.blocks_read(step), strict=True):
+            numbers = [block for _, block in read]
+            memory = self._tensors.read(self.tiled.flow.roots[name], numbers, time)
+            found.append(self._common(Named(False, name, memory), numbers, time))
         made = 0 if operator.op.accumulates else step.block
-        blocks = [*self.tiled.blocks_read(step), [(operator.output, made)]]
-        if operator.name in self._plan.layout.scratch:
+        memory = self._tensors.made((operator.output, made), time).memory
+        found.append(self._common(Named(False, operator.output, memory), [made], time))
+        if self._works(operator):
             worked = min(step.block, len(self._plan.layout.scratch[operator.name]) - 1)
-            blocks.append([(operator.name, worked)])
-        ranges = []
-        for named, touched in zip(self.touched(operator), blocks, strict=True):
-            where, name = self.find(named)
-            version, common = where.version(name, time), Interval(0, where.changes(name) + 1)
-            for block_id in touched:
-                same = where.unmoved(block_id, version)
-                common = common.clip(same.lo, same.hi)
-            ranges.append(common)
-        return ranges
+            memory = self._scratch.memories(operator.name)[0]
+            found.append(self._common(Named(True, operator.name, memory), [worked], time))
+        return found
+
+    def _common(self, named: Named, blocks: Iterable[int], time: int) -> tuple[Named, Interval]:
+        where, table = self.find(named)
+        version, common = where.version(table, time), Interval(0, where.changes(table) + 1)
+        for block in blocks:
+            same = where.unmoved(table, block, version)
+            common = common.clip(same.lo, same.hi)
+        return named, common
 
 
 class Tape:
     """The records of a plan, the tensors that they name, and the entries of the tape as codes.
 
-    A code is `record << block_bits | block`; of a transfer the record of its arena, behind all others, and
-    its number there. Views have no record. Where blocks change their place, an operator has a record for each
-    stretch of its steps that finds all it touches in one version of each tensor.
+    A code is `record << block_bits | block`; of a transfer the record of its engine and memories, of a wait
+    that of its engine, behind all others, and its number there. Views have no record. Where blocks change
+    their place, an operator has a record for each stretch of its steps that finds all it touches in one
+    version of each tensor.
     """
 
     def __init__(self, plan: Plan) -> None:
         self.plan, self._versions = plan, _Versions(plan)
         self.records, of_step = _records(plan, self._versions)
-        named = {pair for record in self.records for pair in self.named(record)}
-        tensors: list[Named] = [(False, name) for name in self._versions.tiled.flow.roots]
-        owners = [*tensors, *((True, name) for name in plan.layout.scratch)]
+        named = {pair for record in self.records for pair in record.touched}
         self.stored_as: list[tuple[Named, int]] = [
             (owner, version)
-            for owner in owners
+            for owner in self._versions.all()
             for version in range(self._versions.changes(owner) + 1)
-            if (owner, version) in named or not self._versions.changes(owner)
+            if (owner, version) in named or not (self._versions.changes(owner) or self.is_spread(owner))
         ]
+        self.moves, self.waits = self._moves(), self._waits()
         largest = max((step.block for step in plan.schedule.steps), default=0)
-        self.block_bits = max(largest, len(plan.layout.transfers) - 1).bit_length()
+        counts = [len(each.sizes) for each in self.moves] + [len(each.pending) for each in self.waits]
+        self.block_bits = max(largest, max(counts, default=1) - 1).bit_length()
         self.codes: NDArray[np.uint32] = np.array(list(self._codes(of_step)), np.uint32)
 
-    def _codes(self, of_step: Sequence[int]) -> Iterator[int]:
-        records, made = iter(of_step), Counter[str]()
-        arenas = [moves.old.memory for moves in self.moves()]
-        for entry in self.plan.tape:
-            if isinstance(entry, Transfer):
-                memory = self.plan.layout.way(entry)[1].memory
-                yield len(self.records) + arenas.index(memory) << self.block_bits | made[memory]
-                made[memory] += 1
-            else:
-                yield next(records) << self.block_bits | entry.block
+    def is_spread(self, named: Named) -> bool:
+        """Whether a tensor is in several memories."""
+        where, table = self._versions.find(named)
+        return len(where.memories(table.name)) > 1
 
-    def named(self, record: Record) -> list[tuple[Named, int]]:
-        """What a record names, each with its version: what is read, what is made, and scratch, if any."""
-        operator = self.plan.graph.operators[record.operator]
-        return list(zip(self._versions.touched(operator), record.versions, strict=True))
+    def _codes(self, of_step: Sequence[int]) -> Iterator[int]:
+        records = iter(of_step)
+        numbers = {each: at for at, each in enumerate((*map(_way, self.moves), *self._waiting()))}
+        made = Counter[tuple[str, ...]]()
+        for entry in self.plan.tape:
+            if isinstance(entry, Run):
+                yield next(records) << self.block_bits | entry.block
+                continue
+            key: tuple[str, ...] = (entry.engine,)
+            if isinstance(entry, Transfer):
+                key += tuple(each.memory for each in self.plan.layout.way(entry))
+            yield len(self.records) + numbers[key] << self.block_bits | made[key]
+            made[key] += 1
+
+    def _waiting(self) -> list[tuple[str, ...]]:
+        return [(each.engine,) for each in self.waits]
 
     def stored(self, named: Named, version: int) -> Stored:
         """A tensor, or scratch, in one of its versions. Where it changes its place every offset is listed."""
-        where, name = self._versions.find(named)
-        memory, offsets = memory_of(self._residences(named)), where.offsets(name, version)
+        where, table = self._versions.find(named)
+        offsets = where.offsets(table, version)
         row_bytes, block_rows = self._rows(named)
         pitch = row_bytes * block_rows
-        if not where.changes(name) and all(at == offsets[0] + i * pitch for i, at in enumerate(offsets)):
+        if not where.changes(table) and all(at == offsets[0] + i * pitch for i, at in enumerate(offsets)):
             # in one piece (scratch: in one place): one offset serves all rows
-            return Stored(memory, offsets[:1], row_bytes, ONE_PIECE)
-        return Stored(memory, offsets, row_bytes, block_rows)
+            return Stored(named.memory, offsets[:1], row_bytes, ONE_PIECE)
+        return Stored(named.memory, offsets, row_bytes, block_rows)
 
-    def _residences(self, named: Named) -> Residences:
-        is_scratch, _ = named
-        _, name = self._versions.find(named)
-        return (self.plan.layout.scratch if is_scratch else self.plan.layout.blocks)[name]
+    def number(self, named: Named, version: int) -> int:
+        """The number of a version among those of a tensor, or of scratch, in all memories."""
+        where, table = self._versions.find(named)
+        before = where.memories(table.name)[: where.memories(table.name).index(table.memory)]
+        return version + sum(where.changes(Table(table.name, memory)) + 1 for memory in before)
 
     def _rows(self, named: Named) -> tuple[int, int]:
         """Bytes of a row, 0 of scratch, and rows of a block."""
-        is_scratch, name = named
-        if is_scratch:
-            return 0, self.plan.block_rows[name]
-        tiled, tensor = self._versions.tiled, self.plan.graph.tensors[name]
-        is_view = tiled.flow.roots[name] != name
-        return tensor.row_bytes, tensor.shape[0] if is_view else tiled.tensor_block_rows(name)
+        if named.is_scratch:
+            return 0, self.plan.block_rows[named.name]
+        tiled, tensor = self._versions.tiled, self.plan.graph.tensors[named.name]
+        is_view = tiled.flow.roots[named.name] != named.name
+        return tensor.row_bytes, tensor.shape[0] if is_view else tiled.tensor_block_rows(named.name)
 
-    def moves(self) -> list[Moves]:
-        """The transfers in each arena, by its name."""
-        ways: dict[str, list[tuple[int, int, int]]] = {}
+    def _moves(self) -> list[Moves]:
+        """The transfers by their engines and memories."""
+        ways: dict[tuple[str, str, str], list[tuple[int, int, int, bool]]] = {}
         for transfer in self.plan.layout.transfers:
             old, new = self.plan.layout.way(transfer)
             size = self._versions.tiled.block_bytes(transfer.tensor, transfer.block)
-            ways.setdefault(new.memory, []).append((old.offset, new.offset, size))
+            ends = old.memory != new.memory and old.life.hi <= transfer.end
+            key = transfer.engine, old.memory, new.memory
+            ways.setdefault(key, []).append((old.offset, new.offset, size, ends))
         found = []
-        for memory, each in sorted(ways.items()):
-            olds, news, sizes = zip(*each, strict=True)
-            found.append(Moves(Stored(memory, olds, 0, 1), Stored(memory, news, 0, 1), sizes))
+        for (engine, one, other), each in sorted(ways.items()):
+            olds, news, sizes, ended = zip(*each, strict=True)
+            found.append(Moves(engine, Stored(one, olds, 0, 1), Stored(other, news, 0, 1), sizes, ended))
         return found
+
+    def _waits(self) -> list[Waits]:
+        """The waits by engine."""
+        begun: dict[str, list[int]] = {}
+        pending: dict[str, list[int]] = {}
+        numbers = iter(range(len(self.plan.layout.transfers)))
+        for entry in self.plan.tape:
+            if isinstance(entry, Transfer):
+                begun.setdefault(entry.engine, []).append(next(numbers))
+            elif isinstance(entry, Wait):
+                later = sum(number > entry.transfer for number in begun[entry.engine])
+                pending.setdefault(entry.engine, []).append(later)
+        return [Waits(engine, tuple(each)) for engine, each in sorted(pending.items())]
 
     def all_stored(self) -> Iterator[Stored]:
         """Every record with offsets, in the order of the table."""
         yield from (self.stored(*each) for each in self.stored_as)
-        for moves in self.moves():
+        for moves in self.moves:
             yield from (moves.old, moves.new)
+
+
+def _way(moves: Moves) -> tuple[str, ...]:
+    return moves.engine, moves.old.memory, moves.new.memory
 
 
 def _records(plan: Plan, versions: _Versions) -> tuple[list[Record], list[int]]:
@@ -195,45 +268,48 @@ def _records(plan: Plan, versions: _Versions) -> tuple[list[Record], list[int]]:
     """
     stretches, of_step = _stretches(plan, versions)
     chosen: dict[Named, list[int]] = {}
-    found = [
-        pair
-        for operator, mine in zip(plan.graph.operators, stretches, strict=True)
-        for fitting in mine
-        for pair in zip(versions.touched(operator), fitting, strict=True)
-    ]
+    found = [pair for mine in stretches for fitting in mine for pair in fitting]
     for named, same in sorted(found, key=lambda pair: -pair[1].lo):
         if not any(version in same for version in chosen.setdefault(named, [])):
             chosen[named].append(same.lo)
     first = [0, *accumulate(len(mine) for mine in stretches)]
     records = []
     for at, mine in enumerate(stretches):
-        touched = versions.touched(plan.graph.operators[at])
         for number, fitting in enumerate(mine):
-            pairs = zip(touched, fitting, strict=True)
-            versions_of = (
-                min(version for version in chosen[named] if version in one) for named, one in pairs
+            touched = (
+                (named, min(version for version in chosen[named] if version in one)) for named, one in fitting
             )
-            records.append(Record(at, number, tuple(versions_of)))
+            records.append(Record(at, number, tuple(touched)))
     return records, [first[step.operator] + of_step[time] for time, step in enumerate(plan.schedule.steps)]
 
 
-def _stretches(plan: Plan, versions: _Versions) -> tuple[list[list[list[Interval]]], list[int]]:
+def _stretches(plan: Plan, versions: _Versions) -> tuple[list[list[Fitting]], list[int]]:
     """For each operator its stretches of steps, as long as they go, each with the versions that would do for
     all that it touches; and for each step the number of its operator's stretch.
     """
-    found: list[list[list[Interval]]] = [[] for _ in plan.graph.operators]
+    found: list[list[Fitting]] = [[] for _ in plan.graph.operators]
     of_step = []
     for time, step in enumerate(plan.schedule.steps):
         mine, fitting = found[step.operator], versions.fitting(step, time)
-        if mine and all(one.overlaps(other) for one, other in zip(mine[-1], fitting, strict=True)):
-            mine[-1] = [one.clip(now.lo, now.hi) for one, now in zip(mine[-1], fitting, strict=True)]
-        else:
-            mine.append(fitting)
-        of_step.append(len(mine) - 1)
+        at = next((at for at in reversed(range(len(mine))) if _agree(mine[at], fitting)), len(mine))
+        mine[at:] = [*([_both(mine[at], fitting)] if at < len(mine) else [fitting]), *mine[at + 1 :]]
+        of_step.append(at)
     for operator, mine in zip(plan.graph.operators, found, strict=True):
         if not mine and not operator.op.is_view:
-            mine.append([Interval(0, 1)] * len(versions.touched(operator)))
+            mine.append([(named, Interval(0, 1)) for named in versions.touched(operator)])
     return found, of_step
+
+
+def _agree(one: Fitting, other: Fitting) -> bool:
+    """Whether one record would do for both."""
+    return all(
+        named == too and here.overlaps(there) for (named, here), (too, there) in zip(one, other, strict=True)
+    )
+
+
+def _both(one: Fitting, other: Fitting) -> Fitting:
+    """What would do for both."""
+    return [(named, here.clip(it.lo, it.hi)) for (named, here), (_, it) in zip(one, other, strict=True)]
 
 
 def integer_bits(largest: int) -> int:

@@ -10,7 +10,7 @@ from mcudeploy.boards.board import Board
 from mcudeploy.common.errors import ModelError
 from mcudeploy.deployment import Deployment
 from mcudeploy.ir.graph import DType
-from mcudeploy.ir.plan import MOVES, Measurement, Plan, memory_of
+from mcudeploy.ir.plan import MOVES, Measurement, Plan, memories_of
 from mcudeploy.layout.sharing import sharing
 from mcudeploy.memory.blocks import TiledGraph
 from mcudeploy.memory.flow import Flow
@@ -123,12 +123,12 @@ def _sharing(made: Deployment) -> JsonObject | None:
 
 
 def _elsewhere(made: Deployment) -> dict[str, list[str]]:
-    """By memory the tensors that lie in it, for all memories but the board's first."""
+    """By memory the tensors that are in it at any time, for all memories but the board's first."""
     found: dict[str, list[str]] = {}
     for name, root in Flow.of(made.plan.graph).roots.items():
-        memory = memory_of(made.plan.layout.blocks[root])
-        if memory != made.board.memories[0].name:
-            found.setdefault(memory, []).append(name)
+        for memory in memories_of(made.plan.layout.blocks[root]):
+            if memory != made.board.memories[0].name:
+                found.setdefault(memory, []).append(name)
     return found
 
 

@@ -19,7 +19,6 @@ from mcudeploy.common.text import count_text
 from mcudeploy.ir.graph import Graph
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.plan import (
-    Engine,
     Form,
     Function,
     Layout,
@@ -38,7 +37,7 @@ from mcudeploy.memory.blocks import TiledGraph
 from mcudeploy.memory.flow import Flow
 from mcudeploy.memory.live import WorkBytes, buffers, joined, lives
 
-_FORMAT: Literal[8] = 8
+_FORMAT: Literal[9] = 9
 _MOST_BYTES = 16 * 2**20
 """A plan of ten thousand steps takes about two of these."""
 
@@ -49,8 +48,10 @@ _Rows = Annotated[int, Field(ge=1, lt=2**32)]
 _Residence = tuple[_Offset, _Offset, str, _Offset]
 """The first step, the step behind the last one, the memory, the offset."""
 
-_Transfer = tuple[Engine, str, _Offset, Annotated[int, Field(ge=1, lt=2**32)]]
-"""The engine, the tensor, its block, and the number of the residence that it comes to."""
+_Transfer = tuple[str, str, _Offset, _Offset, _Rows, _Offset]
+"""The engine, the tensor, its block, the numbers of the residences that it comes from and to, and the step
+before which the program waits for its end.
+"""
 
 
 class _Model(BaseModel):
@@ -70,7 +71,7 @@ class _Function(_Model):
 
 
 class _PlanFile(_Model):
-    format: Literal[8]
+    format: Literal[9]
     model_sha256: str
     board: str
     streamed: bool
@@ -115,7 +116,9 @@ def plan_text(plan: Plan, model_sha256: str) -> str:
         steps=[(step.operator, step.block) for step in plan.schedule.steps],
         blocks=residences(plan.layout.blocks),
         scratch=residences(plan.layout.scratch),
-        transfers=[(it.engine, it.tensor, it.block, it.to) for it in plan.layout.transfers],
+        transfers=[
+            (it.engine, it.tensor, it.block, it.source, it.to, it.end) for it in plan.layout.transfers
+        ],
         arenas=dict(plan.layout.arenas),
     )
     return json.dumps(content.model_dump(), indent=1) + "\n"
@@ -329,10 +332,10 @@ def _text(spans: Sequence[Interval]) -> str:
 
 def _transfer_faults(content: _PlanFile) -> Iterator[str]:
     """Transfers of what is not there. Whether they can be made is for the checker."""
-    for _, name, block, to in content.transfers:
+    for _, name, block, source, to, _ in content.transfers:
         if name not in content.blocks:
             yield f"{name!r} is moved, but is no tensor that owns memory"
         elif block >= len(content.blocks[name]):
             yield f"{name} has no block {block} to move"
-        elif to >= (count := len(content.blocks[name][block])):
-            yield f"block {block} of {name} is moved to its residence {to}, of {count}"
+        elif max(source, to) >= (count := len(content.blocks[name][block])):
+            yield f"block {block} of {name} is moved to its residence {max(source, to)}, of {count}"

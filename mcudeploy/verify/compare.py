@@ -23,10 +23,10 @@ from numpy.typing import NDArray
 
 from mcudeploy.common.text import agree, count_text
 from mcudeploy.ir.graph import DType, Graph, Operator, Tensor
-from mcudeploy.ir.plan import Plan, Run, Step, Transfer, memory_of
+from mcudeploy.ir.plan import Entry, Plan, Run, Step
 from mcudeploy.memory.blocks import BlockId, TiledGraph
 from mcudeploy.memory.flow import Flow
-from mcudeploy.memory.locations import Locations
+from mcudeploy.memory.locations import Locations, Table
 from mcudeploy.ops.elementwise import Binary
 from mcudeploy.ops.host_io import to_device
 
@@ -121,6 +121,10 @@ def output_stands(found: Array, expected: Array, dtype: DType) -> bool:
     return diff.worst <= OUTPUT_LSB and bool(top[int(found.argmax())])
 
 
+Place = tuple[int, int]
+"""The number of an arena, and an offset there."""
+
+
 @dataclass(frozen=True, slots=True)
 class Storage:
     """Where the blocks of a plan's tensors are in a machine's arenas; times are steps of the schedule."""
@@ -132,29 +136,35 @@ class Storage:
     @classmethod
     def of(cls, plan: Plan) -> Storage:
         """The storage of a plan."""
-        return cls(plan, TiledGraph(Flow.of(plan.graph), plan.block_rows), Locations(plan.layout.blocks))
+        return cls(plan, TiledGraph(Flow.of(plan.graph), plan.block_rows), Locations.of(plan.layout))
 
-    def _address(self, block_id: BlockId, time: int) -> tuple[int, int]:
-        memory = memory_of(self.plan.layout.blocks[block_id[0]])
-        return sorted(self.plan.layout.arenas).index(memory), self.where.offset(block_id, time)
+    def made_at(self, block_id: BlockId, time: int) -> Place:
+        """Where a step makes a block; before all steps, at -1: where the application does."""
+        found = self.where.made(block_id, time)
+        return self._place(found.memory, found.offset)
 
-    def _span(self, block_id: BlockId) -> slice:
+    def read_at(self, block_ids: Sequence[BlockId], time: int) -> list[Place]:
+        """Where a step reads blocks of one tensor."""
+        if not block_ids:
+            return []
+        name = block_ids[0][0]
+        memory = self.where.read(name, [block for _, block in block_ids], time)
+        places = (self.where.offset(Table(name, memory), block, time) for _, block in block_ids)
+        return [self._place(memory, offset) for offset in places]
+
+    def _place(self, memory: str, offset: int) -> Place:
+        return sorted(self.plan.layout.arenas).index(memory), offset
+
+    def span(self, block_id: BlockId) -> slice:
+        """The bytes of a block among those of its tensor."""
         rows = self.tiled.block_interval(*block_id)
         row_bytes = self.plan.graph.tensors[block_id[0]].row_bytes
         return slice(rows.lo * row_bytes, rows.hi * row_bytes)
 
-    def put(self, machine: Machine, block_id: BlockId, stored: bytes, time: int) -> None:
-        """Write one block of a tensor whose bytes are `stored`."""
-        self.put_block(machine, block_id, stored[self._span(block_id)], time)
-
-    def put_block(self, machine: Machine, block_id: BlockId, data: bytes, time: int) -> None:
-        """Write the bytes of one block."""
-        machine.write(*self._address(block_id, time), data)
-
-    def get(self, machine: Machine, block_id: BlockId, time: int) -> bytes:
+    def get(self, machine: Machine, block_id: BlockId, place: Place) -> bytes:
         """Read one block."""
-        span = self._span(block_id)
-        return machine.read(*self._address(block_id, time), span.stop - span.start)
+        span = self.span(block_id)
+        return machine.read(*place, span.stop - span.start)
 
     def blocks(self, tensor: str) -> list[BlockId]:
         """All blocks of the memory that a tensor lies in."""
@@ -171,13 +181,15 @@ class Storage:
 
     def put_tensor(self, machine: Machine, tensor: str, value: Array) -> None:
         """Write a whole tensor where it is born, before anything is done."""
+        stored = value.tobytes()
         for block_id in self.blocks(tensor):
-            self.put(machine, block_id, value.tobytes(), -1)
+            machine.write(*self.made_at(block_id, -1), stored[self.span(block_id)])
 
     def get_tensor(self, machine: Machine, tensor: str) -> Array:
         """Read a whole tensor, in its stored shape, behind the last step."""
-        end = len(self.plan.schedule.steps)
-        data = b"".join(self.get(machine, block_id, end) for block_id in self.blocks(tensor))
+        blocks, end = self.blocks(tensor), max(len(self.plan.schedule.steps) - 1, 0)
+        places = self.read_at(blocks, end)
+        data = b"".join(self.get(machine, *each) for each in zip(blocks, places, strict=True))
         return as_array(data, self.plan.graph.tensors[tensor])
 
 
@@ -252,11 +264,12 @@ def fed_runs(machine: Machine, storage: Storage, inputs: Mapping[str, Array]) ->
     for first, end in pairwise(bounds):
         if first in feeds:
             time, block_id = feeds[first]
-            storage.put(machine, block_id, inputs[block_id[0]].tobytes(), time)
+            data = inputs[block_id[0]].tobytes()[storage.span(block_id)]
+            machine.write(*storage.made_at(block_id, time), data)
         yield first, end - first
 
 
-def entries(plan: Plan) -> Iterator[tuple[int, int, Run | Transfer]]:
+def entries(plan: Plan) -> Iterator[tuple[int, int, Entry]]:
     """The entries of the tape, each with its place there and the step in which it is, or before which."""
     time = 0
     for place, entry in enumerate(plan.tape):
@@ -280,7 +293,7 @@ def check_operators(
     stored = {tiled.flow.roots[name]: value.tobytes() for name, value in {**inputs, **references}.items()}
     result: dict[str, Difference] = {}
     for place, time, entry in entries(storage.plan):
-        if isinstance(entry, Transfer):
+        if not isinstance(entry, Run):
             machine.run(place, 1)
             continue
         step = storage.plan.schedule.steps[time]
@@ -288,15 +301,16 @@ def check_operators(
         if not operator.inputs:
             continue
         for blocks in tiled.blocks_read(step):
-            for block_id in blocks:
+            for block_id, at in zip(blocks, storage.read_at(blocks, time), strict=True):
                 if block_id[0] in stored:
-                    storage.put(machine, block_id, stored[block_id[0]], time)
+                    machine.write(*at, stored[block_id[0]][storage.span(block_id)])
         machine.run(place, 1)
         expected, made = references.get(operator.output), storage.made(step)
         if expected is None or made is None:
             continue
         rows = tiled.block_interval(*made)
-        found = np.frombuffer(storage.get(machine, made, time), graph.tensors[operator.output].dtype.value)
+        data = storage.get(machine, made, storage.made_at(made, time))
+        found = np.frombuffer(data, graph.tensors[operator.output].dtype.value)
         mask = ties.get(operator.output)
         diff = difference(
             found, expected[rows.lo : rows.hi], None if mask is None else mask[rows.lo : rows.hi]
@@ -323,7 +337,7 @@ def run_with_ties_as_reference(
     places = (place for first, count in runs for place in range(first, first + count))
     for place, (_, time, entry) in zip(places, entries(storage.plan), strict=True):
         machine.run(place, 1)
-        if isinstance(entry, Transfer):
+        if not isinstance(entry, Run):
             continue
         step = storage.plan.schedule.steps[time]
         output, made = graph.operators[step.operator].output, storage.made(step)
@@ -331,11 +345,12 @@ def run_with_ties_as_reference(
             continue
         rows = tiled.block_interval(*made)
         expected, mask = references[output][rows.lo : rows.hi], ties[output][rows.lo : rows.hi]
-        found = np.frombuffer(storage.get(machine, made, time), np.int8).reshape(expected.shape)
+        at = storage.made_at(made, time)
+        found = np.frombuffer(storage.get(machine, made, at), np.int8).reshape(expected.shape)
         off = mask & (np.abs(found.astype(np.int16) - expected) == 1)
         if off.any():
             given += int(off.sum())
-            storage.put_block(machine, made, np.where(off, expected, found).tobytes(), time)
+            machine.write(*at, np.where(off, expected, found).tobytes())
     return given
 
 

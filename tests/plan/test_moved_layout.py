@@ -16,7 +16,7 @@ from mcudeploy.ir.plan import CPU, Function, Plan, Residence, Run, Schedule, Tra
 from mcudeploy.layout.check import PlanFaultError, check
 from mcudeploy.memory.blocks import TiledGraph, whole
 from mcudeploy.memory.flow import Flow
-from mcudeploy.memory.locations import Locations
+from mcudeploy.memory.locations import Locations, Table
 from mcudeploy.ops.view import Reshape
 from tests.moves import with_moves
 from tests.one_memory import lay_out
@@ -63,7 +63,7 @@ def test_the_tape_has_transfers_before_the_steps_that_residences_begin_with() ->
     moved = moving(plan, Move(1, "a", 0, FREE), Move(1, "a", 0, FREE + 64), Move(3, "a", 0, FREE))
     home, *later = moved.layout.blocks["a"][0]
     assert [(each.life.lo, each.offset) for each in later] == [(1, FREE), (1, FREE + 64), (3, FREE)]
-    to = [Transfer(CPU, "a", 0, at) for at in (1, 2, 3)]
+    to = [Transfer(CPU, "a", 0, at - 1, at, time) for at, time in ((1, 1), (2, 1), (3, 3))]
     assert moved.layout.way(to[0]) == (home, later[0]) and moved.layout.way(to[2]) == tuple(later[1:])
     first, second, third, *rest = plan.tape
     assert moved.tape == (first, *to[:2], second, third, to[2], *rest)
@@ -84,16 +84,17 @@ def test_blocks_lie_where_they_were_moved_to_last() -> None:
         two_rows(), Move(2, "a", 0, 2048), Move(5, "b", 1, 3000), Move(5, "a", 0, 3072), Move(5, "a", 1, 8)
     )
     where, births = Locations(plan.layout.blocks), offsets_of(plan, "a")
-    assert [where.offset(("a", 0), time) for time in (-1, 0, 1, 2, 4, 5, 99)] == [
+    a, c = Table("a", "sram"), Table("c", "sram")
+    assert [where.offset(a, 0, time) for time in (-1, 0, 1, 2, 4, 5, 99)] == [
         *[births[0]] * 3, 2048, 2048, 3072, 3072
     ]  # fmt: skip
-    assert where.offset(("a", 2), 9) == births[2] and where.changes("c") == 0
-    assert [where.version("a", time) for time in (1, 2, 4, 5)] == [0, 1, 1, 3]
-    assert where.offsets("a", 1) == (2048, *births[1:]) and where.offsets("a", 3) == (3072, 8, *births[2:])
-    assert [where.unmoved(("a", 0), version) for version in (0, 1, 3)] == [
+    assert where.offset(a, 2, 9) == births[2] and where.changes(c) == 0
+    assert [where.version(a, time) for time in (1, 2, 4, 5)] == [0, 1, 1, 3]
+    assert where.offsets(a, 1) == (2048, *births[1:]) and where.offsets(a, 3) == (3072, 8, *births[2:])
+    assert [where.unmoved(a, 0, version) for version in (0, 1, 3)] == [
         Interval(0, 1), Interval(1, 2), Interval(2, 4)
     ]  # fmt: skip
-    assert where.unmoved(("a", 1), 0) == Interval(0, 3) and where.unmoved(("a", 2), 3) == Interval(0, 4)
+    assert where.unmoved(a, 1, 0) == Interval(0, 3) and where.unmoved(a, 2, 3) == Interval(0, 4)
 
 
 def test_a_block_that_is_made_again_elsewhere_is_another_version() -> None:
@@ -101,10 +102,11 @@ def test_a_block_that_is_made_again_elsewhere_is_another_version() -> None:
         return Residence(Interval(lo, hi), "sram", offset)
 
     where = Locations({"a": ((at(0, 3, 0), at(5, 6, 0), at(8, 9, 64)), (), (at(2, 7, 32),))})
-    assert where.changes("a") == 1  # made again where it was, it is none
-    assert [where.offset(("a", 0), time) for time in (2, 4, 5, 7, 8)] == [0, 0, 0, 0, 64]
-    assert [where.version("a", time) for time in (7, 8)] == [0, 1]
-    assert (where.offsets("a", 0), where.offsets("a", 1)) == ((0, 0, 32), (64, 0, 32))
+    a = Table("a", "sram")
+    assert where.changes(a) == 1  # made again where it was, it is none
+    assert [where.offset(a, 0, time) for time in (2, 4, 5, 7, 8)] == [0, 0, 0, 0, 64]
+    assert [where.version(a, time) for time in (7, 8)] == [0, 1]
+    assert (where.offsets(a, 0), where.offsets(a, 1)) == ((0, 0, 32), (64, 0, 32))
 
 
 def transferring(plan: Plan, *transfers: Transfer) -> Plan:
@@ -120,7 +122,7 @@ def after_it_is_overwritten(plan: Plan) -> Plan:
 
 
 def of_a_block_that_is_not(plan: Plan) -> Plan:
-    return transferring(plan, Transfer(CPU, "a", 9, 1))
+    return transferring(plan, Transfer(CPU, "a", 9, 0, 1, 1))
 
 
 def to_where_it_is(plan: Plan) -> Plan:
@@ -128,11 +130,11 @@ def to_where_it_is(plan: Plan) -> Plan:
 
 
 def of_a_negative_block(plan: Plan) -> Plan:
-    return transferring(plan, Transfer(CPU, "a", -1, 1))
+    return transferring(plan, Transfer(CPU, "a", -1, 0, 1, 1))
 
 
 def of_a_tensor_that_is_not(plan: Plan) -> Plan:
-    return transferring(plan, Transfer(CPU, "x", 0, 1))
+    return transferring(plan, Transfer(CPU, "x", 0, 0, 1, 1))
 
 
 def of_an_output(plan: Plan) -> Plan:
@@ -155,15 +157,15 @@ def out_of_order(plan: Plan) -> Plan:
 
 
 def of_a_residence_that_is_not(plan: Plan) -> Plan:
-    return transferring(plan, Transfer(CPU, "a", 0, 1))
+    return transferring(plan, Transfer(CPU, "a", 0, 0, 1, 1))
 
 
 def of_the_first_residence(plan: Plan) -> Plan:
-    return transferring(plan, Transfer(CPU, "a", 0, 0))
+    return transferring(plan, Transfer(CPU, "a", 0, 0, 0, 1))
 
 
 def by_an_engine_that_is_not(plan: Plan) -> Plan:
-    return transferring(moving(plan, Move(4, "a", 0, FREE)), Transfer("dma", "a", 0, 1))
+    return transferring(moving(plan, Move(4, "a", 0, FREE)), Transfer("dma", "a", 0, 0, 1, 4))
 
 
 def twice(plan: Plan) -> Plan:
@@ -180,7 +182,7 @@ def over_a_gap(plan: Plan) -> Plan:
     moved = moving(plan, Move(2, "a", 0, FREE), Move(3, "a", 0, FREE))
     (first, _, last), *others = moved.layout.blocks["a"]
     blocks = {**moved.layout.blocks, "a": ((first, last), *others)}
-    return transferring(replace(moved, layout=replace(moved.layout, blocks=blocks)), Transfer(CPU, "a", 0, 1))
+    return transferring(replace(moved, layout=replace(moved.layout, blocks=blocks)), Transfer(CPU, "a", 0, 0, 1, 3))
 
 
 def to_another_memory(plan: Plan) -> Plan:
@@ -381,4 +383,4 @@ def test_views_go_with_what_they_look_at() -> None:
     plan = replace(plan, layout=replace(plan.layout, arenas={"sram": 4096}))
     check(moving(plan, Move(1, "a", 0, FREE), Move(2, "a", 0, FREE + 8)), WORK, BOARD)
     with pytest.raises(PlanFaultError, match="no tensor of this name owns memory"):
-        check(transferring(plan, Transfer(CPU, "flat", 0, 1)), WORK, BOARD)
+        check(transferring(plan, Transfer(CPU, "flat", 0, 0, 1, 1)), WORK, BOARD)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import accumulate
 
 from mcudeploy.common.text import count_text
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.plan import Plan, Residence, memory_of
+from mcudeploy.ir.plan import Plan, Residence, memories_of
 from mcudeploy.memory.blocks import TiledGraph
 from mcudeploy.memory.flow import Flow
-from mcudeploy.memory.live import Buffer, WorkBytes, buffers
+from mcudeploy.memory.live import WorkBytes
+from mcudeploy.memory.loads import live_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,20 +78,14 @@ def draw(plan: Plan, work: WorkBytes, model: str) -> Drawing:
     """The drawing of a plan; `work` is the scratch and state of every operator, `model` what it is called."""
     tiled = TiledGraph(Flow.of(plan.graph), plan.block_rows)
     steps = max(len(plan.schedule.steps), 1)
-    items = buffers(tiled, plan.schedule.steps, work)
     colours = {name: number for number, name in enumerate(tiled.first_block)}
-    by_memory = [
-        (memory_of(plan.layout.blocks[name]), group) for name, group in _tensors(plan, tiled, colours).items()
-    ]
-    by_memory += [
-        (memory_of(plan.layout.scratch[name]), group) for name, group in _scratch(plan, work).items()
-    ]
+    loads = live_in(plan, work)
     panels = tuple(
         Panel(
             memory,
             size,
-            tuple(group for place, group in by_memory if place == memory),
-            _load((item for item in items if _memory(plan, item) == memory), steps),
+            (*_tensors(plan, tiled, colours, memory), *_scratch(plan, work, memory)),
+            loads[memory],
         )
         for memory, size in sorted(plan.layout.arenas.items())
     )
@@ -106,35 +100,34 @@ def draw(plan: Plan, work: WorkBytes, model: str) -> Drawing:
     return Drawing(model, plan.board, steps, panels, _runs(plan, tiled, colours), facts)
 
 
-def _tensors(plan: Plan, tiled: TiledGraph, colours: dict[str, int]) -> dict[str, Group]:
-    """A group for each tensor that owns memory, with an area for each residence. Blocks that nothing makes or
-    reads are not there.
+def _tensors(plan: Plan, tiled: TiledGraph, colours: dict[str, int], memory: str) -> Iterator[Group]:
+    """A group for each tensor that is in a memory, with an area for each residence there. Blocks that nothing
+    makes or reads are not there.
     """
     moves_of = Counter(transfer.tensor for transfer in plan.layout.transfers)
-    groups = {}
     for name, residences in plan.layout.blocks.items():
+        if memory not in memories_of(residences):
+            continue
         tensor = plan.graph.tensors[name]
         areas = tuple(
             _area(each, tiled.block_bytes(name, block))
             for block, found in enumerate(residences)
             for each in found
-            if len(each.life)
+            if len(each.life) and each.memory == memory
         )
         shape = "x".join(str(size) for size in tensor.shape)
         blocks = "" if len(residences) == 1 else f", {len(residences):,} blocks"
         moves = f", {count_text(moves_of[name], 'move')}" if moves_of[name] else ""
         note = f"{tensor.dtype.value} {shape}, {tensor.size_bytes:,} B{blocks}{moves}{_when(areas)}"
-        groups[name] = Group(name, note, colours[name], areas)
-    return groups
+        yield Group(name, note, colours[name], areas)
 
 
-def _scratch(plan: Plan, work: WorkBytes) -> dict[str, Group]:
-    groups = {}
+def _scratch(plan: Plan, work: WorkBytes, memory: str) -> Iterator[Group]:
     for name, residences in plan.layout.scratch.items():
-        size = sum(work[name])
-        areas = tuple(_area(each, size) for found in residences for each in found)
-        groups[name] = Group(f"scratch of {name}", f"{size:,} B{_when(areas)}", -1, areas)
-    return groups
+        if memory in memories_of(residences):
+            size = sum(work[name])
+            areas = tuple(_area(each, size) for found in residences for each in found)
+            yield Group(f"scratch of {name}", f"{size:,} B{_when(areas)}", -1, areas)
 
 
 def _area(residence: Residence, size_bytes: int) -> Area:
@@ -144,20 +137,6 @@ def _area(residence: Residence, size_bytes: int) -> Area:
 def _when(areas: Iterable[Area]) -> str:
     spans = [area.steps for area in areas]
     return f", steps {min(s.lo for s in spans):,} to {max(s.hi for s in spans) - 1:,}" if spans else ""
-
-
-def _memory(plan: Plan, item: Buffer) -> str:
-    if item.scratch_of is not None:
-        return memory_of(plan.layout.scratch[item.scratch_of[0]])
-    return memory_of(plan.layout.blocks[item.members[0][0]])
-
-
-def _load(items: Iterable[Buffer], steps: int) -> tuple[int, ...]:
-    change = [0] * (steps + 1)
-    for item in items:
-        change[item.life.lo] += item.size_bytes
-        change[item.life.hi] -= item.size_bytes
-    return tuple(accumulate(change[:-1]))
 
 
 def _runs(plan: Plan, tiled: TiledGraph, colours: dict[str, int]) -> tuple[Run, ...]:
