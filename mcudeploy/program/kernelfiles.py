@@ -13,6 +13,11 @@ ON_UNIT = "on_unit"
 """The kernel that hands its rows to another compute unit: an operator's own kernel runs there."""
 MOVE = "move_blocks"
 """The kernel of the tape's own record, which moves blocks to other places."""
+START = "start_transfers"
+AWAIT = "await_transfers"
+"""The kernels of records that let an engine move blocks, and that wait until it has."""
+OF_THE_TAPE = frozenset({ON_UNIT, MOVE, START, AWAIT})
+"""All kernels that compute nothing."""
 _INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"/]+)"', re.MULTILINE)
 
 
