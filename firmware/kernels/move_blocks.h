@@ -1,5 +1,5 @@
-/* Blocks go to other places in their arena, each by a move that is a row of its own here. The old place and the new
- * one may overlap.
+/* Blocks go to other places in their arena, or in another one, each by a move that is a row of its own here. The old
+ * place and the new one may overlap.
  *
  * A program has one such operator, behind all others, and a move is one of its steps. A tensor has a record for each
  * set of places that its blocks are looked for at (t1_x: those of x after one move), an operator one for each set of
@@ -14,7 +14,7 @@
 #include "mcud.h"
 
 typedef struct {
-    const uint32_t *bytes; /* of each move */
+    const uint32_t *bytes; /* of each move, below 2^31; MCUD_ENDS_SOURCE may be added (mcud_dma.h) */
 } mcud_move_blocks_params;
 
 mcud_kernel mcud_move_blocks;

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mcudeploy.common.resources import resource_dir
-from mcudeploy.program.kernelfiles import MOVE, ON_UNIT
+from mcudeploy.program.kernelfiles import OF_THE_TAPE
 from mcudeploy.program.render import render
 
 _KERNEL = re.compile(r"^void\s+mcud_(\w+)\s*\(\s*const\s+mcud_op\s*\*", re.MULTILINE)
@@ -23,7 +23,7 @@ def all_kernels(folder: Path | None = None) -> tuple[str, ...]:
     """Names of all kernels that compute, sorted; of the C files in `folder` where given."""
     sources = (folder or resource_dir("firmware") / "kernels").glob("*.c")
     found = {name for source in sources for name in kernels_in(source.read_text("utf-8"))}
-    return tuple(sorted(found - {MOVE, ON_UNIT}))
+    return tuple(sorted(found - OF_THE_TAPE))
 
 
 def bench_sources(kernels: Sequence[str], arena_bytes: int) -> dict[str, str]:

@@ -1,0 +1,19 @@
+/* Waits until blocks that start_transfers sent out have arrived: see mcud_dma.h. Each wait is a row of its own here,
+ * which the tape runs as a step.
+ *
+ * A program has such an operator for each engine, behind all others. It touches no tensors: in, out and scratch may
+ * be NULL.
+ */
+#ifndef MCUD_AWAIT_TRANSFERS_H
+#define MCUD_AWAIT_TRANSFERS_H
+
+#include "mcud.h"
+
+typedef struct {
+    const uint16_t *pending; /* of each wait: the most transfers that may be unfinished behind it */
+    uint32_t engine;         /* its number among the board's links */
+} mcud_await_transfers_params;
+
+mcud_kernel mcud_await_transfers;
+
+#endif
