@@ -82,7 +82,9 @@ def _require_times(what: str, residences: Sequence[Residence], steps: int) -> No
         by_memory.setdefault(each.memory, [0]).extend((each.life.lo, each.life.hi))
     tables = (starts, *([*times, steps] for times in by_memory.values()))
     if any(list(times) != sorted(times) for times in tables):
-        raise PlanFaultError(f"{what} resides at {[str(each.life) for each in residences]} of {steps} steps")
+        raise PlanFaultError(
+            f"{what} resides at {', '.join(str(each.life) for each in residences)} of {steps} steps"
+        )
 
 
 def _require_transfers(plan: Plan, board: Board) -> None:

@@ -12,7 +12,9 @@ import pytest
 FIRMWARE = Path(__file__).parents[2] / "firmware"
 STRICT = ("-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wcast-align=strict", "-Werror")
 SANITIZE = ("-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
-CONFIG = "#include <stdint.h>\ntypedef uint16_t mcud_offset;\ntypedef uint16_t mcud_code;\n#define MCUD_ALIGN 1\n"
+CONFIG = (
+    "#include <stdint.h>\ntypedef uint16_t mcud_offset;\ntypedef uint16_t mcud_code;\n#define MCUD_ALIGN 1\n"
+)
 FROM, TO, BYTES = (0, 8, 21), (3, 16, 24), (5, 8, 0)
 """As in transfers.c; the first and the last end their source."""
 BY_CORE, AT_START, AT_WAIT, HALF = range(4)
@@ -35,7 +37,9 @@ def run(mode: int, tmp_path_factory: pytest.TempPathFactory) -> Run:
         pytest.skip("no C compiler")
     folder = tmp_path_factory.mktemp("transfers")
     (folder / "mcud_config.h").write_text(CONFIG)
-    kernels = [FIRMWARE / "kernels" / f"{it}.c" for it in ("start_transfers", "await_transfers", "move_blocks")]
+    kernels = [
+        FIRMWARE / "kernels" / f"{it}.c" for it in ("start_transfers", "await_transfers", "move_blocks")
+    ]
     engine = [f"-DMCUD_DMA_SOFT={mode}", str(FIRMWARE / "hal" / "dma_soft.c")] if mode else []
     folders = [f"-I{it}" for it in (folder, FIRMWARE / "include", FIRMWARE / "kernels")]
     sources = [str(it) for it in (Path(__file__).with_name("transfers.c"), *kernels)]
@@ -50,7 +54,8 @@ def run(mode: int, tmp_path_factory: pytest.TempPathFactory) -> Run:
         return (
             "".join("." if byte == i else "x" for i, byte in enumerate(fast)),
             "".join(
-                "." if byte == 32 + i else "c" if byte == copied.get(i) else "x" for i, byte in enumerate(slow)
+                "." if byte == 32 + i else "c" if byte == copied.get(i) else "x"
+                for i, byte in enumerate(slow)
             ),
         )
 

@@ -142,7 +142,7 @@ def test_a_block_has_to_reside_somewhere_as_long_as_it_is_needed() -> None:
         check(_residing(plan, "b", late, early), WORK, BOARD)
     with pytest.raises(PlanFaultError, match="block 0 of b resides nowhere"):
         check(_residing(plan, "b"), WORK, BOARD)
-    with pytest.raises(PlanFaultError, match="b does not reside in one memory"):
+    with pytest.raises(PlanFaultError, match="block 0 of b lies in psram, where the plan has no arena"):
         check(_residing(plan, "b", early, replace(late, memory="psram")), WORK, BOARD)
 
 

@@ -164,7 +164,7 @@ def test_what_is_made_again_elsewhere_has_the_same_bits() -> None:
     check(plan, work_bytes(calls_of(plan.graph)), HOST)
     tape = Tape(plan)
     assert [record.operator for record in tape.records] == [0, 0, 1, 2, 3]
-    assert {((False, "a"), 1), ((True, "conv_a"), 1)} < set(tape.stored_as)
+    assert {((False, "a", "ram"), 1), ((True, "conv_a", "ram"), 1)} < set(tape.stored_as)
     image, found = np.random.default_rng(1).integers(-128, 128, (8, 8, 4), np.int8), []
     for one in (plan, planned(residual(), 8)):
         with open_device(Target(HOST), firmware_of(one)) as device:
@@ -198,12 +198,14 @@ def test_operators_have_a_record_for_each_version_that_they_need() -> None:
     moves = Move(1, "a", 0, size), Move(last, "a", 0, size + 64), Move(last, "a", 0, a)
     plan = moving(plan, *moves, ram=size + 320)
     tape = Tape(plan)
-    assert [(record.operator, record.versions) for record in tape.records] == [
+    assert [
+        (record.operator, tuple(version for _, version in record.touched)) for record in tape.records
+    ] == [
         (0, (0, 0, 0)), (1, (1, 0, 0)), (2, (0, 0, 0)), (3, (0, 3, 0))
     ]  # fmt: skip
     tensors = [("image", 0), ("a", 0), ("a", 1), ("a", 3), ("b", 0), ("c", 0), ("sum", 0)]
-    scratch = [((True, name), 0) for name in ("conv_a", "conv_b", "conv_c")]
-    assert tape.stored_as == [*(((False, name), version) for name, version in tensors), *scratch]
+    scratch = [((True, name, "ram"), 0) for name in ("conv_a", "conv_b", "conv_c")]
+    assert tape.stored_as == [*(((False, name, "ram"), version) for name, version in tensors), *scratch]
     assert list(tape.codes >> tape.block_bits) == [0, 4, 1, 2, 4, 4, 3]
     assert list(tape.codes & 3) == [0, 0, 0, 0, 1, 2, 0]
 

@@ -16,7 +16,7 @@ from mcudeploy.common.effort import Effort
 from mcudeploy.common.errors import FitError, UsageError
 from mcudeploy.cost.tiles import MovePrice
 from mcudeploy.ir.graph import DType, Graph, Operator, Tensor
-from mcudeploy.ir.plan import Function, Plan, memory_of
+from mcudeploy.ir.plan import Function, Plan, memories_of
 from mcudeploy.layout.arena import Relocation
 from mcudeploy.layout.check import PlanFaultError, check
 from mcudeploy.layout.solve import base_alignments, spread
@@ -104,7 +104,7 @@ def test_alignment_reach_and_room_are_kept(
     for operator in graph.operators:
         unit = unit_of.get(operator.name, made.units[0])
         for name in (operator.output, *operator.inputs):
-            memory = memory_of(plan.layout.blocks[Flow.of(graph).roots[name]])
+            (memory,) = memories_of(plan.layout.blocks[Flow.of(graph).roots[name]])
             alignment = lcm(unit.alignment, made.memory(memory).alignment)
             assert bases[memory] % alignment == 0
             assert memory in made.reach(unit)
@@ -141,7 +141,7 @@ def test_units_that_reach_different_memories_do_not_share_a_buffer() -> None:
     functions = (Function("a", ("make_t1",)), Function("core", ("make_t2",)), Function("b", ("make_t3",)))
     plan = planned(line(3), made, functions, 4)
     check(plan, no_work(plan), made)
-    memories = {name: memory_of(found) for name, found in plan.layout.blocks.items()}
+    memories = {name: memories_of(found)[0] for name, found in plan.layout.blocks.items()}
     assert memories == {"t0": "left", "t1": "left", "t2": "right", "t3": "right"}
     assert plan.layout.arenas == {"left": BYTES, "right": BYTES}
     # t0 is read, t1 written and read, t2 written and read, t3 written.
