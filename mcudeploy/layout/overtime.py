@@ -1,0 +1,196 @@
+"""Memory over time: where a fast memory is too small, blocks leave it between two uses and come back.
+
+`residency` decides when, from the access trace of the schedule; here its stays get memories and offsets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from mcudeploy.boards.board import Board, Link, Memory
+from mcudeploy.common.effort import Effort
+from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.plan import CPU, Layout
+from mcudeploy.layout.arena import ARENA_GRAIN_BYTES, Relocation, pack
+from mcudeploy.layout.problem import Problem, Rectangle
+from mcudeploy.layout.residences import Passage, Places, Stay, reside
+from mcudeploy.layout.traces import Homes, Scene, trace_of
+from mcudeploy.memory.live import lives
+from mcudeploy.residency import trace as over
+from mcudeploy.residency.planner import plan_residency
+
+_TURNS = 4
+"""So often the room is made smaller where the stays in it do not pack."""
+
+_SHARE = 0.25
+"""Of the effort that is left, for the residency of one plan."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A fast and a slow memory, and what joins them; no link: the core copies."""
+
+    fast: Memory
+    slow: Memory
+    link: Link | None
+
+    @classmethod
+    def of(cls, board: Board) -> Pair | None:
+        """The board's first memory without waits, and the best of those with; None where there are not both."""
+        fast = next((it for it in board.memories if it.stall_free), None)
+        slow = [it for it in board.memories if not it.stall_free and board.room(it)]
+        if fast is None or not slow:
+            return None
+        best = min(slow, key=lambda it: it.read_cost + it.write_cost)
+        joined = (it for it in board.links if {fast.name, best.name} <= set(it.memories))
+        return cls(fast, best, next(joined, None))
+
+    def engine(self, relocation: Relocation) -> over.Link:
+        """What a transfer takes."""
+        own = (self.link and self.link.bytes_per_cycle) or float("inf")
+        if self.link is not None:
+            rates = [min(own, 1 / cost) for cost in (self.slow.read_cost, self.slow.write_cost)]
+            return over.Link(rates[0], rates[1], self.link.setup_cycles)
+        price = relocation.price
+        rates = [1 / (cost + price.byte) for cost in (self.slow.read_cost, self.slow.write_cost)]
+        return over.Link(rates[0], rates[1], price.move + price.piece, overlapped=False)
+
+
+def spread_over_time(
+    scene: Scene, homes: Homes, board: Board, relocation: Relocation, cycles: Sequence[float]
+) -> Layout | None:
+    """A layout in which buffers of a schedule, whose steps take so many `cycles`, leave the fast memory and
+    come back, at the least exposed time that is found; None where there is none.
+
+    Scratch is in the fast memory.
+    """
+    pair = Pair.of(board)
+    if pair is None:
+        return None
+    trace, buffer_of = trace_of(scene, homes, cycles)
+    room = board.room(pair.fast) // ARENA_GRAIN_BYTES * ARENA_GRAIN_BYTES
+    capacity = room
+    for _ in range(_TURNS):
+        effort = relocation.effort.part(_SHARE)
+        found = plan_residency(trace, capacity, pair.engine(relocation), recompute=False, effort=effort)
+        if found is None:
+            return None
+        layout = _placed(scene, homes, pair, found, buffer_of, relocation)
+        missing = layout.arenas[pair.fast.name] - room
+        if missing <= 0:
+            return layout
+        capacity -= missing
+    return None
+
+
+def _placed(
+    scene: Scene,
+    homes: Homes,
+    pair: Pair,
+    found: over.Residency,
+    buffer_of: Sequence[int],
+    relocation: Relocation,
+) -> Layout:
+    """Stays with offsets in both memories: in the fast one they may move, in the slow one there is room."""
+    stays, passages = _stays(scene, pair, found, buffer_of)
+    taken = {stay.buffer for stay in stays}
+    for at, item in enumerate(scene.items):
+        if at not in taken:
+            memory = pair.slow if at in homes.away else pair.fast
+            stays.append(Stay(at, item.life, memory.name, 0))
+    offsets = [0] * len(stays)
+    moves: list[tuple[int, int, int]] = []
+    arenas = {}
+    for memory in (pair.fast, pair.slow):
+        there = [at for at, stay in enumerate(stays) if stay.memory == memory.name]
+        problem = _problem(scene, [stays[at] for at in there], memory.alignment)
+        if memory is pair.fast:
+            flying = {at for one in passages for at in (one.source, one.to) if one.end > stays[one.to].life.lo}
+            pinned = [
+                at for at, index in enumerate(there) if index in flying or _is_pinned(scene, homes, stays[index])
+            ]
+            packed = pack(problem, pinned, relocation)
+        else:
+            packed = pack(problem, (), None)
+        if there:
+            arenas[memory.name] = packed.used_bytes
+        for at, offset in zip(there, packed.offsets, strict=True):
+            offsets[at] = offset
+        moves += [(step, there[at], offset) for step, at, offset in packed.moves]
+    placed = [replace(stay, offset=offset) for stay, offset in zip(stays, offsets, strict=True)]
+    made = reside(
+        scene.tiled, lives(scene.tiled, scene.steps), scene.items, Places(placed, moves, passages)
+    )
+    return Layout(made.blocks, made.scratch, arenas, "feasible", made.transfers)
+
+
+def _is_pinned(scene: Scene, homes: Homes, stay: Stay) -> bool:
+    return stay.buffer in homes.fixed or not scene.items[stay.buffer].members
+
+
+def _stays(
+    scene: Scene, pair: Pair, found: over.Residency, buffer_of: Sequence[int]
+) -> tuple[list[Stay], list[Passage]]:
+    """The stays of a residency by buffer, in the order of time, and the passages between them."""
+    stays: list[Stay] = []
+    numbers: dict[tuple[int, bool, int], int] = {}
+    back = {(one.item, one.end) for one in found.passages if one.direction == "in"}
+    for item, mine in enumerate(found.stays):
+        for stay in sorted(mine, key=lambda one: (one.lo, not one.fast)):
+            memory = pair.fast if stay.fast else pair.slow
+            numbers[item, stay.fast, stay.lo] = len(stays)
+            # What comes in at a step is still there when others go out before it.
+            hi = stay.hi + (not stay.fast and (item, stay.hi) in back)
+            life = scene.items[buffer_of[item]].life
+            stays.append(Stay(buffer_of[item], Interval(stay.lo, min(hi, life.hi)), memory.name, 0))
+    passages = []
+    for one in found.passages:
+        comes_in = one.direction == "in"
+        to = numbers[one.item, comes_in, one.start]
+        source = max(
+            number
+            for (item, fast, lo), number in numbers.items()
+            if item == one.item and fast != comes_in and lo <= one.start
+        )
+        passages.append(Passage(pair.link.engine if pair.link else CPU, source, to, one.end))
+    return stays, passages
+
+
+def _problem(scene: Scene, stays: Sequence[Stay], alignment: int) -> Problem:
+    """The rectangles of stays in one memory; rows of a graph input that begin there are a stack."""
+    index_of = {}
+    rectangles = []
+    for at, stay in enumerate(stays):
+        item = scene.items[stay.buffer]
+        rectangles.append(Rectangle(item.size_bytes, stay.life, alignment))
+        if item.members and stay.life.lo == 0:
+            index_of.setdefault(item.members[0], at)
+    stacks = []
+    for border in scene.tiled.graph.resident_inputs():
+        rows = [index_of.get((border.tensor, block)) for block in range(scene.tiled.block_count(border.tensor))]
+        if len(rows) > 1 and all(row is not None for row in rows):
+            stacks.append(tuple(row for row in rows if row is not None))
+    return Problem(tuple(rectangles), tuple(stacks))
+
+
+def homes_tried(scene: Scene, fixed: Sequence[int]) -> Iterator[Homes]:
+    """Graph inputs and outputs in the fast memory or in the slow one: each way that there is."""
+    graph, roots = scene.tiled.graph, scene.tiled.flow.roots
+    inputs = {border.tensor for border in graph.resident_inputs()}
+    outputs = {roots[border.tensor] for border in graph.outputs}
+
+    def of(names: set[str]) -> list[int]:
+        return [
+            at for at, item in enumerate(scene.items) if any(name in names for name, _ in item.members)
+        ]
+
+    mine, theirs = of(inputs - outputs), of(outputs)
+    stay = sorted(set(fixed) - set(mine) - set(theirs))
+    for given in (False, True) if mine else (False,):
+        for away in (False, True) if theirs else (False,):
+            yield Homes(
+                fixed=[*stay, *([] if given else mine), *([] if away else theirs)],
+                away=theirs if away else [],
+                given=mine,
+            )
