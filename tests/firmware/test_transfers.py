@@ -1,7 +1,8 @@
-"""Transfers between memories: by the core where there is no driver, and by the software engine in its modes."""
+"""Transfers between memories: by the core where there is no driver, and by the engine in software."""
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -9,10 +10,15 @@ from pathlib import Path
 
 import pytest
 
+from mcudeploy.boards.board import load_board
+from mcudeploy.targets.project import SoftEngine, assemble
+
 FIRMWARE = Path(__file__).parents[2] / "firmware"
 STRICT = ("-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wcast-align=strict", "-Werror")
 SANITIZE = ("-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
-CONFIG = "#include <stdint.h>\ntypedef uint16_t mcud_offset;\ntypedef uint16_t mcud_code;\n#define MCUD_ALIGN 1\n"
+CONFIG = (
+    "#include <stdint.h>\ntypedef uint16_t mcud_offset;\ntypedef uint16_t mcud_code;\n#define MCUD_ALIGN 1\n"
+)
 FROM, TO, BYTES = (0, 8, 21), (3, 16, 24), (5, 8, 0)
 """As in transfers.c; the first and the last end their source."""
 BY_CORE, AT_START, AT_WAIT, HALF = range(4)
@@ -27,15 +33,17 @@ def mode(request: pytest.FixtureRequest) -> int:
 
 @pytest.fixture(scope="module")
 def run(mode: int, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """Runs requests; what is in the fast and in the slow memory then: `.` what was there at first, `c` a copy,
-    `x` neither.
+    """Runs requests; what is in the fast and in the slow memory then: `.` what was there at first, `c` a
+    copy, `x` neither.
     """
     compiler = shutil.which("cc")
     if compiler is None:
         pytest.skip("no C compiler")
     folder = tmp_path_factory.mktemp("transfers")
     (folder / "mcud_config.h").write_text(CONFIG)
-    kernels = [FIRMWARE / "kernels" / f"{it}.c" for it in ("start_transfers", "await_transfers", "move_blocks")]
+    kernels = [
+        FIRMWARE / "kernels" / f"{it}.c" for it in ("start_transfers", "await_transfers", "move_blocks")
+    ]
     engine = [f"-DMCUD_DMA_SOFT={mode}", str(FIRMWARE / "hal" / "dma_soft.c")] if mode else []
     folders = [f"-I{it}" for it in (folder, FIRMWARE / "include", FIRMWARE / "kernels")]
     sources = [str(it) for it in (Path(__file__).with_name("transfers.c"), *kernels)]
@@ -50,7 +58,8 @@ def run(mode: int, tmp_path_factory: pytest.TempPathFactory) -> Run:
         return (
             "".join("." if byte == i else "x" for i, byte in enumerate(fast)),
             "".join(
-                "." if byte == 32 + i else "c" if byte == copied.get(i) else "x" for i, byte in enumerate(slow)
+                "." if byte == 32 + i else "c" if byte == copied.get(i) else "x"
+                for i, byte in enumerate(slow)
             ),
         )
 
@@ -100,3 +109,16 @@ def test_a_move_leaves_poison_only_where_it_is_told_to(run: Run, mode: int) -> N
     fast, slow = run("m0 m1")
     assert fast == memory((0, "xxxxx") if mode else (0, ""))
     assert slow == memory((3, "ccccc"), (16, "c" * 8))
+
+
+@pytest.mark.parametrize(("engine", "number"), [(None, 0), ("start", 1), ("wait", 2), ("half", 3)])
+@pytest.mark.parametrize("name", ["host", "mps2-an386"])
+def test_a_build_asks_for_an_engine(name: str, engine: SoftEngine | None, number: int) -> None:
+    board = load_board(name)
+    project = assemble(board, {}, ["start_transfers", "await_transfers"], emulate=True, engine=engine)
+    assert project.defines == ({"MCUD_DMA_SOFT": number} if number else {})
+    assert ("src/hal/dma_soft.c" in project.files) == (number > 0)
+    if not board.is_host:
+        assert json.loads(project.files[f"boards/{name}.json"])["build"]["mcud"]["defines"] == project.defines
+    plain = assemble(board, {}, ["start_transfers", "await_transfers"], emulate=True)
+    assert (project.digest == plain.digest) == (number == 0)
