@@ -6,13 +6,23 @@ from pathlib import Path
 
 import pytest
 
-from mcudeploy.boards.board import Board, family, list_boards, load_board, read_board
+from mcudeploy.boards.board import Board, Link, family, list_boards, load_board, read_board
 from mcudeploy.common.errors import BoardNotFoundError, ConfigError, UsageError
 from mcudeploy.common.resources import resource_dir
 from mcudeploy.device.target import Target
 
 NAMES = tuple(board.name for board in list_boards())
 HAL = resource_dir("firmware") / "hal"
+LINK = """
+[[link]]
+engine = "{}"
+memories = [{}]
+setup_cycles = 20
+source = "mps/pl081.c"
+base = 0x40110000
+irq = 57
+
+"""
 
 
 def test_the_promised_boards_ship() -> None:
@@ -31,6 +41,7 @@ def test_shipped_board(name: str) -> None:
         *board.hal,
         *board.unit_hal,
         *(it.source for it in (board.timer.emulated, board.timer.hardware) if it),
+        *(it.source for it in board.links if it.source),
     ]
     assert all((HAL / source).is_file() for source in sources)
     assert board.stack_bytes * 2 <= board.ram_bytes
@@ -103,8 +114,8 @@ def test_host_ticks_are_not_instructions() -> None:
         ("[openocd]", "[probe]", "probe: Extra inputs"),
         (
             "[uart]",
-            "[[memory]]\nname = 'x'\norigin = 0\nbytes = 8\nalignment = 4\ncost = inf\n\n[uart]",
-            "cost",
+            "[[memory]]\nname = 'x'\norigin = 0\nbytes = 8\nalignment = 4\nread_rate = inf\n\n[uart]",
+            "read_rate",
         ),
         ('"memory.c"', '"../../memory.c"', "hal.2: String should match"),
         ('"memory.c"', '"memory.c\\u0000"', "hal.2: String should match"),
@@ -114,6 +125,17 @@ def test_host_ticks_are_not_instructions() -> None:
         ('core = "cortex-m4"', f'core = "{"a" * 300}"', "core: String should have at most 40"),
         ("[uart]", '[[unit]]\nname = "dsp"\nmemories = ["tcm"]\n\n[uart]', "lacks: ['tcm']"),
         ("[uart]", '[[unit]]\nname = "a"\n\n[[unit]]\nname = "a"\n\n[uart]', "unit names must differ"),
+        ("[uart]", LINK.format("dma0", "'sram', 'ccm'") * 2, "engines must differ"),
+        ("[uart]", LINK.format("cpu", "'sram', 'ccm'"), "engines must differ"),
+        ("[uart]", LINK.format("dma0", "'sram', 'psram'"), "lacks: ['psram']"),
+        ("[uart]", LINK.format("dma0", "'sram', 'sram'"), "names a memory twice"),
+        ("[uart]", LINK.format("dma0", "'sram'"), "link.0.memories"),
+        ("[uart]", LINK.format("dma0", "'sram', 'ccm'").replace("base", "#"), "come together"),
+        (
+            "[uart]",
+            LINK.format("a", "'sram', 'ccm'") + LINK.format("b", "'sram', 'ccm'").replace("pl081", "dma"),
+            "one driver serves all links",
+        ),
         ("hal = [", "source = [", "source"),
         ('name = "stm32f405"', 'name = "stm32f407"', "the file's is 'stm32f405'"),
         ("clock_hz", "clock hz", "Expected '='"),
@@ -123,10 +145,30 @@ def test_wrong_board_file_is_a_configuration_error(tmp_path: Path, old: str, new
     text = (resource_dir("boards") / "stm32f405.toml").read_text(encoding="utf-8")
     assert old in text
     path = tmp_path / "stm32f405.toml"
+    new = new + old if new.startswith(LINK[:10]) else new
     path.write_text(text.replace(old, new, 1), encoding="utf-8")
     with pytest.raises(ConfigError) as caught:
         read_board(path)
     assert message in str(caught.value)
+
+
+def test_costs_follow_from_rates() -> None:
+    board = load_board("mps2-an386")
+    assert [it.cost for it in board.memories] == [1.0, 6.0]
+    psram = board.memory("psram")
+    assert (psram.read_cost, psram.write_cost, psram.latency_cycles) == (5.0, 5.0, 0.0)
+    assert psram.model_copy(update={"read_rate": None}).cost == 3.5
+
+
+def test_a_transfer_is_as_slow_as_the_slowest_of_engine_source_and_target() -> None:
+    memories = "sram", "psram"
+    link = Link(engine="dma0", memories=memories, setup_cycles=30, bytes_per_cycle=2.0, descriptor_bytes=1000)
+    sram, psram = (load_board("mps2-an386").memory(name) for name in memories)
+    late = psram.model_copy(update={"latency_cycles": 7})
+    assert link.cycles(1000, sram, sram) == 30 + 500
+    assert link.cycles(1001, sram, psram) == 2 * 30 + 1001 * 5
+    assert link.cycles(0, late, sram) == 30 + 7
+    assert link.model_copy(update={"descriptor_bytes": None}).cycles(9000, late, sram) == 30 + 7 + 9000 * 5
 
 
 def test_boards_are_immutable() -> None:

@@ -9,149 +9,39 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
+from mcudeploy.boards.facts import (
+    Core,
+    EmulatorFacts,
+    Facts,
+    Flash,
+    HalSource,
+    Identifier,
+    Link,
+    Memory,
+    OpenOcd,
+    Registry,
+    Timer,
+    Timers,
+    Uart,
+    Unit,
+)
 from mcudeploy.common.errors import BoardNotFoundError, ConfigError, UsageError
 from mcudeploy.common.resources import resource_dir
-from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.plan import CPU
 
-Address = Annotated[int, Field(ge=0, lt=2**32)]
-Size = Annotated[int, Field(gt=0, le=2**32)]
-Identifier = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
-Core = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$", max_length=40)]
-HalSource = Annotated[str, Field(pattern=r"^([a-z0-9_]+/)*[a-z0-9_]+\.[cS]$", max_length=80)]
-"""A file below firmware/hal."""
+__all__ = ["Board", "Link", "Memory", "Timer", "Unit", "family", "list_boards", "load_board", "read_board"]
 
 FIRMWARE_RAM_BYTES = 656
 """What the measurer keeps beside arena and stack: .data and .bss of its device side, 640 bytes at most on the
 boards at hand (the buffers of its serial line above all), and the two pointers of an application that feeds.
 """
+MOST_LINKS = 4
+"""As many engines as hal/dma_soft.c has."""
 
 
-class _Facts(BaseModel):
-    """Unknown keys are mistakes; facts do not change."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class _Region(_Facts):
-    origin: Address
-    bytes: Size
-
-    @property
-    def addresses(self) -> Interval:
-        """The addresses it occupies."""
-        return Interval(self.origin, self.origin + self.bytes)
-
-
-class Flash(_Region):
-    """Where the program and its constants lie."""
-
-
-Alignment = Literal[1, 2, 4, 8, 16, 32, 64]
-
-
-class Memory(_Region):
-    """Memory for arenas; the first one of a board also holds .data, .bss and the stack.
-
-    `cost` is what reading or writing a byte costs beside the board's fastest memory, which has 1. `dma`: DMA
-    controllers reach it. `emulated_origin` is where an emulator has it that lacks the chip's own address.
-    `arena_limit`: the most bytes that an arena may take there, 0 for none; all that is free where it is None.
-    """
-
-    name: Identifier
-    alignment: Alignment
-    cost: Annotated[float, Field(ge=1, le=1e6)] = 1.0
-    dma: bool = True
-    emulated_origin: Address | None = None
-    arena_limit: Annotated[int, Field(ge=0)] | None = None
-
-
-class Link(_Facts):
-    """An engine that copies between memories while the core computes."""
-
-    engine: Identifier
-    memories: Annotated[tuple[Identifier, ...], Field(min_length=2)]
-
-
-class Stack(_Region):
-    """The stack of a compute unit that has one of its own: a region outside of the memories for arenas."""
-
-
-class Unit(_Facts):
-    """A compute unit: what runs kernels. A board without any has one core that reaches all of its memories.
-
-    `alignment` is in bytes, of every block that it reads or writes. `memories` are those that it reaches (all
-    where empty), `cached` those that it sees through a data cache with lines of `cache_line` bytes. `prefers`
-    are kinds of operators that it is given where units are assigned by rule.
-    """
-
-    name: Identifier
-    kind: Literal["core", "accelerator"] = "core"
-    alignment: Alignment = 1
-    dtypes: tuple[Literal["int8", "float32"], ...] = ("int8", "float32")
-    layout: Literal["channels-last"] = "channels-last"
-    memories: tuple[Identifier, ...] = ()
-    cached: tuple[Identifier, ...] = ()
-    cache_line: Alignment = 32
-    prefers: tuple[str, ...] = ()
-    stack: Stack | None = None
-
-
-class Uart(_Facts):
-    """The serial line to the host; `pins` tells the user where to connect it."""
-
-    base: Address
-    irq: Annotated[int, Field(ge=0, lt=240)]
-    baud: Annotated[int, Field(ge=9600)]
-    pins: str = ""
-
-
-class Timer(_Facts):
-    """A free-running 32-bit counter: HAL source that reads it, base address, rate, and what it counts."""
-
-    source: HalSource
-    base: Address
-    hz: Annotated[int, Field(gt=0)]
-    unit: Literal["ticks", "cycles"] = "ticks"
-
-
-class Timers(_Facts):
-    """The counter read under emulation and on hardware; None where the board has no such form."""
-
-    emulated: Timer | None = None
-    hardware: Timer | None = None
-
-
-class EmulatorFacts(_Facts):
-    """QEMU's program and machine; one instruction takes 2^icount_shift ns of virtual time.
-
-    `own_map_since`: QEMU's major version from which on the machine has the chip's own memory map; before,
-    memories are where `emulated_origin` says.
-    """
-
-    qemu: Literal["qemu-system-arm", "qemu-system-riscv32"]
-    machine: str
-    args: tuple[str, ...] = ()
-    icount_shift: Annotated[int, Field(ge=0, le=10)]
-    own_map_since: Annotated[int, Field(ge=0)] = 0
-    note: str = ""
-
-
-class OpenOcd(_Facts):
-    """Arguments that name probe and target."""
-
-    args: tuple[str, ...]
-
-
-class Registry(_Facts):
-    """Platform and board id in PlatformIO's registry, for people who build with its packages."""
-
-    platform: str
-    board: str
-
-
-class Board(_Facts):
+class Board(Facts):
     """One board. Sizes are bytes, addresses are those of the processor, rates are Hz.
 
     `vectors`: the core has the M-profile Vector Extension (Helium), and `cpu_flags` allow it. `unit_hal`:
@@ -176,7 +66,7 @@ class Board(_Facts):
     flash: Flash
     memories: Annotated[tuple[Memory, ...], Field(alias="memory", min_length=1)]
     units: Annotated[tuple[Unit, ...], Field(alias="unit", min_length=1)] = (Unit(name="core"),)
-    links: Annotated[tuple[Link, ...], Field(alias="link")] = ()
+    links: Annotated[tuple[Link, ...], Field(alias="link", max_length=MOST_LINKS)] = ()
     uart: Uart | None = None
     timer: Timers = Timers()
     emulator: EmulatorFacts | None = None
@@ -200,6 +90,7 @@ class Board(_Facts):
                 if other.lo < one.hi:
                     raise ValueError(f"memories overlap at {other.lo:#010x}")
         self._check_units(set(names))
+        self._check_links(set(names))
         if self.stack_bytes >= self.ram_bytes:
             raise ValueError(f"a stack of {self.stack_bytes} B does not fit {names[0]}")
         if self.facts_only and not self.source:
@@ -220,6 +111,17 @@ class Board(_Facts):
             unknown = {*unit.memories, *unit.cached} - memories
             if unknown:
                 raise ValueError(f"unit {unit.name} names memories that the board lacks: {sorted(unknown)}")
+
+    def _check_links(self, memories: set[str]) -> None:
+        names = [CPU, *(unit.name for unit in self.units), *(link.engine for link in self.links)]
+        if len(set(names)) != len(names):
+            raise ValueError(f"engines must differ from each other and from units: {', '.join(names)}")
+        if len({link.source for link in self.links}) > 1:
+            raise ValueError("one driver serves all links: they name the same source, or none")
+        for link in self.links:
+            unknown = set(link.memories) - memories - {"flash"}
+            if unknown:
+                raise ValueError(f"link {link.engine} names memories that the board lacks: {sorted(unknown)}")
 
     @property
     def is_host(self) -> bool:

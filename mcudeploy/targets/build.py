@@ -18,7 +18,7 @@ from mcudeploy.boards.board import Board
 from mcudeploy.common.errors import BuildError, DeployError, FitError
 from mcudeploy.targets import cache
 from mcudeploy.targets.firmware import CALLS_NAME, Firmware, Sizes, constant_bytes, load, measure, save
-from mcudeploy.targets.project import Project, assemble
+from mcudeploy.targets.project import Project, SoftEngine, assemble
 
 HOST_FLAGS = (
     *("-std=c99", "-O2", "-g", "-fno-pie", "-ffunction-sections", "-fdata-sections", "-ffp-contract=off"),
@@ -43,17 +43,21 @@ def build_firmware(
     emulate: bool,
     sanitize: bool = False,
     measurer: bool = True,
+    engine: SoftEngine | None = None,
 ) -> Firmware:
     """Compiles and links generated C `files` (by name) with the board's HAL, the kernels and the measurer.
 
     `emulate` makes the program for the board's emulator instead of the hardware; `sanitize` (host only) adds
-    address and undefined-behaviour checks; without `measurer`, `files` bring their own main().
+    address and undefined-behaviour checks; without `measurer`, `files` bring their own main(). Transfers are
+    done by the driver of the board's links, by an `engine` in software, or else by the core.
 
     Raises FitError where a memory of the board is too small, BuildError where a tool is missing or refuses,
     and UsageError where the board has no such form.
     """
     sanitize = sanitize and board.is_host
-    project = _project(board, files, kernels, emulate=emulate, sanitize=sanitize, measurer=measurer)
+    project = _project(
+        board, files, kernels, emulate=emulate, sanitize=sanitize, measurer=measurer, engine=engine
+    )
     compiler = _compiler(board.toolchain)
     entry = cache.lookup(project.name)
     firmware = load(entry, board, project.firmware_hash, project.emulated) if entry else None
@@ -67,7 +71,7 @@ def build_firmware(
 
 def firmware_hash(board: Board, files: Mapping[str, str], kernels: Sequence[str], *, emulate: bool) -> int:
     """The hash that `build_firmware` would give the firmware; builds nothing. Raises what it raises."""
-    return _project(board, files, kernels, emulate=emulate, sanitize=False, measurer=True).firmware_hash
+    return _project(board, files, kernels, emulate=emulate).firmware_hash
 
 
 def _project(
@@ -76,12 +80,13 @@ def _project(
     kernels: Sequence[str],
     *,
     emulate: bool,
-    sanitize: bool,
-    measurer: bool,
+    sanitize: bool = False,
+    measurer: bool = True,
+    engine: SoftEngine | None = None,
 ) -> Project:
     compiler = _version(_compiler(board.toolchain))
     salt = f"{compiler} {sanitize} {' '.join(HOST_FLAGS) if board.is_host else ''}"
-    return assemble(board, files, kernels, emulate=emulate, measurer=measurer, salt=salt)
+    return assemble(board, files, kernels, emulate=emulate, measurer=measurer, engine=engine, salt=salt)
 
 
 def write_project(project: Project, folder: Path) -> None:
@@ -127,6 +132,7 @@ def _build_host(project: Project, sources: Path, ready: Path, compiler: str, san
         f"-DMCUD_EMULATED={int(project.emulated)}",
         f"-DMCUD_FIRMWARE_HASH={project.firmware_hash:#010x}u",
         f'-DMCUD_BOARD_NAME="{project.board.name}"',
+        *(f"-D{name}={value}" for name, value in project.defines.items()),
     ]
     folders = [f"-I{it}" for it in ("include", "src/generated", "src/kernels", "src/hal", "src/measurer")]
     objects = [f"{name[:-2]}.o" for name in sorted(project.files) if name.endswith(".c")]

@@ -9,13 +9,20 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal, get_args
 
 from mcudeploy.boards.board import Board, Timer
 from mcudeploy.common.errors import BuildError, UsageError
 from mcudeploy.common.resources import resource_dir
-from mcudeploy.program.kernelfiles import ON_UNIT, kernel_files, read_source
+from mcudeploy.program.kernelfiles import AWAIT, ON_UNIT, START, kernel_files, read_source
 from mcudeploy.targets.emulator import emulated_board
 
+SoftEngine = Literal["start", "wait", "half"]
+"""When an engine in software copies: at the start of a transfer, at its wait, or half at each. For tests: it
+writes over what nobody may read (firmware/hal/dma_soft.c).
+"""
+_SOFT_ENGINE = "dma_soft.c"
+_DRIVER_INTERFACE = "mcud_dma.h"
 _INTERFACES = ("mcud_hal.h", "mcud_measurer.h")  # beside the kernels' own headers
 
 
@@ -27,6 +34,12 @@ class Project:
     files: Mapping[str, str]
     emulated: bool
     digest: str
+    engine: SoftEngine | None = None
+
+    @property
+    def defines(self) -> dict[str, int]:
+        """What the compiler is told beside the board."""
+        return engine_defines(self.engine)
 
     @property
     def firmware_hash(self) -> int:
@@ -46,14 +59,15 @@ def assemble(
     *,
     emulate: bool,
     measurer: bool = True,
+    engine: SoftEngine | None = None,
     salt: str = "",
 ) -> Project:
     """Collects everything a firmware is made of.
 
     `files` are the generated C and header files by name; `kernels` the kernels to compile in (what they
-    include comes along); without `measurer` the generated files bring their own main(). `salt` stands for
-    whatever else the result depends on (compiler, options). Raises UsageError where the board lacks the
-    wanted form and BuildError where a source is missing.
+    include comes along); without `measurer` the generated files bring their own main(). `engine`: transfers
+    are done by software, see `SoftEngine`. `salt` stands for whatever else the result depends on (compiler,
+    options). Raises UsageError where the board lacks the wanted form, BuildError where a source is missing.
     """
     firmware = resource_dir("firmware")
     timer = None if board.is_host else _timer(board, emulate)
@@ -63,9 +77,10 @@ def assemble(
             "does as unit_hal in its board file, or plan without --assign."
         )
     collected = {f"src/generated/{name}": text for name, text in files.items()}
-    for name in _INTERFACES:
+    drivers = _drivers(board, kernels, engine)
+    for name in (*_INTERFACES, *([_DRIVER_INTERFACE] if drivers else [])):
         collected[f"include/{name}"] = read_source(firmware / "include" / name)
-    collected["include/mcud_board.h"] = board_header(board, timer)
+    collected["include/mcud_board.h"] = board_header(board, timer, linked=bool(drivers) and engine is None)
     for path in kernel_files(kernels):
         folder = "include" if path.parent.name == "include" else "src/kernels"
         collected[f"{folder}/{path.name}"] = read_source(path)
@@ -76,6 +91,7 @@ def assemble(
         *board.hal,
         *([timer.source] if timer else []),
         *(board.unit_hal if ON_UNIT in kernels else []),
+        *drivers,
     ]
     for source in sources:
         collected[f"src/hal/{source}"] = read_source(firmware / "hal" / source)
@@ -85,15 +101,28 @@ def assemble(
         collected[f"src/hal/{path.name}"] = read_source(path)
     if not board.is_host:
         collected |= _platform(emulated_board(board) if emulate else board, firmware)
-    inputs = json.dumps([board.name, board.cpu_flags, emulate, salt, sorted(collected.items())])
+    inputs = json.dumps([board.name, board.cpu_flags, emulate, engine, salt, sorted(collected.items())])
     digest = hashlib.sha256(inputs.encode()).hexdigest()
     if not board.is_host:
-        collected[f"boards/{board.name}.json"] = board_json(board, emulate, int(digest[:8], 16))
-    return Project(board, collected, emulate, digest)
+        collected[f"boards/{board.name}.json"] = board_json(board, emulate, int(digest[:8], 16), engine)
+    return Project(board, collected, emulate, digest, engine)
 
 
-def board_header(board: Board, timer: Timer | None) -> str:
-    """The board's facts for the HAL as mcud_board.h."""
+def engine_defines(engine: SoftEngine | None) -> dict[str, int]:
+    """The macros that choose an engine in software."""
+    return {"MCUD_DMA_SOFT": 1 + get_args(SoftEngine).index(engine)} if engine else {}
+
+
+def _drivers(board: Board, kernels: Sequence[str], engine: SoftEngine | None) -> list[str]:
+    """The HAL sources of what does transfers; none where the core itself copies."""
+    if engine is not None:
+        return [_SOFT_ENGINE]
+    used = {START, AWAIT}.intersection(kernels)
+    return sorted({link.source for link in board.links if link.source and used})
+
+
+def board_header(board: Board, timer: Timer | None, *, linked: bool = False) -> str:
+    """The board's facts for the HAL as mcud_board.h; `linked`: the engines of its links among them."""
     facts = [("MCUD_CLOCK_HZ", f"{board.clock_hz}u")]
     if board.uart is not None:
         facts += [
@@ -108,6 +137,12 @@ def board_header(board: Board, timer: Timer | None) -> str:
         ]
     if timer is not None and timer is board.timer.emulated and board.emulator is not None:
         facts.append(("MCUD_ICOUNT_SHIFT", str(board.emulator.icount_shift)))
+    if linked:
+        facts += [
+            ("MCUD_DMA_ENGINES", str(len(board.links))),
+            ("MCUD_DMA_BASES", ", ".join(f"{link.base:#010x}u" for link in board.links)),
+        ]
+        facts += [(f"MCUD_DMA{number}_IRQ", str(link.irq)) for number, link in enumerate(board.links)]
     for number, unit in enumerate(board.units):
         if unit.stack is not None:
             facts += [
@@ -126,7 +161,7 @@ def board_header(board: Board, timer: Timer | None) -> str:
     return "\n".join(lines) + "\n"
 
 
-def board_json(board: Board, emulated: bool, firmware_hash: int) -> str:
+def board_json(board: Board, emulated: bool, firmware_hash: int, engine: SoftEngine | None = None) -> str:
     """PlatformIO's description of the board."""
     build = {
         "mcu": board.core,
@@ -137,6 +172,7 @@ def board_json(board: Board, emulated: bool, firmware_hash: int) -> str:
             "cpu_flags": list(board.cpu_flags),
             "emulated": emulated,
             "firmware_hash": f"{firmware_hash:#010x}",
+            "defines": engine_defines(engine),
         },
     }
     upload = {

@@ -1,13 +1,17 @@
-"""Transfers between memories: by the core where there is no driver, and by the software engine in its modes."""
+"""Transfers between memories: by the core where there is no driver, and by the engine in software."""
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from mcudeploy.boards.board import load_board
+from mcudeploy.targets.project import SoftEngine, assemble
 
 FIRMWARE = Path(__file__).parents[2] / "firmware"
 STRICT = ("-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wcast-align=strict", "-Werror")
@@ -29,8 +33,8 @@ def mode(request: pytest.FixtureRequest) -> int:
 
 @pytest.fixture(scope="module")
 def run(mode: int, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """Runs requests; what is in the fast and in the slow memory then: `.` what was there at first, `c` a copy,
-    `x` neither.
+    """Runs requests; what is in the fast and in the slow memory then: `.` what was there at first, `c` a
+    copy, `x` neither.
     """
     compiler = shutil.which("cc")
     if compiler is None:
@@ -105,3 +109,16 @@ def test_a_move_leaves_poison_only_where_it_is_told_to(run: Run, mode: int) -> N
     fast, slow = run("m0 m1")
     assert fast == memory((0, "xxxxx") if mode else (0, ""))
     assert slow == memory((3, "ccccc"), (16, "c" * 8))
+
+
+@pytest.mark.parametrize(("engine", "number"), [(None, 0), ("start", 1), ("wait", 2), ("half", 3)])
+@pytest.mark.parametrize("name", ["host", "mps2-an386"])
+def test_a_build_asks_for_an_engine(name: str, engine: SoftEngine | None, number: int) -> None:
+    board = load_board(name)
+    project = assemble(board, {}, ["start_transfers", "await_transfers"], emulate=True, engine=engine)
+    assert project.defines == ({"MCUD_DMA_SOFT": number} if number else {})
+    assert ("src/hal/dma_soft.c" in project.files) == (number > 0)
+    if not board.is_host:
+        assert json.loads(project.files[f"boards/{name}.json"])["build"]["mcud"]["defines"] == project.defines
+    plain = assemble(board, {}, ["start_transfers", "await_transfers"], emulate=True)
+    assert (project.digest == plain.digest) == (number == 0)

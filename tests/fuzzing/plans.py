@@ -48,7 +48,8 @@ def _board(*units: Unit, memories: tuple[str, ...] = ("ram",), first_bytes: int 
             origin=0x10000000 + (at << 26),
             bytes=1 << 24,
             alignment=OFFSET_UNIT,
-            cost=1 + at,
+            read_rate=1 / at if at else None,
+            write_rate=1 / at if at else None,
             arena_limit=None if at else first_bytes,
         )
         for at, name in enumerate(memories)

@@ -66,14 +66,14 @@ def no_work(plan: Plan) -> dict[str, tuple[int, int]]:
 @given(
     assigned(),
     st.lists(st.sampled_from([0, 50, 96, 200, 400, 4096]), min_size=3, max_size=3),
-    st.lists(st.sampled_from([1, 2, 5]), min_size=3, max_size=3),
+    st.lists(st.sampled_from([None, 1.0, 0.25]), min_size=3, max_size=3),
     st.sampled_from([1, 2, 4]),
     st.booleans(),
 )
 def test_alignment_reach_and_room_are_kept(
     drawn: tuple[Graph, Board, Assignment],
     rooms: list[int],
-    costs: list[float],
+    rates: list[float | None],
     rows: int,
     moving: bool,
 ) -> None:
@@ -81,8 +81,8 @@ def test_alignment_reach_and_room_are_kept(
     made = made.model_copy(
         update={
             "memories": tuple(
-                memory.model_copy(update={"cost": cost, "alignment": alignment})
-                for memory, cost, alignment in zip(made.memories, costs, (8, 4, 16), strict=False)
+                memory.model_copy(update={"read_rate": rate, "write_rate": rate, "alignment": alignment})
+                for memory, rate, alignment in zip(made.memories, rates, (8, 4, 16), strict=False)
             )
         }
     ).limited(dict(zip((it.name for it in made.memories), rooms, strict=False)))

@@ -21,6 +21,7 @@ def apply(env, build):
         CPPDEFINES=[
             ("MCUD_EMULATED", int(build["mcud"]["emulated"])),
             ("MCUD_FIRMWARE_HASH", f"{build['mcud']['firmware_hash']}u"),
+            *build["mcud"].get("defines", {}).items(),
             ("MCUD_BOARD_NAME", env.StringifyMacro(build["mcud"]["board"])),
         ],
         LINKFLAGS=[*cpu, "-nostartfiles", "-Wl,--gc-sections"],

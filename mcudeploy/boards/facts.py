@@ -1,0 +1,187 @@
+"""What board files have tables for: memories, links, compute units, the serial line and so on."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from mcudeploy.ir.interval import Interval
+
+Address = Annotated[int, Field(ge=0, lt=2**32)]
+Size = Annotated[int, Field(gt=0, le=2**32)]
+Identifier = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
+Core = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$", max_length=40)]
+HalSource = Annotated[str, Field(pattern=r"^([a-z0-9_]+/)*[a-z0-9_]+\.[cS]$", max_length=80)]
+"""A file below firmware/hal."""
+Rate = Annotated[float, Field(gt=0, le=1e6)]
+"""Bytes per cycle."""
+Clocks = Annotated[float, Field(ge=0, le=1e9)]
+"""Cycles of the first unit."""
+
+
+class Facts(BaseModel):
+    """Unknown keys are mistakes; facts do not change."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Region(Facts):
+    origin: Address
+    bytes: Size
+
+    @property
+    def addresses(self) -> Interval:
+        """The addresses it occupies."""
+        return Interval(self.origin, self.origin + self.bytes)
+
+
+class Flash(Region):
+    """Where the program and its constants lie."""
+
+
+Alignment = Literal[1, 2, 4, 8, 16, 32, 64]
+
+
+class Memory(Region):
+    """Memory for arenas; the first one of a board also holds .data, .bss and the stack.
+
+    `read_rate` and `write_rate` are the bytes that it gives and takes in a clock of the first unit; None: as
+    fast as the core asks. `latency_cycles` come before the first byte of a transfer. `emulated_origin` is
+    where an emulator has it that lacks the chip's own address. `arena_limit`: the most bytes that an arena
+    may take there, 0 for none; all that is free where it is None.
+    """
+
+    name: Identifier
+    alignment: Alignment
+    read_rate: Rate | None = None
+    write_rate: Rate | None = None
+    latency_cycles: Clocks = 0.0
+    emulated_origin: Address | None = None
+    arena_limit: Annotated[int, Field(ge=0)] | None = None
+
+    @property
+    def read_cost(self) -> float:
+        """Cycles that the core waits for a byte that it reads."""
+        return 0.0 if self.read_rate is None else 1 / self.read_rate
+
+    @property
+    def write_cost(self) -> float:
+        """Cycles that the core waits for a byte that it writes."""
+        return 0.0 if self.write_rate is None else 1 / self.write_rate
+
+    @property
+    def cost(self) -> float:
+        """What access to a byte costs beside a memory without a rate, which has 1: it ranks memories."""
+        return 1 + (self.read_cost + self.write_cost) / 2
+
+
+class Link(Facts):
+    """An engine that copies between memories while the core computes: a DMA controller.
+
+    `memories`: it copies from each of them to each other. A transfer takes `setup_cycles` before its first
+    byte; `bytes_per_cycle` is the engine's own limit beside those of the memories. Where one descriptor has
+    `descriptor_bytes` at most, each further one costs the set-up again. `source` is the HAL's driver, `base`
+    and `irq` the address of its registers and its interrupt; without a source the application brings one.
+    """
+
+    engine: Identifier
+    memories: Annotated[tuple[Identifier, ...], Field(min_length=2)]
+    setup_cycles: Clocks
+    bytes_per_cycle: Rate | None = None
+    descriptor_bytes: Annotated[int, Field(gt=0, lt=2**31)] | None = None
+    source: HalSource | None = None
+    base: Address | None = None
+    irq: Annotated[int, Field(ge=0, lt=240)] | None = None
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if len(set(self.memories)) != len(self.memories):
+            raise ValueError(f"link {self.engine} names a memory twice: {', '.join(self.memories)}")
+        if len({it is None for it in (self.source, self.base, self.irq)}) > 1:
+            raise ValueError(f"link {self.engine}: source, base and irq come together")
+        return self
+
+    def cycles(self, size_bytes: int, origin: Memory, to: Memory) -> float:
+        """How long the engine takes for a transfer of so many bytes."""
+        pieces = -(-size_bytes // self.descriptor_bytes) if self.descriptor_bytes else 1
+        own = 1 / self.bytes_per_cycle if self.bytes_per_cycle else 0.0
+        fixed = max(1, pieces) * self.setup_cycles + origin.latency_cycles + to.latency_cycles
+        return fixed + size_bytes * max(own, origin.read_cost, to.write_cost)
+
+
+class Stack(Region):
+    """The stack of a compute unit that has one of its own: a region outside of the memories for arenas."""
+
+
+class Unit(Facts):
+    """A compute unit: what runs kernels. A board without any has one core that reaches all of its memories.
+
+    `alignment` is in bytes, of every block that it reads or writes. `memories` are those that it reaches (all
+    where empty), `cached` those that it sees through a data cache with lines of `cache_line` bytes. `prefers`
+    are kinds of operators that it is given where units are assigned by rule.
+    """
+
+    name: Identifier
+    kind: Literal["core", "accelerator"] = "core"
+    alignment: Alignment = 1
+    dtypes: tuple[Literal["int8", "float32"], ...] = ("int8", "float32")
+    layout: Literal["channels-last"] = "channels-last"
+    memories: tuple[Identifier, ...] = ()
+    cached: tuple[Identifier, ...] = ()
+    cache_line: Alignment = 32
+    prefers: tuple[str, ...] = ()
+    stack: Stack | None = None
+
+
+class Uart(Facts):
+    """The serial line to the host; `pins` tells the user where to connect it."""
+
+    base: Address
+    irq: Annotated[int, Field(ge=0, lt=240)]
+    baud: Annotated[int, Field(ge=9600)]
+    pins: str = ""
+
+
+class Timer(Facts):
+    """A free-running 32-bit counter: HAL source that reads it, base address, rate, and what it counts."""
+
+    source: HalSource
+    base: Address
+    hz: Annotated[int, Field(gt=0)]
+    unit: Literal["ticks", "cycles"] = "ticks"
+
+
+class Timers(Facts):
+    """The counter read under emulation and on hardware; None where the board has no such form."""
+
+    emulated: Timer | None = None
+    hardware: Timer | None = None
+
+
+class EmulatorFacts(Facts):
+    """QEMU's program and machine; one instruction takes 2^icount_shift ns of virtual time.
+
+    `own_map_since`: QEMU's major version from which on the machine has the chip's own memory map; before,
+    memories are where `emulated_origin` says.
+    """
+
+    qemu: Literal["qemu-system-arm", "qemu-system-riscv32"]
+    machine: str
+    args: tuple[str, ...] = ()
+    icount_shift: Annotated[int, Field(ge=0, le=10)]
+    own_map_since: Annotated[int, Field(ge=0)] = 0
+    note: str = ""
+
+
+class OpenOcd(Facts):
+    """Arguments that name probe and target."""
+
+    args: tuple[str, ...]
+
+
+class Registry(Facts):
+    """Platform and board id in PlatformIO's registry, for people who build with its packages."""
+
+    platform: str
+    board: str
