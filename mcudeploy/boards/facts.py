@@ -61,6 +61,11 @@ class Memory(Region):
     arena_limit: Annotated[int, Field(ge=0)] | None = None
 
     @property
+    def is_fast(self) -> bool:
+        """Whether the core never waits for it."""
+        return self.read_rate is None and self.write_rate is None
+
+    @property
     def read_cost(self) -> float:
         """Cycles that the core waits for a byte that it reads."""
         return 0.0 if self.read_rate is None else 1 / self.read_rate

@@ -14,6 +14,8 @@ import numpy as np
 from mcudeploy.ir.graph import Border, DType, Graph, Operator, Quantization, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import KernelCall
+from mcudeploy.ir.plan import Step
+from mcudeploy.memory.blocks import TiledGraph
 from mcudeploy.memory.flow import Flow
 from mcudeploy.ops.transfer import Copy
 
@@ -137,3 +139,17 @@ class Costs:
     def ticks(self, block_rows: Sequence[int]) -> float:
         """Ticks of the whole graph, given the rows of every operator's steps by position."""
         return sum(self.operator_ticks(position, rows) for position, rows in enumerate(block_rows))
+
+
+def step_ticks(tiled: TiledGraph, steps: Sequence[Step], costs: Costs) -> list[float]:
+    """The time of each step, those of an operator taken as equal."""
+    per_step = [
+        costs.operator_ticks(position, rows) / max(count, 1)
+        for position, (rows, count) in enumerate(zip(tiled.step_rows, tiled.step_counts, strict=True))
+    ]
+    return [per_step[step.operator] for step in steps]
+
+
+def schedule_ticks(tiled: TiledGraph, steps: Sequence[Step], costs: Costs) -> float:
+    """The time of all steps."""
+    return sum(step_ticks(tiled, steps, costs))

@@ -131,7 +131,8 @@ class Estimate:
 
     `lower_bound_bytes`: no placement of this schedule needs less. `traffic`: bytes that steps and transfers
     read and write in each memory. `ticks`: the latency, in the unit of the tiles' times that the search
-    used; 0 where there was no search.
+    used; 0 where there was no search. `exposed_ticks`: how long the core waits for slow memories beside, a
+    tick taken as a clock.
     """
 
     peak_bytes: int
@@ -139,6 +140,7 @@ class Estimate:
     lower_bound_bytes: int
     traffic: Mapping[str, int] = field(default_factory=dict)
     ticks: float = 0.0
+    exposed_ticks: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from mcudeploy.common.effort import Effort
-from mcudeploy.cost.tiles import MovePrice
+from mcudeploy.cost.tiles import Costs, MovePrice
 from mcudeploy.layout.greedy import Bundles, fixed_orders, used_bytes
 from mcudeploy.layout.problem import Problem, align_up, lower_bound
 from mcudeploy.layout.relocation import relocate
@@ -25,10 +25,13 @@ _SIZES = 4
 
 @dataclass(frozen=True, slots=True)
 class Relocation:
-    """What moves cost, and the effort of the search for them beyond its first tries."""
+    """What moves cost, and the effort of the search for them beyond its first tries; and times of steps,
+    where blocks may leave a memory.
+    """
 
     price: MovePrice
     effort: Effort
+    costs: Costs | None = None
 
 
 @dataclass(frozen=True, slots=True)

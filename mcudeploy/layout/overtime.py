@@ -7,18 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import lcm
 
-from mcudeploy.boards.board import Board, Link, Memory
-from mcudeploy.common.effort import Effort
+from mcudeploy.boards.board import Board
+from mcudeploy.boards.facts import Link, Memory
+from mcudeploy.common.errors import FitError
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.plan import CPU, Layout
+from mcudeploy.ir.plan import CPU, Estimate, Layout, Plan
 from mcudeploy.layout.arena import ARENA_GRAIN_BYTES, Relocation, pack
 from mcudeploy.layout.problem import Problem, Rectangle
 from mcudeploy.layout.residences import Passage, Places, Stay, reside
+from mcudeploy.layout.solve import estimate, pinned
 from mcudeploy.layout.traces import Homes, Scene, trace_of
-from mcudeploy.memory.live import lives
+from mcudeploy.memory.blocks import TiledGraph
+from mcudeploy.memory.live import WorkBytes, buffers, lives
 from mcudeploy.residency import trace as over
 from mcudeploy.residency.planner import plan_residency
+from mcudeploy.units.needs import needs
 
 _TURNS = 4
 """So often the room is made smaller where the stays in it do not pack."""
@@ -38,8 +43,8 @@ class Pair:
     @classmethod
     def of(cls, board: Board) -> Pair | None:
         """The board's first memory without waits, and the best of those with; None where there are not both."""
-        fast = next((it for it in board.memories if it.stall_free), None)
-        slow = [it for it in board.memories if not it.stall_free and board.room(it)]
+        fast = next((it for it in board.memories if it.is_fast), None)
+        slow = [it for it in board.memories if not it.is_fast and board.room(it)]
         if fast is None or not slow:
             return None
         best = min(slow, key=lambda it: it.read_cost + it.write_cost)
@@ -48,16 +53,41 @@ class Pair:
 
     def engine(self, relocation: Relocation) -> over.Link:
         """What a transfer takes."""
-        own = (self.link and self.link.bytes_per_cycle) or float("inf")
         if self.link is not None:
-            rates = [min(own, 1 / cost) for cost in (self.slow.read_cost, self.slow.write_cost)]
-            return over.Link(rates[0], rates[1], self.link.setup_cycles)
+            own = 1 / self.link.bytes_per_cycle if self.link.bytes_per_cycle else 0.0
+            rates = [1 / max(own, cost) for cost in (self.slow.read_cost, self.slow.write_cost)]
+            return over.Link(rates[0], rates[1], self.link.setup_cycles + self.slow.latency_cycles)
         price = relocation.price
         rates = [1 / (cost + price.byte) for cost in (self.slow.read_cost, self.slow.write_cost)]
         return over.Link(rates[0], rates[1], price.move + price.piece, overlapped=False)
 
 
-def spread_over_time(
+def over_time(
+    tiled: TiledGraph,
+    plan: Plan,
+    work: WorkBytes,
+    board: Board,
+    relocation: Relocation,
+    cycles: Sequence[float],
+) -> Iterator[tuple[Layout, Estimate]]:
+    """Layouts of a plan, whose steps take so many `cycles`, in which blocks leave the fast memory and come
+    back: at most one for each way to place graph inputs and outputs.
+
+    What several units touch stays in the fast memory.
+    """
+    wanted = needs(tiled.graph, board, plan.functions)
+    items = buffers(tiled, plan.schedule.steps, work)
+    alignment = lcm(*(need.alignment for need in (*wanted.tensors.values(), *wanted.work.values())))
+    scene = Scene(
+        tiled, plan.schedule.steps, items, work, lcm(alignment, *(it.alignment for it in board.memories))
+    )
+    for homes in _homes_tried(scene, pinned(tiled, items, wanted, board, plan.functions)):
+        layout = _spread(scene, homes, board, relocation, cycles)
+        if layout is not None:
+            yield layout, estimate(tiled, plan.schedule, work, layout)
+
+
+def _spread(
     scene: Scene, homes: Homes, board: Board, relocation: Relocation, cycles: Sequence[float]
 ) -> Layout | None:
     """A layout in which buffers of a schedule, whose steps take so many `cycles`, leave the fast memory and
@@ -73,7 +103,10 @@ def spread_over_time(
     capacity = room
     for _ in range(_TURNS):
         effort = relocation.effort.part(_SHARE)
-        found = plan_residency(trace, capacity, pair.engine(relocation), recompute=False, effort=effort)
+        try:
+            found = plan_residency(trace, capacity, pair.engine(relocation), recompute=False, effort=effort)
+        except FitError:  # a step by itself
+            return None
         if found is None:
             return None
         layout = _placed(scene, homes, pair, found, buffer_of, relocation)
@@ -104,11 +137,15 @@ def _placed(
     arenas = {}
     for memory in (pair.fast, pair.slow):
         there = [at for at, stay in enumerate(stays) if stay.memory == memory.name]
-        problem = _problem(scene, [stays[at] for at in there], memory.alignment)
+        problem = _problem(scene, [stays[at] for at in there])
         if memory is pair.fast:
-            flying = {at for one in passages for at in (one.source, one.to) if one.end > stays[one.to].life.lo}
+            flying = {
+                at for one in passages for at in (one.source, one.to) if one.end > stays[one.to].life.lo
+            }
             pinned = [
-                at for at, index in enumerate(there) if index in flying or _is_pinned(scene, homes, stays[index])
+                at
+                for at, index in enumerate(there)
+                if index in flying or _is_pinned(scene, homes, stays[index])
             ]
             packed = pack(problem, pinned, relocation)
         else:
@@ -119,9 +156,7 @@ def _placed(
             offsets[at] = offset
         moves += [(step, there[at], offset) for step, at, offset in packed.moves]
     placed = [replace(stay, offset=offset) for stay, offset in zip(stays, offsets, strict=True)]
-    made = reside(
-        scene.tiled, lives(scene.tiled, scene.steps), scene.items, Places(placed, moves, passages)
-    )
+    made = reside(scene.tiled, lives(scene.tiled, scene.steps), scene.items, Places(placed, moves, passages))
     return Layout(made.blocks, made.scratch, arenas, "feasible", made.transfers)
 
 
@@ -157,33 +192,33 @@ def _stays(
     return stays, passages
 
 
-def _problem(scene: Scene, stays: Sequence[Stay], alignment: int) -> Problem:
+def _problem(scene: Scene, stays: Sequence[Stay]) -> Problem:
     """The rectangles of stays in one memory; rows of a graph input that begin there are a stack."""
     index_of = {}
     rectangles = []
     for at, stay in enumerate(stays):
         item = scene.items[stay.buffer]
-        rectangles.append(Rectangle(item.size_bytes, stay.life, alignment))
+        rectangles.append(Rectangle(item.size_bytes, stay.life, scene.alignment))
         if item.members and stay.life.lo == 0:
             index_of.setdefault(item.members[0], at)
     stacks = []
     for border in scene.tiled.graph.resident_inputs():
-        rows = [index_of.get((border.tensor, block)) for block in range(scene.tiled.block_count(border.tensor))]
+        rows = [
+            index_of.get((border.tensor, block)) for block in range(scene.tiled.block_count(border.tensor))
+        ]
         if len(rows) > 1 and all(row is not None for row in rows):
             stacks.append(tuple(row for row in rows if row is not None))
     return Problem(tuple(rectangles), tuple(stacks))
 
 
-def homes_tried(scene: Scene, fixed: Sequence[int]) -> Iterator[Homes]:
+def _homes_tried(scene: Scene, fixed: Sequence[int]) -> Iterator[Homes]:
     """Graph inputs and outputs in the fast memory or in the slow one: each way that there is."""
     graph, roots = scene.tiled.graph, scene.tiled.flow.roots
     inputs = {border.tensor for border in graph.resident_inputs()}
     outputs = {roots[border.tensor] for border in graph.outputs}
 
     def of(names: set[str]) -> list[int]:
-        return [
-            at for at, item in enumerate(scene.items) if any(name in names for name, _ in item.members)
-        ]
+        return [at for at, item in enumerate(scene.items) if any(name in names for name, _ in item.members)]
 
     mine, theirs = of(inputs - outputs), of(outputs)
     stay = sorted(set(fixed) - set(mine) - set(theirs))

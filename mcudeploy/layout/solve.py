@@ -48,8 +48,8 @@ def spread(  # noqa: PLR0917
     again = _again(items) if tags is None else share(items, tags)
     problem = _problem(tiled, items, _alignments(items, wanted), again)
     groups = _groups(items, again, wanted, board, traffic(tiled, schedule.steps, work))
-    pinned = _pinned(tiled, items, wanted, board, functions)
-    found = assign(MemoryTask.of(problem, groups, _banks(board), pinned), relocation)
+    fixed = pinned(tiled, items, wanted, board, functions)
+    found = assign(MemoryTask.of(problem, groups, _banks(board), fixed), relocation)
     memories = [""] * len(items)
     for group, bank in zip(groups, found.banks, strict=True):
         for index in group.rectangles:
@@ -69,7 +69,7 @@ def spread(  # noqa: PLR0917
     return layout, estimate(tiled, schedule, work, layout)
 
 
-def _pinned(
+def pinned(
     tiled: TiledGraph, items: Sequence[Buffer], wanted: Needs, board: Board, functions: Sequence[Function]
 ) -> list[int]:
     """Buffers that do not move: scratch and state; what the application knows the place of; and what other

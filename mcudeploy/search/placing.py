@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 from mcudeploy.boards.board import Board
 from mcudeploy.common.effort import Effort
-from mcudeploy.cost.tiles import Costs, MovePrice, TileSource, by_calls, timed_blocks
-from mcudeploy.ir.plan import Plan, Schedule, Split
+from mcudeploy.cost.stalls import Pace, stalls
+from mcudeploy.cost.tiles import (
+    Costs,
+    MovePrice,
+    TileSource,
+    by_calls,
+    schedule_ticks,
+    step_ticks,
+    timed_blocks,
+)
+from mcudeploy.ir.plan import CPU, Plan, Schedule, Split
 from mcudeploy.layout.arena import Relocation
+from mcudeploy.layout.overtime import over_time
 from mcudeploy.layout.solve import spread
 from mcudeploy.layout.tagged import Tags, tag_schedule, tags_of
 from mcudeploy.memory.blocks import TiledGraph, whole
@@ -18,7 +28,6 @@ from mcudeploy.model.model import Model
 from mcudeploy.schedule.portfolio import DEFAULT, best_order
 from mcudeploy.schedule.rpo import reverse_post_order
 from mcudeploy.schedule.tiled import problem_of, schedule_of
-from mcudeploy.search.recompute import schedule_ticks
 
 QUICK = ("chain_dfs", "refine", "beam")
 """Methods that find a better order soon, if there is one."""
@@ -51,14 +60,13 @@ def tagged_plan(model: Model, board: Board) -> Plan:
 
 
 def demand(plan: Plan, board: Board) -> tuple[int, float, int]:
-    """What plans are compared by, the less the better: bytes beyond the room of the board's memories, what
-    access costs more than it would in the cheapest of them, and the bytes of the arenas.
+    """What plans are compared by, the less the better: bytes beyond the room of the board's memories, the
+    latency where the core has to wait for a slow one, and the bytes of the arenas.
     """
     memories = {memory.name: memory for memory in board.memories}
-    least = min(memory.cost for memory in board.memories)
     beyond = sum(max(0, size - board.room(memories[it])) for it, size in plan.layout.arenas.items())
-    dearer = sum(count * (memories[it].cost - least) for it, count in plan.estimate.traffic.items())
-    return beyond, dearer, plan.layout.arena_bytes
+    exposed = plan.estimate.exposed_ticks
+    return beyond, exposed and exposed + plan.estimate.ticks, plan.layout.arena_bytes
 
 
 def reordered(
@@ -88,7 +96,7 @@ def placed(
     of one tag have one place if there are `tags`.
     """
     layout, estimate = spread(tiled, schedule, model.work, board, model.functions, relocation, tags)
-    return Plan(
+    plan = Plan(
         model.graph,
         board.name,
         tiled.block_rows,
@@ -100,18 +108,55 @@ def placed(
         model.functions,
         kernels=model.kernels,
     )
+    plan = _stalled(plan, model, board, tiled, relocation)
+    if tags is not None or relocation is None:
+        return plan
+    return min((plan, *_over_time(plan, model, board, tiled, relocation)), key=lambda it: demand(it, board))
+
+
+def _stalled(
+    plan: Plan, model: Model, board: Board, tiled: TiledGraph, relocation: Relocation | None
+) -> Plan:
+    """The plan with what its core waits for slow memories."""
+    pace = None
+    if relocation is not None and relocation.costs is not None:
+        pace = Pace(step_ticks(tiled, plan.schedule.steps, relocation.costs), relocation.price)
+    waited = stalls(plan, tiled, board, model.work, pace).cycles
+    return replace(plan, estimate=replace(plan.estimate, exposed_ticks=waited))
+
+
+def _over_time(
+    plan: Plan, model: Model, board: Board, tiled: TiledGraph, relocation: Relocation
+) -> Iterator[Plan]:
+    """Plans in which blocks leave the fast memory and come back, where the core would have to wait for slow
+    memories, or something does not fit.
+    """
+    if relocation.costs is None or demand(plan, board)[:2] == (0, 0):
+        return
+    cycles = step_ticks(tiled, plan.schedule.steps, relocation.costs)
+    for layout, predicted in over_time(tiled, plan, model.work, board, relocation, cycles):
+        ticks = plan.estimate.ticks
+        if ticks:
+            ticks -= moves_ticks(plan, tiled, relocation.price)
+        made = replace(plan, layout=layout, estimate=predicted)
+        if ticks:
+            ticks += moves_ticks(made, tiled, relocation.price)
+        made = replace(made, estimate=replace(predicted, ticks=ticks))
+        yield _stalled(made, model, board, tiled, relocation)
 
 
 def moved(plan: Plan, model: Model, board: Board, tiled: TiledGraph, relocation: Relocation) -> Plan:
-    """The plan with blocks that move where that saves RAM, its ticks with those of the moves."""
-    if plan.layout.status == "optimal" and not plan.layout.transfers:
+    """The plan with blocks that move where that saves RAM, or time, its ticks with those of the moves."""
+    if plan.layout.status == "optimal" and not plan.layout.transfers and not plan.estimate.exposed_ticks:
         return plan
     layout, estimate = spread(tiled, plan.schedule, model.work, board, model.functions, relocation)
     made = replace(plan, layout=layout, estimate=estimate)
     price = relocation.price
     ticks = plan.estimate.ticks - moves_ticks(plan, tiled, price) + moves_ticks(made, tiled, price)
     made = replace(made, estimate=replace(estimate, ticks=ticks))
-    return min(plan, made, key=lambda one: (demand(one, board), one.estimate.ticks))
+    made = _stalled(made, model, board, tiled, relocation)
+    plans = (plan, made, *_over_time(made, model, board, tiled, relocation))
+    return min(plans, key=lambda one: (demand(one, board), one.estimate.ticks))
 
 
 def timed(plan: Plan, model: Model, tiles: TileSource, price: MovePrice) -> Plan:
@@ -132,10 +177,15 @@ def timed(plan: Plan, model: Model, tiles: TileSource, price: MovePrice) -> Plan
 
 
 def moves_ticks(plan: Plan, tiled: TiledGraph, price: MovePrice) -> float:
-    """What the moves of a plan take."""
+    """What the core does for the transfers of a plan, and for its waits."""
     ticks = 0.0
     for transfer in plan.layout.transfers:
         old, new = plan.layout.way(transfer)
         size = tiled.block_bytes(transfer.tensor, transfer.block)
-        ticks += price.ticks(size, abs(new.offset - old.offset))
+        if transfer.engine != CPU:
+            ticks += 2 * price.move
+        elif old.memory == new.memory:
+            ticks += price.ticks(size, abs(new.offset - old.offset))
+        else:
+            ticks += price.ticks(size, size)
     return ticks

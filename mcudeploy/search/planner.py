@@ -16,11 +16,12 @@ from mcudeploy.common.errors import ConfigError, FitError, ModelError
 from mcudeploy.common.interrupts import through
 from mcudeploy.common.progress import SILENT, Progress, Report, no_report
 from mcudeploy.cost.estimate import estimated, load_costs
-from mcudeploy.cost.tiles import KnownSource, TileSource, move_price, nothing_known
+from mcudeploy.cost.tiles import Costs, KnownSource, TileSource, by_calls, move_price, nothing_known
 from mcudeploy.ir.plan import Form, Plan, Search
 from mcudeploy.layout.arena import Relocation
 from mcudeploy.layout.check import PlanFaultError
 from mcudeploy.layout.check import check as check_plan
+from mcudeploy.memory.flow import Flow
 from mcudeploy.model.model import Model
 from mcudeploy.program import footprint
 from mcudeploy.search import planfile
@@ -141,7 +142,8 @@ def search_plans(
         unsplit = tagged_plan(base, board)
     else:
         schedule = unsplit_schedule(base, effort.part(_UNSPLIT_SHARE))
-        relocation = Relocation(move_price(estimated(costs)), effort.part(_UNSPLIT_SHARE))
+        times = Costs(Flow.of(base.graph), by_calls(estimated(costs)(base.graph, ()), base.calls))
+        relocation = Relocation(move_price(estimated(costs)), effort.part(_UNSPLIT_SHARE), times)
         unsplit = unsplit_plan(base, board, schedule, relocation)
     searching = options.split and (stored is None or options.resume)
     searching &= footprint.weights_bytes(base.calls) <= board.flash_bytes  # else no search helps

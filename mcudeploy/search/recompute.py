@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 
 from mcudeploy.common.effort import Effort
-from mcudeploy.cost.tiles import Costs
+from mcudeploy.cost.tiles import Costs, schedule_ticks
 from mcudeploy.ir.plan import Schedule, Step
 from mcudeploy.memory.blocks import TiledGraph
 from mcudeploy.memory.live import WorkBytes, live_peak, lives
@@ -152,12 +152,3 @@ def _repeated(tiled: TiledGraph, steps: tuple[Step, ...], drops: Drops) -> tuple
             kept = {tiled.written(step.operator, step.block), *_read(tiled, step)}
             absent |= (blocks[step.operator] & made) - kept
     return tuple(result)
-
-
-def schedule_ticks(tiled: TiledGraph, steps: tuple[Step, ...], costs: Costs) -> float:
-    """The time of all steps, those of an operator taken as equal."""
-    per_step = [
-        costs.operator_ticks(position, rows) / max(count, 1)
-        for position, (rows, count) in enumerate(zip(tiled.step_rows, tiled.step_counts, strict=True))
-    ]
-    return sum(per_step[step.operator] for step in steps)

@@ -238,7 +238,7 @@ def _placed(task: Task, tiled: TiledGraph, schedule: Schedule, splits: tuple[Spl
 def _with_moves(task: Task, plan: Plan, effort: Effort) -> Plan:
     """The plan with moves where they make its arena smaller."""
     tiled = task.tiled(plan)
-    relocation = Relocation(task.price, effort)
+    relocation = Relocation(task.price, effort, task.costs)
     return placing.moved(plan, task.model.with_kernels(plan.kernels), task.board, tiled, relocation)
 
 

@@ -1,0 +1,96 @@
+"""What slow memories cost a plan: the core waits for its own accesses, for copies that it makes, and for
+engines that are not done. Modelled: a tick of the steps' times is a clock of the core.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from mcudeploy.boards.board import Board
+from mcudeploy.boards.facts import Memory
+from mcudeploy.cost.tiles import MovePrice
+from mcudeploy.ir.plan import CPU, Plan, Run, Transfer
+from mcudeploy.memory.blocks import TiledGraph
+from mcudeploy.memory.live import WorkBytes
+from mcudeploy.memory.traffic import accesses
+
+
+@dataclass(frozen=True, slots=True)
+class Stalls:
+    """Clocks that the core waits: for bytes that it reads and writes in steps (`direct`), and in moves
+    (`copies`); and for transfers of engines (`waits`).
+    """
+
+    direct: float = 0.0
+    copies: float = 0.0
+    waits: float = 0.0
+
+    @property
+    def cycles(self) -> float:
+        """All of them."""
+        return self.direct + self.copies + self.waits
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """Ticks of every step of a schedule, and the price of moves."""
+
+    steps: Sequence[float]
+    price: MovePrice
+
+
+def stalls(plan: Plan, tiled: TiledGraph, board: Board, work: WorkBytes, pace: Pace | None = None) -> Stalls:
+    """Those of a plan on a board. Without a pace, engines work only while the core waits for them."""
+    memories = {memory.name: memory for memory in board.memories}
+    slow = [name for name in plan.layout.arenas if not memories[name].is_fast]
+    if not slow:
+        return Stalls()
+    direct = [0.0] * max(len(plan.schedule.steps), 1)
+    for access in accesses(tiled, plan.schedule.steps, work, plan.layout):
+        memory = memories[access.memory]
+        direct[access.time] += access.read_bytes * memory.read_cost
+        direct[access.time] += access.written_bytes * memory.write_cost
+    return _Clock(plan, tiled, board, memories).run(direct, pace)
+
+
+class _Clock:
+    """The tape on the core and its engines."""
+
+    def __init__(self, plan: Plan, tiled: TiledGraph, board: Board, memories: Mapping[str, Memory]) -> None:
+        self._plan, self._tiled, self._memories = plan, tiled, memories
+        self._links = {link.engine: link for link in board.links}
+        self._now = self._copies = self._waits = 0.0
+        self._done: list[float] = []
+        self._free = dict.fromkeys(self._links, 0.0)
+
+    def run(self, direct: Sequence[float], pace: Pace | None) -> Stalls:
+        """The stalls of the tape, given those of each step for its own accesses."""
+        time = 0
+        for entry in self._plan.tape:
+            if isinstance(entry, Run):
+                self._now += direct[time] + (pace.steps[time] if pace else 0.0)
+                time += 1
+            elif isinstance(entry, Transfer):
+                self._transfer(entry, pace)
+            else:
+                late = max(0.0, self._done[entry.transfer] - self._now)
+                self._waits += late
+                self._now += late
+        return Stalls(sum(direct), self._copies, self._waits)
+
+    def _transfer(self, transfer: Transfer, pace: Pace | None) -> None:
+        old, new = self._plan.layout.way(transfer)
+        origin, to = self._memories[old.memory], self._memories[new.memory]
+        size = self._tiled.block_bytes(transfer.tensor, transfer.block)
+        if transfer.engine == CPU:
+            stall = size * (origin.read_cost + to.write_cost)
+            self._copies += stall
+            distance = abs(new.offset - old.offset) if origin == to else size
+            self._now += stall + (pace.price.ticks(size, distance) if pace else 0.0)
+            self._done.append(self._now)
+        else:
+            begin = max(self._now, self._free[transfer.engine])
+            end = begin + self._links[transfer.engine].cycles(size, origin, to)
+            self._free[transfer.engine] = end
+            self._done.append(end)
