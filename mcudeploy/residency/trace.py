@@ -12,7 +12,9 @@ from typing import Literal
 class Item:
     """Bytes that are somewhere from their first access to their last: a block of a tensor, or a whole one.
 
-    `given`: it is valid in the slow memory before the first step, as an input or a weight is. `kept`: after
+    `given`: it is valid in the slow memory before the first step, as an input or a weight is. `loaded`: it is
+    valid in the fast memory before the first step, and takes room there from then on; where it is given too,
+    only if that is wanted. `kept`: after
     the last step it must be valid in either memory. `fixed`: it is in the fast memory from its first access
     (a given one: from the start) to its last (a kept one: to the end), without a gap.
     """
@@ -22,6 +24,7 @@ class Item:
     given: bool = False
     kept: bool = False
     fixed: bool = False
+    loaded: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +112,10 @@ class Passage:
 class Residency:
     """Where items are at any time: by item its stays, and the passages in the order in which they are issued.
 
-    `trace` has the repeated steps. An item is read in the fast memory where it is there and valid, else
-    directly. `cycles`: of all steps, waits, copies of the core and direct accesses. `exposed_cycles` are those
+    `trace` has the repeated steps. An operand is read in the fast memory where all its items are there and
+    valid, and written there where all have bytes there; else directly. Before a step, first the passages that
+    end there and began before are waited for, then those that start there are issued in order, and each that
+    ends there too is waited for at once. `cycles`: of all steps, waits, copies of the core and direct accesses. `exposed_cycles` are those
     that steps would not take with everything in the fast memory, `repeated_cycles` those of repeated steps.
     `peak_bytes`: of the fast memory.
     """
@@ -122,3 +127,4 @@ class Residency:
     exposed_cycles: float
     repeated_cycles: float
     peak_bytes: int
+    method: str = ""
