@@ -172,7 +172,8 @@ def _stays(
     numbers: dict[tuple[int, bool, int], int] = {}
     back = {(one.item, one.end) for one in found.passages if one.direction == "in"}
     for item, mine in enumerate(found.stays):
-        for stay in sorted(mine, key=lambda one: (one.lo, not one.fast)):
+        at_once = [over.Stay(False, 0, 0)] * ((item, 0) in back and not any(not it.fast for it in mine))
+        for stay in sorted((*mine, *at_once), key=lambda one: (one.lo, one.fast)):
             memory = pair.fast if stay.fast else pair.slow
             numbers[item, stay.fast, stay.lo] = len(stays)
             # What comes in at a step is still there when others go out before it.
