@@ -22,6 +22,7 @@ def boards(console: Console, report: Values) -> None:
     table = _table("board", "core", "flash>", "memories", "runs on")
     for board in report["boards"]:
         memories = ", ".join(f"{name} {_binary(size)}" for name, size in board["memories"].items())
+        memories += "".join(f"; {link['engine']}" for link in board["links"])
         flash = _binary(board["flash_bytes"])
         ways = ["hardware"] * board["hardware"] + [board["emulator"]] * bool(board["emulator"])
         runs = ", ".join(ways) or ("library only" if board["facts_only"] else "this computer")
