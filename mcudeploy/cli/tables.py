@@ -128,6 +128,7 @@ def measure(console: Console, report: Values) -> None:
             ("RAM, all told", _bytes(report, "total_ram_bytes")),
             *_latency_facts(report),
             *_model_facts(report.get("cycles_model")),
+            *_stall_facts(report),
         ],
     )
 
@@ -341,6 +342,21 @@ def _model_facts(model: Values | None) -> list[tuple[str, str]]:
         ("model", f"{model['core']}, {model['least']:,} to {model['most']:,} cycles; {model['source']}"),
         ("cycles go to", most),
         ("left out", "; ".join(model["left_out"])),
+    ]
+
+
+def _stall_facts(report: Values) -> list[tuple[str, str]]:
+    """Bytes by memory as they were counted, and what slow memories add to the latency."""
+    if "stalls" not in report:
+        return []
+    counted = ", ".join(
+        f"{plain(name)} {both['loaded'] + both['stored']:,} B"
+        for name, both in report["traffic_counted"].items()
+    )
+    stalls = report["stalls"]
+    return [
+        ("traffic, counted", counted),
+        ("stalls, modelled", f"{stalls['cycles']:,} cycles, {stalls['percent']:.1f} %; {stalls['source']}"),
     ]
 
 
