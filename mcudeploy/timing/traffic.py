@@ -105,18 +105,18 @@ def traffic_report(
     for counts in operators.values():
         total.add(counts)
     whole = Accesses.of(total, regions, board)
-    latency = report["latency"]["value"] + whole.stalls
+    spent = {it["name"]: it["ticks"] + each[it["name"]].stalls for it in report["operators"]}
     return {
-        "latency": {"value": round(latency), "unit": unit},
+        "latency": {"value": round(report["latency"]["value"] + whole.stalls), "unit": unit},
         "overhead_percent": None,
         "overhead_source": None,
         "operators": [
             {
                 **operator,
-                "ticks": round(operator["ticks"] + each[operator["name"]].stalls),
+                "ticks": round(spent[operator["name"]]),
                 "stall_cycles": round(each[operator["name"]].stalls),
                 "traffic_counted": each[operator["name"]].by_region,
-                "share": (operator["ticks"] + each[operator["name"]].stalls) / (latency or 1),
+                "share": spent[operator["name"]] / (sum(spent.values()) or 1),
             }
             for operator in report["operators"]
         ],
