@@ -22,9 +22,9 @@ from pathlib import Path
 from mcudeploy.boards.board import load_board
 from mcudeploy.common.resources import resource_dir
 from mcudeploy.program.bench import all_kernels, bench_sources
-from mcudeploy.program.kernelfiles import ON_UNIT
+from mcudeploy.program.kernelfiles import OF_THE_TAPE, ON_UNIT
 from mcudeploy.targets.build import write_project
-from mcudeploy.targets.project import assemble
+from mcudeploy.targets.project import SoftEngine, assemble
 
 ROOT = Path(__file__).resolve().parents[1]
 BOARDS = ("host", "stm32f405", "mps2-an521", "microbit", "mps3-an547", "riscv32-virt")
@@ -49,14 +49,17 @@ def units(folder: Path) -> list[Unit]:
     found = []
     for name in BOARDS:
         board = load_board(name)
-        kernels = [it for it in all_kernels() if it != ON_UNIT or board.unit_hal]
-        project = assemble(board, bench_sources(kernels, 1024), kernels, emulate=not board.is_host)
+        kernels = sorted({*all_kernels(), *OF_THE_TAPE} - (set() if board.unit_hal else {ON_UNIT}))
+        engine: SoftEngine | None = "half" if board.is_host else None
+        sources = bench_sources(kernels, 1024)
+        project = assemble(board, sources, kernels, emulate=not board.is_host, engine=engine)
         write_project(project, folder / name)
         tool = "gcc" if board.is_host else f"{board.toolchain}-gcc"
         libc = ("--specs=picolibc.specs",) if board.toolchain.startswith("riscv") else ()
         defines = ("-DMCUD_EMULATED=0", "-DMCUD_FIRMWARE_HASH=1u", f'-DMCUD_BOARD_NAME="{name}"')
         parts = ("include", "src/generated", "src/kernels", "src/hal", "src/measurer")
         includes = (f"-I{folder / name / part}" for part in parts)
+        defines += tuple(f"-D{macro}={value}" for macro, value in project.defines.items())
         compiler = (tool, *board.cpu_flags, *libc, "-std=c99", *defines, *includes)
         found += [Unit(file, compiler) for file in sorted((folder / name / "src").rglob("*.c"))]
     return found + generated_units()

@@ -26,9 +26,7 @@ from mcudeploy.search.kernels import alternatives
 from mcudeploy.search.placing import unsplit_plan, unsplit_schedule
 from mcudeploy.search.planner import Options, find_plans, search_plans
 from mcudeploy.targets.flashing import flash_command
-from mcudeploy.timing.core import Core
-from mcudeploy.timing.profile import core_of, profile
-from mcudeploy.timing.report import cycles_report
+from mcudeploy.timing.counted import Timing, by_operator, count_steps, counted_report, require_timing
 from mcudeploy.verify.running import Ran, known_within_limit, run_within_limit
 from mcudeploy.verify.samples import Sample, load_samples
 from mcudeploy.verify.verdict import Verdict, judge
@@ -154,21 +152,26 @@ def flash_board(path: Path | None, target: Target, options: Options, dry_run: bo
 
 
 def measure_model(
-    path: Path, target: Target, options: Options, *, cycles: bool = False, progress: Progress = SILENT
+    path: Path,
+    target: Target,
+    options: Options,
+    *,
+    timing: Timing = "instructions",
+    progress: Progress = SILENT,
 ) -> JsonObject:
     """Time every operator of a model on the device; its input is drawn from the seed.
 
     Before that, unless a plan is given, every variant of its kernels is timed that never was, and the plan
-    takes the fastest. `cycles`: model them. Raises ConfigError for a target that has no cycle model.
+    takes the fastest. Raises ConfigError for a target that has no such `timing`.
     """
-    core = core_of(target) if cycles else None
+    require_timing(timing, target)
     require_port(target)
     if options.plan_file is None and not target.board.is_host:
         _time_variants(path, target, options, progress)
     made = _planned(path, target.board, options, progress)
     samples = load_samples(made.model.graph, [], [], options.seed)
     ran = run_within_limit(made, target, samples, options.max_overhead, progress)
-    return _measured(ran, _Modelled(core, target, samples[0], progress))
+    return _measured(ran, _Counted(timing, target, samples[0], progress))
 
 
 def _time_variants(path: Path, target: Target, options: Options, progress: Progress) -> None:
@@ -204,14 +207,14 @@ def run_model(
     *,
     inputs: list[Path],
     expected: list[Path],
-    cycles: bool = False,
+    timing: Timing = "instructions",
     progress: Progress = SILENT,
 ) -> JsonObject:
     """Build, flash, run and verify. `verified` is in the report; a failed verification is no exception.
 
-    `cycles`: model them. Raises ConfigError for a target that has no cycle model.
+    Raises ConfigError for a target that has no such `timing`.
     """
-    core = core_of(target) if cycles else None
+    require_timing(timing, target)
     require_port(target)
     if inputs or expected:  # files that do not fit the model are better known before the search
         load_samples(load_model(path, options.float_io).graph, inputs, expected, options.seed)
@@ -220,25 +223,27 @@ def run_model(
     samples = load_samples(made.model.graph, inputs, expected, options.seed)
     ran = run_within_limit(made, target, samples, options.max_overhead, progress)
     verdict = verdict_on_host(ran.made, samples, progress).with_device(ran.observed.outputs)
-    modelled = _Modelled(core, target, samples[0], progress)
+    modelled = _Counted(timing, target, samples[0], progress)
     return _measured(ran, modelled) | objects.verdict(ran.made, verdict)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Modelled:
-    """What the cycle model needs; without a core it is not asked."""
+class _Counted:
+    """What is counted in the emulator, and what that needs."""
 
-    core: Core | None
+    timing: Timing
     target: Target
     sample: Sample
     progress: Progress
 
 
-def _measured(ran: Ran, asked: _Modelled) -> JsonObject:
+def _measured(ran: Ran, asked: _Counted) -> JsonObject:
     made, firmware = ran.made, ran.firmware
     measurement = objects.measurement(ran)
-    if asked.core is not None:
-        asked.progress.stage(f"counting instructions for a model of the {asked.core.name}")
-        counted = profile(made.plan, asked.target, firmware, asked.sample.stored, made.patience_s)
-        measurement |= cycles_report(counted, asked.core, measurement)
+    if asked.timing != "instructions":
+        asked.progress.stage("counting instructions, loads and stores")
+        inputs = asked.sample.stored
+        steps = count_steps(made.plan, asked.target, firmware, inputs, made.patience_s)
+        operators = by_operator(made.plan, steps)
+        measurement |= counted_report(asked.timing, operators, asked.target, firmware, measurement)
     return objects.plan(made) | objects.sizes(firmware) | measurement

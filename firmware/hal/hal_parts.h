@@ -73,6 +73,11 @@ void uart_send(uint8_t byte);
 /* The receive interrupt's handler. */
 void uart_interrupt(void);
 
+/* --- driver of the board's links, where a program has transfers -------------------------------- */
+
+/* The handler of all their interrupts. */
+void dma_interrupt(void);
+
 /* --- timer: one of the files named by the board ----------------------------------------------- */
 
 void timer_init(void);

@@ -32,6 +32,11 @@ def boards(output: Output) -> None:
                 "ram_bytes": board.ram_bytes,
                 "memories": {memory.name: memory.bytes for memory in board.memories},
                 "memory_costs": {memory.name: memory.cost for memory in board.memories},
+                "memory_rates": {
+                    memory.name: {"read": memory.read_rate, "write": memory.write_rate}
+                    for memory in board.memories
+                },
+                "links": [link.model_dump() for link in board.links],
                 "units": {unit.name: board.reach(unit) for unit in board.units},
                 "facts_only": board.facts_only,
                 "source": board.source,

@@ -81,7 +81,7 @@ class Settings(BaseModel):
     assign: Annotated[tuple[str, ...], BeforeValidator(_listed)] | None = None
     placement: Literal["blocks", "tags"] | None = None
     measurers: Annotated[int, Field(ge=1)] | None = None
-    timing: Literal["instructions", "cycles-model"] | None = None
+    timing: Literal["instructions", "cycles-model", "traffic"] | None = None
     float_io: bool | None = None
     ram_limit: Annotated[int, BeforeValidator(parse_size)] | None = None
     memory: (

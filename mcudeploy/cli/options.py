@@ -212,10 +212,11 @@ def timing_option(command: Command) -> Command:
     """Adds --timing as `timing: str`."""
     return click.option(
         "--timing",
-        type=click.Choice(["instructions", "cycles-model"]),
+        type=click.Choice(["instructions", "cycles-model", "traffic"]),
         default="instructions",
         show_default=True,
-        help="What to count in the emulator: executed instructions, or cycles by a model of the core.",
+        help="What to count in the emulator: executed instructions; cycles by a model of the core; or "
+        "instructions and what slow memories add. The last two count bytes by memory, too.",
     )(command)
 
 

@@ -23,6 +23,7 @@ from mcudeploy.common.errors import OutputsDifferError
 if TYPE_CHECKING:
     from mcudeploy.device.target import Target
     from mcudeploy.search.planner import Options
+    from mcudeploy.timing.counted import Timing
 
 
 @click.command()
@@ -31,13 +32,12 @@ if TYPE_CHECKING:
 @timing_option
 @planning_options
 @output_options
-def measure(*, model: Path, target: Target, timing: str, options: Options, output: Output) -> None:
+def measure(*, model: Path, target: Target, timing: Timing, options: Options, output: Output) -> None:
     """Time every operator of a model on the device."""
     from mcudeploy import api
 
     with output.progress() as progress:
-        cycles = timing == "cycles-model"
-        report = api.measure_model(model, target, options, cycles=cycles, progress=progress)
+        report = api.measure_model(model, target, options, timing=timing, progress=progress)
     output.result(report, tables.measure)
 
 
@@ -61,7 +61,7 @@ def run(
     target: Target,
     inputs: tuple[Path, ...],
     expected: tuple[Path, ...],
-    timing: str,
+    timing: Timing,
     guards: bool,
     options: Options,
     output: Output,
@@ -76,7 +76,7 @@ def run(
             options,
             inputs=list(inputs),
             expected=list(expected),
-            cycles=timing == "cycles-model",
+            timing=timing,
             progress=progress,
         )
     output.result(report, tables.run)

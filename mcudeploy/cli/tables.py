@@ -22,6 +22,7 @@ def boards(console: Console, report: Values) -> None:
     table = _table("board", "core", "flash>", "memories", "runs on")
     for board in report["boards"]:
         memories = ", ".join(f"{name} {_binary(size)}" for name, size in board["memories"].items())
+        memories += "".join(f"; {link['engine']}" for link in board["links"])
         flash = _binary(board["flash_bytes"])
         ways = ["hardware"] * board["hardware"] + [board["emulator"]] * bool(board["emulator"])
         runs = ", ".join(ways) or ("library only" if board["facts_only"] else "this computer")
@@ -127,6 +128,7 @@ def measure(console: Console, report: Values) -> None:
             ("RAM, all told", _bytes(report, "total_ram_bytes")),
             *_latency_facts(report),
             *_model_facts(report.get("cycles_model")),
+            *_stall_facts(report),
         ],
     )
 
@@ -340,6 +342,21 @@ def _model_facts(model: Values | None) -> list[tuple[str, str]]:
         ("model", f"{model['core']}, {model['least']:,} to {model['most']:,} cycles; {model['source']}"),
         ("cycles go to", most),
         ("left out", "; ".join(model["left_out"])),
+    ]
+
+
+def _stall_facts(report: Values) -> list[tuple[str, str]]:
+    """Bytes by memory as they were counted, and what slow memories add to the latency."""
+    if "stalls" not in report:
+        return []
+    counted = ", ".join(
+        f"{plain(name)} {both['loaded'] + both['stored']:,} B"
+        for name, both in report["traffic_counted"].items()
+    )
+    stalls = report["stalls"]
+    return [
+        ("traffic, counted", counted),
+        ("stalls, modelled", f"{stalls['cycles']:,} cycles, {stalls['percent']:.1f} %; {stalls['source']}"),
     ]
 
 

@@ -58,10 +58,18 @@ def _checks(boards: tuple[Board, ...]) -> Iterator[Check]:
     emulators = [it.emulator for it in boards if it.emulator is not None]
     for qemu in sorted({it.qemu for it in emulators}):
         yield _emulator(qemu, {it.machine for it in emulators if it.qemu == qemu})
+    if len(boards) == 1:
+        yield from _links(boards[0])
     if any(it.openocd is not None for it in boards):
         yield _tool("openocd", "openocd", OPENOCD_REMEDY)
         yield _tool("gdb-multiarch", "gdb-multiarch", "sudo apt-get install gdb-multiarch")
         yield _serial_ports()
+
+
+def _links(board: Board) -> Iterator[Check]:
+    for link in board.links:
+        driver = link.source or "the application brings the driver"
+        yield Check(f"transfers by {link.engine}", True, f"{', '.join(link.memories)} ({driver})", "")
 
 
 def _python() -> Check:

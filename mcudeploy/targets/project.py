@@ -124,11 +124,14 @@ def _drivers(board: Board, kernels: Sequence[str], engine: SoftEngine | None) ->
 def board_header(board: Board, timer: Timer | None, *, linked: bool = False) -> str:
     """The board's facts for the HAL as mcud_board.h; `linked`: the engines of its links among them."""
     facts = [("MCUD_CLOCK_HZ", f"{board.clock_hz}u")]
+    irqs = [link.irq for link in board.links if linked and link.irq is not None]
     if board.uart is not None:
         facts += [
             ("MCUD_UART_BASE", f"{board.uart.base:#010x}u"),
             ("MCUD_UART_IRQ", str(board.uart.irq)),
             ("MCUD_UART_BAUD", f"{board.uart.baud}u"),
+            ("MCUD_LAST_IRQ", str(max([board.uart.irq, *irqs]))),
+            ("MCUD_DMA_VECTORS", " ".join(f"[{irq}] = dma_interrupt," for irq in irqs)),
         ]
     if timer is not None:
         facts += [
@@ -139,10 +142,10 @@ def board_header(board: Board, timer: Timer | None, *, linked: bool = False) -> 
         facts.append(("MCUD_ICOUNT_SHIFT", str(board.emulator.icount_shift)))
     if linked:
         facts += [
-            ("MCUD_DMA_ENGINES", str(len(board.links))),
+            ("MCUD_DMA_ENGINES", f"{len(board.links)}u"),
             ("MCUD_DMA_BASES", ", ".join(f"{link.base:#010x}u" for link in board.links)),
+            ("MCUD_DMA_IRQS", ", ".join(map(str, irqs))),
         ]
-        facts += [(f"MCUD_DMA{number}_IRQ", str(link.irq)) for number, link in enumerate(board.links)]
     for number, unit in enumerate(board.units):
         if unit.stack is not None:
             facts += [

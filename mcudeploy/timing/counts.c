@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-or-later
  *
- * A plugin for QEMU: how often each instruction was executed, between two places of a program.
+ * A plugin for QEMU: how often each instruction was executed, between two places of a program, and how many bytes were
+ * loaded from and stored to which memory there.
  *
  * QEMU is under GPL-2.0, so this file may also be used under it. It runs inside QEMU only: nothing of it becomes part
  * of mcudeploy or of a firmware. What it needs of QEMU's interface is declared below from the interface's
  * documentation (https://www.qemu.org/docs/master/devel/tcg-plugins.html); no header of QEMU is used.
  *
- * Arguments: begin=ADDRESS, end=ADDRESS, out=FILE. A window opens before the instruction at `begin` is executed
+ * Arguments: begin=ADDRESS, end=ADDRESS, out=FILE, region=ADDRESS-ADDRESS as often as wanted. A window opens before the instruction at `begin` is executed
  * and closes before the one at `end` is; where both are one, each window ends where the next one begins. FILE gets
  * for each window, in the order of time and in the byte order of this computer, 64-bit words: the number of
  * instructions seen in it, and of each its address, how often it was executed, and how often the next instruction
- * was not the one behind it.
+ * was not the one behind it; then the number of regions, and of each the bytes loaded and stored in it. An access counts
+ * for the first region that has its address, or for the last one, which is all that is in no other; without region=
+ * there is none at all. Accesses of a DMA controller, and those of an exception's entry and return, are not seen.
  *
  * Only calls per instruction are asked for, no inline counters: those changed from one version of the interface to the
  * next. Meant for machines with one core.
@@ -33,6 +36,10 @@ struct qemu_plugin_insn;
 enum qemu_plugin_cb_flags { QEMU_PLUGIN_CB_NO_REGS };
 typedef void (*qemu_plugin_vcpu_tb_trans_cb_t)(qemu_plugin_id_t id, struct qemu_plugin_tb *tb);
 typedef void (*qemu_plugin_vcpu_udata_cb_t)(unsigned int vcpu_index, void *userdata);
+typedef uint32_t qemu_plugin_meminfo_t;
+enum qemu_plugin_mem_rw { QEMU_PLUGIN_MEM_R = 1, QEMU_PLUGIN_MEM_W, QEMU_PLUGIN_MEM_RW };
+typedef void (*qemu_plugin_vcpu_mem_cb_t)(unsigned int vcpu_index, qemu_plugin_meminfo_t info, uint64_t vaddr,
+                                          void *userdata);
 
 void qemu_plugin_register_vcpu_tb_trans_cb(qemu_plugin_id_t id, qemu_plugin_vcpu_tb_trans_cb_t cb);
 void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *insn, qemu_plugin_vcpu_udata_cb_t cb,
@@ -41,6 +48,10 @@ size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *tb);
 struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *tb, size_t idx);
 uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *insn);
 size_t qemu_plugin_insn_size(const struct qemu_plugin_insn *insn);
+void qemu_plugin_register_vcpu_mem_cb(struct qemu_plugin_insn *insn, qemu_plugin_vcpu_mem_cb_t cb,
+                                      enum qemu_plugin_cb_flags flags, enum qemu_plugin_mem_rw rw, void *userdata);
+unsigned int qemu_plugin_mem_size_shift(qemu_plugin_meminfo_t info);
+bool qemu_plugin_mem_is_store(qemu_plugin_meminfo_t info);
 
 EXPORT int qemu_plugin_version = QEMU_API;
 EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const void *info, int argc, char **argv);
@@ -54,12 +65,21 @@ typedef struct place {
     uint64_t left;
 } place;
 
-enum { BUCKETS = 1 << 16 };
+typedef struct region {
+    uint64_t lo;
+    uint64_t hi;
+    uint64_t loaded;
+    uint64_t stored;
+} region;
+
+enum { BUCKETS = 1 << 16, MOST_REGIONS = 32 };
 
 static place *buckets[BUCKETS];
 static place *places; /* all, the newest first */
 static place *last;   /* the one executed last in the open window */
 static bool open_window;
+static region regions[MOST_REGIONS]; /* behind the last one all other addresses */
+static size_t region_count;
 static uint64_t begin_address;
 static uint64_t end_address;
 static FILE *out;
@@ -100,6 +120,25 @@ static void executed(unsigned int core, void *data)
     last = here;
 }
 
+static void accessed(unsigned int core, qemu_plugin_meminfo_t info, uint64_t address, void *data)
+{
+    (void)core;
+    (void)data;
+    if (!open_window) {
+        return;
+    }
+    size_t i = 0;
+    while (i + 1 < region_count && (address < regions[i].lo || address >= regions[i].hi)) {
+        i++;
+    }
+    const uint64_t bytes = (uint64_t)1 << qemu_plugin_mem_size_shift(info);
+    if (qemu_plugin_mem_is_store(info)) {
+        regions[i].stored += bytes;
+    } else {
+        regions[i].loaded += bytes;
+    }
+}
+
 static void begin(unsigned int core, void *data)
 {
     (void)core;
@@ -107,6 +146,10 @@ static void begin(unsigned int core, void *data)
     for (place *at = places; at != NULL; at = at->next) {
         at->count = 0;
         at->left = 0;
+    }
+    for (size_t i = 0; i < region_count; i++) {
+        regions[i].loaded = 0;
+        regions[i].stored = 0;
     }
     last = NULL;
     open_window = true;
@@ -137,6 +180,11 @@ static void end(unsigned int core, void *data)
             put(at->left);
         }
     }
+    put(region_count);
+    for (size_t i = 0; i < region_count; i++) {
+        put(regions[i].loaded);
+        put(regions[i].stored);
+    }
     fflush(out); /* QEMU may be killed any time */
 }
 
@@ -155,7 +203,23 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
         }
         place *const here = place_at(address, qemu_plugin_insn_size(insn));
         qemu_plugin_register_vcpu_insn_exec_cb(insn, executed, QEMU_PLUGIN_CB_NO_REGS, here);
+        if (region_count > 0) {
+            qemu_plugin_register_vcpu_mem_cb(insn, accessed, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW, NULL);
+        }
     }
+}
+
+static void add_region(const char *text)
+{
+    char *behind = NULL;
+    const uint64_t lo = strtoull(text, &behind, 0);
+    if (*behind != '-' || region_count >= MOST_REGIONS - 1) {
+        fprintf(stderr, "counts: region= wants ADDRESS-ADDRESS, at most %d times\n", MOST_REGIONS - 1);
+        exit(EXIT_FAILURE);
+    }
+    regions[region_count].lo = lo;
+    regions[region_count].hi = strtoull(behind + 1, NULL, 0);
+    region_count++;
 }
 
 int qemu_plugin_install(qemu_plugin_id_t id, const void *info, int argc, char **argv)
@@ -168,8 +232,11 @@ int qemu_plugin_install(qemu_plugin_id_t id, const void *info, int argc, char **
             end_address = strtoull(argv[i] + 4, NULL, 0);
         } else if (strncmp(argv[i], "out=", 4) == 0) {
             out = fopen(argv[i] + 4, "wb");
+        } else if (strncmp(argv[i], "region=", 7) == 0) {
+            add_region(argv[i] + 7);
         }
     }
+    region_count += region_count > 0; /* all other addresses */
     if (out == NULL) {
         fprintf(stderr, "counts: out= names no file that can be written\n");
         return 1;

@@ -7,7 +7,7 @@ import re
 import subprocess
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
@@ -17,23 +17,31 @@ import numpy as np
 
 from mcudeploy.common.errors import BuildError, ProtocolError
 from mcudeploy.common.resources import cache_dir
+from mcudeploy.ir.interval import Interval
 from mcudeploy.targets.build import COMPILER_PACKAGES, find_compiler, run_logged
 
+Words = np.ndarray[tuple[int], np.dtype[np.uint64]]
 SOURCE = Path(__file__).with_name("counts.c")
 FLAGS = ("-std=c99", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-Wextra")
 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """By address: how often an instruction was executed, and how often the one behind it was not next."""
+    """By address: how often an instruction was executed, and how often the one behind it was not next. By the
+    number of a region: the bytes loaded from it, and stored to it; the last one is all other addresses.
+    """
 
     executed: Counter[int] = field(default_factory=Counter)
     left: Counter[int] = field(default_factory=Counter)
+    loaded: Counter[int] = field(default_factory=Counter)
+    stored: Counter[int] = field(default_factory=Counter)
 
     def add(self, other: Counts) -> None:
         """Take the counts of another stretch of execution in."""
         self.executed.update(other.executed)
         self.left.update(other.left)
+        self.loaded.update(other.loaded)
+        self.stored.update(other.stored)
 
     @property
     def total(self) -> int:
@@ -41,14 +49,18 @@ class Counts:
         return self.executed.total()
 
 
-def plugin_arguments(qemu: str, begin: int, end: int, out: Path) -> tuple[str, ...]:
+def plugin_arguments(
+    qemu: str, begin: int, end: int, out: Path, regions: Sequence[Interval] = ()
+) -> tuple[str, ...]:
     """Arguments for QEMU: count from each execution of `begin` to the next of `end`, write to `out`.
 
-    Raises BuildError where the plugin cannot be compiled.
+    With `regions` loads and stores are counted too, each for the first of them that has its address. Raises
+    BuildError where the plugin cannot be compiled.
     """
     # A comma ends a value on QEMU's command line, two are one.
     path, written = (str(it).replace(",", ",,") for it in (build_plugin(_interface(qemu)), out))
-    return "-plugin", f"file={path},begin={begin:#x},end={end:#x},out={written}"
+    watched = "".join(f",region={it.lo:#x}-{it.hi:#x}" for it in regions)
+    return "-plugin", f"file={path},begin={begin:#x},end={end:#x},out={written}{watched}"
 
 
 def build_plugin(interface: int) -> Path:
@@ -85,20 +97,23 @@ def read_windows(path: Path) -> Iterator[Counts]:
     words = np.fromfile(path, dtype=np.uint64)
     at = 0
     while at < words.size:
-        rows = int(words[at])
-        table = words[at + 1 : at + 1 + 3 * rows]
-        if table.size != 3 * rows:
-            raise ProtocolError("the instruction counts of the emulator are incomplete: it was stopped early")
-        yield _counts(table.reshape(-1, 3))
-        at += 1 + 3 * rows
+        executed, at = _table(words, at, 3)
+        accessed, at = _table(words, at, 2)
+        yield Counts(
+            Counter({address: count for address, count, _ in executed}),
+            Counter({address: left for address, _, left in executed if left}),
+            Counter({region: loaded for region, (loaded, _) in enumerate(accessed) if loaded}),
+            Counter({region: stored for region, (_, stored) in enumerate(accessed) if stored}),
+        )
 
 
-def _counts(table: np.ndarray[tuple[int, int], np.dtype[np.uint64]]) -> Counts:
-    rows = table.tolist()
-    return Counts(
-        Counter({address: count for address, count, _ in rows}),
-        Counter({address: left for address, _, left in rows if left}),
-    )
+def _table(words: Words, at: int, width: int) -> tuple[list[list[int]], int]:
+    """Rows of so many words, their number in front of them; and the place behind."""
+    rows = int(words[at]) if at < words.size else 1
+    table = words[at + 1 : at + 1 + width * rows]
+    if table.size != width * rows:
+        raise ProtocolError("the counts of the emulator are incomplete: it was stopped early")
+    return table.reshape(-1, width).tolist(), at + 1 + width * rows
 
 
 @cache

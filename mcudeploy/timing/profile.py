@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
-from mcudeploy.boards.board import Board
-from mcudeploy.common.errors import BuildError, ConfigError, ProtocolError
-from mcudeploy.common.text import count_text
-from mcudeploy.device.target import Target, open_device
-from mcudeploy.ir.plan import Plan
+from mcudeploy.common.errors import BuildError, ConfigError
+from mcudeploy.device.target import Target
 from mcudeploy.targets import Firmware
 from mcudeploy.targets.disassembly import Functions, Instruction, disassemble
 from mcudeploy.timing.classes import Kind, classify
 from mcudeploy.timing.core import Core, Cycles, Executed
 from mcudeploy.timing.cortex_m4 import CORTEX_M4
 from mcudeploy.timing.cortex_m7 import CORTEX_M7
-from mcudeploy.timing.plugin import Counts, plugin_arguments, read_windows
-from mcudeploy.verify.compare import Storage, run_once
+from mcudeploy.timing.plugin import Counts
 
 UNIT = "cycles (model)"
 CORES = {core.name: core for core in (CORTEX_M4, CORTEX_M7)}
@@ -86,37 +79,11 @@ def core_of(target: Target) -> Core:
     return core
 
 
-def profile(
-    plan: Plan, target: Target, firmware: Firmware, inputs: Mapping[str, Any], patience_s: float
-) -> Profile:
-    """Run a plan once in the emulator (stored inputs by tensor) and count what its steps execute.
-
-    A step is counted from the entry of mcud_step to the next reading of the counter. Raises what running
-    raises, ProtocolError where the emulator has not counted every step, and BuildError where a tool is
-    missing.
-    """
-    functions = Functions(firmware.elf)
-    begin, end = (functions.named(name).address for name in ("mcud_step", "hal_ticks"))
-    with tempfile.TemporaryDirectory(prefix="mcudeploy-") as folder:
-        out = Path(folder) / "counts"
-        arguments = plugin_arguments(_qemu(target.board), begin, end, out)
-        with open_device(target, firmware, patience_s, arguments) as device:
-            run_once(device, Storage.of(plan), inputs)
-        windows = list(read_windows(out))
-    if len(windows) != len(plan.tape):
-        counted = count_text(len(windows), "step")
-        raise ProtocolError(f"the emulator counted {counted}, the plan has {len(plan.tape)}")
-    operators: dict[str, Counts] = {}
-    for entry, counts in zip(plan.tape, windows, strict=True):
-        operators.setdefault(plan.name_of(entry), Counts()).add(counts)
-    found = Profile(operators, disassemble(firmware.elf, target.board.toolchain), functions)
+def profile(target: Target, firmware: Firmware, operators: Mapping[str, Counts]) -> Profile:
+    """What operators executed, with the program's instructions. Raises BuildError where a tool is missing."""
+    instructions = disassemble(firmware.elf, target.board.toolchain)
+    found = Profile(operators, instructions, Functions(firmware.elf))
     unknown = found.whole().executed.keys() - found.instructions.keys()
     if unknown:
         raise BuildError(f"{firmware.elf} has no instruction at {min(unknown):#x}, which was executed")
     return found
-
-
-def _qemu(board: Board) -> str:
-    if board.emulator is None:
-        raise ConfigError(f"{board.name} cannot be emulated")
-    return board.emulator.qemu

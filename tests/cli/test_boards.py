@@ -23,6 +23,9 @@ def test_every_shipped_board_is_listed(mcudeploy_command: Invoke) -> None:
     assert [board["name"] for board in listed] == [board.name for board in list_boards()]
     assert all(board["flash_bytes"] > 0 and board["memories"] and board["units"] for board in listed)
     assert all(board["source"] for board in listed if board["facts_only"])
+    linked = {board["name"]: board["links"] for board in listed if board["links"]}
+    assert linked.keys() == {"mps2-an505", "mps2-an521"}
+    assert linked["mps2-an505"][0]["memories"] == ["sram", "psram"]
 
 
 def test_a_library_is_built_for_a_board_without_firmware(mcudeploy_command: Invoke, tmp_path: Path) -> None:

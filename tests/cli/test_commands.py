@@ -73,6 +73,8 @@ def test_boards(mcudeploy_command: Invoke, deploy: Deploy) -> None:
             "ram_bytes": 131072,
             "memories": {"sram": 131072},
             "memory_costs": {"sram": 1.0},
+            "memory_rates": {"sram": {"read": None, "write": None}},
+            "links": [],
             "units": {"core": ["sram"]},
             "facts_only": False,
             "source": "",

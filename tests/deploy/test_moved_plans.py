@@ -73,7 +73,7 @@ def test_measurements_of_moves_are_kept(model: Path, tmp_path: Path, monkeypatch
 def test_the_cycle_model_counts_moves(model: Path, tmp_path: Path) -> None:
     made, target = moved(model, "mps2-an386"), Target(load_board("mps2-an386"), emulate=True)
     api.save_plan(made, tmp_path / "plan.json")
-    found = api.measure_model(model, target, Options(plan_file=tmp_path / "plan.json"), cycles=True)
+    found = api.measure_model(model, target, Options(plan_file=tmp_path / "plan.json"), timing="cycles-model")
     (entry,) = (operator for operator in found["operators"] if operator["name"] == "moves")
     assert entry["instructions"] > 0 and "mcud_move_blocks" in found["cycles_model"]["functions"]
 

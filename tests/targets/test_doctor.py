@@ -58,6 +58,11 @@ def test_a_board_needs_only_its_own_tools() -> None:
     assert {"openocd", "serial port permission"} <= {it.name for it in checks(load_board("stm32f405"))}
 
 
+def test_links_of_a_board_are_told() -> None:
+    told = {it.name: it.found for it in checks(load_board("mps2-an505")) if it.name.startswith("transfers")}
+    assert told == {"transfers by dma0": "sram, psram (mps/pl081.c)"}
+
+
 def test_an_old_qemu_lacks_machines(monkeypatch: pytest.MonkeyPatch) -> None:
     known = "Supported machines are:\nmicrobit  BBC micro:bit\n"
 

@@ -26,7 +26,7 @@ def test_cycles_stand_beside_the_counted_instructions(
     target = Target(load_board(board), emulate=True)
     options = Options(stream_input=stream)
     measured = api.measure_model(model, target, options)
-    report = api.measure_model(model, target, options, cycles=True)
+    report = api.measure_model(model, target, options, timing="cycles-model")
     found = report["cycles_model"]
     assert report["latency"] == {"value": found["cycles"], "unit": UNIT}
     assert found["least"] <= found["cycles"] <= found["most"]

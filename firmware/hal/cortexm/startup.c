@@ -29,7 +29,7 @@ typedef void handler(void);
 struct vector_table {
     uint8_t *stack;
     handler *core[15];
-    handler *device[MCUD_UART_IRQ + 1];
+    handler *device[MCUD_LAST_IRQ + 1];
 };
 
 __attribute__((section(".vectors"), used)) const struct vector_table mcud_vectors = {
@@ -42,7 +42,7 @@ __attribute__((section(".vectors"), used)) const struct vector_table mcud_vector
              [5] = fault_handler,
              [6] = fault_handler,
              [14] = core_timer_interrupt},
-    .device = {[MCUD_UART_IRQ] = uart_interrupt},
+    .device = {[MCUD_UART_IRQ] = uart_interrupt, MCUD_DMA_VECTORS},
 };
 
 __attribute__((weak)) void core_timer_interrupt(void)

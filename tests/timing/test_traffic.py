@@ -1,0 +1,91 @@
+"""Loads and stores by memory: exact for a known copy, blind for a DMA controller, summed up in reports."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from models import quantised_convolutions
+
+from mcudeploy import api
+from mcudeploy.boards.board import load_board
+from mcudeploy.common.errors import ConfigError
+from mcudeploy.device.target import Target
+from mcudeploy.ir.interval import Interval
+from mcudeploy.program.kernelfiles import AWAIT, START
+from mcudeploy.search.planner import Options
+from mcudeploy.targets import Emulator, build_firmware
+from mcudeploy.targets.disassembly import Functions
+from mcudeploy.timing.counted import Timing
+from mcudeploy.timing.plugin import Counts, plugin_arguments, read_windows
+from mcudeploy.timing.traffic import OTHER, UNIT, Accesses, Region, regions_of, require_emulated
+from tests.targets.board_line import CONFIG, Line
+from tests.targets.conftest import cache  # noqa: F401 - a fixture
+from tests.targets.test_dma import PROGRAM
+
+
+@pytest.mark.usefixtures("cache")
+def test_a_copy_counts_exactly_and_a_transfer_not_at_all(tmp_path: Path) -> None:
+    board, size = load_board("mps2-an505"), 4099
+    files = {"mcud_config.h": CONFIG, "transfers.c": PROGRAM}
+    firmware = build_firmware(board, files, [START, AWAIT], emulate=True, measurer=False)
+    ticks, regions = Functions(firmware.elf).named("hal_ticks").address, regions_of(firmware)
+    facts = board.emulator
+    assert facts is not None
+    out = tmp_path / "counts"
+    watched = [region.addresses for region in regions]
+    arguments = plugin_arguments(facts.qemu, ticks, ticks, out, watched)
+    with Emulator(board, firmware.elf, arguments) as emulator:
+        line = Line(emulator.url)
+        line.ask(b"T", size, answers=3)
+        line.close()
+    start, _, copy = (Accesses.of(counts, regions, board) for counts in list(read_windows(out))[:3])
+    assert (copy.loaded["sram"], copy.stored["psram"], copy.loaded["psram"]) == (size, size, 0)
+    assert copy.stall_cycles["psram"] == copy.stalls == 5 * size
+    assert start.stored["psram"] == start.loaded["psram"] == 0
+    assert start.stored[OTHER] > 0  # the controller's registers
+
+
+def test_an_access_costs_what_its_memory_takes() -> None:
+    board = load_board("mps2-an386")
+    slow = board.memories[0].model_copy(update={"read_rate": 0.5, "write_rate": None})
+    board = board.model_copy(update={"memories": (slow, board.memories[1])})
+    nowhere = Interval(0, 0)
+    regions = (
+        Region("stack", "sram", nowhere),
+        *(Region(name, name, nowhere) for name in ("sram", "psram")),
+        Region("flash", None, nowhere),
+    )
+    counts = Counts(loaded=Counter({0: 10, 1: 4, 2: 6, 3: 100}), stored=Counter({1: 8, 2: 1, 4: 3}))
+    found = Accesses.of(counts, regions, board)
+    assert found.stall_cycles == {"stack": 20, "sram": 8, "psram": 6 * 5 + 5}
+    assert found.by_region == {"stack": 10, "sram": 12, "psram": 7, "flash": 100, "other": 3}
+
+
+@pytest.mark.parametrize("timing", ["traffic", "cycles-model"])
+def test_stalls_are_in_the_report(tmp_path: Path, timing: Timing) -> None:
+    model = quantised_convolutions(tmp_path / "small.onnx")
+    target = Target(load_board("mps2-an386"), emulate=True)
+    options = Options(split=False, memory_limits=(("sram", 0),))
+    plain = api.measure_model(model, target, options)
+    found = api.measure_model(model, target, options, timing=timing)
+    psram = found["traffic_counted"]["psram"]
+    assert found["stalls"]["by_memory"] == {"psram": 5 * (psram["loaded"] + psram["stored"])}
+    of_core = found["cycles_model"]["cycles"] if timing == "cycles-model" else plain["latency"]["value"]
+    assert found["latency"]["value"] == pytest.approx(of_core + found["stalls"]["cycles"], abs=2)
+    assert (found["latency"]["unit"] == UNIT) == (timing == "traffic")
+    # what is predicted counts a block once for each step that reads it, kernels read it more often
+    assert psram["loaded"] + psram["stored"] > found["traffic"]["psram"]
+    for memory in found["traffic_counted"]:
+        both = sum(found["traffic_counted"][memory].values())
+        assert sum(it["traffic_counted"].get(memory, 0) for it in found["operators"]) == both
+    assert sum(it["stall_cycles"] for it in found["operators"]) == pytest.approx(found["stalls"]["cycles"])
+    assert sum(it["share"] for it in found["operators"]) == pytest.approx(1)
+    assert found["overhead_percent"] is None
+
+
+@pytest.mark.parametrize(("name", "emulate"), [("host", False), ("stm32f405", False)])
+def test_only_emulators_count(name: str, emulate: bool) -> None:
+    with pytest.raises(ConfigError, match="--timing traffic is for emulated boards"):
+        require_emulated(Target(load_board(name), emulate=emulate))
