@@ -123,11 +123,16 @@ def choose(  # noqa: PLR0912, PLR0915, PLR0917  (one function of arrays, as numb
     clean = table.given.copy()
     at = np.arange(count, count + items)
     needed = np.full(items, -1, np.int64)
-    live = np.empty(items, np.int64)
+    live, listed = np.empty(items, np.int64), np.zeros(items, np.bool_)
     alive, held, overflow, worst, most = 0, 0, 0.0, -1, 0
     for i in range(items):
         if table.loaded[i] or (table.fixed[i] and table.given[i]):
-            here[i], live[alive], alive, held = True, i, alive + 1, held + table.size[i]
+            back = seen.behind[count + i]
+            wanted = table.kept[i] and not table.given[i] if back < 0 else table.reads[seen.entry[back]]
+            if not (wanted or (table.fixed[i] and (back >= 0 or table.kept[i]))):
+                continue
+            here[i], live[alive], listed[i], alive = True, i, True, alive + 1
+            held += table.size[i]
         else:
             leaves[count + i] = 0
     for k in range(steps):
@@ -135,11 +140,13 @@ def choose(  # noqa: PLR0912, PLR0915, PLR0917  (one function of arrays, as numb
         f = lo
         while f < hi:  # an operand is there as a whole, or all of it is accessed directly
             e = seen.entry[f]
-            g, whole = f, True
+            g, whole, able = f, True, direct[e]
             while g < hi and table.operand[seen.entry[g]] == table.operand[e]:
-                whole = whole and here[table.item[seen.entry[g]]]
+                i = table.item[seen.entry[g]]
+                whole = whole and here[i]
+                able = able and (k > 0 or clean[i] or not here[i])
                 g += 1
-            if direct[e] and not whole:
+            if able and not whole:
                 for h in range(f, g):
                     directly[h] = True
                     i = table.item[seen.entry[h]]
@@ -153,8 +160,9 @@ def choose(  # noqa: PLR0912, PLR0915, PLR0917  (one function of arrays, as numb
             needed[i] = k
             if not directly[f] and not here[i]:
                 here[i], missing[f], held = True, table.reads[seen.entry[f]], held + table.size[i]
-                live[alive] = i
-                alive += 1
+                if not listed[i]:
+                    live[alive], listed[i] = i, True
+                    alive += 1
         work = table.work[sequence[k]]
         while held + work > room[1]:
             best, chosen = -np.inf, -1
@@ -162,10 +170,11 @@ def choose(  # noqa: PLR0912, PLR0915, PLR0917  (one function of arrays, as numb
             for n in range(alive):
                 i = live[n]
                 if not here[i]:
+                    listed[i] = False
                     continue
                 live[kept] = i
                 kept += 1
-                if needed[i] == k or table.fixed[i] or not table.linked:
+                if needed[i] == k or table.fixed[i] or not table.linked or (k == 0 and not clean[i]):
                     continue
                 back = seen.behind[at[i]]
                 if back >= 0 and force[seen.entry[back]] == STAY:
@@ -201,6 +210,8 @@ def choose(  # noqa: PLR0912, PLR0915, PLR0917  (one function of arrays, as numb
             over = over or (back >= 0 and not table.reads[seen.entry[back]])
             if over and not (table.fixed[i] and (back >= 0 or table.kept[i])):
                 here[i], held = False, held - table.size[i]
+                if back < 0 and table.kept[i]:
+                    leaves[f] = k + 1
             elif back >= 0 and force[seen.entry[back]] == LEAVE and not table.fixed[i] and table.linked:
                 here[i], clean[i], leaves[f], held = False, True, k + 1, held - table.size[i]
     return Choice(leaves, missing, directly, load, overflow, worst)
@@ -230,7 +241,7 @@ def serve(  # noqa: PLR0912, PLR0914, PLR0915, PLR0917  (one function of arrays,
     load, missing, leaves = choice.load.copy(), choice.missing.copy(), choice.leaves.copy()
     clean = table.given.copy()
     number = np.full(count + items, -1, np.int64)  # of the passage outwards, inwards, by place
-    most = 2 * (count + items)
+    most = 3 * (count + items)
     p_item, p_in = np.empty(most, np.int64), np.zeros(most, np.bool_)
     p_start, p_end, p_done = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most)
     pending = np.empty(count + items, np.int64)
@@ -284,13 +295,20 @@ def serve(  # noqa: PLR0912, PLR0914, PLR0915, PLR0917  (one function of arrays,
         while True:
             chosen = -1
             while urgent < seen.start[k + 1]:
-                f = seen.before[urgent]
+                i = table.item[seen.entry[urgent]]
                 if choice.direct[urgent] and table.reads[seen.entry[urgent]]:
                     for n in range(waiting):
-                        if pending[n] == f:
+                        if pending[n] == seen.before[urgent]:
                             chosen = n
+                    if chosen < 0 and not clean[i]:  # it never left: it is written out, and stays
+                        free = max(now, free) + table.out_cycles[i]
+                        now = free
+                        p_item[passages], p_in[passages], p_done[passages] = i, False, free
+                        p_start[passages], p_end[passages] = k, k
+                        passages += 1
+                        clean[i] = True
                     for n in range(flights):
-                        if p_item[flying[n]] == table.item[seen.entry[urgent]] and p_end[flying[n]] > k:
+                        if p_item[flying[n]] == i and p_end[flying[n]] > k:
                             now = max(now, p_done[flying[n]])
                             _add(load, k, p_end[flying[n]], -table.size[p_item[flying[n]]])
                             p_end[flying[n]] = k
@@ -362,6 +380,11 @@ def serve(  # noqa: PLR0912, PLR0914, PLR0915, PLR0917  (one function of arrays,
             for n in range(waiting):
                 f = pending[n]
                 i = f - count if f >= count else table.item[seen.entry[f]]
+                back = seen.behind[f]
+                if back >= 0 and not choice.direct[back]:
+                    gap = seen.clock[seen.step[back]] - seen.clock[k]
+                    if gap < max(free - now, 0.0) + table.out_cycles[i] + table.in_cycles[i]:
+                        continue  # if there is room it never leaves
                 due = seen.clock[leaves[f]] - table.out_cycles[i]
                 if due < best:
                     best, chosen = due, n
@@ -377,7 +400,9 @@ def serve(  # noqa: PLR0912, PLR0914, PLR0915, PLR0917  (one function of arrays,
                     continue
                 tried += 1
                 i = table.item[seen.entry[f]]
-                if not clean[i] or (number[g] >= 0 and p_end[number[g]] > k):
+                if not clean[i] or (k == 0 and table.loaded[i]) or (
+                    number[g] >= 0 and (p_end[number[g]] > k or p_start[number[g]] == k)
+                ):
                     continue
                 due = seen.clock[seen.step[f]] - table.in_cycles[i]
                 if due < best and _fits(load, k, seen.step[f], table.size[i], capacity):
