@@ -28,8 +28,9 @@ class Decisions:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Run:
-    """What decisions lead to; `overflow`: bytes that had no room, summed over steps."""
+    """What decisions lead to; `served` is None where bytes had no room."""
 
+    table: Table
     decisions: Decisions
     seen: loops.Accesses
     choice: loops.Choice
@@ -51,7 +52,7 @@ def run(table: Table, decisions: Decisions, capacity: int) -> Run:
     served = None
     if not choice.overflow:
         served = loops.serve(table, decisions.sequence, seen, choice, capacity, decisions.outs_first)
-    return Run(decisions, seen, choice, served)
+    return Run(table, decisions, seen, choice, served)
 
 
 def plan_of(trace: Trace, table: Table, found: Run, method: str) -> Residency:

@@ -1,36 +1,232 @@
-"""The search for what decisions the look-ahead plan is made with."""
+"""The search for the decisions that the look-ahead plan is made with: one is changed at a time, and stays
+changed if that saves time.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from mcudeploy.common.effort import Effort
 from mcudeploy.residency import list_loops as loops
 from mcudeploy.residency.lookahead import Decisions, Run, run
+from mcudeploy.residency.repeats import (
+    Makers,
+    Repeats,
+    alive_before,
+    chain,
+    makers_of,
+    sequence_with,
+    with_steps,
+    without_step,
+)
 from mcudeploy.residency.tables import Flags, Table, sequence_of
 from mcudeploy.residency.trace import Trace
 
 _SLACKS = (0.0, 0.05, 0.1, 0.2, 0.3)
 """Parts of the fast memory that are held free for transfers where that costs nothing."""
 
+_RUN_UNITS, _PLACE_UNITS = 200, 0.2
+"""What a run costs, and each of its accesses."""
+
+_DEPTHS = (0, 1, 2, 3, 5, 8)
+"""So many generations of what is missing run again too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A state of the search."""
+
+    repeats: Repeats
+    run: Run
+
+
+class Search:
+    """Tries decisions and keeps the best. A byte without room costs `price` cycles."""
+
+    def __init__(self, trace: Trace, table: Table, capacity: int, effort: Effort) -> None:
+        self._table, self._capacity, self._effort = table, capacity, effort
+        self._makers: Makers = makers_of(trace)
+        self._steps = len(trace.steps)
+        self._price = np.inf
+        count = len(table.item)
+        start = Decisions(sequence_of(trace), np.zeros(count, np.int64), np.zeros(count, np.bool_))
+        self.best = Point({}, self._run(with_room(table, capacity, start)))
+
+    def cost(self, each: Run) -> float:
+        """Cycles, and the price of what has no room."""
+        if each.served is not None:
+            return each.served.cycles
+        return float(each.seen.clock[-1]) + self._price * each.choice.overflow
+
+    def set_price(self, price: float) -> None:
+        """What a byte without room costs from now on, per step."""
+        self._price = price
+
+    def is_over(self) -> bool:
+        """Whether the effort is spent."""
+        return self._effort.is_spent()
+
+    def _run(self, decisions: Decisions) -> Run:
+        self._effort.spend(_RUN_UNITS + _PLACE_UNITS * len(self._table.item))
+        return run(self._table, decisions, self._capacity)
+
+    def attempt(self, decisions: Decisions, repeats: Repeats) -> bool:
+        """Whether other decisions are better; if so, they are kept."""
+        found = self._run(decisions)
+        if self.cost(found) >= self.cost(self.best.run) - 1e-6:
+            return False
+        self.best = Point(repeats, found)
+        return True
+
+    def attempt_repeats(self, repeats: Repeats) -> bool:
+        """The same with other repeated steps."""
+        sequence = sequence_with(self._steps, repeats)
+        return self.attempt(replace(self.best.run.decisions, sequence=sequence), repeats)
+
+    def rules(self) -> None:
+        """How much is held free, what leaves first, whether what leaves goes first."""
+        for slack in _SLACKS:
+            for rule in (loops.LATEST, loops.LONGEST, loops.WORTH):
+                for outs_first in (False, True):
+                    if self.is_over():
+                        return
+                    now = self.best.run.decisions
+                    other = replace(
+                        now, slack=int(slack * self._capacity), rule=rule, outs_first=outs_first
+                    )
+                    self.attempt(other, self.best.repeats)
+
+    def add_repeats(self) -> int:
+        """Make again what is missing where it is used, the cheapest per byte first; how often that helped."""
+        gained = 0
+        for item, step in self._missing():
+            alive = alive_before(self.best.run, step)
+            tried: set[frozenset[int]] = set()
+            for depth in _DEPTHS:
+                if self.is_over():
+                    return gained
+                more = chain(self._makers, alive, item, step, depth)
+                if more is None or more in tried:
+                    break
+                tried.add(more)
+                gained += self.attempt_repeats(with_steps(self.best.repeats, step, more))
+        return gained
+
+    def _missing(self) -> list[tuple[int, int]]:
+        """Items with the steps before which they could be made again."""
+        now, table = self.best.run, self._table
+        found: dict[tuple[int, int], float] = {}
+        tight = now.choice.load > self._capacity
+        next_tight = np.flatnonzero(tight)
+        for f in range(int(now.seen.start[-1])):
+            item, before = int(table.item[now.seen.entry[f]]), int(now.seen.before[f])
+            if not table.reads[now.seen.entry[f]] or self._makers.maker[item] < 0:
+                continue
+            missing = bool(now.choice.missing[f] or now.choice.direct[f])
+            if len(next_tight):
+                lo, hi = now.seen.step[before], now.seen.step[f]
+                at = int(np.searchsorted(next_tight, lo, side="right"))
+                missing = at < len(next_tight) and next_tight[at] < hi
+            if missing:
+                step = self._target(int(now.seen.step[f]))
+                cycles = float(table.cycles[self._makers.maker[item]])
+                found[item, step] = cycles / max(1, int(table.size[item]))
+        return sorted(found, key=lambda each: (found[each], each))
+
+    def _target(self, k: int) -> int:
+        """The step of the trace that repeated steps around step k of the sequence stand before."""
+        sequence = self.best.run.decisions.sequence
+        first = self.best.repeats
+        if not first:
+            return int(sequence[k])
+        while k + 1 < len(sequence) and sequence[k + 1] <= sequence[k]:
+            k += 1
+        ahead = np.maximum.accumulate(sequence)
+        while sequence[k] < ahead[k]:
+            k += 1
+        return int(sequence[k])
+
+    def drop_repeats(self) -> int:
+        """Leave out what need not run again."""
+        gained = 0
+        for step, steps in sorted(self.best.repeats.items()):
+            for one in sorted(steps):
+                if self.is_over():
+                    return gained
+                if one in self.best.repeats.get(step, frozenset()):
+                    gained += self.attempt_repeats(without_step(self.best.repeats, step, one))
+        return gained
+
+    def gaps(self) -> int:
+        """Let stay what leaves, let leave what stays, access directly what comes back."""
+        gained = 0
+        now, table = self.best.run, self._table
+        tried: set[tuple[int, int]] = set()
+        for f in range(int(now.seen.start[-1])):
+            entry, before = int(now.seen.entry[f]), int(now.seen.before[f])
+            if not table.reads[entry] or now.seen.step[f] <= now.seen.step[before] + 1:
+                continue
+            away = now.choice.leaves[before] >= 0
+            for force in (loops.STAY,) if away else ():
+                if self.is_over():
+                    return gained
+                if (entry, force) not in tried:
+                    tried.add((entry, force))
+                    forces = self.best.run.decisions.force.copy()
+                    forces[entry] = loops.FREE if forces[entry] else force
+                    other = replace(self.best.run.decisions, force=forces)
+                    gained += self.attempt(other, self.best.repeats)
+        return gained
+
+    def directs(self) -> int:
+        """Operands that are accessed directly, or no longer."""
+        gained = 0
+        table = self._table
+        for operand in np.unique(table.operand[np.isfinite(table.direct)]):
+            if self.is_over():
+                return gained
+            group = table.operand == operand
+            direct = self.best.run.decisions.direct.copy()
+            direct[group] = ~direct[group]
+            gained += self.attempt(replace(self.best.run.decisions, direct=direct), self.best.repeats)
+        return gained
+
 
 def best_run(table: Table, trace: Trace, capacity: int, effort: Effort, *, recompute: bool) -> Run:
     """The best run that is found."""
-    count = len(table.item)
-    start = Decisions(sequence_of(trace), np.zeros(count, np.int64), np.zeros(count, np.bool_))
-    start = with_room(table, capacity, start)
-    found = [run(table, each, capacity) for each in _rules(start, capacity)]
-    return min(found, key=lambda each: each.cost)
+    search = Search(trace, table, capacity, effort)
+    search.rules()
+    if search.best.run.choice.overflow and recompute:
+        _make_room(search, table, capacity)
+    for _ in _rounds(search):
+        gained = search.gaps() + search.directs()
+        if recompute:
+            gained += search.add_repeats() + search.drop_repeats()
+        search.rules()
+        if not gained:
+            break
+    return search.best.run
 
 
-def _rules(start: Decisions, capacity: int) -> Iterator[Decisions]:
-    for slack in _SLACKS:
-        for rule in (loops.LATEST, loops.LONGEST, loops.WORTH):
-            for outs_first in (False, True):
-                yield replace(start, slack=int(slack * capacity), rule=rule, outs_first=outs_first)
+def _rounds(search: Search) -> Iterator[int]:
+    turn = 0
+    while not search.is_over():
+        yield turn
+        turn += 1
+
+
+def _make_room(search: Search, table: Table, capacity: int) -> None:
+    """Repeat steps until all has room: a byte without room costs more and more."""
+    price = float(table.cycles.sum()) / max(1.0, search.best.run.choice.overflow) / 100
+    while search.best.run.choice.overflow and not search.is_over() and price < 1e12:
+        search.set_price(price)
+        while search.add_repeats() + search.drop_repeats():
+            pass
+        price *= 2
+    search.set_price(np.inf)
 
 
 def with_room(table: Table, capacity: int, start: Decisions) -> Decisions:
