@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,11 +18,13 @@ Repeats = Mapping[int, frozenset[int]]
 @dataclass(frozen=True, slots=True)
 class Makers:
     """Who makes what in a trace: by item its only writer (-1: none or several) if that may run again; by step
-    what it reads; by item the steps that write it.
+    what it reads, and which of these items somebody else than their maker writes; by item the steps that
+    write it.
     """
 
     maker: tuple[int, ...]
     reads: tuple[tuple[int, ...], ...]
+    changing: tuple[tuple[int, ...], ...]
     writers: tuple[tuple[int, ...], ...]
 
 
@@ -42,19 +44,24 @@ def makers_of(trace: Trace) -> Makers:
         if step.repeatable and alone and untouched and not written & set(reads[place]):
             for item in written:
                 maker[item] = place
-    return Makers(tuple(maker), tuple(reads), tuple(map(tuple, writers)))
+    changing = (tuple(item for item in read if maker[item] < 0 and writers[item]) for read in reads)
+    return Makers(tuple(maker), tuple(reads), tuple(changing), tuple(map(tuple, writers)))
 
 
-def sequence_with(steps: int, repeats: Repeats) -> Ints:
-    """The steps in their order, each after those that run again before it."""
-    if not repeats:
-        return np.arange(steps, dtype=np.int64)
+def sequence_with(order: Sequence[int], repeats: Repeats) -> tuple[Ints, Ints]:
+    """The steps in an order, each after those that run again before it; and by place of that sequence the step
+    that it belongs to.
+    """
     found: list[int] = []
-    for step in range(steps):
+    owner: list[int] = []
+    for step in order:
         if step in repeats:
-            found += sorted(repeats[step])
+            again = sorted(repeats[step])
+            found += again
+            owner += [step] * len(again)
         found.append(step)
-    return np.array(found, np.int64)
+        owner.append(step)
+    return np.array(found, np.int64), np.array(owner, np.int64)
 
 
 def with_steps(repeats: Repeats, step: int, more: frozenset[int]) -> Repeats:
@@ -69,41 +76,44 @@ def without_step(repeats: Repeats, step: int, one: int) -> Repeats:
     return {**rest, step: left} if left else rest
 
 
-def chain(makers: Makers, alive: frozenset[int], item: int, step: int, depth: int) -> frozenset[int] | None:
-    """The steps that make an item again before a step: its maker, and up to a depth the makers of what that
-    reads and is not `alive` then. None where it cannot be.
+def chain(
+    makers: Makers, at: Sequence[int], alive: frozenset[int], target: tuple[int, int], depth: int
+) -> frozenset[int] | None:
+    """The steps that make an item again before a step (the `target`): its maker, and up to a depth the makers
+    of what that reads and is not `alive` then. `at`: where each step is in the order. None where it cannot be.
     """
     found: set[int] = set()
-    todo = [(item, depth)]
+    todo = [(target[0], depth)]
     while todo:
         wanted, left = todo.pop()
         place = makers.maker[wanted]
-        if not 0 <= place < step:
+        if not may_repeat(makers, at, place, target[1]):
             return None
         found.add(place)
         for source in makers.reads[place]:
-            if any(place < writer < step for writer in makers.writers[source]):
-                return None
             again = makers.maker[source]
-            if left and source not in alive and 0 <= again and again not in found:
+            if left and source not in alive and again >= 0 and again not in found:
                 todo.append((source, left - 1))
     return frozenset(found)
+
+
+def may_repeat(makers: Makers, at: Sequence[int], one: int, step: int) -> bool:
+    """Whether a step may run again before another: it ran, and nothing has written since what it reads."""
+    if one < 0 or at[one] >= at[step]:
+        return False
+    sources = makers.changing[one]
+    return not any(
+        at[one] < at[writer] < at[step] for source in sources for writer in makers.writers[source]
+    )
 
 
 def alive_before(run: Run, step: int) -> frozenset[int]:
     """Items whose bytes are needed across the start of a step of the trace, wherever they are: those used
     before it whose next access, from there on, reads them.
     """
-    k = int(np.flatnonzero(run.decisions.sequence == step)[-1])
-    seen = run.seen
-    return frozenset(_reading_across(run, k, int(seen.start[k])))
-
-
-def _reading_across(run: Run, k: int, first: int) -> list[int]:
     seen, table = run.seen, run.table
-    places = np.arange(len(seen.step))
+    k = int(np.flatnonzero(run.decisions.sequence == step)[0])
     back = seen.behind
-    across = (seen.step < k) & (back >= first)
-    found = places[across]
-    reading = table.reads[seen.entry[back[found]]]
-    return [int(item) for item in table.item[seen.entry[back[found]]][reading]]
+    later = back[(seen.step < k) & (back >= seen.start[k])]
+    entries = seen.entry[later]
+    return frozenset(int(item) for item in table.item[entries[table.reads[entries]]])

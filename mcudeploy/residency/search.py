@@ -12,8 +12,8 @@ import numpy as np
 from mcudeploy.common.effort import Effort
 from mcudeploy.residency import list_loops as loops
 from mcudeploy.residency.lookahead import Decisions, Run, run
+from mcudeploy.residency.ordering import moved, needs_of, stands
 from mcudeploy.residency.repeats import (
-    Makers,
     Repeats,
     alive_before,
     chain,
@@ -22,7 +22,7 @@ from mcudeploy.residency.repeats import (
     with_steps,
     without_step,
 )
-from mcudeploy.residency.tables import Flags, Table, sequence_of
+from mcudeploy.residency.tables import Flags, Ints, Table, sequence_of
 from mcudeploy.residency.trace import Trace
 
 _SLACKS = (0.0, 0.05, 0.1, 0.2, 0.3)
@@ -31,15 +31,21 @@ _SLACKS = (0.0, 0.05, 0.1, 0.2, 0.3)
 _RUN_UNITS, _PLACE_UNITS = 200, 0.2
 """What a run costs, and each of its accesses."""
 
+_REACH = 8  # so many places a step is moved at most
+
 _DEPTHS = (0, 1, 2, 3, 5, 8)
 """So many generations of what is missing run again too."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Point:
-    """A state of the search."""
+    """A state of the search: the steps in their order, which of them run again before which, by place of the
+    sequence the step that it belongs to, and what that leads to.
+    """
 
+    order: tuple[int, ...]
     repeats: Repeats
+    owner: Ints
     run: Run
 
 
@@ -48,12 +54,13 @@ class Search:
 
     def __init__(self, trace: Trace, table: Table, capacity: int, effort: Effort) -> None:
         self._table, self._capacity, self._effort = table, capacity, effort
-        self._makers: Makers = makers_of(trace)
-        self._steps = len(trace.steps)
+        self._makers, self._needs = makers_of(trace), needs_of(trace)
         self._price = np.inf
         count = len(table.item)
+        order = tuple(range(len(trace.steps)))
         start = Decisions(sequence_of(trace), np.zeros(count, np.int64), np.zeros(count, np.bool_))
-        self.best = Point({}, self._run(with_room(table, capacity, start)))
+        first = self._run(with_room(table, capacity, start))
+        self.best = Point(order, {}, first.decisions.sequence, first)
 
     def cost(self, each: Run) -> float:
         """Cycles, and the price of what has no room."""
@@ -73,18 +80,21 @@ class Search:
         self._effort.spend(_RUN_UNITS + _PLACE_UNITS * len(self._table.item))
         return run(self._table, decisions, self._capacity)
 
-    def attempt(self, decisions: Decisions, repeats: Repeats) -> bool:
-        """Whether other decisions are better; if so, they are kept."""
+    def attempt(self, decisions: Decisions) -> bool:
+        """Whether other decisions for the same sequence are better; if so, they are kept."""
         found = self._run(decisions)
-        if self.cost(found) >= self.cost(self.best.run) - 1e-6:
-            return False
-        self.best = Point(repeats, found)
-        return True
+        better = self.cost(found) < self.cost(self.best.run) - 1e-6
+        if better:
+            self.best = replace(self.best, run=found)
+        return better
 
-    def attempt_repeats(self, repeats: Repeats) -> bool:
-        """The same with other repeated steps."""
-        sequence = sequence_with(self._steps, repeats)
-        return self.attempt(replace(self.best.run.decisions, sequence=sequence), repeats)
+    def attempt_sequence(self, order: tuple[int, ...], repeats: Repeats) -> bool:
+        """The same with another order or other repeated steps."""
+        sequence, owner = sequence_with(order, repeats)
+        better = self.attempt(replace(self.best.run.decisions, sequence=sequence))
+        if better:
+            self.best = Point(order, repeats, owner, self.best.run)
+        return better
 
     def rules(self) -> None:
         """How much is held free, what leaves first, whether what leaves goes first."""
@@ -97,22 +107,24 @@ class Search:
                     other = replace(
                         now, slack=int(slack * self._capacity), rule=rule, outs_first=outs_first
                     )
-                    self.attempt(other, self.best.repeats)
+                    self.attempt(other)
 
     def add_repeats(self) -> int:
         """Make again what is missing where it is used, the cheapest per byte first; how often that helped."""
         gained = 0
         for item, step in self._missing():
             alive = alive_before(self.best.run, step)
+            at = np.argsort(np.array(self.best.order)).tolist()
             tried: set[frozenset[int]] = set()
             for depth in _DEPTHS:
                 if self.is_over():
                     return gained
-                more = chain(self._makers, alive, item, step, depth)
+                more = chain(self._makers, at, alive, (item, step), depth)
                 if more is None or more in tried:
                     break
                 tried.add(more)
-                gained += self.attempt_repeats(with_steps(self.best.repeats, step, more))
+                repeats = with_steps(self.best.repeats, step, more)
+                gained += self.attempt_sequence(self.best.order, repeats)
         return gained
 
     def _missing(self) -> list[tuple[int, int]]:
@@ -131,23 +143,10 @@ class Search:
                 at = int(np.searchsorted(next_tight, lo, side="right"))
                 missing = at < len(next_tight) and next_tight[at] < hi
             if missing:
-                step = self._target(int(now.seen.step[f]))
+                step = int(self.best.owner[now.seen.step[f]])
                 cycles = float(table.cycles[self._makers.maker[item]])
                 found[item, step] = cycles / max(1, int(table.size[item]))
         return sorted(found, key=lambda each: (found[each], each))
-
-    def _target(self, k: int) -> int:
-        """The step of the trace that repeated steps around step k of the sequence stand before."""
-        sequence = self.best.run.decisions.sequence
-        first = self.best.repeats
-        if not first:
-            return int(sequence[k])
-        while k + 1 < len(sequence) and sequence[k + 1] <= sequence[k]:
-            k += 1
-        ahead = np.maximum.accumulate(sequence)
-        while sequence[k] < ahead[k]:
-            k += 1
-        return int(sequence[k])
 
     def drop_repeats(self) -> int:
         """Leave out what need not run again."""
@@ -157,7 +156,8 @@ class Search:
                 if self.is_over():
                     return gained
                 if one in self.best.repeats.get(step, frozenset()):
-                    gained += self.attempt_repeats(without_step(self.best.repeats, step, one))
+                    repeats = without_step(self.best.repeats, step, one)
+                    gained += self.attempt_sequence(self.best.order, repeats)
         return gained
 
     def gaps(self) -> int:
@@ -178,8 +178,32 @@ class Search:
                     forces = self.best.run.decisions.force.copy()
                     forces[entry] = loops.FREE if forces[entry] else force
                     other = replace(self.best.run.decisions, force=forces)
-                    gained += self.attempt(other, self.best.repeats)
+                    gained += self.attempt(other)
         return gained
+
+    def orders(self) -> int:
+        """Move steps around those that wait."""
+        gained = 0
+        for step in self._around_waits():
+            for order in list(moved(self.best.order, self._needs, self.best.order.index(step), _REACH)):
+                if self.is_over():
+                    return gained
+                if stands(self._makers, order, self.best.repeats):
+                    if self.attempt_sequence(order, self.best.repeats):
+                        gained += 1
+                        break
+        return gained
+
+    def _around_waits(self) -> list[int]:
+        """Steps of the trace near those that wait or have no room, the worst first."""
+        now = self.best.run
+        bad = now.choice.load - self._capacity if now.served is None else now.served.waits
+        found: dict[int, None] = {}
+        for k in np.argsort(-bad, kind="stable"):
+            if bad[k] <= 0:
+                break
+            found.update(dict.fromkeys(self.best.owner[max(0, k - _REACH) : k + 3].tolist()))
+        return list(found)
 
     def directs(self) -> int:
         """Operands that are accessed directly, or no longer."""
@@ -191,11 +215,13 @@ class Search:
             group = table.operand == operand
             direct = self.best.run.decisions.direct.copy()
             direct[group] = ~direct[group]
-            gained += self.attempt(replace(self.best.run.decisions, direct=direct), self.best.repeats)
+            gained += self.attempt(replace(self.best.run.decisions, direct=direct))
         return gained
 
 
-def best_run(table: Table, trace: Trace, capacity: int, effort: Effort, *, recompute: bool) -> Run:
+def best_run(
+    table: Table, trace: Trace, capacity: int, effort: Effort, *, recompute: bool, reorder: bool
+) -> Run:
     """The best run that is found."""
     search = Search(trace, table, capacity, effort)
     search.rules()
@@ -203,6 +229,8 @@ def best_run(table: Table, trace: Trace, capacity: int, effort: Effort, *, recom
         _make_room(search, table, capacity)
     for _ in _rounds(search):
         gained = search.gaps() + search.directs()
+        if reorder:
+            gained += search.orders()
         if recompute:
             gained += search.add_repeats() + search.drop_repeats()
         search.rules()
