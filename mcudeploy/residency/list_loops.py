@@ -232,6 +232,16 @@ def _fits(load: Ints, lo: int, hi: int, size: int, capacity: int) -> bool:
 
 
 @njit(cache=True)
+def _leaving(table: Table, seen: Accesses, choice: Choice, place: int) -> int:
+    """The place behind which the bytes of a place leave, -1 if they change or are accessed directly before."""
+    while choice.leaves[place] < 0 or choice.direct[place]:
+        place = seen.behind[place]
+        if place < 0 or table.writes[seen.entry[place]] or choice.direct[place]:
+            return -1
+    return place
+
+
+@njit(cache=True)
 def serve(  # noqa: PLR0912, PLR0914, PLR0915, PLR0917  (one function of arrays, as numba wants it)
     table: Table, sequence: Ints, seen: Accesses, choice: Choice, capacity: int, outs_first: bool
 ) -> Served:
@@ -243,6 +253,7 @@ def serve(  # noqa: PLR0912, PLR0914, PLR0915, PLR0917  (one function of arrays,
     number = np.full(count + items, -1, np.int64)  # of the passage outwards, inwards, by place
     most = 3 * (count + items)
     p_item, p_in = np.empty(most, np.int64), np.zeros(most, np.bool_)
+    p_place = np.full(most, -1, np.int64)
     p_start, p_end, p_done = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most)
     pending = np.empty(count + items, np.int64)
     flying = np.empty(count + items, np.int64)
@@ -259,15 +270,14 @@ def serve(  # noqa: PLR0912, PLR0914, PLR0915, PLR0917  (one function of arrays,
         # What step k - 1 touched last: gone at once, or waiting to be written out.
         for f in range(seen.start[k - 1] if k else count, seen.start[k] if k else count + items):
             i = f - count if f >= count else table.item[seen.entry[f]]
-            if f < count and table.writes[seen.entry[f]]:
-                clean[i] = choice.direct[f]
-            if leaves[f] < 0 or choice.direct[f] or k == steps:
-                continue
-            if clean[i]:
+            if (f < count and table.writes[seen.entry[f]]) or (f >= count and table.loaded[i]):
+                clean[i] = choice.direct[f] if f < count else table.given[i]
+                g = -1 if clean[i] or not table.linked else _leaving(table, seen, choice, f)
+                if g >= 0 and k < steps:
+                    pending[waiting] = g
+                    waiting += 1
+            if leaves[f] >= 0 and not choice.direct[f] and clean[i] and number[f] < 0:
                 _add(load, k, leaves[f], -table.size[i])
-            elif f < count or table.loaded[i]:
-                pending[waiting] = f
-                waiting += 1
         # Those that should have left by now stay a step longer; those that are used now stay.
         left = 0
         for n in range(waiting):
@@ -277,7 +287,9 @@ def serve(  # noqa: PLR0912, PLR0914, PLR0915, PLR0917  (one function of arrays,
             if back >= 0 and seen.step[back] == k and not choice.direct[back]:
                 _add(load, leaves[f], k, table.size[i])
                 missing[back] = False
-                continue
+                f = -1 if table.writes[seen.entry[back]] else _leaving(table, seen, choice, back)
+                if f < 0:
+                    continue
             pending[left] = f
             left += 1
             if leaves[f] <= k and k < steps:
@@ -322,10 +334,10 @@ def serve(  # noqa: PLR0912, PLR0914, PLR0915, PLR0917  (one function of arrays,
                 left = 0
                 for n in range(flights):
                     p = flying[n]
-                    if p_end[p] > k:
+                    if p_end[p] > k or seen.step[p_place[p]] >= k:
                         flying[left] = p
                         left += 1
-                        if first < 0 or p_done[p] < p_done[first]:
+                        if seen.step[p_place[p]] < k and (first < 0 or p_done[p] < p_done[first]):
                             first = p
                 flights = left
                 if first >= 0:
@@ -334,7 +346,9 @@ def serve(  # noqa: PLR0912, PLR0914, PLR0915, PLR0917  (one function of arrays,
                     p_end[first] = k
                     continue
                 for n in range(waiting):
-                    if chosen < 0 or leaves[pending[n]] < leaves[pending[chosen]]:
+                    if seen.step[pending[n]] < k and (
+                        chosen < 0 or leaves[pending[n]] < leaves[pending[chosen]]
+                    ):
                         chosen = n
                 if chosen < 0:
                     break
@@ -428,15 +442,14 @@ def serve(  # noqa: PLR0912, PLR0914, PLR0915, PLR0917  (one function of arrays,
                     p += 1
                 p_item[passages], p_in[passages], p_done[passages] = i, False, free
                 p_start[passages], p_end[passages] = k, p
-                number[f] = passages
+                number[f], p_place[passages] = passages, f
                 flying[flights] = passages
                 flights += 1
                 passages += 1
                 clean[i] = True
-                if p < leaves[f]:
-                    _add(load, p, leaves[f], -table.size[i])
-                else:
-                    _add(load, leaves[f], p, table.size[i])
+                gone = max(p, seen.step[f] + 1)
+                _add(load, gone, leaves[f], -table.size[i])
+                _add(load, leaves[f], gone, table.size[i])
             else:
                 break
         now += spent
