@@ -9,6 +9,10 @@ from mcudeploy.residency.repeats import Makers, Repeats, may_repeat
 from mcudeploy.residency.trace import Trace
 
 
+REACHES = (1, 2, 3, 5, 8, 13, 21)
+"""So many places a step is moved."""
+
+
 @dataclass(frozen=True, slots=True)
 class Needs:
     """By step the steps that must come before it, and those that must come after it, directly."""
@@ -41,21 +45,30 @@ def needs_of(trace: Trace) -> Needs:
     return Needs(tuple(map(frozenset, before)), tuple(map(frozenset, after)))
 
 
-def moved(order: Sequence[int], needs: Needs, lo: int, reach: int) -> Iterator[tuple[int, ...]]:
-    """Orders in which the step at place `lo` comes up to `reach` places earlier or later, the nearest first."""
-    step = order[lo]
-    up = down = lo
-    for _ in range(reach):
-        if up > 0 and order[up - 1] not in needs.before[step]:
-            up -= 1
-            yield (*order[:up], step, *order[up:lo], *order[lo + 1 :])
-        else:
-            up = 0
-        if down + 1 < len(order) and order[down + 1] not in needs.after[step]:
-            down += 1
-            yield (*order[:lo], *order[lo + 1 : down + 1], step, *order[down + 1 :])
-        else:
-            down = len(order)
+def moved(order: Sequence[int], needs: Needs, at: int) -> Iterator[tuple[int, ...]]:
+    """Orders in which the step at a place comes some places earlier, with those in between that it needs, or
+    later, with those that need it.
+    """
+    for reach in REACHES:
+        lo, hi = max(0, at - reach), min(len(order), at + reach + 1)
+        with_it = {order[at]}
+        for step in reversed(order[lo:at]):
+            if needs.after[step] & with_it:
+                with_it.add(step)
+        yield _parted(order, lo, at + 1, with_it)
+        with_it = {order[at]}
+        for step in order[at + 1 : hi]:
+            if needs.before[step] & with_it:
+                with_it.add(step)
+        others = set(order[at:hi]) - with_it
+        yield _parted(order, at, hi, others)
+
+
+def _parted(order: Sequence[int], lo: int, hi: int, first: set[int]) -> tuple[int, ...]:
+    """An order whose places [lo, hi) have some steps in front of the others."""
+    inside = order[lo:hi]
+    front = [step for step in inside if step in first]
+    return (*order[:lo], *front, *(step for step in inside if step not in first), *order[hi:])
 
 
 def stands(makers: Makers, order: Sequence[int], repeats: Repeats) -> bool:

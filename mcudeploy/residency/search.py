@@ -31,7 +31,7 @@ _SLACKS = (0.0, 0.05, 0.1, 0.2, 0.3)
 _RUN_UNITS, _PLACE_UNITS = 200, 0.2
 """What a run costs, and each of its accesses."""
 
-_REACH = 8  # so many places a step is moved at most
+_AHEAD = 8  # so many steps before one that waits are moved
 
 _DEPTHS = (0, 1, 2, 3, 5, 8)
 """So many generations of what is missing run again too."""
@@ -185,13 +185,14 @@ class Search:
         """Move steps around those that wait."""
         gained = 0
         for step in self._around_waits():
-            for order in list(moved(self.best.order, self._needs, self.best.order.index(step), _REACH)):
+            order = self.best.order
+            for other in dict.fromkeys(moved(order, self._needs, order.index(step))):
                 if self.is_over():
                     return gained
-                if stands(self._makers, order, self.best.repeats):
-                    if self.attempt_sequence(order, self.best.repeats):
-                        gained += 1
-                        break
+                fits = other != order and stands(self._makers, other, self.best.repeats)
+                if fits and self.attempt_sequence(other, self.best.repeats):
+                    gained += 1
+                    break
         return gained
 
     def _around_waits(self) -> list[int]:
@@ -202,7 +203,7 @@ class Search:
         for k in np.argsort(-bad, kind="stable"):
             if bad[k] <= 0:
                 break
-            found.update(dict.fromkeys(self.best.owner[max(0, k - _REACH) : k + 3].tolist()))
+            found.update(dict.fromkeys(self.best.owner[max(0, k - _AHEAD) : k + 3].tolist()))
         return list(found)
 
     def directs(self) -> int:
@@ -251,9 +252,9 @@ def _make_room(search: Search, table: Table, capacity: int) -> None:
     price = float(table.cycles.sum()) / max(1.0, search.best.run.choice.overflow) / 100
     while search.best.run.choice.overflow and not search.is_over() and price < 1e12:
         search.set_price(price)
-        while search.add_repeats() + search.drop_repeats():
-            pass
-        price *= 2
+        search.add_repeats()
+        search.drop_repeats()
+        price *= 3
     search.set_price(np.inf)
 
 
