@@ -41,6 +41,10 @@ class Run:
         """Less is better: bytes without room, then cycles."""
         return self.choice.overflow, np.inf if self.served is None else self.served.cycles
 
+    def repeated_and_exposed(self) -> float:
+        """Cycles over those of the steps once each, with everything in the fast memory."""
+        return self.cost[1] - float(self.table.cycles.sum())
+
 
 def run(table: Table, decisions: Decisions, capacity: int) -> Run:
     """Choose what leaves, and serve it where all has room."""

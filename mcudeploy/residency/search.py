@@ -33,6 +33,8 @@ _RUN_UNITS, _PLACE_UNITS = 200, 0.2
 
 _AHEAD = 8  # so many steps before one that waits are moved
 
+_DEAREST = 1e12  # cycles for a byte without room
+
 _DEPTHS = (0, 1, 2, 3, 5, 8)
 """So many generations of what is missing run again too."""
 
@@ -223,37 +225,42 @@ class Search:
 def best_run(
     table: Table, trace: Trace, capacity: int, effort: Effort, *, recompute: bool, reorder: bool
 ) -> Run:
-    """The best run that is found."""
-    search = Search(trace, table, capacity, effort)
-    search.rules()
-    if search.best.run.choice.overflow and recompute:
-        _make_room(search, table, capacity)
-    for _ in _rounds(search):
+    """The best run that is found, from the steps as they are and from some that need less memory already."""
+    first = Search(trace, table, capacity, effort.part(1 / 3))
+    first.rules()
+    if first.best.run.served is not None:
+        _improve(first, recompute=recompute, reorder=reorder)
+    if not recompute or first.best.run.repeated_and_exposed() <= 0:
+        return first.best.run
+    second = Search(trace, table, capacity, effort)
+    alone = Search(trace, table._replace(linked=False), capacity, effort.part(0.5))
+    for price in _prices(alone):
+        alone.set_price(price)
+        alone.add_repeats()
+        alone.drop_repeats()
+        second.attempt_sequence(alone.best.order, alone.best.repeats)
+    second.rules()
+    _improve(second, recompute=recompute, reorder=reorder)
+    return min(first.best.run, second.best.run, key=lambda each: each.cost)
+
+
+def _improve(search: Search, *, recompute: bool, reorder: bool) -> None:
+    gained = 1
+    while gained and not search.is_over():
         gained = search.gaps() + search.directs()
         if reorder:
             gained += search.orders()
         if recompute:
             gained += search.add_repeats() + search.drop_repeats()
         search.rules()
-        if not gained:
-            break
-    return search.best.run
 
 
-def _rounds(search: Search) -> Iterator[int]:
-    turn = 0
-    while not search.is_over():
-        yield turn
-        turn += 1
-
-
-def _make_room(search: Search, table: Table, capacity: int) -> None:
-    """Repeat steps until all has room: a byte without room costs more and more."""
-    price = float(table.cycles.sum()) / max(1.0, search.best.run.choice.overflow) / 100
-    while search.best.run.choice.overflow and not search.is_over() and price < 1e12:
-        search.set_price(price)
-        search.add_repeats()
-        search.drop_repeats()
+def _prices(search: Search) -> Iterator[float]:
+    """Dearer and dearer bytes without room, until there are none."""
+    now = search.best.run
+    price = float(now.seen.clock[-1]) / max(1.0, now.choice.overflow) / 100
+    while search.best.run.choice.overflow and not search.is_over() and price < _DEAREST:
+        yield price
         price *= 3
     search.set_price(np.inf)
 
