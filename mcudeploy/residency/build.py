@@ -93,8 +93,8 @@ def _slow(item: Item, uses: Uses, passages: Sequence[Passage], end: int) -> list
     for lo in sorted(set(opened)):
         limit = min((place for place in stale if place >= lo), default=end)
         inside = [place + 1 for place, _, _, slow in uses if slow and lo <= place < limit]
-        inside += [p.end for p in passages if lo <= p.start < limit or lo < p.end <= limit]
-        hi = max((place for place in inside if place > lo), default=lo)
+        inside += [max(p.end, lo + 1) for p in passages if lo <= p.start <= limit]
+        hi = max(inside, default=lo)
         if item.kept and limit == end and not item.fixed:
             hi = end
         if found and found[-1].hi >= lo:

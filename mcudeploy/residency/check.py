@@ -123,13 +123,16 @@ class _Judge:
             if (item, stay) not in (*late, *after):
                 self._close(item, stay, place)
         # What is written out just here makes room only then; what a step makes takes room after all passages.
+        coming = {p.item for p in self._starting[place] if p.direction == "in"}
+        if place == 0:
+            coming |= {item for item, stay in self._opening[0] if stay.fast and self._is_there(item)}
         for item, stay in self._opening[place]:
-            if not stay.fast:
+            if not stay.fast or (place == 0 and self._is_there(item)):
                 self._open(item, stay, place)
         for passage in self._starting[place]:
             if passage.direction == "in":
                 for item, stay in self._opening[place]:
-                    if item == passage.item and stay.fast:
+                    if item == passage.item and stay.fast and item not in self._memory[True].holds:
                         self._open(item, stay, place)
             self._issue(passage, place)
             if passage.end == place:
@@ -137,7 +140,6 @@ class _Judge:
                 for item, stay in late:
                     if item == passage.item and passage.direction == "out":
                         self._close(item, stay, place)
-        coming = {p.item for p in self._starting[place] if p.direction == "in"}
         for item, stay in self._opening[place]:
             if stay.fast and item not in coming:
                 self._open(item, stay, place)
@@ -146,11 +148,14 @@ class _Judge:
 
     def _open(self, item: int, stay: Stay, place: int) -> None:
         holds = self._memory[stay.fast].holds
-        initial = self._items[item].loaded or (self._items[item].given and self._items[item].fixed)
-        valid = place == 0 and (initial if stay.fast else self._items[item].given)
+        valid = place == 0 and (self._is_there(item) if stay.fast else self._items[item].given)
         holds[item] = _BEFORE if valid else _ROTTEN
         if stay.fast:
             self._load += self._items[item].size_bytes
+
+    def _is_there(self, item: int) -> bool:
+        """Whether an item is in the fast memory before the first step."""
+        return self._items[item].loaded or (self._items[item].given and self._items[item].fixed)
 
     def _close(self, item: int, stay: Stay, place: int) -> None:
         if any(one.item == item for one in self._flying):

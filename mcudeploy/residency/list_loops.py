@@ -123,11 +123,16 @@ def choose(  # noqa: PLR0912, PLR0915, PLR0917  (one function of arrays, as numb
     clean = table.given.copy()
     at = np.arange(count, count + items)
     needed = np.full(items, -1, np.int64)
-    live = np.empty(items, np.int64)
+    live, listed = np.empty(items, np.int64), np.zeros(items, np.bool_)
     alive, held, overflow, worst, most = 0, 0, 0.0, -1, 0
     for i in range(items):
         if table.loaded[i] or (table.fixed[i] and table.given[i]):
-            here[i], live[alive], alive, held = True, i, alive + 1, held + table.size[i]
+            back = seen.behind[count + i]
+            wanted = table.kept[i] and not table.given[i] if back < 0 else table.reads[seen.entry[back]]
+            if not (wanted or (table.fixed[i] and (back >= 0 or table.kept[i]))):
+                continue
+            here[i], live[alive], listed[i], alive = True, i, True, alive + 1
+            held += table.size[i]
         else:
             leaves[count + i] = 0
     for k in range(steps):
@@ -135,11 +140,13 @@ def choose(  # noqa: PLR0912, PLR0915, PLR0917  (one function of arrays, as numb
         f = lo
         while f < hi:  # an operand is there as a whole, or all of it is accessed directly
             e = seen.entry[f]
-            g, whole = f, True
+            g, whole, able = f, True, direct[e]
             while g < hi and table.operand[seen.entry[g]] == table.operand[e]:
-                whole = whole and here[table.item[seen.entry[g]]]
+                i = table.item[seen.entry[g]]
+                whole = whole and here[i]
+                able = able and (k > 0 or clean[i] or not here[i])
                 g += 1
-            if direct[e] and not whole:
+            if able and not whole:
                 for h in range(f, g):
                     directly[h] = True
                     i = table.item[seen.entry[h]]
@@ -153,8 +160,9 @@ def choose(  # noqa: PLR0912, PLR0915, PLR0917  (one function of arrays, as numb
             needed[i] = k
             if not directly[f] and not here[i]:
                 here[i], missing[f], held = True, table.reads[seen.entry[f]], held + table.size[i]
-                live[alive] = i
-                alive += 1
+                if not listed[i]:
+                    live[alive], listed[i] = i, True
+                    alive += 1
         work = table.work[sequence[k]]
         while held + work > room[1]:
             best, chosen = -np.inf, -1
@@ -162,10 +170,11 @@ def choose(  # noqa: PLR0912, PLR0915, PLR0917  (one function of arrays, as numb
             for n in range(alive):
                 i = live[n]
                 if not here[i]:
+                    listed[i] = False
                     continue
                 live[kept] = i
                 kept += 1
-                if needed[i] == k or table.fixed[i] or not table.linked:
+                if needed[i] == k or table.fixed[i] or not table.linked or (k == 0 and not clean[i]):
                     continue
                 back = seen.behind[at[i]]
                 if back >= 0 and force[seen.entry[back]] == STAY:
@@ -201,6 +210,8 @@ def choose(  # noqa: PLR0912, PLR0915, PLR0917  (one function of arrays, as numb
             over = over or (back >= 0 and not table.reads[seen.entry[back]])
             if over and not (table.fixed[i] and (back >= 0 or table.kept[i])):
                 here[i], held = False, held - table.size[i]
+                if back < 0 and table.kept[i]:
+                    leaves[f] = k + 1
             elif back >= 0 and force[seen.entry[back]] == LEAVE and not table.fixed[i] and table.linked:
                 here[i], clean[i], leaves[f], held = False, True, k + 1, held - table.size[i]
     return Choice(leaves, missing, directly, load, overflow, worst)
@@ -221,6 +232,16 @@ def _fits(load: Ints, lo: int, hi: int, size: int, capacity: int) -> bool:
 
 
 @njit(cache=True)
+def _leaving(table: Table, seen: Accesses, choice: Choice, place: int) -> int:
+    """The place behind which the bytes of a place leave, -1 if they change or are accessed directly before."""
+    while choice.leaves[place] < 0 or choice.direct[place]:
+        place = seen.behind[place]
+        if place < 0 or table.writes[seen.entry[place]] or choice.direct[place]:
+            return -1
+    return place
+
+
+@njit(cache=True)
 def serve(  # noqa: PLR0912, PLR0914, PLR0915, PLR0917  (one function of arrays, as numba wants it)
     table: Table, sequence: Ints, seen: Accesses, choice: Choice, capacity: int, outs_first: bool
 ) -> Served:
@@ -230,8 +251,9 @@ def serve(  # noqa: PLR0912, PLR0914, PLR0915, PLR0917  (one function of arrays,
     load, missing, leaves = choice.load.copy(), choice.missing.copy(), choice.leaves.copy()
     clean = table.given.copy()
     number = np.full(count + items, -1, np.int64)  # of the passage outwards, inwards, by place
-    most = 2 * (count + items)
+    most = 3 * (count + items)
     p_item, p_in = np.empty(most, np.int64), np.zeros(most, np.bool_)
+    p_place = np.full(most, -1, np.int64)
     p_start, p_end, p_done = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most)
     pending = np.empty(count + items, np.int64)
     flying = np.empty(count + items, np.int64)
@@ -248,15 +270,14 @@ def serve(  # noqa: PLR0912, PLR0914, PLR0915, PLR0917  (one function of arrays,
         # What step k - 1 touched last: gone at once, or waiting to be written out.
         for f in range(seen.start[k - 1] if k else count, seen.start[k] if k else count + items):
             i = f - count if f >= count else table.item[seen.entry[f]]
-            if f < count and table.writes[seen.entry[f]]:
-                clean[i] = choice.direct[f]
-            if leaves[f] < 0 or choice.direct[f] or k == steps:
-                continue
-            if clean[i]:
+            if (f < count and table.writes[seen.entry[f]]) or (f >= count and table.loaded[i]):
+                clean[i] = choice.direct[f] if f < count else table.given[i]
+                g = -1 if clean[i] or not table.linked else _leaving(table, seen, choice, f)
+                if g >= 0 and k < steps:
+                    pending[waiting] = g
+                    waiting += 1
+            if leaves[f] >= 0 and not choice.direct[f] and clean[i] and number[f] < 0:
                 _add(load, k, leaves[f], -table.size[i])
-            elif f < count or table.loaded[i]:
-                pending[waiting] = f
-                waiting += 1
         # Those that should have left by now stay a step longer; those that are used now stay.
         left = 0
         for n in range(waiting):
@@ -266,7 +287,9 @@ def serve(  # noqa: PLR0912, PLR0914, PLR0915, PLR0917  (one function of arrays,
             if back >= 0 and seen.step[back] == k and not choice.direct[back]:
                 _add(load, leaves[f], k, table.size[i])
                 missing[back] = False
-                continue
+                f = -1 if table.writes[seen.entry[back]] else _leaving(table, seen, choice, back)
+                if f < 0:
+                    continue
             pending[left] = f
             left += 1
             if leaves[f] <= k and k < steps:
@@ -284,13 +307,20 @@ def serve(  # noqa: PLR0912, PLR0914, PLR0915, PLR0917  (one function of arrays,
         while True:
             chosen = -1
             while urgent < seen.start[k + 1]:
-                f = seen.before[urgent]
+                i = table.item[seen.entry[urgent]]
                 if choice.direct[urgent] and table.reads[seen.entry[urgent]]:
                     for n in range(waiting):
-                        if pending[n] == f:
+                        if pending[n] == seen.before[urgent]:
                             chosen = n
+                    if chosen < 0 and not clean[i]:  # it never left: it is written out, and stays
+                        free = max(now, free) + table.out_cycles[i]
+                        now = free
+                        p_item[passages], p_in[passages], p_done[passages] = i, False, free
+                        p_start[passages], p_end[passages] = k, k
+                        passages += 1
+                        clean[i] = True
                     for n in range(flights):
-                        if p_item[flying[n]] == table.item[seen.entry[urgent]] and p_end[flying[n]] > k:
+                        if p_item[flying[n]] == i and p_end[flying[n]] > k:
                             now = max(now, p_done[flying[n]])
                             _add(load, k, p_end[flying[n]], -table.size[p_item[flying[n]]])
                             p_end[flying[n]] = k
@@ -304,10 +334,10 @@ def serve(  # noqa: PLR0912, PLR0914, PLR0915, PLR0917  (one function of arrays,
                 left = 0
                 for n in range(flights):
                     p = flying[n]
-                    if p_end[p] > k:
+                    if p_end[p] > k or seen.step[p_place[p]] >= k:
                         flying[left] = p
                         left += 1
-                        if first < 0 or p_done[p] < p_done[first]:
+                        if seen.step[p_place[p]] < k and (first < 0 or p_done[p] < p_done[first]):
                             first = p
                 flights = left
                 if first >= 0:
@@ -316,7 +346,9 @@ def serve(  # noqa: PLR0912, PLR0914, PLR0915, PLR0917  (one function of arrays,
                     p_end[first] = k
                     continue
                 for n in range(waiting):
-                    if chosen < 0 or leaves[pending[n]] < leaves[pending[chosen]]:
+                    if seen.step[pending[n]] < k and (
+                        chosen < 0 or leaves[pending[n]] < leaves[pending[chosen]]
+                    ):
                         chosen = n
                 if chosen < 0:
                     break
@@ -362,6 +394,11 @@ def serve(  # noqa: PLR0912, PLR0914, PLR0915, PLR0917  (one function of arrays,
             for n in range(waiting):
                 f = pending[n]
                 i = f - count if f >= count else table.item[seen.entry[f]]
+                back = seen.behind[f]
+                if back >= 0 and not choice.direct[back]:
+                    gap = seen.clock[seen.step[back]] - seen.clock[k]
+                    if gap < max(free - now, 0.0) + table.out_cycles[i] + table.in_cycles[i]:
+                        continue  # if there is room it never leaves
                 due = seen.clock[leaves[f]] - table.out_cycles[i]
                 if due < best:
                     best, chosen = due, n
@@ -377,7 +414,9 @@ def serve(  # noqa: PLR0912, PLR0914, PLR0915, PLR0917  (one function of arrays,
                     continue
                 tried += 1
                 i = table.item[seen.entry[f]]
-                if not clean[i] or (number[g] >= 0 and p_end[number[g]] > k):
+                if not clean[i] or (k == 0 and table.loaded[i]) or (
+                    number[g] >= 0 and (p_end[number[g]] > k or p_start[number[g]] == k)
+                ):
                     continue
                 due = seen.clock[seen.step[f]] - table.in_cycles[i]
                 if due < best and _fits(load, k, seen.step[f], table.size[i], capacity):
@@ -403,15 +442,14 @@ def serve(  # noqa: PLR0912, PLR0914, PLR0915, PLR0917  (one function of arrays,
                     p += 1
                 p_item[passages], p_in[passages], p_done[passages] = i, False, free
                 p_start[passages], p_end[passages] = k, p
-                number[f] = passages
+                number[f], p_place[passages] = passages, f
                 flying[flights] = passages
                 flights += 1
                 passages += 1
                 clean[i] = True
-                if p < leaves[f]:
-                    _add(load, p, leaves[f], -table.size[i])
-                else:
-                    _add(load, leaves[f], p, table.size[i])
+                gone = max(p, seen.step[f] + 1)
+                _add(load, gone, leaves[f], -table.size[i])
+                _add(load, leaves[f], gone, table.size[i])
             else:
                 break
         now += spent

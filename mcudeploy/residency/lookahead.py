@@ -28,8 +28,9 @@ class Decisions:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Run:
-    """What decisions lead to; `overflow`: bytes that had no room, summed over steps."""
+    """What decisions lead to; `served` is None where bytes had no room."""
 
+    table: Table
     decisions: Decisions
     seen: loops.Accesses
     choice: loops.Choice
@@ -39,6 +40,10 @@ class Run:
     def cost(self) -> tuple[float, float]:
         """Less is better: bytes without room, then cycles."""
         return self.choice.overflow, np.inf if self.served is None else self.served.cycles
+
+    def repeated_and_exposed(self) -> float:
+        """Cycles over those of the steps once each, with everything in the fast memory."""
+        return self.cost[1] - float(self.table.cycles.sum())
 
 
 def run(table: Table, decisions: Decisions, capacity: int) -> Run:
@@ -51,7 +56,7 @@ def run(table: Table, decisions: Decisions, capacity: int) -> Run:
     served = None
     if not choice.overflow:
         served = loops.serve(table, decisions.sequence, seen, choice, capacity, decisions.outs_first)
-    return Run(decisions, seen, choice, served)
+    return Run(table, decisions, seen, choice, served)
 
 
 def plan_of(trace: Trace, table: Table, found: Run, method: str) -> Residency:

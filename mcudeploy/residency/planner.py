@@ -8,7 +8,7 @@ from mcudeploy.residency.trace import Link, Residency, Trace, TraceStep
 
 
 def plan_residency(
-    trace: Trace, capacity_bytes: int, link: Link, *, recompute: bool, effort: Effort
+    trace: Trace, capacity_bytes: int, link: Link, *, recompute: bool, effort: Effort, reorder: bool = False
 ) -> Residency | None:
     """The best residency that is found with an effort, or None where none is: with a link there is one unless
     what is fixed leaves too little room. Raises FitError where a single step needs more than the capacity.
@@ -20,7 +20,7 @@ def plan_residency(
     from mcudeploy.residency.timeline import with_times
 
     table = table_of(trace, link)
-    found = best_run(table, trace, capacity_bytes, effort, recompute=recompute)
+    found = best_run(table, trace, capacity_bytes, effort, recompute=recompute, reorder=reorder)
     if found.served is None:
         return None
     return with_times(plan_of(trace, table, found, "look-ahead"), link)

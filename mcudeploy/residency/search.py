@@ -1,36 +1,268 @@
-"""The search for what decisions the look-ahead plan is made with."""
+"""The search for the decisions that the look-ahead plan is made with: one is changed at a time, and stays
+changed if that saves time.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from mcudeploy.common.effort import Effort
 from mcudeploy.residency import list_loops as loops
 from mcudeploy.residency.lookahead import Decisions, Run, run
-from mcudeploy.residency.tables import Flags, Table, sequence_of
+from mcudeploy.residency.ordering import moved, needs_of, stands
+from mcudeploy.residency.repeats import (
+    Repeats,
+    alive_before,
+    chain,
+    makers_of,
+    sequence_with,
+    with_steps,
+    without_step,
+)
+from mcudeploy.residency.tables import Flags, Ints, Table, sequence_of
 from mcudeploy.residency.trace import Trace
 
 _SLACKS = (0.0, 0.05, 0.1, 0.2, 0.3)
 """Parts of the fast memory that are held free for transfers where that costs nothing."""
 
+_RUN_UNITS, _PLACE_UNITS = 200, 0.2
+"""What a run costs, and each of its accesses."""
 
-def best_run(table: Table, trace: Trace, capacity: int, effort: Effort, *, recompute: bool) -> Run:
-    """The best run that is found."""
-    count = len(table.item)
-    start = Decisions(sequence_of(trace), np.zeros(count, np.int64), np.zeros(count, np.bool_))
-    start = with_room(table, capacity, start)
-    found = [run(table, each, capacity) for each in _rules(start, capacity)]
-    return min(found, key=lambda each: each.cost)
+_AHEAD = 8  # so many steps before one that waits are moved
+
+_DEAREST = 1e12  # cycles for a byte without room
+
+_DEPTHS = (0, 1, 2, 3, 5, 8)
+"""So many generations of what is missing run again too."""
 
 
-def _rules(start: Decisions, capacity: int) -> Iterator[Decisions]:
-    for slack in _SLACKS:
-        for rule in (loops.LATEST, loops.LONGEST, loops.WORTH):
-            for outs_first in (False, True):
-                yield replace(start, slack=int(slack * capacity), rule=rule, outs_first=outs_first)
+@dataclass(frozen=True, slots=True, eq=False)
+class Point:
+    """A state of the search: the steps in their order, which of them run again before which, by place of the
+    sequence the step that it belongs to, and what that leads to.
+    """
+
+    order: tuple[int, ...]
+    repeats: Repeats
+    owner: Ints
+    run: Run
+
+
+class Search:
+    """Tries decisions and keeps the best. A byte without room costs `price` cycles."""
+
+    def __init__(self, trace: Trace, table: Table, capacity: int, effort: Effort) -> None:
+        self._table, self._capacity, self._effort = table, capacity, effort
+        self._makers, self._needs = makers_of(trace), needs_of(trace)
+        self._price = np.inf
+        count = len(table.item)
+        order = tuple(range(len(trace.steps)))
+        start = Decisions(sequence_of(trace), np.zeros(count, np.int64), np.zeros(count, np.bool_))
+        first = self._run(with_room(table, capacity, start))
+        self.best = Point(order, {}, first.decisions.sequence, first)
+
+    def cost(self, each: Run) -> float:
+        """Cycles, and the price of what has no room."""
+        if each.served is not None:
+            return each.served.cycles
+        return float(each.seen.clock[-1]) + self._price * each.choice.overflow
+
+    def set_price(self, price: float) -> None:
+        """What a byte without room costs from now on, per step."""
+        self._price = price
+
+    def is_over(self) -> bool:
+        """Whether the effort is spent."""
+        return self._effort.is_spent()
+
+    def _run(self, decisions: Decisions) -> Run:
+        self._effort.spend(_RUN_UNITS + _PLACE_UNITS * len(self._table.item))
+        return run(self._table, decisions, self._capacity)
+
+    def attempt(self, decisions: Decisions) -> bool:
+        """Whether other decisions for the same sequence are better; if so, they are kept."""
+        found = self._run(decisions)
+        better = self.cost(found) < self.cost(self.best.run) - 1e-6
+        if better:
+            self.best = replace(self.best, run=found)
+        return better
+
+    def attempt_sequence(self, order: tuple[int, ...], repeats: Repeats) -> bool:
+        """The same with another order or other repeated steps."""
+        sequence, owner = sequence_with(order, repeats)
+        better = self.attempt(replace(self.best.run.decisions, sequence=sequence))
+        if better:
+            self.best = Point(order, repeats, owner, self.best.run)
+        return better
+
+    def rules(self) -> None:
+        """How much is held free, what leaves first, whether what leaves goes first."""
+        for slack in _SLACKS:
+            for rule in (loops.LATEST, loops.LONGEST, loops.WORTH):
+                for outs_first in (False, True):
+                    if self.is_over():
+                        return
+                    now = self.best.run.decisions
+                    other = replace(
+                        now, slack=int(slack * self._capacity), rule=rule, outs_first=outs_first
+                    )
+                    self.attempt(other)
+
+    def add_repeats(self) -> int:
+        """Make again what is missing where it is used, the cheapest per byte first; how often that helped."""
+        gained = 0
+        for item, step in self._missing():
+            alive = alive_before(self.best.run, step)
+            at = np.argsort(np.array(self.best.order)).tolist()
+            tried: set[frozenset[int]] = set()
+            for depth in _DEPTHS:
+                if self.is_over():
+                    return gained
+                more = chain(self._makers, at, alive, (item, step), depth)
+                if more is None or more in tried:
+                    break
+                tried.add(more)
+                repeats = with_steps(self.best.repeats, step, more)
+                gained += self.attempt_sequence(self.best.order, repeats)
+        return gained
+
+    def _missing(self) -> list[tuple[int, int]]:
+        """Items with the steps before which they could be made again."""
+        now, table = self.best.run, self._table
+        found: dict[tuple[int, int], float] = {}
+        tight = now.choice.load > self._capacity
+        next_tight = np.flatnonzero(tight)
+        for f in range(int(now.seen.start[-1])):
+            item, before = int(table.item[now.seen.entry[f]]), int(now.seen.before[f])
+            if not table.reads[now.seen.entry[f]] or self._makers.maker[item] < 0:
+                continue
+            missing = bool(now.choice.missing[f] or now.choice.direct[f])
+            if len(next_tight):
+                lo, hi = now.seen.step[before], now.seen.step[f]
+                at = int(np.searchsorted(next_tight, lo, side="right"))
+                missing = at < len(next_tight) and next_tight[at] < hi
+            if missing:
+                step = int(self.best.owner[now.seen.step[f]])
+                cycles = float(table.cycles[self._makers.maker[item]])
+                found[item, step] = cycles / max(1, int(table.size[item]))
+        return sorted(found, key=lambda each: (found[each], each))
+
+    def drop_repeats(self) -> int:
+        """Leave out what need not run again."""
+        gained = 0
+        for step, steps in sorted(self.best.repeats.items()):
+            for one in sorted(steps):
+                if self.is_over():
+                    return gained
+                if one in self.best.repeats.get(step, frozenset()):
+                    repeats = without_step(self.best.repeats, step, one)
+                    gained += self.attempt_sequence(self.best.order, repeats)
+        return gained
+
+    def gaps(self) -> int:
+        """Let stay what leaves, let leave what stays, access directly what comes back."""
+        gained = 0
+        now, table = self.best.run, self._table
+        tried: set[tuple[int, int]] = set()
+        for f in range(int(now.seen.start[-1])):
+            entry, before = int(now.seen.entry[f]), int(now.seen.before[f])
+            if not table.reads[entry] or now.seen.step[f] <= now.seen.step[before] + 1:
+                continue
+            away = now.choice.leaves[before] >= 0
+            for force in (loops.STAY,) if away else ():
+                if self.is_over():
+                    return gained
+                if (entry, force) not in tried:
+                    tried.add((entry, force))
+                    forces = self.best.run.decisions.force.copy()
+                    forces[entry] = loops.FREE if forces[entry] else force
+                    other = replace(self.best.run.decisions, force=forces)
+                    gained += self.attempt(other)
+        return gained
+
+    def orders(self) -> int:
+        """Move steps around those that wait."""
+        gained = 0
+        for step in self._around_waits():
+            order = self.best.order
+            for other in dict.fromkeys(moved(order, self._needs, order.index(step))):
+                if self.is_over():
+                    return gained
+                fits = other != order and stands(self._makers, other, self.best.repeats)
+                if fits and self.attempt_sequence(other, self.best.repeats):
+                    gained += 1
+                    break
+        return gained
+
+    def _around_waits(self) -> list[int]:
+        """Steps of the trace near those that wait or have no room, the worst first."""
+        now = self.best.run
+        bad = now.choice.load - self._capacity if now.served is None else now.served.waits
+        found: dict[int, None] = {}
+        for k in np.argsort(-bad, kind="stable"):
+            if bad[k] <= 0:
+                break
+            found.update(dict.fromkeys(self.best.owner[max(0, k - _AHEAD) : k + 3].tolist()))
+        return list(found)
+
+    def directs(self) -> int:
+        """Operands that are accessed directly, or no longer."""
+        gained = 0
+        table = self._table
+        for operand in np.unique(table.operand[np.isfinite(table.direct)]):
+            if self.is_over():
+                return gained
+            group = table.operand == operand
+            direct = self.best.run.decisions.direct.copy()
+            direct[group] = ~direct[group]
+            gained += self.attempt(replace(self.best.run.decisions, direct=direct))
+        return gained
+
+
+def best_run(
+    table: Table, trace: Trace, capacity: int, effort: Effort, *, recompute: bool, reorder: bool
+) -> Run:
+    """The best run that is found, from the steps as they are and from some that need less memory already."""
+    first = Search(trace, table, capacity, effort.part(1 / 3))
+    first.rules()
+    if first.best.run.served is not None:
+        _improve(first, recompute=recompute, reorder=reorder)
+    if not recompute or first.best.run.repeated_and_exposed() <= 0:
+        return first.best.run
+    second = Search(trace, table, capacity, effort)
+    alone = Search(trace, table._replace(linked=False), capacity, effort.part(0.5))
+    for price in _prices(alone):
+        alone.set_price(price)
+        alone.add_repeats()
+        alone.drop_repeats()
+        second.attempt_sequence(alone.best.order, alone.best.repeats)
+    second.rules()
+    _improve(second, recompute=recompute, reorder=reorder)
+    return min(first.best.run, second.best.run, key=lambda each: each.cost)
+
+
+def _improve(search: Search, *, recompute: bool, reorder: bool) -> None:
+    gained = 1
+    while gained and not search.is_over():
+        gained = search.gaps() + search.directs()
+        if reorder:
+            gained += search.orders()
+        if recompute:
+            gained += search.add_repeats() + search.drop_repeats()
+        search.rules()
+
+
+def _prices(search: Search) -> Iterator[float]:
+    """Dearer and dearer bytes without room, until there are none."""
+    now = search.best.run
+    price = float(now.seen.clock[-1]) / max(1.0, now.choice.overflow) / 100
+    while search.best.run.choice.overflow and not search.is_over() and price < _DEAREST:
+        yield price
+        price *= 3
+    search.set_price(np.inf)
 
 
 def with_room(table: Table, capacity: int, start: Decisions) -> Decisions:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mcudeploy.residency.trace import Link, Trace, TraceStep
+from mcudeploy.residency.trace import Access, Link, Trace, TraceStep
 
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -46,7 +46,7 @@ def table_of(trace: Trace, link: Link) -> Table:
     first = [0]
     entries: list[tuple[int, bool, bool, int, float]] = []
     for step in trace.steps:
-        entries += _entries(step, link, len(entries))
+        entries += _entries(trace, step, link, len(entries))
         first.append(len(entries))
     columns = list(zip(*entries, strict=True)) or [()] * 5
     linked = link.read_rate > 0 and link.write_rate > 0
@@ -72,15 +72,19 @@ def table_of(trace: Trace, link: Link) -> Table:
     )
 
 
-def _entries(step: TraceStep, link: Link, count: int) -> list[tuple[int, bool, bool, int, float]]:
-    """By item of a step; an item of two operands joins them to one that cannot be direct."""
-    touched = list(dict.fromkeys(access.item for access in step.accesses))
+def _entries(
+    trace: Trace, step: TraceStep, link: Link, count: int
+) -> list[tuple[int, bool, bool, int, float]]:
+    """By item of a step. Operands with an item that is fixed, or in two of them, cannot be direct."""
+    touched: dict[int, list[Access]] = {}
+    for access in step.accesses:
+        touched.setdefault(access.item, []).append(access)
     linked = link.read_rate > 0 and link.write_rate > 0
     shared = {
         access.operand
-        for access in step.accesses
-        for other in step.accesses
-        if other.item == access.item and other.operand != access.operand
+        for item, accesses in touched.items()
+        for access in accesses
+        if trace.items[item].fixed or len({one.operand for one in accesses}) > 1
     }
     costs: dict[int, float] = {}
     for access in step.accesses:
@@ -90,8 +94,7 @@ def _entries(step: TraceStep, link: Link, count: int) -> list[tuple[int, bool, b
         costs[access.operand] = costs.get(access.operand, 0.0) + cost
     numbers = {operand: count + place for place, operand in enumerate(costs)}
     found = []
-    for item in touched:
-        own = [access for access in step.accesses if access.item == item]
+    for item, own in touched.items():
         operand = own[0].operand
         reads, writes = any(not a.writes for a in own), any(a.writes for a in own)
         found.append((item, reads, writes, numbers[operand], costs[operand]))
