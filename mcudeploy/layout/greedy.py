@@ -103,8 +103,9 @@ def fixed_orders(bundles: Bundles, target: int) -> tuple[int, ...]:
     """The best of first fit in the fixed orders; stops at `target` bytes."""
     best: tuple[int, ...] | None = None
     least = 0
+    bases = _bases(bundles.problem, target)
     for order in bundles.orders():
-        for anchored in _bases(bundles.problem, target):
+        for anchored in bases:
             offsets = bundles.first_fit(order, anchored)
             used = used_bytes(bundles.problem, offsets)
             if best is None or used < least:

@@ -125,23 +125,17 @@ def stacks_at_the_top(problem: Problem, top: int) -> dict[int, int]:
 
 def conflicts(problem: Problem) -> list[list[int]]:
     """For each rectangle those that are alive at a step with it, without those of its own stack."""
-    stack_of = {index: number for number, stack in enumerate(problem.stacks) for index in stack}
-    found: list[set[int]] = [set() for _ in problem.rectangles]
-    alive: set[int] = set()
-    events = sorted(
-        event
-        for index, item in enumerate(problem.rectangles)
-        if len(item.life)
-        for event in ((item.life.lo, 1, index), (item.life.hi, 0, index))
-    )
-    for _, begins, index in events:
-        if not begins:
-            alive.discard(index)
-            continue
-        stack = stack_of.get(index, -1)
-        for other in alive:
-            if stack < 0 or stack_of.get(other) != stack:
-                found[index].add(other)
-                found[other].add(index)
-        alive.add(index)
-    return [sorted(others) for others in found]
+    import numpy as np  # noqa: PLC0415 - it takes its time
+
+    lo = np.array([item.life.lo for item in problem.rectangles], np.int64)
+    hi = np.array([item.life.hi for item in problem.rectangles], np.int64)
+    stack = -np.arange(1, len(lo) + 1)
+    for number, members in enumerate(problem.stacks):
+        stack[list(members)] = number
+    some = lo < hi
+    return [
+        np.flatnonzero((lo < hi[index]) & (hi > lo[index]) & (stack != stack[index]) & some).tolist()
+        if some[index]
+        else []
+        for index in range(len(lo))
+    ]
