@@ -60,3 +60,9 @@ def test_the_core_does_not_copy(line: tuple[Line, str]) -> None:
         assert copy > size / 4
     assert spent[4] == spent[16380]
     assert spent[20000] - spent[4] <= setup
+
+
+def test_the_kernels_of_the_tape_use_the_driver(line: tuple[Line, str]) -> None:
+    wrong, ticks = line[0].ask(b"K", answers=2)
+    assert wrong == 0
+    assert load_board(line[1]).instructions(ticks) < 1000  # 16,000 bytes
