@@ -26,7 +26,7 @@ _NODE = re.compile(
 )
 _EDGE = re.compile(r'^edge: \{ sourcename: "([^"]*)" targetname: "([^"]*)"', re.M)
 _TAPE = re.compile(r"mcud_step|mcud_run(_o\d+_c\d+_a\d+)?")
-_HANDLERS = ("uart_interrupt", "core_timer_interrupt", "trap_entry")
+_HANDLERS = ("uart_interrupt", "core_timer_interrupt", "dma_interrupt", "trap_entry")
 _ENTRY_BYTES = {"arm-none-eabi": 108, "riscv64-unknown-elf": 0}
 """What the core itself pushes for an interrupt at most; on Arm 8 words, 18 of the FPU, one for alignment."""
 _UNPAINTED_BYTES = 64  # FRAME_MARGIN of firmware/measurer/timing.c

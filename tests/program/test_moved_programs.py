@@ -27,7 +27,8 @@ from mcudeploy.memory.live import work_bytes
 from mcudeploy.model.forms import stream_inputs
 from mcudeploy.ops.elementwise import Lut
 from mcudeploy.ops.view import Reshape
-from mcudeploy.program.library import write_library
+from mcudeploy.program.kernelfiles import AWAIT, START
+from mcudeploy.program.library import library_files, write_library
 from mcudeploy.program.program import Program, make_program
 from mcudeploy.program.render import Member, render_firmware
 from mcudeploy.program.tape import Tape
@@ -228,6 +229,17 @@ def test_generated_c_compiles_without_a_warning(compiler: str, tmp_path: Path) -
     subprocess.run(
         [compiler, *STRICT, *extra, "-I", tmp_path / "include", "-fsyntax-only", *sources], check=True
     )
+
+
+def test_a_library_with_transfers_shows_what_a_driver_defines() -> None:
+    plan = with_moves(planned(viewed(), GRAPHS["views"][1]), 0, alignment=HOST.offset_unit)
+    program = program_of(plan)
+    moved = library_files([Member(program, plan, SOURCE)], "moved")
+    assert "src/mcud_dma.h" in moved and "include/mcud_dma.h" not in moved
+    transferring = replace(program, kernels=sorted([*program.kernels, START, AWAIT]))
+    files = library_files([Member(transferring, plan, SOURCE)], "moved")
+    assert "include/mcud_dma.h" in files and "src/mcud_dma.h" not in files
+    assert {"src/start_transfers.c", "src/await_transfers.c"} <= files.keys()
 
 
 MAIN = """#include <stdio.h>

@@ -60,3 +60,22 @@ def test_the_core_does_not_copy(line: tuple[Line, str]) -> None:
         assert copy > size / 4
     assert spent[4] == spent[16380]
     assert spent[20000] - spent[4] <= setup
+
+
+def test_the_kernels_of_the_tape_use_the_driver(line: tuple[Line, str]) -> None:
+    wrong, ticks = line[0].ask(b"K", answers=2)
+    assert wrong == 0
+    assert load_board(line[1]).instructions(ticks) < 1000  # 16,000 bytes
+
+
+@pytest.mark.usefixtures("cache")
+def test_the_engine_in_software_runs_on_a_board() -> None:
+    """The same transfers arrive, none before its wait."""
+    board = load_board("mps2-an386")
+    files = {"mcud_config.h": CONFIG, "transfers.c": PROGRAM}
+    firmware = build_firmware(board, files, [START, AWAIT], emulate=True, measurer=False, engine="half")
+    with Emulator(board, firmware.elf) as emulator:
+        soft = Line(emulator.url)
+        assert soft.ask(b"R", 1, 2, 3, 5000, 1, answers=1) == [0]
+        assert 8000 < soft.ask(b"I", answers=1)[0] <= 9000
+        soft.close()

@@ -10,11 +10,12 @@ import pytest
 from mcudeploy.boards.board import load_board
 from mcudeploy.common.errors import BuildError
 from mcudeploy.program.bench import bench_sources
+from mcudeploy.program.kernelfiles import AWAIT, START
 from mcudeploy.targets import Firmware, build_firmware
 from mcudeploy.targets.disassembly import parse
 from mcudeploy.targets.firmware import CALLS_NAME
 from mcudeploy.targets.frames import LibraryFunctions, pushed_bytes
-from mcudeploy.targets.stack import Compiled, Depths, bound_of, read_calls, stack_bound
+from mcudeploy.targets.stack import Compiled, Depths, StackBound, bound_of, read_calls, stack_bound
 
 KERNELS = ["conv2d_s8", "feed", "softmax_f32"]
 
@@ -158,3 +159,16 @@ def test_the_host_has_none(cache: Path) -> None:
         stack_bound(build_firmware(load_board("host"), bench_sources(kernels, 1024), kernels, emulate=False))
         is None
     )
+
+
+@pytest.mark.usefixtures("cache")
+def test_the_interrupt_of_a_driver_counts() -> None:
+    board = load_board("mps2-an505")
+
+    def bound(kernels: list[str]) -> StackBound:
+        sources = bench_sources(kernels, 1024)
+        found = stack_bound(build_firmware(board, sources, kernels, emulate=True))
+        assert found is not None
+        return found
+
+    assert bound(["copy", START, AWAIT]).interrupt_bytes > bound(["copy"]).interrupt_bytes

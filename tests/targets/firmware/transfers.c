@@ -2,9 +2,10 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "mcud.h"
+#include "await_transfers.h"
 #include "mcud_dma.h"
 #include "mcud_hal.h"
+#include "start_transfers.h"
 
 enum { ROOM = 20032, EDGE = 16 };
 
@@ -84,6 +85,30 @@ static uint32_t by_interrupt(void)
     return bad;
 }
 
+/* Two blocks by the kernels of the tape; what is wrong of them, and the ticks of both starts and the wait. */
+static uint32_t by_tape(uint32_t *ticks)
+{
+    static const mcud_offset from[] = {1, 2000};
+    static const mcud_offset to[] = {3000, 0};
+    static const uint32_t bytes[] = {7000, MCUD_ENDS_SOURCE | 9000u};
+    static const uint16_t pending[] = {0};
+    const mcud_tensor old = {here[0], from, 0, 1};
+    const mcud_tensor new = {there, to, 0, 1};
+    const mcud_tensor *const in[] = {&old};
+    const mcud_start_transfers_params started = {bytes, 0};
+    const mcud_await_transfers_params awaited = {pending, 0};
+    const mcud_op start = {mcud_start_transfers, &started, in, &new, NULL, 2, 1};
+    const mcud_op await = {mcud_await_transfers, &awaited, NULL, NULL, NULL, 1, 1};
+    fill(here[0], 0);
+    fill(there, 2);
+    const uint32_t before = hal_ticks();
+    start.kernel(&start, 0, 1);
+    start.kernel(&start, 1, 2);
+    await.kernel(&await, 0, 1);
+    *ticks = hal_ticks() - before;
+    return wrong(there, 2, 0, 0, 8000, 9000) + wrong(there, 2, 12000, 0, 4, 7000);
+}
+
 static void send_word(uint32_t word)
 {
     const uint8_t bytes[4] = {(uint8_t)word, (uint8_t)(word >> 8), (uint8_t)(word >> 16), (uint8_t)(word >> 24)};
@@ -143,6 +168,12 @@ int main(void)
         case 'I':
             send_word(by_interrupt());
             break;
+        case 'K': {
+            uint32_t ticks = 0;
+            send_word(by_tape(&ticks));
+            send_word(ticks);
+            break;
+        }
         case 'T':
             time_one(receive_word());
             break;
