@@ -240,8 +240,26 @@ def schedule(console: Console, report: Values) -> None:
             ("lower bound", f"{bound:,} B{gap}"),
             ("status", plain(report["status"])),
             ("method", f"{plain(report['method'])}, {report['seconds']:.1f} s"),
+            *_limited_facts(report),
         ],
     )
+
+
+def _limited_facts(report: Values) -> list[tuple[str, str]]:
+    """What keeps a memory limit, and what that costs."""
+    if "memory_limit_bytes" not in report:
+        return []
+    moved, again = report["transfers"], report["recompute"]
+    base = max(1.0, report["base_cycles"])
+    exposed, repeated = moved["exposed_cycles"], again["cycles"]
+    return [
+        ("memory limit", f"{report['memory_limit_bytes']:,} B, {report['fast_peak_bytes']:,} B used"),
+        ("transfers", f"{moved['count']:,}, {moved['bytes']:,} B"),
+        ("exposed", f"{exposed:,.0f} cycles ({exposed / base:.2%})"),
+        ("recomputed", f"{count_text(again['steps'], 'step')}, {repeated:,.0f} cycles ({repeated / base:.2%})"),
+        ("overhead", f"{report['overhead_percent']:.2f} % of {base:,.0f} cycles"),
+        ("planned by", plain(report["residency_method"])),
+    ]
 
 
 def _plan_facts(report: Values) -> list[tuple[str, str]]:

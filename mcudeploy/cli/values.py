@@ -41,6 +41,23 @@ class Limit(click.ParamType[tuple[str, int]]):
             self.fail(str(error), param, ctx)
 
 
+class Percent(click.ParamType[float]):
+    """A share above 0: 25%, 12.5%."""
+
+    name = "percent"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The number before the sign; a usage error for anything else."""
+        text = str(value).strip()
+        try:
+            number = float(text.removesuffix("%")) if text.endswith("%") else math.nan
+        except ValueError:
+            number = math.nan
+        if not 0 < number < math.inf:
+            self.fail(f"{value!r} is not a percentage above 0, such as 25%.", param, ctx)
+        return number
+
+
 class InputFile(click.Path):
     """A file to read; with `pipes` it may also come through one: it is read only once."""
 

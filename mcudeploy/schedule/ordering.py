@@ -11,8 +11,8 @@ from mcudeploy.common.effort import Effort
 from mcudeploy.common.files import write_file
 from mcudeploy.common.progress import SILENT, Progress
 from mcudeploy.common.text import count_text
-from mcudeploy.schedule.plaingraph import load_plain_graph
-from mcudeploy.schedule.portfolio import DEFAULT, best_order
+from mcudeploy.schedule.plaingraph import PlainGraph, load_plain_graph
+from mcudeploy.schedule.portfolio import DEFAULT, Ordered, best_order
 
 AUTO = "auto"
 
@@ -27,17 +27,24 @@ def order_graph(
     """Order a dependency graph with the effort of some `seconds`, by one of `METHODS` or by the default ones;
     the order's node ids go into `order_file`. Raises ModelError for a file that is no such graph.
     """
+    graph, found, report = ordered(path, Effort.of(seconds), method, progress)
+    if order_file:
+        content = {"name": graph.name, "peak_bytes": found.peak_bytes, "order": graph.node_order(found.order)}
+        write_file(order_file, json.dumps(content) + "\n")
+    return report
+
+
+def ordered(
+    path: Path, effort: Effort, method: str, progress: Progress = SILENT
+) -> tuple[PlainGraph, Ordered, dict[str, Any]]:
+    """A graph, its best order, and what there is to say of them."""
     progress.stage(f"reading {path.name}")
     graph = load_plain_graph(path)
     progress.stage(f"ordering {graph.problem.steps} of {count_text(len(graph.nodes), 'node')}")
     start = monotonic()
     methods = DEFAULT if method == AUTO else (method,)
-    effort = Effort.of(seconds)
     found = best_order(graph.problem, effort, methods, updates=graph.updates, interruptible=True)
-    if order_file:
-        content = {"name": graph.name, "peak_bytes": found.peak_bytes, "order": graph.node_order(found.order)}
-        write_file(order_file, json.dumps(content) + "\n")
-    return {
+    report = {
         "name": graph.name,
         "nodes": len(graph.nodes),
         "steps": graph.problem.steps,
@@ -48,3 +55,4 @@ def order_graph(
         "method": found.method,
         "seconds": monotonic() - start,
     }
+    return graph, found, report

@@ -1,7 +1,7 @@
 """Plain dependency graphs, such as training steps with forward, backward and update, as scheduling problems.
 
 A file is JSON, plain or gzip: `nodes` with id, op, inputs and outputs (tensor ids), and if they like name,
-view and phase; `tensors` with bytes and, for a view, alias_of; `outputs`, tensors that stay; and
+view, phase and flops; `tensors` with bytes and, for a view, alias_of; `outputs`, tensors that stay; and
 `inplace_updates`, pairs [old, new] of tensors of which the new one is written over the old one. The order of
 the nodes is valid.
 
@@ -47,6 +47,7 @@ class Node(BaseModel):
     outputs: tuple[Id, ...]
     view: bool = False
     phase: str = ""
+    flops: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
 
 
 class Tensor(BaseModel):
@@ -71,7 +72,9 @@ class PlainGraph:
     """A graph as read: nodes in a valid order, and the problem of those that compute.
 
     `steps[i]`: place in `nodes` of the problem's step i. The rest costs nothing. `updates`: steps that
-    serve nothing but the update of weights.
+    serve nothing but the update of weights. `tensor_bytes`, and `roots`: by tensor the one in whose memory it
+    lies; `persistent`: those of them that are parameters, which lie outside; `inputs` and `kept`: those that
+    are there from the start, and until the end.
     """
 
     name: str
@@ -80,6 +83,11 @@ class PlainGraph:
     steps: tuple[int, ...]
     updates: tuple[int, ...]
     needs: tuple[tuple[int, ...], ...]
+    tensor_bytes: tuple[int, ...]
+    roots: tuple[int, ...]
+    persistent: frozenset[int]
+    inputs: frozenset[int]
+    kept: frozenset[int]
 
     def node_order(self, order: Sequence[int]) -> tuple[int, ...]:
         """Ids of all nodes for an order of the steps; what costs nothing comes as soon as it may."""
@@ -174,7 +182,20 @@ def _graph(file: _File, default_name: str) -> PlainGraph:
             before.append(tuple(sorted(steps)))
     problem = Problem(tuple(before), tuple(_buffers(file, memory, maker, number)))
     updates = _updates(file, memory, problem, alone, number)
-    return PlainGraph(file.name or default_name, file.nodes, problem, alone, updates, needs)
+    op_of = {root: file.nodes[maker[root]].op for root in memory.root}
+    return PlainGraph(
+        file.name or default_name,
+        file.nodes,
+        problem,
+        alone,
+        updates,
+        needs,
+        tuple(tensor.bytes for tensor in file.tensors),
+        memory.root,
+        frozenset(root for root, op in op_of.items() if op in _PERSISTENT),
+        frozenset(root for root, op in op_of.items() if op == _INPUT),
+        frozenset(memory.root[tensor] for tensor in file.outputs),
+    )
 
 
 def _makers(file: _File) -> list[int]:
