@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 
 from mcudeploy.common.effort import Effort
 from mcudeploy.cost.tiles import Costs, MovePrice
 from mcudeploy.layout.greedy import Bundles, fixed_orders, used_bytes
 from mcudeploy.layout.problem import Problem, align_up, lower_bound
-from mcudeploy.layout.relocation import relocate
+from mcudeploy.layout.relocation import Pinned, relocate
 
 ARENA_GRAIN_BYTES = 8
 """An arena's size is a multiple of this, as the C array that holds it is."""
@@ -47,10 +46,10 @@ class Packed:
 
 
 def pack(
-    problem: Problem, pinned: Collection[int], relocation: Relocation | None, capacity: int | None = None
+    problem: Problem, pinned: Pinned, relocation: Relocation | None, capacity: int | None = None
 ) -> Packed:
     """The smallest arena that is found. Moves are made where each saves `SAVED_BYTES`, on the average, or
-    where the arena does not keep the capacity (bytes) without. `pinned` rectangles do not move. Without a
+    where the arena does not keep the capacity (bytes) without. `pinned` rectangles do not move, but in the steps said. Without a
     relocation nothing does.
     """
     bound = align_up(lower_bound(problem), ARENA_GRAIN_BYTES)

@@ -9,6 +9,7 @@ from math import lcm
 
 from mcudeploy.layout.arena import ARENA_GRAIN_BYTES, Packed, Relocation, pack
 from mcudeploy.layout.problem import Problem, align_up
+from mcudeploy.layout.relocation import NEVER
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +118,7 @@ class MemoryTask:
         part = self.problem.part(indices)
         aligned = (replace(item, alignment=lcm(item.alignment, bank.alignment)) for item in part.rectangles)
         problem = replace(part, rectangles=tuple(aligned))
-        pinned = [at for at, index in enumerate(indices) if index in self.pinned]
+        pinned = {at: NEVER for at, index in enumerate(indices) if index in self.pinned}
         return pack(problem, pinned, relocation, bank.capacity_bytes // ARENA_GRAIN_BYTES * ARENA_GRAIN_BYTES)
 
     def excess(self, used_bytes: Mapping[str, int]) -> dict[int, int]:

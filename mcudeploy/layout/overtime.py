@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import lcm
@@ -16,13 +18,15 @@ from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.plan import CPU, Estimate, Layout, Plan
 from mcudeploy.layout.arena import ARENA_GRAIN_BYTES, Relocation, pack
 from mcudeploy.layout.problem import Problem, Rectangle
+from mcudeploy.layout.relocation import NEVER
 from mcudeploy.layout.residences import Passage, Places, Stay, reside
 from mcudeploy.layout.solve import estimate, pinned
 from mcudeploy.layout.traces import Homes, Scene, trace_of
-from mcudeploy.memory.blocks import TiledGraph
+from mcudeploy.memory.blocks import BlockId, TiledGraph
 from mcudeploy.memory.live import WorkBytes, buffers, lives
 from mcudeploy.residency import trace as over
 from mcudeploy.residency.planner import plan_residency
+from mcudeploy.residency.timeline import timeline
 from mcudeploy.units.needs import needs
 
 _TURNS = 4
@@ -42,7 +46,7 @@ class Pair:
 
     @classmethod
     def of(cls, board: Board) -> Pair | None:
-        """The board's first memory without waits, and the best of those with; None where there are not both."""
+        """The board's first memory without waits, and the best with them; None where there are not both."""
         fast = next((it for it in board.memories if it.is_fast), None)
         slow = [it for it in board.memories if not it.is_fast and board.room(it)]
         if fast is None or not slow:
@@ -109,12 +113,24 @@ def _spread(
             return None
         if found is None:
             return None
-        layout = _placed(scene, homes, pair, found, buffer_of, relocation)
+        found = _prompt(found, pair.engine(relocation))
+        layout = _placed(scene, homes, pair, found, buffer_of, relocation, room)
         missing = layout.arenas[pair.fast.name] - room
         if missing <= 0:
             return layout
         capacity -= missing
     return None
+
+
+def _prompt(found: over.Residency, link: over.Link) -> over.Residency:
+    """The same with each transfer waited for as soon as it should have ended: from then on blocks may move."""
+    run = timeline(found, link)
+    ends = (bisect_left(run.starts, end) for _, end in run.served)
+    passages = tuple(
+        replace(one, end=max(one.start, min(one.end, end)))
+        for one, end in zip(found.passages, ends, strict=True)
+    )
+    return replace(found, passages=passages)
 
 
 def _placed(
@@ -124,6 +140,7 @@ def _placed(
     found: over.Residency,
     buffer_of: Sequence[int],
     relocation: Relocation,
+    room: int,
 ) -> Layout:
     """Stays with offsets in both memories: in the fast one they may move, in the slow one there is room."""
     stays, passages = _stays(scene, pair, found, buffer_of)
@@ -132,24 +149,15 @@ def _placed(
         if at not in taken:
             memory = pair.slow if at in homes.away else pair.fast
             stays.append(Stay(at, item.life, memory.name, 0))
-    offsets = [0] * len(stays)
+    still, offsets = _still(scene, homes, stays, passages), [0] * len(stays)
     moves: list[tuple[int, int, int]] = []
     arenas = {}
     for memory in (pair.fast, pair.slow):
         there = [at for at, stay in enumerate(stays) if stay.memory == memory.name]
         problem = _problem(scene, [stays[at] for at in there])
-        if memory is pair.fast:
-            flying = {
-                at for one in passages for at in (one.source, one.to) if one.end > stays[one.to].life.lo
-            }
-            pinned = [
-                at
-                for at, index in enumerate(there)
-                if index in flying or _is_pinned(scene, homes, stays[index])
-            ]
-            packed = pack(problem, pinned, relocation)
-        else:
-            packed = pack(problem, (), None)
+        fast = memory is pair.fast
+        pinned = {at: when for at, index in enumerate(there) if (when := still.get(index)) is not None}
+        packed = pack(problem, pinned, relocation if fast else None, room if fast else None)
         if there:
             arenas[memory.name] = packed.used_bytes
         for at, offset in zip(there, packed.offsets, strict=True):
@@ -160,8 +168,29 @@ def _placed(
     return Layout(made.blocks, made.scratch, arenas, "feasible", made.transfers)
 
 
-def _is_pinned(scene: Scene, homes: Homes, stay: Stay) -> bool:
-    return stay.buffer in homes.fixed or not scene.items[stay.buffer].members
+def _still(
+    scene: Scene, homes: Homes, stays: Sequence[Stay], passages: Sequence[Passage]
+) -> dict[int, Interval]:
+    """Stays that may not always move, and when they may: graph inputs and outputs and states never, what an
+    engine copies for the longest time that it does not.
+    """
+    still = {
+        at: NEVER
+        for at, stay in enumerate(stays)
+        if stay.buffer in homes.fixed or not scene.items[stay.buffer].members
+    }
+    flights: dict[int, list[tuple[int, int]]] = {}
+    for one in passages:
+        start = stays[one.to].life.lo
+        for at in (one.source, one.to):
+            if one.end > start:
+                flights.setdefault(at, []).append((start, one.end))
+    for at, flown in flights.items():
+        life = stays[at].life
+        ends = [life.lo, *(time for flight in sorted(flown) for time in flight), life.hi]
+        free, held = max(zip(ends[::2], ends[1::2], strict=True), key=lambda span: span[1] - span[0])
+        still.setdefault(at, Interval(free, max(free, held + (held < life.hi))))
+    return still
 
 
 def _stays(
@@ -170,12 +199,14 @@ def _stays(
     """The stays of a residency by buffer, in the order of time, and the passages between them."""
     stays: list[Stay] = []
     numbers: dict[tuple[int, bool, int], int] = {}
+    begins: dict[tuple[int, bool], list[int]] = defaultdict(list)
     back = {(one.item, one.end) for one in found.passages if one.direction == "in"}
     for item, mine in enumerate(found.stays):
         at_once = [over.Stay(False, 0, 0)] * ((item, 0) in back and not any(not it.fast for it in mine))
         for stay in sorted((*mine, *at_once), key=lambda one: (one.lo, one.fast)):
             memory = pair.fast if stay.fast else pair.slow
             numbers[item, stay.fast, stay.lo] = len(stays)
+            begins[item, stay.fast].append(stay.lo)
             # What comes in at a step is still there when others go out before it.
             hi = stay.hi + (not stay.fast and (item, stay.hi) in back)
             life = scene.items[buffer_of[item]].life
@@ -183,19 +214,22 @@ def _stays(
     passages = []
     for one in found.passages:
         comes_in = one.direction == "in"
-        to = numbers[one.item, comes_in, one.start]
-        source = max(
-            number
-            for (item, fast, lo), number in numbers.items()
-            if item == one.item and fast != comes_in and lo <= one.start
+        begun = begins[one.item, not comes_in]
+        source = begun[bisect_right(begun, one.start) - 1]
+        passages.append(
+            Passage(
+                pair.link.engine if pair.link else CPU,
+                numbers[one.item, not comes_in, source],
+                numbers[one.item, comes_in, one.start],
+                one.end,
+            )
         )
-        passages.append(Passage(pair.link.engine if pair.link else CPU, source, to, one.end))
     return stays, passages
 
 
 def _problem(scene: Scene, stays: Sequence[Stay]) -> Problem:
     """The rectangles of stays in one memory; rows of a graph input that begin there are a stack."""
-    index_of = {}
+    index_of: dict[BlockId, int] = {}
     rectangles = []
     for at, stay in enumerate(stays):
         item = scene.items[stay.buffer]

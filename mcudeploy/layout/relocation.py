@@ -9,11 +9,12 @@ by the rules (the pilot method of Duin and Voss, 1999).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from mcudeploy.common.effort import Effort
 from mcudeploy.cost.tiles import MovePrice
+from mcudeploy.ir.interval import Interval
 from mcudeploy.layout.problem import Problem, align_up, stacks_at_the_top
 
 _TRIES = (
@@ -34,6 +35,12 @@ _RECORD = 1000.0
 """What a move counts for beside its ticks: it takes some 34 bytes of flash."""
 
 
+Pinned = Mapping[int, Interval]
+"""Rectangles that may only move before some steps, by index."""
+
+NEVER = Interval(0, 0)
+
+
 @dataclass(frozen=True, slots=True)
 class Relocated:
     """Offsets at birth by rectangle; and moves in order: step before which, rectangle, offset."""
@@ -43,11 +50,11 @@ class Relocated:
 
 
 def relocate(
-    problem: Problem, room: int, pinned: Collection[int], price: MovePrice, effort: Effort
+    problem: Problem, room: int, pinned: Pinned, price: MovePrice, effort: Effort
 ) -> Relocated | None:
     """Offsets within `room` bytes and the cheapest moves that are found; None where there are none.
 
-    Rectangles of stacks, which lie at the top or at the bottom, and the `pinned` ones do not move. What is
+    Rectangles of stacks, which lie at the top or at the bottom, and the `pinned` ones do not move but in the steps said. What is
     made again may be made elsewhere. First tries go beyond the effort.
     """
     import numpy as np  # noqa: PLC0415 - with the loops below it takes its time
@@ -62,12 +69,15 @@ def relocate(
         np.array([item.life.hi for item in items], np.int64),
         np.array([item.size_bytes for item in items], np.int64),
         np.array([item.alignment for item in items], np.int64),
-        np.ones(len(live), np.bool_),
+        np.zeros(len(live), np.int64),
+        np.full(len(live), np.iinfo(np.int64).max),
         room,
         np.array([price.move + _RECORD, price.piece, price.byte]),
     )
-    stay = {*pinned, *(index for stack in problem.stacks for index in stack)}
-    scene.movable[[number[index] for index in stay if index in number]] = False
+    stay = {**pinned, **dict.fromkeys((index for stack in problem.stacks for index in stack), NEVER)}
+    for index, steps in stay.items():
+        if index in number:
+            scene.free[number[index]], scene.held[number[index]] = steps.lo, steps.hi
     order = np.lexsort((-scene.size, -scene.death, scene.birth))
     best, least, first = None, np.inf, _FIRST_WORK
     for lookahead, rules in _TRIES:

@@ -14,21 +14,22 @@ from numba import njit
 from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 Table = NDArray[np.int64]
 
 
 class Scene(NamedTuple):
-    """The rectangles, by number: births, deaths, bytes, alignments, whether they may move; the bytes of the
-    arena; the price of a move, of each piece of it that is copied at once, and of each byte.
+    """The rectangles, by number: births, deaths, bytes, alignments; the steps before which they may move:
+    from `free` on, and below `held`; the bytes of the arena; the price of a move, of each piece of it that is
+    copied at once, and of each byte.
     """
 
     birth: Ints
     death: Ints
     size: Ints
     grain: Ints
-    movable: Flags
+    free: Ints
+    held: Ints
     limit: int
     price: Floats
 
@@ -131,11 +132,17 @@ def _cost(v: int, to: int, at: Ints, scene: Scene, now: int) -> float:
 
 
 @njit(cache=True)
+def _moves(v: int, now: int, scene: Scene) -> bool:
+    """Whether rectangle v may move before step `now`; one that is born then has no bytes yet."""
+    return bool((scene.free[v] <= now or scene.birth[v] == now) and now < scene.held[v])
+
+
+@njit(cache=True)
 def _ways(  # noqa: PLR0917
     u: int, live: Ints, count: int, at: Ints, scene: Scene, way: Table, cost: Floats
 ) -> int:
     """Ways to make room for u, and how many: kind, first of `live`, end, where u goes, where one jumps to."""
-    size, grain, movable, limit = scene.size, scene.grain, scene.movable, scene.limit
+    size, grain, limit = scene.size, scene.grain, scene.limit
     now, found = scene.birth[u], 0
     for a in range(count):
         v = live[a]
@@ -145,7 +152,7 @@ def _ways(  # noqa: PLR0917
             end, total = below, 0.0
             for b in range(a, count):
                 w = live[b]
-                if not movable[w]:
+                if not _moves(w, now, scene):
                     break
                 to = -(-end // grain[w]) * grain[w]
                 total += _cost(w, to, at, scene, now)
@@ -160,7 +167,7 @@ def _ways(  # noqa: PLR0917
             end, total = above, 0.0
             for b in range(a, -1, -1):
                 w = live[b]
-                if not movable[w]:
+                if not _moves(w, now, scene):
                     break
                 to = (end - size[w]) // grain[w] * grain[w]
                 total += _cost(w, to, at, scene, now)
@@ -172,7 +179,7 @@ def _ways(  # noqa: PLR0917
                     found += 1
                     break
         place = -(-below // grain[u]) * grain[u]
-        if movable[v] and place + size[u] <= above:
+        if _moves(v, now, scene) and place + size[u] <= above:
             low, best, to = 0, limit + 1, -1
             for k in range(count + 1):
                 high = at[live[k]] if k < count else limit

@@ -80,7 +80,7 @@ class _Apart:
             if self._tiled.block_count(name) > 1 and (name, 0) in index_of
         )
         repeated = tuple(tuple(lives) for lives in again.values() if len(lives) > 1)
-        return pack(Problem(tuple(rectangles), stacks, repeated), (), None).used_bytes
+        return pack(Problem(tuple(rectangles), stacks, repeated), {}, None).used_bytes
 
     def _spans(self, item: Buffer, unit: str) -> tuple[Interval, ...]:
         """When a buffer is needed by a unit: the lives of those of its blocks that the unit touches."""

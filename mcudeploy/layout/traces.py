@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from math import prod
 
-from mcudeploy.ir.graph import Operator
-from mcudeploy.ir.opdef import Index
 from mcudeploy.ir.plan import Step
 from mcudeploy.layout.problem import align_up
 from mcudeploy.memory.blocks import TiledGraph
 from mcudeploy.memory.live import Buffer, WorkBytes
+from mcudeploy.memory.traffic import loads_per_byte
 from mcudeploy.residency.trace import Access, Item, Trace, TraceStep
 
 
@@ -50,7 +48,7 @@ def trace_of(scene: Scene, homes: Homes, cycles: Sequence[float]) -> tuple[Trace
     ]
     number = {at: index for index, at in enumerate(buffer_of)}
     touching = _Touching(scene, number)
-    factors = [_direct_factors(scene.tiled, operator) for operator in scene.tiled.graph.operators]
+    factors = [loads_per_byte(scene.tiled.graph, operator) for operator in scene.tiled.graph.operators]
     steps = []
     for time, (step, cost) in enumerate(zip(scene.steps, cycles, strict=True)):
         operator = scene.tiled.graph.operators[step.operator]
@@ -120,18 +118,3 @@ class _Touching:
         """The buffer that a block is in at a step, if the trace has it."""
         here = (at for at in self._of_block.get(block, ()) if time in self._scene.items[at].life)
         return next(here, None)
-
-
-def _direct_factors(tiled: TiledGraph, operator: Operator) -> list[float]:
-    """By operand how often a kernel reads each byte: as often as a window covers it, at least once."""
-    nest = tiled.graph.loops(operator)
-    sizes = {axis.name: axis.size for axis in nest.axes}
-    factors = []
-    for name, access in zip(operator.inputs, nest.reads, strict=True):
-        affine = [index for index in access if isinstance(index, Index)]
-        looped = prod(sizes[axis] for axis in {axis for index in affine for axis, _ in index.steps})
-        for index in access:
-            if not isinstance(index, Index):
-                looped *= sum(hi - lo for lo, hi in zip(index.lo, index.hi, strict=True))
-        factors.append(max(1.0, looped / tiled.graph.tensors[name].elements))
-    return factors

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import prod
 
+from mcudeploy.ir.graph import Graph, Operator
+from mcudeploy.ir.opdef import Index
 from mcudeploy.ir.plan import Layout, Step, memories_of
 from mcudeploy.memory.blocks import TiledGraph
 from mcudeploy.memory.live import WorkBytes
@@ -47,6 +50,28 @@ def traffic(tiled: TiledGraph, steps: tuple[Step, ...], work: WorkBytes) -> Traf
     return Traffic(tensors, scratch)
 
 
+_PASSES = 3
+"""So often a kernel that multiplies loads what a window covers, once for some channels at a time: 1.5 to 29
+times in the kernels at hand (docs/memories.md).
+"""
+
+
+def loads_per_byte(graph: Graph, operator: Operator) -> list[float]:
+    """By operand how often a kernel loads each byte of it: as often as windows cover it, at least once."""
+    nest = graph.loops(operator)
+    sizes = {axis.name: axis.size for axis in nest.axes}
+    factors = []
+    for name, access in zip(operator.inputs, nest.reads, strict=True):
+        affine = [index for index in access if isinstance(index, Index)]
+        looped = prod(sizes[axis] for axis in {axis for index in affine for axis, _ in index.steps})
+        for index in access:
+            if not isinstance(index, Index):
+                looped *= sum(hi - lo for lo, hi in zip(index.lo, index.hi, strict=True))
+        covered = max(1.0, looped / graph.tensors[name].elements)
+        factors.append(covered * (_PASSES if nest.multiplies else 1))
+    return factors
+
+
 @dataclass(frozen=True, slots=True)
 class Access:
     """Bytes of a memory that a step reads and writes."""
@@ -58,17 +83,18 @@ class Access:
 
 
 def accesses(tiled: TiledGraph, steps: tuple[Step, ...], work: WorkBytes, layout: Layout) -> Iterator[Access]:
-    """What the steps of a plan touch, counted as by `traffic`, by the memory that they find it in."""
+    """What the steps of a plan touch, by the memory that they find it in; bytes that a kernel loads several
+    times count as often (`loads_per_byte`).
+    """
     where, first = Locations.of(layout), tiled.first_block
+    factors = [loads_per_byte(tiled.graph, operator) for operator in tiled.graph.operators]
     for time, step in enumerate(steps):
         operator = tiled.graph.operators[step.operator]
-        touched: dict[tuple[str, str], set[int]] = {}
-        for blocks in tiled.blocks_read(step):
+        for blocks, factor in zip(tiled.blocks_read(step), factors[step.operator], strict=True):
             if blocks:
                 name, numbers = blocks[0][0], [block for _, block in blocks]
-                touched.setdefault((name, where.read(name, numbers, time)), set()).update(numbers)
-        for (name, memory), read in touched.items():
-            yield Access(time, memory, sum(tiled.block_bytes(name, block) for block in read), 0)
+                size = sum(tiled.block_bytes(name, block) for block in numbers)
+                yield Access(time, where.read(name, numbers, time), round(size * factor), 0)
         if not operator.op.accumulates or step.block == tiled.step_counts[step.operator] - 1:
             block = tiled.written(step.operator, step.block) - first[operator.output]
             memory = where.made((operator.output, block), time).memory

@@ -414,8 +414,10 @@ def serve(  # noqa: PLR0912, PLR0914, PLR0915, PLR0917  (one function of arrays,
                     continue
                 tried += 1
                 i = table.item[seen.entry[f]]
-                if not clean[i] or (k == 0 and table.loaded[i]) or (
-                    number[g] >= 0 and (p_end[number[g]] > k or p_start[number[g]] == k)
+                if (
+                    not clean[i]
+                    or (k == 0 and table.loaded[i])
+                    or (number[g] >= 0 and (p_end[number[g]] > k or p_start[number[g]] == k))
                 ):
                     continue
                 due = seen.clock[seen.step[f]] - table.in_cycles[i]

@@ -106,9 +106,7 @@ class Search:
                     if self.is_over():
                         return
                     now = self.best.run.decisions
-                    other = replace(
-                        now, slack=int(slack * self._capacity), rule=rule, outs_first=outs_first
-                    )
+                    other = replace(now, slack=int(slack * self._capacity), rule=rule, outs_first=outs_first)
                     self.attempt(other)
 
     def add_repeats(self) -> int:
