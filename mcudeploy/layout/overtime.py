@@ -35,6 +35,9 @@ _TURNS = 4
 _SHARE = 0.25
 """Of the effort that is left, for the residency of one plan."""
 
+_UNITS = 600
+"""Effort of a layout, beside residency and moves, for each step."""
+
 
 @dataclass(frozen=True, slots=True)
 class Pair:
@@ -106,6 +109,7 @@ def _spread(
     room = board.room(pair.fast) // ARENA_GRAIN_BYTES * ARENA_GRAIN_BYTES
     capacity = room
     for _ in range(_TURNS):
+        relocation.effort.spend(_UNITS * len(scene.steps))
         effort = relocation.effort.part(_SHARE)
         try:
             found = plan_residency(trace, capacity, pair.engine(relocation), recompute=False, effort=effort)

@@ -128,15 +128,29 @@ class _Part:
 
 
 def _taken(spans: Iterable[Interval], pieces: Sequence[_Piece], first: int) -> dict[int, _Part]:
-    """The parts that a block which lives for these spans is in, by the number of its residence."""
-    found = []
+    """The parts that a block which lives for these spans is in, by the number of its residence. Where the
+    step that makes it reads what it takes over elsewhere, it is made where it stays longer.
+    """
+    found: list[_Part] = []
     for span in spans:
-        for piece in pieces:
-            life = piece.life.clip(span.lo, span.hi)
-            comes = piece.life.lo == life.lo and (span.lo < life.lo < span.hi or span.lo == 0 == life.lo)
-            if len(life) or len(span) == 0 or (piece.move >= 0 and comes):
-                found.append(_Part(piece, life, comes))
+        found += _made_once(list(_parts(span, pieces)))
     return dict(enumerate(sorted(found, key=lambda part: part.life.lo), first))
+
+
+def _made_once(parts: list[_Part]) -> list[_Part]:
+    made = [part for part in parts if not part.lived]
+    if len({part.piece.stay for part in made}) < 2:
+        return parts
+    best = max(made, key=lambda part: (part.life.hi, part.piece.life.lo))
+    return [part for part in parts if part.lived or part.piece.stay == best.piece.stay]
+
+
+def _parts(span: Interval, pieces: Sequence[_Piece]) -> Iterator[_Part]:
+    for piece in pieces:
+        life = piece.life.clip(span.lo, span.hi)
+        comes = piece.life.lo == life.lo and (span.lo < life.lo < span.hi or span.lo == 0 == life.lo)
+        if len(life) or len(span) == 0 or (piece.move >= 0 and comes):
+            yield _Part(piece, life, comes)
 
 
 def _transfers(

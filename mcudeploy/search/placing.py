@@ -17,7 +17,7 @@ from mcudeploy.cost.tiles import (
     step_ticks,
     timed_blocks,
 )
-from mcudeploy.ir.plan import CPU, Plan, Schedule, Split
+from mcudeploy.ir.plan import CPU, Estimate, Layout, Plan, Schedule, Split
 from mcudeploy.layout.arena import Relocation
 from mcudeploy.layout.overtime import over_time
 from mcudeploy.layout.solve import spread
@@ -31,6 +31,10 @@ from mcudeploy.schedule.tiled import problem_of, schedule_of
 
 QUICK = ("chain_dfs", "refine", "beam")
 """Methods that find a better order soon, if there is one."""
+
+
+_HIDDEN = 0.002
+"""Where the core waits for no more than this share of its time, no other places of inputs are tried."""
 
 
 def unsplit_schedule(model: Model, effort: Effort) -> Schedule:
@@ -135,28 +139,36 @@ def _over_time(
         return
     cycles = step_ticks(tiled, plan.schedule.steps, relocation.costs)
     for layout, predicted in over_time(tiled, plan, model.work, board, relocation, cycles):
-        ticks = plan.estimate.ticks
-        if ticks:
-            ticks -= moves_ticks(plan, tiled, relocation.price)
-        made = replace(plan, layout=layout, estimate=predicted)
-        if ticks:
-            ticks += moves_ticks(made, tiled, relocation.price)
-        made = replace(made, estimate=replace(predicted, ticks=ticks))
-        yield _stalled(made, model, board, tiled, relocation)
+        made = _timed_as(plan, layout, predicted, tiled, relocation)
+        made = _stalled(made, model, board, tiled, relocation)
+        yield made
+        if made.estimate.exposed_ticks < _HIDDEN * sum(cycles) or relocation.effort.is_spent():
+            return
 
 
 def moved(plan: Plan, model: Model, board: Board, tiled: TiledGraph, relocation: Relocation) -> Plan:
     """The plan with blocks that move where that saves RAM, or time, its ticks with those of the moves."""
     if plan.layout.status == "optimal" and not plan.layout.transfers and not plan.estimate.exposed_ticks:
         return plan
-    layout, estimate = spread(tiled, plan.schedule, model.work, board, model.functions, relocation)
+    plans = [plan, *_over_time(plan, model, board, tiled, relocation)]
+    if len(plans) == 1:
+        layout, estimate = spread(tiled, plan.schedule, model.work, board, model.functions, relocation)
+        plans.append(
+            _stalled(_timed_as(plan, layout, estimate, tiled, relocation), model, board, tiled, relocation)
+        )
+    return min(plans, key=lambda one: (demand(one, board), one.estimate.ticks))
+
+
+def _timed_as(
+    plan: Plan, layout: Layout, estimate: Estimate, tiled: TiledGraph, relocation: Relocation
+) -> Plan:
+    """The plan in another layout, its ticks, if they are known, with those of the moves there."""
     made = replace(plan, layout=layout, estimate=estimate)
+    if not plan.estimate.ticks:
+        return made
     price = relocation.price
     ticks = plan.estimate.ticks - moves_ticks(plan, tiled, price) + moves_ticks(made, tiled, price)
-    made = replace(made, estimate=replace(estimate, ticks=ticks))
-    made = _stalled(made, model, board, tiled, relocation)
-    plans = (plan, made, *_over_time(made, model, board, tiled, relocation))
-    return min(plans, key=lambda one: (demand(one, board), one.estimate.ticks))
+    return replace(made, estimate=replace(estimate, ticks=ticks))
 
 
 def timed(plan: Plan, model: Model, tiles: TileSource, price: MovePrice) -> Plan:
@@ -189,3 +201,13 @@ def moves_ticks(plan: Plan, tiled: TiledGraph, price: MovePrice) -> float:
         else:
             ticks += price.ticks(size, size)
     return ticks
+
+
+def promise(plan: Plan, board: Board) -> float:
+    """A bound for the latency of a plan whose fast memory is too small: what is too much at the peak goes out
+    and comes back once, at least.
+    """
+    fast = sum(board.room(memory) for memory in board.memories if memory.is_fast)
+    slow = [memory.read_cost + memory.write_cost for memory in board.memories if not memory.is_fast]
+    excess = max(0, plan.estimate.peak_bytes - fast)
+    return plan.estimate.ticks + excess * min(slow, default=0.0)

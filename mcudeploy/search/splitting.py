@@ -162,8 +162,10 @@ def _reordered(task: Task, _: Sequence[Candidate], plans: Sequence[Plan], effort
 
 
 def _relocated(task: Task, _: Sequence[Candidate], plans: Sequence[Plan], effort: Effort) -> Iterator[Plan]:
-    """Blocks that move, where a plan could win with them."""
-    for plan in _by_peak(plans):
+    """Blocks that move, or leave the fast memory for a time, where a plan could win with that."""
+    for plan in sorted(
+        _by_peak(plans), key=lambda one: placing.promise(one, task.board) if one.estimate.exposed_ticks else 0
+    ):
         if not effort.is_spent() and _worth_packing(task, plan.estimate.peak_bytes, plans):
             yield _with_moves(task, plan, effort.part(0.2))
 
