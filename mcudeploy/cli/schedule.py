@@ -94,7 +94,9 @@ def schedule(
         limits = _limits(memory, link, link_latency, recompute)
         return _limited(graph, (time_limit, method), limits, (destination, chart), output)
     if link is not None or link_latency is not None or recompute or chart:
-        raise UsageError("--link, --link-latency, --recompute and --chart belong to a memory limit: add --memory")
+        raise UsageError(
+            "--link, --link-latency, --recompute and --chart belong to a memory limit: add --memory"
+        )
     with output.progress() as progress:
         report = order_graph(graph, time_limit, method, destination, progress)
     output.result(report, tables.schedule)

@@ -254,7 +254,10 @@ def _limited_facts(report: Values) -> list[tuple[str, str]]:
         ("memory limit", f"{report['memory_limit_bytes']:,} B, {report['fast_peak_bytes']:,} B used"),
         ("transfers", f"{moved['count']:,}, {moved['bytes']:,} B"),
         ("exposed", f"{exposed:,.0f} cycles ({exposed / base:.2%})"),
-        ("recomputed", f"{count_text(again['steps'], 'step')}, {repeated:,.0f} cycles ({repeated / base:.2%})"),
+        (
+            "recomputed",
+            f"{count_text(again['steps'], 'step')}, {repeated:,.0f} cycles ({repeated / base:.2%})",
+        ),
         ("overhead", f"{report['overhead_percent']:.2f} % of {base:,.0f} cycles"),
         ("planned by", plain(report["residency_method"])),
     ]

@@ -256,7 +256,9 @@ class _Model:
         self._engine.append(m.new_optional_fixed_size_interval_var(start, size, active, ""))
         return start, size
 
-    def _written_out(self, number: int, born: int, there: Any, limit: int) -> tuple[Any, dict[int, list[Any]]]:
+    def _written_out(
+        self, number: int, born: int, there: Any, limit: int
+    ) -> tuple[Any, dict[int, list[Any]]]:
         """Whether a version is written out, and by step whether it has to be held until that is done."""
         m = self._m
         saved = m.new_bool_var("")

@@ -67,7 +67,9 @@ def feedback(
                     stuck.add(key)
         if not changed:
             break
-    return Fed(with_times(min(plan, best, key=lambda one: timeline(one, link).starts[-1]), link), tuple(counts))
+    return Fed(
+        with_times(min(plan, best, key=lambda one: timeline(one, link).starts[-1]), link), tuple(counts)
+    )
 
 
 def _has_room(plan: Residency, passage: Passage, capacity_bytes: int) -> bool:
@@ -83,9 +85,7 @@ def _has_room(plan: Residency, passage: Passage, capacity_bytes: int) -> bool:
     saved = all(
         one.end <= start for one in plan.passages if one.item == passage.item and one.start < passage.start
     )
-    written = any(
-        access.item == passage.item for access in plan.trace.steps[start].accesses if access.writes
-    )
+    written = any(access.item == passage.item for access in plan.trace.steps[start].accesses if access.writes)
     return apart and source and saved and not written and fast_loads(plan)[start] + size <= capacity_bytes
 
 

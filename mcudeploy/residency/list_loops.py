@@ -106,7 +106,7 @@ def _score(table: Table, seen: Accesses, place: int, k: int, clean: bool, rule: 
 
 
 @njit(cache=True)
-def choose(  # noqa: PLR0912, PLR0915, PLR0917  (one function of arrays, as numba wants it)
+def choose(  # noqa: PLR0915, PLR0917  (one function of arrays, as numba wants it)
     table: Table, sequence: Ints, seen: Accesses, force: Ints, direct: Flags, room: Ints, rule: int
 ) -> Choice:
     """What leaves. `room`: the bytes of the fast memory, and those below which it is held where that costs
@@ -242,7 +242,7 @@ def _leaving(table: Table, seen: Accesses, choice: Choice, place: int) -> int:
 
 
 @njit(cache=True)
-def serve(  # noqa: PLR0912, PLR0914, PLR0915, PLR0917  (one function of arrays, as numba wants it)
+def serve(  # noqa: PLR0915, PLR0917  (one function of arrays, as numba wants it)
     table: Table, sequence: Ints, seen: Accesses, choice: Choice, capacity: int, outs_first: bool
 ) -> Served:
     """Run the steps with what leaves, and give the passages."""
@@ -292,7 +292,7 @@ def serve(  # noqa: PLR0912, PLR0914, PLR0915, PLR0917  (one function of arrays,
                     continue
             pending[left] = f
             left += 1
-            if leaves[f] <= k and k < steps:
+            if leaves[f] <= k < steps:
                 _add(load, leaves[f], k + 1, table.size[i])
                 leaves[f] = k + 1
         waiting = left
@@ -414,8 +414,10 @@ def serve(  # noqa: PLR0912, PLR0914, PLR0915, PLR0917  (one function of arrays,
                     continue
                 tried += 1
                 i = table.item[seen.entry[f]]
-                if not clean[i] or (k == 0 and table.loaded[i]) or (
-                    number[g] >= 0 and (p_end[number[g]] > k or p_start[number[g]] == k)
+                if (
+                    not clean[i]
+                    or (k == 0 and table.loaded[i])
+                    or (number[g] >= 0 and (p_end[number[g]] > k or p_start[number[g]] == k))
                 ):
                     continue
                 due = seen.clock[seen.step[f]] - table.in_cycles[i]

@@ -41,7 +41,8 @@ class Run:
         """Less is better: bytes without room, then cycles."""
         return self.choice.overflow, np.inf if self.served is None else self.served.cycles
 
-    def repeated_and_exposed(self) -> float:
+    @property
+    def added_cycles(self) -> float:
         """Cycles over those of the steps once each, with everything in the fast memory."""
         return self.cost[1] - float(self.table.cycles.sum())
 

@@ -99,9 +99,7 @@ class _Book:
         """Cycles and steps that make an item again from what is present at its back access."""
         if self._makers is None:
             return np.inf, frozenset()
-        present = frozenset(
-            touch for touch, step in self._times if step >= gap.hi or touch in self._present
-        )
+        present = frozenset(touch for touch, step in self._times if step >= gap.hi or touch in self._present)
         steps = chain(self._makers, self._order, present, (gap.item, gap.hi), len(self._order))
         if steps is None:
             return np.inf, frozenset()

@@ -102,9 +102,7 @@ def may_repeat(makers: Makers, at: Sequence[int], one: int, step: int) -> bool:
     if one < 0 or at[one] >= at[step]:
         return False
     sources = makers.changing[one]
-    return not any(
-        at[one] < at[writer] < at[step] for source in sources for writer in makers.writers[source]
-    )
+    return not any(at[one] < at[writer] < at[step] for source in sources for writer in makers.writers[source])
 
 
 def alive_before(run: Run, step: int) -> frozenset[int]:

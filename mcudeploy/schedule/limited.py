@@ -58,9 +58,7 @@ def order_limited(
     trace = trace_of(graph, found.order)
     limit = int(found.peak_bytes * limits.percent / 100)
     progress.stage(f"planning for {limit:,} B of fast memory")
-    plan = plan_residency(
-        trace, limit, limits.link, recompute=limits.recompute, effort=effort, reorder=True
-    )
+    plan = plan_residency(trace, limit, limits.link, recompute=limits.recompute, effort=effort, reorder=True)
     if plan is None:
         other = "a link (--link)" if limits.recompute else "repeated steps (--recompute)"
         raise FitError(

@@ -24,9 +24,7 @@ def trace_of(graph: PlainGraph, order: Sequence[int]) -> Trace:
     """
     nodes = [graph.nodes[graph.steps[step]] for step in order]
     written = {graph.roots[tensor] for node in nodes for tensor in node.outputs}
-    touched = dict.fromkeys(
-        graph.roots[tensor] for node in nodes for tensor in (*node.inputs, *node.outputs)
-    )
+    touched = dict.fromkeys(graph.roots[tensor] for node in nodes for tensor in (*node.inputs, *node.outputs))
     roots = [root for root in touched if _counts(graph, root, written)]
     number = {root: place for place, root in enumerate(roots)}
     there = graph.inputs | graph.persistent

@@ -84,7 +84,10 @@ def training_step(seed: int, steps: int) -> Trace:
         if place > 1 and draw.random() < 0.3:
             inputs.add(draw.randrange(place))
         items.append(Item(f"made{place}", draw.choice([4, 8, 16])))
-        accesses = (*(Access(item, False, item) for item in sorted(inputs)), Access(place + 1, True, place + 1))
+        accesses = (
+            *(Access(item, False, item) for item in sorted(inputs)),
+            Access(place + 1, True, place + 1),
+        )
         done.append(TraceStep(f"forward{place}", draw.choice([10, 20, 60, 200]), accesses))
     gradient = half
     for place in reversed(range(half)):
