@@ -60,7 +60,7 @@ def exact_cycles(
 
 
 class _Model:
-    """Times `s[k]` and `e[k]` of a step and what runs again right before it; `load[k]`: terms of its bytes."""
+    """Times `s[k]`, `e[k]` of a step with what runs again right before it; `load[k]`: terms of its bytes."""
 
     def __init__(
         self, model: cp_model.CpModel, trace: Trace, capacity: int, link: Link, makers: Makers | None
@@ -208,15 +208,18 @@ class _Model:
             if k in reads:
                 real, absent = k, []
         if kept:
-            stay = m.new_bool_var("")
-            m.add(stay <= before)
-            m.add(stay + valid >= 1)
-            if item.fixed:
-                m.add(stay == 1)
+            stay = self._kept(item.fixed, before, valid)
             for j in range(last + 1, len(self._trace.steps)):
                 held[j].append(stay)
         for j, reasons in held.items():
             self._hold(number, j, reasons)
+
+    def _kept(self, fixed: bool, before: Any, valid: Any) -> Any:
+        """Whether an item stays to the end; else its copy in the slow memory is valid then."""
+        stay = self._m.new_bool_var("")
+        self._m.add(stay <= before)
+        self._m.add(stay + (0 if fixed else valid) >= 1)
+        return stay
 
     def _run(self, maker: int, k: int) -> Any:
         if (maker, k) not in self._again:

@@ -14,7 +14,8 @@ def plan_residency(
 ) -> Residency | None:
     """The best residency that is found with an effort, or None where none is: with a link there is one unless
     what is fixed leaves too little room. `recompute`: steps may run again; `reorder`: they may also come in
-    another order in which each finds the same bytes. Raises FitError where a single step needs more than the capacity.
+    another order in which each finds the same bytes. Raises FitError where a single step needs more than
+    the capacity.
     """
     require_room(trace, capacity_bytes)
     # numba takes long to import

@@ -101,7 +101,7 @@ class Search:
         return better
 
     def attempt_policy(self, force: Ints, repeats: Repeats) -> bool:
-        """The same with gaps that are forced, and repeated steps; what leaves first has the most free time."""
+        """The same with forced gaps and repeated steps; what leaves first has the most free time."""
         sequence, owner = sequence_with(self.best.order, repeats)
         decisions = replace(
             self.best.run.decisions, sequence=sequence, force=force, slack=0, rule=loops.LONGEST
@@ -269,7 +269,12 @@ def best_run(task: Task, effort: Effort) -> tuple[Run, str]:
     if not task.recompute or first.best.run.added_cycles <= 0:
         return first.best.run, method
     second = Search(task.trace, task.table, task.capacity, effort)
-    alone = Search(task.trace, task.table._replace(linked=False), task.capacity, effort.part(0.5))
+    alone = Search(
+        task.trace,
+        task.table._replace(linked=False),
+        task.capacity,
+        effort.part(0.5 if task.table.linked else 0.9),
+    )
     for price in _prices(alone):
         alone.set_price(price)
         alone.add_repeats()
@@ -301,9 +306,10 @@ def _by_policy(search: Search, task: Task) -> bool:
 def _improve(search: Search, task: Task) -> None:
     gained = 1
     while gained and not search.is_over():
-        gained = search.gaps() + search.directs()
+        gained = search.gaps()
         if task.reorder:
             gained += search.orders()
+        gained += search.directs()
         if task.recompute:
             gained += search.add_repeats() + search.drop_repeats()
         search.rules()
