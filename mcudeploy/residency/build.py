@@ -44,14 +44,14 @@ def uses_of(trace: Trace, direct: Sequence[frozenset[int]] = ()) -> list[Uses]:
 
 
 def _fast(item: Item, uses: Uses, passages: Sequence[Passage], end: int) -> list[Stay]:
-    """From a write or a passage inwards to the last access before the next of these, or to the passage out."""
+    """From a write or a passage inwards to the last access before the next of these, or a passage out."""
     opened: list[int] = []
     if item.loaded or (item.given and item.fixed):
         opened.append(0)
     opened += [passage.start for passage in passages if passage.direction == "in"]
     touched = [(place, reads, writes) for place, reads, writes, slow in uses if not slow]
     opened += [place for place, reads, writes in touched if writes and not reads]
-    found = []
+    found: list[Stay] = []
     for lo, limit in pairwise([*sorted(set(opened)), end + 1]):
         inside = [place + 1 for place, _, _ in touched if lo <= place < limit]
         inside += [p.end for p in passages if p.direction == "out" and lo < p.end and lo <= p.start < limit]
@@ -61,8 +61,8 @@ def _fast(item: Item, uses: Uses, passages: Sequence[Passage], end: int) -> list
         if item.fixed and limit <= end:
             hi = limit
         if found and found[-1].hi == lo and not _comes(passages, lo):
-            lo = found.pop().lo
-        if hi > lo:
+            found[-1] = Stay(True, found[-1].lo, hi)
+        elif hi > lo:
             found.append(Stay(True, lo, hi))
     return found
 
@@ -89,7 +89,7 @@ def _slow(item: Item, uses: Uses, passages: Sequence[Passage], end: int) -> list
     opened += [p.start for p in passages if p.direction == "out"]
     opened += [place for place, _, writes, slow in uses if writes and slow]
     stale = [place for place, _, writes, slow in uses if writes and not slow]
-    found = []
+    found: list[Stay] = []
     for lo in sorted(set(opened)):
         limit = min((place for place in stale if place >= lo), default=end)
         inside = [place + 1 for place, _, _, slow in uses if slow and lo <= place < limit]
@@ -98,7 +98,7 @@ def _slow(item: Item, uses: Uses, passages: Sequence[Passage], end: int) -> list
         if item.kept and limit == end and not item.fixed:
             hi = end
         if found and found[-1].hi >= lo:
-            lo = found.pop().lo
-        if hi > lo:
+            found[-1] = Stay(False, found[-1].lo, max(hi, found[-1].hi))
+        elif hi > lo:
             found.append(Stay(False, lo, hi))
     return found

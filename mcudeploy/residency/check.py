@@ -230,9 +230,9 @@ class _Judge:
         for place, step in enumerate(self._plan.trace.steps):
             for access in step.accesses:
                 touched.setdefault(access.item, []).append(place)
-        for number, item in enumerate(self._items):
-            if item.fixed and number in touched:
-                lo = 0 if item.given or item.loaded else touched[number][0]
-                hi = end if item.kept else touched[number][-1] + 1
+        for number, one in enumerate(self._items):
+            if one.fixed and number in touched:
+                lo = 0 if one.given or one.loaded else touched[number][0]
+                hi = end if one.kept else touched[number][-1] + 1
                 if not any(s.fast and s.lo <= lo and hi <= s.hi for s in self._plan.stays[number]):
                     self._fail(lo, number, "it is fixed, but away at times")

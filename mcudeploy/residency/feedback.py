@@ -1,8 +1,8 @@
 """Triggers of transfers: as late as the first plan puts them, then earlier by what was waited for.
 
-Source: METHODS 4 steps 2 and 3. The in-trigger is the latest step from which the transfer, queued behind those
-already booked, is done at the back access; where a wait is measured there, it moves one entry earlier from the
-next iteration on, until no wait is left or none can go away.
+Source: METHODS 4 steps 2 and 3. The in-trigger is the latest step from which the transfer, queued behind
+those already booked, is done at the back access; where a wait is measured there, it moves one entry earlier
+from the next iteration on, until no wait is left or none can go away.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def feedback(
 
 
 def _has_room(plan: Residency, passage: Passage, capacity_bytes: int) -> bool:
-    """Whether a passage may start a step earlier: there is room, its item is gone, and its source is valid."""
+    """Whether a passage may start a step earlier: there is room, its item is gone, its source valid."""
     start = passage.start - 1
     if start < 0:
         return False

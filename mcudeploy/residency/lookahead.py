@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mcudeploy.residency import list_loops as loops
+from mcudeploy.residency import serve_loops
 from mcudeploy.residency.build import residency_of
 from mcudeploy.residency.tables import Flags, Ints, Table, steps_of
 from mcudeploy.residency.trace import Passage, Residency, Trace
@@ -14,8 +15,8 @@ from mcudeploy.residency.trace import Passage, Residency, Trace
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Decisions:
-    """What is decided beforehand: the steps in their order with those that are repeated, by entry of the table
-    what becomes of the gap before it and whether it may be direct; bytes held free; rules of the loops.
+    """What is decided beforehand: the steps in their order with those that are repeated, by entry of the
+    table what becomes of the gap before it and whether it may be direct; bytes held free; rules of the loops.
     """
 
     sequence: Ints
@@ -34,14 +35,15 @@ class Run:
     decisions: Decisions
     seen: loops.Accesses
     choice: loops.Choice
-    served: loops.Served | None
+    served: serve_loops.Served | None
 
     @property
     def cost(self) -> tuple[float, float]:
         """Less is better: bytes without room, then cycles."""
         return self.choice.overflow, np.inf if self.served is None else self.served.cycles
 
-    def repeated_and_exposed(self) -> float:
+    @property
+    def added_cycles(self) -> float:
         """Cycles over those of the steps once each, with everything in the fast memory."""
         return self.cost[1] - float(self.table.cycles.sum())
 
@@ -55,7 +57,7 @@ def run(table: Table, decisions: Decisions, capacity: int) -> Run:
     )
     served = None
     if not choice.overflow:
-        served = loops.serve(table, decisions.sequence, seen, choice, capacity, decisions.outs_first)
+        served = serve_loops.serve(table, decisions.sequence, seen, choice, capacity, decisions.outs_first)
     return Run(table, decisions, seen, choice, served)
 
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from mcudeploy.residency.repeats import Makers, Repeats, may_repeat
 from mcudeploy.residency.trace import Trace
 
-
 REACHES = (1, 2, 3, 5, 8, 13, 21, 34, 55)
 """So many places a step is moved."""
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from mcudeploy.common.effort import Effort
 from mcudeploy.common.errors import FitError
+from mcudeploy.residency.tables import table_of
+from mcudeploy.residency.timeline import with_times
 from mcudeploy.residency.trace import Link, Residency, Trace, TraceStep
 
 
@@ -11,19 +13,19 @@ def plan_residency(
     trace: Trace, capacity_bytes: int, link: Link, *, recompute: bool, effort: Effort, reorder: bool = False
 ) -> Residency | None:
     """The best residency that is found with an effort, or None where none is: with a link there is one unless
-    what is fixed leaves too little room. Raises FitError where a single step needs more than the capacity.
+    what is fixed leaves too little room. `recompute`: steps may run again; `reorder`: they may also come in
+    another order in which each finds the same bytes. Raises FitError where a single step needs more than
+    the capacity.
     """
     require_room(trace, capacity_bytes)
-    from mcudeploy.residency.lookahead import plan_of
-    from mcudeploy.residency.search import best_run
-    from mcudeploy.residency.tables import table_of
-    from mcudeploy.residency.timeline import with_times
+    # numba takes long to import
+    from mcudeploy.residency.lookahead import plan_of  # noqa: PLC0415
+    from mcudeploy.residency.search import Task, best_run  # noqa: PLC0415
 
     table = table_of(trace, link)
-    found = best_run(table, trace, capacity_bytes, effort, recompute=recompute, reorder=reorder)
-    if found.served is None:
-        return None
-    return with_times(plan_of(trace, table, found, "look-ahead"), link)
+    task = Task(trace, table, capacity_bytes, link, recompute, reorder)
+    found, method = best_run(task, effort)
+    return None if found.served is None else with_times(plan_of(trace, table, found, method), link)
 
 
 def needed_bytes(trace: Trace, step: TraceStep) -> int:

@@ -49,8 +49,8 @@ def makers_of(trace: Trace) -> Makers:
 
 
 def sequence_with(order: Sequence[int], repeats: Repeats) -> tuple[Ints, Ints]:
-    """The steps in an order, each after those that run again before it; and by place of that sequence the step
-    that it belongs to.
+    """The steps in an order, each after those that run again before it; and by place of that sequence the
+    step that it belongs to.
     """
     found: list[int] = []
     owner: list[int] = []
@@ -80,7 +80,7 @@ def chain(
     makers: Makers, at: Sequence[int], alive: frozenset[int], target: tuple[int, int], depth: int
 ) -> frozenset[int] | None:
     """The steps that make an item again before a step (the `target`): its maker, and up to a depth the makers
-    of what that reads and is not `alive` then. `at`: where each step is in the order. None where it cannot be.
+    of what that reads and is not `alive` then. `at`: where each step is in the order. None: it cannot be.
     """
     found: set[int] = set()
     todo = [(target[0], depth)]

@@ -13,6 +13,8 @@ from mcudeploy.common.effort import Effort
 from mcudeploy.residency import list_loops as loops
 from mcudeploy.residency.lookahead import Decisions, Run, run
 from mcudeploy.residency.ordering import moved, needs_of, stands
+from mcudeploy.residency.passive import passive_plan, touches_of
+from mcudeploy.residency.policy import free_time_policy
 from mcudeploy.residency.repeats import (
     Repeats,
     alive_before,
@@ -23,12 +25,12 @@ from mcudeploy.residency.repeats import (
     without_step,
 )
 from mcudeploy.residency.tables import Flags, Ints, Table, sequence_of
-from mcudeploy.residency.trace import Trace
+from mcudeploy.residency.trace import Link, Trace
 
 _SLACKS = (0.0, 0.05, 0.1, 0.2, 0.3)
 """Parts of the fast memory that are held free for transfers where that costs nothing."""
 
-_RUN_UNITS, _PLACE_UNITS = 200, 0.2
+_RUN_UNITS, _PLACE_UNITS = 200, 0.35
 """What a run costs, and each of its accesses."""
 
 _AHEAD = 8  # so many steps before one that waits are moved
@@ -55,7 +57,7 @@ class Search:
     """Tries decisions and keeps the best. A byte without room costs `price` cycles."""
 
     def __init__(self, trace: Trace, table: Table, capacity: int, effort: Effort) -> None:
-        self._table, self._capacity, self._effort = table, capacity, effort
+        self._trace, self._table, self._capacity, self._effort = trace, table, capacity, effort
         self._makers, self._needs = makers_of(trace), needs_of(trace)
         self._price = np.inf
         count = len(table.item)
@@ -97,6 +99,27 @@ class Search:
         if better:
             self.best = Point(order, repeats, owner, self.best.run)
         return better
+
+    def attempt_policy(self, force: Ints, repeats: Repeats) -> bool:
+        """The same with forced gaps and repeated steps; what leaves first has the most free time."""
+        sequence, owner = sequence_with(self.best.order, repeats)
+        decisions = replace(
+            self.best.run.decisions, sequence=sequence, force=force, slack=0, rule=loops.LONGEST
+        )
+        better = self.attempt(decisions)
+        if better:
+            self.best = Point(self.best.order, repeats, owner, self.best.run)
+        return better
+
+    def direct_operands(self) -> tuple[frozenset[int], ...]:
+        """By step of the trace the operands that are accessed directly for want of room."""
+        direct, table = self.best.run.decisions.direct, self._table
+        found = []
+        for place, step in enumerate(self._trace.steps):
+            entries = np.arange(table.first[place], table.first[place + 1])
+            items = set(table.item[entries[direct[entries]]].tolist())
+            found.append(frozenset(access.operand for access in step.accesses if access.item in items))
+        return tuple(found)
 
     def rules(self) -> None:
         """How much is held free, what leaves first, whether what leaves goes first."""
@@ -220,35 +243,74 @@ class Search:
         return gained
 
 
-def best_run(
-    table: Table, trace: Trace, capacity: int, effort: Effort, *, recompute: bool, reorder: bool
-) -> Run:
-    """The best run that is found, from the steps as they are and from some that need less memory already."""
-    first = Search(trace, table, capacity, effort.part(1 / 3))
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What is planned: the trace, its arrays, the bytes of the fast memory, and what may be done."""
+
+    trace: Trace
+    table: Table
+    capacity: int
+    link: Link
+    recompute: bool
+    reorder: bool
+
+
+def best_run(task: Task, effort: Effort) -> tuple[Run, str]:
+    """The best run that is found, and what it started from: the look-ahead plan, the gaps and repeated steps
+    that the source's method takes, or steps that are repeated until little has to leave.
+    """
+    first = Search(task.trace, task.table, task.capacity, effort.part(1 / 3))
     first.rules()
+    method = "look-ahead"
+    if task.table.linked and _by_policy(first, task):
+        method = "free time"
     if first.best.run.served is not None:
-        _improve(first, recompute=recompute, reorder=reorder)
-    if not recompute or first.best.run.repeated_and_exposed() <= 0:
-        return first.best.run
-    second = Search(trace, table, capacity, effort)
-    alone = Search(trace, table._replace(linked=False), capacity, effort.part(0.5))
+        _improve(first, task)
+    if not task.recompute or first.best.run.added_cycles <= 0:
+        return first.best.run, method
+    second = Search(task.trace, task.table, task.capacity, effort)
+    alone = Search(
+        task.trace,
+        task.table._replace(linked=False),
+        task.capacity,
+        effort.part(0.5 if task.table.linked else 0.9),
+    )
     for price in _prices(alone):
         alone.set_price(price)
         alone.add_repeats()
         alone.drop_repeats()
         second.attempt_sequence(alone.best.order, alone.best.repeats)
     second.rules()
-    _improve(second, recompute=recompute, reorder=reorder)
-    return min(first.best.run, second.best.run, key=lambda each: each.cost)
+    _improve(second, task)
+    if second.cost(second.best.run) < first.cost(first.best.run):
+        return second.best.run, "repeats first"
+    return first.best.run, method
 
 
-def _improve(search: Search, *, recompute: bool, reorder: bool) -> None:
+def _by_policy(search: Search, task: Task) -> bool:
+    """Whether the method of the source, from the access trace of the passive iteration, is better."""
+    passive = passive_plan(task.trace, task.capacity, task.link, search.direct_operands())
+    if passive is None:
+        return False
+    touches = touches_of(passive, task.link)
+    found = free_time_policy(task.trace, touches, task.capacity, task.link, recompute=task.recompute)
+    leaving = {(gap.item, gap.hi) for gap in found.away}
+    force = search.best.run.decisions.force.copy()
+    for step in range(len(task.table.cycles)):
+        for entry in range(task.table.first[step], task.table.first[step + 1]):
+            if (int(task.table.item[entry]), step) in leaving:
+                force[entry] = loops.LEAVE
+    return search.attempt_policy(force, found.repeats)
+
+
+def _improve(search: Search, task: Task) -> None:
     gained = 1
     while gained and not search.is_over():
-        gained = search.gaps() + search.directs()
-        if reorder:
+        gained = search.gaps()
+        if task.reorder:
             gained += search.orders()
-        if recompute:
+        gained += search.directs()
+        if task.recompute:
             gained += search.add_repeats() + search.drop_repeats()
         search.rules()
 

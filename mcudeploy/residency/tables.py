@@ -63,10 +63,10 @@ def table_of(trace: Trace, link: Link) -> Table:
         size,
         link.latency + size / link.write_rate if linked else np.zeros(len(size)),
         link.latency + size / link.read_rate if linked else np.zeros(len(size)),
-        *(
-            np.array([getattr(item, flag) for item in trace.items], np.bool_)
-            for flag in ("given", "loaded", "kept", "fixed")
-        ),
+        np.array([item.given for item in trace.items], np.bool_),
+        np.array([item.loaded for item in trace.items], np.bool_),
+        np.array([item.kept for item in trace.items], np.bool_),
+        np.array([item.fixed for item in trace.items], np.bool_),
         linked,
         link.overlapped,
     )

@@ -26,8 +26,8 @@ class Wait:
 class Timeline:
     """When each step starts and what lies in the fast memory meanwhile; the last of `starts` is the end.
 
-    `waits` that take time, by step; `served[p]`: when passage p starts and ends on its engine. `direct_cycles`
-    by step.
+    `waits` that take time, by step; `served[p]`: when passage p starts and ends on its engine.
+    `direct_cycles` by step.
     """
 
     starts: tuple[float, ...]

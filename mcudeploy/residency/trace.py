@@ -115,9 +115,9 @@ class Residency:
     `trace` has the repeated steps. An operand is read in the fast memory where all its items are there and
     valid, and written there where all have bytes there; else directly. Before a step, first the passages that
     end there and began before are waited for, then those that start there are issued in order, and each that
-    ends there too is waited for at once. `cycles`: of all steps, waits, copies of the core and direct accesses. `exposed_cycles` are those
-    that steps would not take with everything in the fast memory, `repeated_cycles` those of repeated steps.
-    `peak_bytes`: of the fast memory.
+    ends there too is waited for at once. `cycles`: of all steps, waits, copies of the core and direct
+    accesses. `exposed_cycles` are those that steps would not take with everything in the fast memory,
+    `repeated_cycles` those of repeated steps. `peak_bytes`: of the fast memory. `method`: what found it.
     """
 
     trace: Trace

@@ -1,4 +1,4 @@
-"""The flow of `schedule --memory`: an order, and what leaves the fast memory or is made again to fit into it."""
+"""The flow of `schedule --memory`: an order, and what leaves the fast memory or is made again to fit in."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from mcudeploy.schedule.traces import trace_of
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """A fast memory of `percent` of the peak without a limit, the link to a slow one (`rate` in bytes per cycle
-    each way, 0: none; `latency` in cycles), and whether steps may run again.
+    """A fast memory of `percent` of the peak without a limit, the link to a slow one (`rate` in bytes per
+    cycle each way, 0: none; `latency` in cycles), and whether steps may run again.
     """
 
     percent: float

@@ -11,8 +11,8 @@ CYCLES_PER_BYTE = 0.25
 """An operator takes a cycle for each FLOP, and so many for each byte of its inputs and outputs."""
 
 _ONCE = 0.25
-"""An operator of at most so many FLOP per byte (one for each number of four bytes) passes over what it touches
-once: it may do so in the slow memory.
+"""An operator of at most so many FLOP per byte (one for each number of four bytes) passes over what it
+touches once: it may do so in the slow memory.
 """
 
 

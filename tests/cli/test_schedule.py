@@ -64,3 +64,70 @@ def test_a_malformed_graph_is_a_model_error(mcudeploy_command: Invoke, folder: P
 @pytest.mark.parametrize("line", ["schedule", "schedule no.json", "schedule step.json --method best"])
 def test_usage_errors(line: str, mcudeploy_command: Invoke, graph: Path) -> None:
     assert mcudeploy_command(line).exit_code == 2
+
+
+@pytest.fixture
+def training(folder: Path) -> Path:
+    """Three steps forwards of 64 bytes each, and backwards over what they made; a step needs 192 bytes."""
+    content: dict[str, Any] = {"nodes": [], "tensors": [], "outputs": [6]}
+    inputs = [[], [0], [1], [2], [2, 3], [1, 4], [0, 5]]
+    for number, read in enumerate(inputs):
+        op = "input" if not read else "op"
+        content["nodes"].append({"id": number, "op": op, "inputs": read, "outputs": [number], "flops": 1000})
+        content["tensors"].append({"bytes": 64})
+    path = folder / "training.json"
+    path.write_text(json.dumps(content))
+    return path
+
+
+def test_a_memory_limit_with_a_link(mcudeploy_command: Invoke, training: Path) -> None:
+    options = "--memory 75% --link 0.5 --link-latency 10 --chart c.svg -o plan.json --json"
+    result = mcudeploy_command(f"schedule {training.name} {options}")
+    assert result.exit_code == 0, result.output
+    told = json.loads(result.stdout)
+    assert told["peak_bytes"] == 320
+    assert told["fast_peak_bytes"] <= told["memory_limit_bytes"] == 240
+    assert told["transfers"]["count"] >= 2
+    assert told["transfers"]["bytes"] == 64 * told["transfers"]["count"]
+    assert told["recompute"] == {"steps": 0, "cycles": 0}
+    assert told["overhead_percent"] == pytest.approx(100 * (told["cycles"] / told["base_cycles"] - 1))
+    written = json.loads((training.parent / "plan.json").read_text())
+    assert len(written["passages"]) == told["transfers"]["count"]
+    assert (training.parent / "c.svg").read_text().startswith("<svg")
+    assert mcudeploy_command(f"schedule {training.name} {options}").exit_code == 0  # its files are ours
+
+
+def test_a_memory_limit_by_recomputing_alone(mcudeploy_command: Invoke, training: Path) -> None:
+    result = mcudeploy_command(f"schedule {training.name} --memory 80% --recompute --json")
+    told = json.loads(result.stdout)
+    assert told["transfers"]["count"] == 0
+    assert told["recompute"]["steps"] >= 1
+    assert told["recompute"]["cycles"] == pytest.approx(told["cycles"] - told["base_cycles"])
+    shown = mcudeploy_command(f"schedule {training.name} --memory 80% --recompute").stdout
+    assert "memory limit" in shown and "256 B" in shown and "recomputed" in shown
+
+
+def test_less_memory_than_a_step_needs(mcudeploy_command: Invoke, training: Path) -> None:
+    result = mcudeploy_command(f"schedule {training.name} --memory 50% --link 1 --json")
+    assert result.exit_code == 5
+    assert "needs 192 B of fast memory by itself, the limit is 160 B" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ("--memory 25", "not a percentage"),
+        ("--memory -5%", "not a percentage"),
+        ("--memory nan%", "not a percentage"),
+        ("--memory 50%", "add --link RATE, --recompute"),
+        ("--memory 50% --link 0", "add --link RATE, --recompute"),
+        ("--memory 50% --recompute --link-latency 5", "belongs to a link"),
+        ("--memory 50% --link -1", "-1"),
+        ("--recompute", "add --memory"),
+        ("--memory 50% --link 1 --chart c.html", "written as .svg"),
+    ],
+)
+def test_options_that_say_nothing(mcudeploy_command: Invoke, training: Path, options: str, why: str) -> None:
+    result = mcudeploy_command(f"schedule {training.name} {options}")
+    assert result.exit_code == 2
+    assert why in result.output + result.stderr

@@ -30,10 +30,11 @@ def gantt_picture(name: str, plan: Residency, run: Timeline, limit_bytes: int) -
         f"<title>{safe(name)}: memory over time</title>",
         f"<style>{_STYLE}</style>",
         f'<rect class="paper" width="{_WIDTH}" height="400"/>',
-        f'<text class="ink" x="{_LEFT}" y="20">{safe(name)}: {end:,.0f} cycles, {run.exposed_cycles:,.0f} of them '
-        f"exposed, {plan.repeated_cycles:,.0f} repeated; limit {limit_bytes:,} B</text>",
-        f'<text class="ink" x="{_LEFT}" y="36">core: steps blue, repeated yellow, waits red; engine: in green, '
-        "out violet</text>",
+        f'<text class="ink" x="{_LEFT}" y="20">{safe(name)}: {end:,.0f} cycles, '
+        f"{run.exposed_cycles:,.0f} of them exposed, {plan.repeated_cycles:,.0f} repeated; "
+        f"limit {limit_bytes:,} B</text>",
+        f'<text class="ink" x="{_LEFT}" y="36">core: steps blue, repeated yellow, waits red; '
+        "engine: in green, out violet</text>",
         f'<text class="ink" x="8" y="{top + 19}">core</text>',
         *_core(plan, run, scale, top),
     ]

@@ -1,0 +1,101 @@
+"""The judge sees what is wrong with a residency."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from mcudeploy.common.effort import Effort
+from mcudeploy.residency.check import ResidencyError, check
+from mcudeploy.residency.planner import plan_residency
+from mcudeploy.residency.trace import Link, Residency, Stay, Trace
+from tests.residency.random_traces import peak_bytes, training_step
+
+
+def planned(seed: int, *, rate: float = 0.1) -> tuple[Trace, int, Residency]:
+    """A trace, a limit below its peak, and a plan."""
+    trace = training_step(seed, 24)
+    limit = int(0.7 * peak_bytes(trace))
+    plan = plan_residency(trace, limit, Link(rate, rate), recompute=True, effort=Effort.of(0.3))
+    assert plan is not None
+    check(plan, trace, limit)
+    return trace, limit, plan
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_too_much_memory(seed: int) -> None:
+    trace, _, plan = planned(seed)
+    with pytest.raises(ResidencyError, match="in the fast memory"):
+        check(plan, trace, plan.peak_bytes - 1)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_passage_that_is_left_out(seed: int) -> None:
+    trace, limit, plan = planned(seed)
+    assert plan.passages
+    for number in range(len(plan.passages)):
+        left = (*plan.passages[:number], *plan.passages[number + 1 :])
+        with pytest.raises(ResidencyError):
+            check(replace(plan, passages=left), trace, limit)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_passage_that_is_waited_for_too_late(seed: int) -> None:
+    trace, limit, plan = planned(seed)
+    for number, passage in enumerate(plan.passages):
+        if passage.direction == "in":  # one outwards may end later where its bytes stay anyway
+            late = replace(passage, end=passage.end + 1)
+            changed = (*plan.passages[:number], late, *plan.passages[number + 1 :])
+            with pytest.raises(ResidencyError):
+                check(replace(plan, passages=changed), trace, limit)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_stay_that_ends_early_or_begins_late(seed: int) -> None:
+    trace, limit, plan = planned(seed)
+    for item, stays in enumerate(plan.stays):
+        for number, stay in enumerate(stays):
+            for other in (replace(stay, hi=stay.hi - 1), replace(stay, lo=stay.lo + 1)):
+                new = (*stays[:number], *((other,) if other.lo < other.hi else ()), *stays[number + 1 :])
+                changed = (*plan.stays[:item], new, *plan.stays[item + 1 :])
+                if _is_spare(stay, other):
+                    continue
+                with pytest.raises(ResidencyError):
+                    check(replace(plan, stays=changed), trace, limit)
+
+
+def _is_spare(stay: Stay, other: Stay) -> bool:
+    """The slow copy of an item whose passage inwards starts and ends at once is not needed in that step."""
+    return not stay.fast and other.hi < stay.hi
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_steps_left_out_swapped_or_changed(seed: int) -> None:
+    trace, limit, plan = planned(seed)
+    steps = plan.trace.steps
+    with pytest.raises(ResidencyError, match="never runs"):
+        check(replace(plan, trace=replace(plan.trace, steps=steps[:-1])), trace, limit)
+    turned = (steps[1], steps[0], *steps[2:])
+    with pytest.raises(ResidencyError):
+        check(replace(plan, trace=replace(plan.trace, steps=turned)), trace, limit)
+    faster = (replace(steps[0], cycles=0.0), *steps[1:])
+    with pytest.raises(ResidencyError, match="is not what its origin"):
+        check(replace(plan, trace=replace(plan.trace, steps=faster)), trace, limit)
+
+
+def test_a_repeated_step_that_finds_no_input() -> None:
+    trace = training_step(1, 24)
+    limit = int(0.75 * peak_bytes(trace))
+    plan = plan_residency(trace, limit, Link(0, 0), recompute=True, effort=Effort.of(0.5))
+    assert plan is not None
+    seen: set[int] = set()
+    for place, step in enumerate(plan.trace.steps):
+        if step.origin in seen:
+            left = (*plan.trace.steps[:place], *plan.trace.steps[place + 1 :])
+            with pytest.raises(ResidencyError):
+                check(replace(plan, trace=replace(plan.trace, steps=left)), trace, limit)
+        seen.add(step.origin)
+    once = tuple(replace(step, repeatable=False) for step in trace.steps)
+    with pytest.raises(ResidencyError, match="must not"):
+        check(plan, replace(trace, steps=once), limit)

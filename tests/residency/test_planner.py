@@ -1,0 +1,146 @@
+"""Whatever the planner decides, the judge passes, and takes as long as the compiled loops say."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mcudeploy.common.effort import Effort
+from mcudeploy.common.errors import FitError
+from mcudeploy.residency.check import check
+from mcudeploy.residency.feedback import feedback, with_late_triggers
+from mcudeploy.residency.lookahead import plan_of, run
+from mcudeploy.residency.passive import passive_plan, touches_of
+from mcudeploy.residency.planner import plan_residency
+from mcudeploy.residency.tables import table_of
+from mcudeploy.residency.timeline import timeline, with_times
+from mcudeploy.residency.trace import Access, Item, Link, Passage, Trace, TraceStep
+from tests.residency.random_traces import (
+    peak_bytes,
+    random_decisions,
+    random_link,
+    random_trace,
+    training_step,
+)
+
+SEEDS = st.integers(0, 2**32)
+
+
+@settings(max_examples=300, deadline=None)
+@given(SEEDS)
+def test_loops_and_timeline_agree_and_the_judge_passes(seed: int) -> None:
+    draw = random.Random(seed)
+    trace, link, capacity = random_trace(draw), random_link(draw), draw.randint(20, 120)
+    table = table_of(trace, link)
+    found = run(table, random_decisions(draw, trace, table, capacity), capacity)
+    if found.served is None:
+        return
+    plan = with_times(plan_of(trace, table, found, "test"), link)
+    check(plan, trace, capacity)
+    assert plan.cycles == pytest.approx(found.served.cycles)
+    assert plan.peak_bytes <= capacity
+
+
+@settings(max_examples=40, deadline=None)
+@given(SEEDS, st.booleans(), st.booleans())
+def test_every_plan_passes_the_judge(seed: int, recompute: bool, reorder: bool) -> None:
+    draw = random.Random(seed)
+    trace, link, capacity = random_trace(draw), random_link(draw), draw.randint(40, 120)
+    try:
+        plan = plan_residency(
+            trace, capacity, link, recompute=recompute, effort=Effort.of(0.05), reorder=reorder
+        )
+    except FitError:
+        return
+    if plan is not None:
+        check(plan, trace, capacity)
+        base = sum(step.cycles for step in trace.steps)
+        assert plan.cycles == pytest.approx(base + plan.exposed_cycles + plan.repeated_cycles)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_recomputing_needs_no_link(seed: int) -> None:
+    trace = training_step(seed, 24)
+    limit = int(0.75 * peak_bytes(trace))
+    nothing = Link(0, 0)
+    plan = plan_residency(trace, limit, nothing, recompute=True, effort=Effort.of(1))
+    assert plan is not None and not plan.passages and plan.repeated_cycles > 0
+    check(plan, trace, limit)
+    assert plan_residency(trace, limit, nothing, recompute=False, effort=Effort.of(1)) is None
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_passive_then_late_triggers_then_feedback(seed: int) -> None:
+    trace, link = training_step(seed, 30), Link(0.1, 0.1, 1)
+    limit = int(0.6 * peak_bytes(trace))
+    passive = passive_plan(trace, limit, link)
+    assert passive is not None and passive.exposed_cycles > 0
+    check(passive, trace, limit)
+    times = [touch.cycles for touch in touches_of(passive, link)]
+    assert times == sorted(times) and times[-1] <= sum(step.cycles for step in trace.steps)
+    plan = plan_residency(trace, limit, link, recompute=False, effort=Effort.of(0.3))
+    assert plan is not None and plan.cycles <= passive.cycles
+    late = with_late_triggers(plan, link)
+    check(late, trace, limit)
+    fed = feedback(late, limit, link)
+    check(fed.plan, trace, limit)
+    assert fed.plan.cycles <= late.cycles
+
+
+def test_a_measured_wait_moves_its_trigger_until_it_is_gone() -> None:
+    """One item of 10 bytes leaves for three steps of 10 cycles and takes 20 cycles back."""
+    item, other = Item("a", 10), Item("b", 10)
+    write, read = (Access(0, True, 0),), (Access(0, False, 0),)
+    full = (Access(1, True, 0), Access(1, False, 1))
+    steps = (
+        TraceStep("make", 10, write),
+        TraceStep("full", 100, (full[0],)),
+        TraceStep("full again", 10, (full[1],)),
+        *(TraceStep(f"idle{n}", 10, ()) for n in range(3)),
+        TraceStep("use", 10, read),
+    )
+    trace, link = Trace((item, other), steps), Link(0.5, 1)
+    passive = passive_plan(trace, 10, link)
+    assert passive is not None
+    assert [(p.direction, p.start) for p in passive.passages] == [("out", 1), ("in", 6)]
+    fed = feedback(passive, 10, link)
+    assert fed.waits == (2, 2, 1)
+    assert [(p.direction, p.start) for p in fed.plan.passages] == [("out", 1), ("in", 4)]
+    assert fed.plan.exposed_cycles == 10
+    check(fed.plan, trace, 10)
+
+
+def test_times_by_hand() -> None:
+    """10 bytes at 2 B per cycle and a latency of 1: 6 cycles, of which 5 run beside a step of 5."""
+    item = Item("a", 10, given=True)
+    steps = (TraceStep("idle", 5, ()), TraceStep("use", 3, (Access(0, False, 0, 10),)))
+    trace = Trace((item,), steps)
+    link = Link(2, 2, 1)
+    plan = plan_residency(trace, 10, link, recompute=False, effort=Effort.of(0.1))
+    assert plan is not None
+    assert plan.passages == (Passage(0, "in", 0, 1),)
+    run_of = timeline(plan, link)
+    assert run_of.starts == (0, 6, 9)
+    assert run_of.exposed_cycles == 1
+    alone = plan_residency(trace, 9, link, recompute=False, effort=Effort.of(0.1))
+    assert alone is not None and not alone.passages
+    assert alone.exposed_cycles == 5  # read directly, for lack of room
+
+
+def test_a_step_that_needs_too_much_is_named() -> None:
+    trace = Trace((Item("a", 10),), (TraceStep("small", 1, ()), TraceStep("big", 1, (Access(0, True),))))
+    with pytest.raises(FitError, match=r"step 1 \(big\) needs 10 B of fast memory by itself"):
+        plan_residency(trace, 9, Link(1, 1), recompute=True, effort=Effort.of(0.1))
+
+
+def test_the_same_effort_gives_the_same_plan() -> None:
+    trace, link = training_step(3, 40), Link(0.05, 0.05)
+    limit = int(0.6 * peak_bytes(trace))
+    plans = [
+        plan_residency(trace, limit, link, recompute=True, effort=Effort.of(0.3), reorder=True)
+        for _ in range(2)
+    ]
+    assert plans[0] == plans[1]
