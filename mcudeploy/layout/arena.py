@@ -49,8 +49,8 @@ def pack(
     problem: Problem, pinned: Pinned, relocation: Relocation | None, capacity: int | None = None
 ) -> Packed:
     """The smallest arena that is found. Moves are made where each saves `SAVED_BYTES`, on the average, or
-    where the arena does not keep the capacity (bytes) without. `pinned` rectangles do not move, but in the steps said. Without a
-    relocation nothing does.
+    where the arena does not keep the capacity (bytes) without. `pinned` rectangles do not move, but in the
+    steps said. Without a relocation nothing does.
     """
     bound = align_up(lower_bound(problem), ARENA_GRAIN_BYTES)
     offsets = fixed_orders(Bundles.of(problem), bound)

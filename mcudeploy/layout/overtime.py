@@ -69,7 +69,7 @@ class Pair:
         return over.Link(rates[0], rates[1], price.move + price.piece, overlapped=False)
 
 
-def over_time(
+def over_time(  # noqa: PLR0917
     tiled: TiledGraph,
     plan: Plan,
     work: WorkBytes,
@@ -127,7 +127,7 @@ def _spread(
 
 
 def _prompt(found: over.Residency, link: over.Link) -> over.Residency:
-    """The same with each transfer waited for as soon as it should have ended: from then on blocks may move."""
+    """The same with each transfer waited for as soon as it should have ended: then blocks may move again."""
     run = timeline(found, link)
     ends = (bisect_left(run.starts, end) for _, end in run.served)
     passages = tuple(
@@ -137,7 +137,7 @@ def _prompt(found: over.Residency, link: over.Link) -> over.Residency:
     return replace(found, passages=passages)
 
 
-def _placed(
+def _placed(  # noqa: PLR0917
     scene: Scene,
     homes: Homes,
     pair: Pair,

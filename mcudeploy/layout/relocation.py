@@ -54,8 +54,8 @@ def relocate(
 ) -> Relocated | None:
     """Offsets within `room` bytes and the cheapest moves that are found; None where there are none.
 
-    Rectangles of stacks, which lie at the top or at the bottom, and the `pinned` ones do not move but in the steps said. What is
-    made again may be made elsewhere. First tries go beyond the effort.
+    Rectangles of stacks, which lie at the top or at the bottom, and the `pinned` ones do not move but in the
+    steps said. What is made again may be made elsewhere. First tries go beyond the effort.
     """
     import numpy as np  # noqa: PLC0415 - with the loops below it takes its time
 
