@@ -82,16 +82,21 @@ def over_time(  # noqa: PLR0917
 
     What several units touch stays in the fast memory.
     """
-    wanted = needs(tiled.graph, board, plan.functions)
-    items = buffers(tiled, plan.schedule.steps, work)
-    alignment = lcm(*(need.alignment for need in (*wanted.tensors.values(), *wanted.work.values())))
-    scene = Scene(
-        tiled, plan.schedule.steps, items, work, lcm(alignment, *(it.alignment for it in board.memories))
-    )
-    for homes in _homes_tried(scene, pinned(tiled, items, wanted, board, plan.functions)):
+    scene, still = scene_of(tiled, plan, work, board)
+    for homes in homes_tried(scene, still):
         layout = _spread(scene, homes, board, relocation, cycles)
         if layout is not None:
             yield layout, estimate(tiled, plan.schedule, work, layout)
+
+
+def scene_of(tiled: TiledGraph, plan: Plan, work: WorkBytes, board: Board) -> tuple[Scene, list[int]]:
+    """The schedule of a plan with its buffers, and those, by index, that do not move."""
+    wanted = needs(tiled.graph, board, plan.functions)
+    items = buffers(tiled, plan.schedule.steps, work)
+    alignment = lcm(*(need.alignment for need in (*wanted.tensors.values(), *wanted.work.values())))
+    alignment = lcm(alignment, *(it.alignment for it in board.memories))
+    scene = Scene(tiled, plan.schedule.steps, items, work, alignment)
+    return scene, pinned(tiled, items, wanted, board, plan.functions)
 
 
 def _spread(
@@ -117,8 +122,8 @@ def _spread(
             return None
         if found is None:
             return None
-        found = _prompt(found, pair.engine(relocation))
-        layout = _placed(scene, homes, pair, found, buffer_of, relocation, room)
+        found = prompt(found, pair.engine(relocation))
+        layout = lay_out(scene, homes, pair, found, buffer_of, relocation, room)
         missing = layout.arenas[pair.fast.name] - room
         if missing <= 0:
             return layout
@@ -126,10 +131,12 @@ def _spread(
     return None
 
 
-def _prompt(found: over.Residency, link: over.Link) -> over.Residency:
-    """The same with each transfer waited for as soon as it should have ended: then blocks may move again."""
+def prompt(found: over.Residency, link: over.Link, slack: float = 0.0) -> over.Residency:
+    """The same with each transfer waited for as soon as it should have ended, and so many cycles more: then
+    blocks may move again.
+    """
     run = timeline(found, link)
-    ends = (bisect_left(run.starts, end) for _, end in run.served)
+    ends = (bisect_left(run.starts, end + slack) for _, end in run.served)
     passages = tuple(
         replace(one, end=max(one.start, min(one.end, end)))
         for one, end in zip(found.passages, ends, strict=True)
@@ -137,7 +144,7 @@ def _prompt(found: over.Residency, link: over.Link) -> over.Residency:
     return replace(found, passages=passages)
 
 
-def _placed(  # noqa: PLR0917
+def lay_out(  # noqa: PLR0917
     scene: Scene,
     homes: Homes,
     pair: Pair,
@@ -250,7 +257,7 @@ def _problem(scene: Scene, stays: Sequence[Stay]) -> Problem:
     return Problem(tuple(rectangles), tuple(stacks))
 
 
-def _homes_tried(scene: Scene, fixed: Sequence[int]) -> Iterator[Homes]:
+def homes_tried(scene: Scene, fixed: Sequence[int]) -> Iterator[Homes]:
     """Graph inputs and outputs in the fast memory or in the slow one: each way that there is."""
     graph, roots = scene.tiled.graph, scene.tiled.flow.roots
     inputs = {border.tensor for border in graph.resident_inputs()}
