@@ -82,9 +82,16 @@ class Iterations:
 
     def layout(self, found: Residency, relocation: Relocation) -> Layout | None:
         """The layout of a residency, whose steps have their latest times; None where it does not pack."""
-        found = prompt(replace(found, trace=self.trace), self.link, SLACK)
-        made = lay_out(self.scene, self.homes, self.pair, found, self.buffer_of, relocation, self.room)
+        made = self._laid_out(found, relocation)
         return made if made.arenas[self.pair.fast.name] <= self.room else None
+
+    def prompted(self, found: Residency) -> Residency:
+        """A residency with each transfer waited for as soon as it should have ended."""
+        return prompt(replace(found, trace=self.trace), self.link, SLACK)
+
+    def _laid_out(self, found: Residency, relocation: Relocation) -> Layout:
+        prompted = self.prompted(found)
+        return lay_out(self.scene, self.homes, self.pair, prompted, self.buffer_of, relocation, self.room)
 
     def passage_of(self, found: Residency, layout: Layout, transfer: Transfer) -> int | None:
         """The number of the passage that a transfer into the fast memory makes."""
@@ -104,9 +111,7 @@ class Iterations:
             found = find(capacity)
             if found is None:
                 return None
-            prompted = prompt(found, self.link, SLACK)
-            args = (self.pair, prompted, self.buffer_of, relocation, self.room)
-            layout = lay_out(self.scene, self.homes, *args)
+            layout = self._laid_out(found, relocation)
             missing = layout.arenas[self.pair.fast.name] - self.room
             if missing <= 0:
                 return found, layout
