@@ -70,7 +70,8 @@ def earlier(plan: Residency, run: Timeline, capacity_bytes: int) -> Residency | 
     found = plan
     for wait in run.waits:
         passage = plan.passages[wait.passage]
-        wanted = run.starts[passage.start] - wait.cycles
+        # a step starts when its waits are over, and what begins and ends before it had been issued by then
+        wanted = run.starts[passage.start] - wait.cycles * (1 + (passage.start == passage.end))
         while passage.direction == "in" and _has_room(found, passage, capacity_bytes):
             found = _moved(found, passage, passage.start - 1)
             passage = replace(passage, start=passage.start - 1)

@@ -88,8 +88,8 @@ def iterations(loop: Loop, reference: Observation) -> list[Iteration]:
         loop.progress.stage(f"iteration {len(found)}, {each}{_how(loop.target)}")
         if not _same(each.observed, reference):
             raise OutputsDifferError(
-                f"the outputs of iteration {len(found)} ({each.kind}) are not those of the plan before: this is "
-                "a defect of mcudeploy"
+                f"the outputs of iteration {len(found)} ({each.kind}) are not those of the plan before: this "
+                "is a defect of mcudeploy"
             )
         found.append(each)
     return found

@@ -9,11 +9,16 @@ import pytest
 from click.testing import CliRunner
 from models import skipping
 
+from mcudeploy import api
+from mcudeploy.boards.board import load_board
 from mcudeploy.cli.main import cli
+from mcudeploy.report import chart
+from mcudeploy.search.planner import Options
 
 BOARD = "mps2-an505"
 LIMIT = 33 * 1024
 """For the two largest tensors; 8 KiB more are alive then."""
+LIMITED = Options(split=False, memory_limits=(("sram", LIMIT),))
 
 
 @pytest.fixture(scope="module")
@@ -67,3 +72,18 @@ def test_without_a_limit_nobody_waits(model: Path) -> None:
 def test_what_cannot_be_is_exit_5(model: Path) -> None:
     code, found = planned(model, "--memory", f"sram={LIMIT}", "--memory", "psram=0", "--json")
     assert (code, json.loads(found)["error"]["exit_code"]) == (5, 5)
+
+
+def test_a_chart_shows_what_is_between_memories(model: Path, tmp_path: Path) -> None:
+    made = api.plan_model(model, load_board(BOARD), LIMITED)
+    drawn = chart.draw(made.plan, made.model.work, model.name)
+    by_memory = {panel.memory: panel for panel in drawn.panels}
+    for panel in by_memory.values():
+        assert len(panel.flights) == 2
+        areas = [area for group in panel.groups for area in group.areas]
+        for flight in panel.flights:
+            assert len(flight.bytes) == 8192 and any(area.bytes == flight.bytes for area in areas)
+    assert [it.steps for it in by_memory["sram"].flights] == [it.steps for it in by_memory["psram"].flights]
+    assert ("between memories", "2") in drawn.facts
+    text = chart.svg_picture(drawn)
+    assert text.count('class="flight" stroke-width') == 2 and "between memories: 2 transfers" in text
