@@ -129,10 +129,12 @@ class Loop:
     def run(self) -> Iterator[Iteration]:
         """One after the other."""
         stage = Iterations.of(self.tiled, self.made.plan, self.made.model.work, self.board, self._relocation)
-        found = stage and stage.passive(self._relocation)
+        if stage is None:
+            return
+        found = stage.passive(self._relocation)
         for kind in ("passive", "planned", *(f"feedback {number}" for number in range(1, _MOST))):
-            ran = self._iteration(kind, stage, *found) if stage and found else None
-            if stage is None or found is None or ran is None:
+            ran = self._iteration(kind, stage, *found) if found else None
+            if found is None or ran is None:
                 return
             iteration, cycles, seen = ran
             yield iteration
