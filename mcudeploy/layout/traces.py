@@ -48,7 +48,10 @@ def trace_of(scene: Scene, homes: Homes, cycles: Sequence[float]) -> tuple[Trace
     ]
     number = {at: index for index, at in enumerate(buffer_of)}
     touching = _Touching(scene, number)
-    factors = [loads_per_byte(scene.tiled.graph, operator) for operator in scene.tiled.graph.operators]
+    factors = [
+        loads_per_byte(scene.tiled.graph, operator, scene.work.get(operator.name, (0, 0))[0])
+        for operator in scene.tiled.graph.operators
+    ]
     steps = []
     for time, (step, cost) in enumerate(zip(scene.steps, cycles, strict=True)):
         operator = scene.tiled.graph.operators[step.operator]
