@@ -1,15 +1,16 @@
-"""How often kernels load each byte of what they read, counted in the emulator: `mcudeploy/cost/tables/loads.json`.
+"""How often kernels load what they read, counted in the emulator, beside what `memory/traffic.py` says of it.
 
     python benchmarks/loads.py MODEL.onnx... [--board mps2-an505]
 
-Every tensor of an unsplit plan is put into the board's second memory, so that what an operator loads there
-are its inputs: beside what its windows cover (`memory/traffic.py`).
+Every tensor of an unsplit plan is put into the board's second memory: what an operator loads there are its
+inputs. Prints for each kernel counted / predicted, with the channels that it reads and makes.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +18,6 @@ from mcudeploy.api import plan_model
 from mcudeploy.boards.board import load_board
 from mcudeploy.common.errors import ModelError
 from mcudeploy.device.target import Target
-from mcudeploy.ir.plan import Residence
 from mcudeploy.memory.traffic import loads_per_byte
 from mcudeploy.search.planner import Options
 from mcudeploy.timing.counted import by_operator, count_steps
@@ -26,7 +26,7 @@ from mcudeploy.verify.samples import load_samples
 
 
 def main() -> None:
-    """Print a line for each operator, then one for each kernel."""
+    """Print a line for each kernel."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("models", nargs="+", type=Path)
     parser.add_argument("--board", default="mps2-an505")
@@ -39,11 +39,13 @@ def main() -> None:
         except ModelError as error:
             print(f"{path}: {str(error).splitlines()[0]}")
     for variant, each in sorted(found.items()):
-        shown = ", ".join(f"{ratio:.2f} ({inputs} to {outputs})" for ratio, inputs, outputs in sorted(set(each)))
+        shown = ", ".join(
+            f"{ratio:.2f} ({inputs} to {outputs})" for ratio, inputs, outputs in sorted(set(each))
+        )
         print(f"{variant:28} {shown}")
 
 
-def _of_model(path: Path, target: Target):
+def _of_model(path: Path, target: Target) -> Iterator[tuple[str, tuple[float, int, int]]]:
     board = target.board
     made = plan_model(path, board, Options(split=False, time_limit=5))
     slow = board.memories[1].name
@@ -52,7 +54,7 @@ def _of_model(path: Path, target: Target):
         name: tuple(tuple(replace(each, memory=slow) for each in block) for block in blocks)
         for name, blocks in layout.blocks.items()
     }
-    arenas = {name: layout.arena_bytes for name in (board.memories[0].name, slow)}
+    arenas = dict.fromkeys((board.memories[0].name, slow), layout.arena_bytes)
     made = made.with_plan(replace(made.plan, layout=replace(layout, blocks=moved, arenas=arenas)))
     firmware = made.build(target)
     sample = load_samples(made.model.graph, [], [], 0)[0]

@@ -20,7 +20,7 @@ from mcudeploy.ir.plan import Form
 from mcudeploy.model.model import Model, load_model
 from mcudeploy.program import footprint
 from mcudeploy.program.ctext import model_name
-from mcudeploy.report import chart, objects
+from mcudeploy.report import chart, moving, objects
 from mcudeploy.search import planfile
 from mcudeploy.search.kernels import alternatives
 from mcudeploy.search.placing import unsplit_plan, unsplit_schedule
@@ -246,4 +246,5 @@ def _measured(ran: Ran, asked: _Counted) -> JsonObject:
         steps = count_steps(made.plan, asked.target, firmware, inputs, made.patience_s)
         operators = by_operator(made.plan, steps)
         measurement |= counted_report(asked.timing, operators, asked.target, firmware, measurement)
+        measurement["traffic_predicted"] = moving.predicted(made.plan, made.model.work)
     return objects.plan(made, ran.observed.measurement) | objects.sizes(firmware) | measurement

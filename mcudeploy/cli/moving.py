@@ -63,12 +63,14 @@ def stall_facts(report: Values) -> Facts:
     """Bytes by memory as they were counted, and what slow memories add to the latency."""
     if "stalls" not in report:
         return []
-    counted = ", ".join(
-        f"{plain(name)} {both['loaded'] + both['stored']:,} B"
-        for name, both in report["traffic_counted"].items()
-    )
+    counted, predicted = (_both(report.get(f"traffic_{how}") or {}) for how in ("counted", "predicted"))
     stalls = report["stalls"]
     return [
         ("traffic, counted", counted),
+        ("of the core, predicted", predicted),
         ("stalls, modelled", f"{stalls['cycles']:,} cycles, {stalls['percent']:.1f} %; {stalls['source']}"),
     ]
+
+
+def _both(traffic: Values) -> str:
+    return ", ".join(f"{plain(name)} {both['loaded'] + both['stored']:,} B" for name, both in traffic.items())

@@ -10,8 +10,8 @@ from math import prod
 import numpy as np
 
 from mcudeploy.ir.graph import Graph, Operator
-from mcudeploy.ir.opdef import AnyIndex, Index
-from mcudeploy.ir.plan import Layout, Step, memories_of
+from mcudeploy.ir.opdef import AnyIndex, AxisKind, Index
+from mcudeploy.ir.plan import CPU, Layout, Step, memories_of
 from mcudeploy.memory.blocks import TiledGraph
 from mcudeploy.memory.live import WorkBytes
 from mcudeploy.memory.locations import Locations
@@ -59,7 +59,7 @@ _TOGETHER = 4
 
 def loads_per_byte(graph: Graph, operator: Operator, scratch_bytes: int) -> list[float]:
     """By operand how often a kernel loads each byte of it: as often as windows cover it; and again for the
-    next outputs where it multiplies and has no scratch, which would keep what it has read.
+    next outputs where it multiplies and its scratch has no room for a copy of a window.
     """
     nest = graph.loops(operator)
     sizes = {axis.name: axis.size for axis in nest.axes}
@@ -70,7 +70,8 @@ def loads_per_byte(graph: Graph, operator: Operator, scratch_bytes: int) -> list
         loads = 1.0
         for index, size in zip(access, shape, strict=True):
             loads *= _inside(index, size, tuple(sizes[axis] for axis in _axes(index))) / size
-        if nest.multiplies and not scratch_bytes:
+        window = prod(it.size for it in nest.axes if it.name in used and it.kind is AxisKind.REDUCED)
+        if nest.multiplies and scratch_bytes <= window * graph.tensors[name].dtype.size_bytes:
             outside = prod(size for axis, size in sizes.items() if axis not in used)
             loads *= -(-outside // _TOGETHER)
         factors.append(loads)
@@ -125,3 +126,20 @@ def accesses(tiled: TiledGraph, steps: tuple[Step, ...], work: WorkBytes, layout
         size = sum(work.get(operator.name, (0, 0)))
         if size:
             yield Access(time, memories_of(layout.scratch[operator.name])[0], size, size)
+
+
+def by_core(
+    tiled: TiledGraph, steps: tuple[Step, ...], work: WorkBytes, layout: Layout
+) -> dict[str, tuple[int, int]]:
+    """By memory the bytes that the core loads and stores: in steps, and where it copies blocks itself."""
+    loaded, stored = dict.fromkeys(layout.arenas, 0), dict.fromkeys(layout.arenas, 0)
+    for access in accesses(tiled, steps, work, layout):
+        loaded[access.memory] += access.read_bytes
+        stored[access.memory] += access.written_bytes
+    for transfer in layout.transfers:
+        if transfer.engine == CPU:
+            old, new = layout.way(transfer)
+            size = tiled.block_bytes(transfer.tensor, transfer.block)
+            loaded[old.memory] += size
+            stored[new.memory] += size
+    return {memory: (loaded[memory], stored[memory]) for memory in layout.arenas}

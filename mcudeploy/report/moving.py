@@ -8,6 +8,8 @@ from typing import Any
 from mcudeploy.ir.plan import Measurement, Plan
 from mcudeploy.memory.blocks import TiledGraph
 from mcudeploy.memory.flow import Flow
+from mcudeploy.memory.live import WorkBytes
+from mcudeploy.memory.traffic import by_core
 
 JsonObject = dict[str, Any]
 
@@ -37,6 +39,13 @@ def transfers(plan: Plan, measured: Measurement | None) -> JsonObject:
         "ways": {way: {"count": counts[way], "bytes": sizes[way]} for way in sorted(counts)},
         "engines": dict(sorted(engines.items())),
     }
+
+
+def predicted(plan: Plan, work: WorkBytes) -> JsonObject:
+    """By memory the bytes that the core is predicted to load and store: what `traffic_counted` is beside."""
+    tiled = TiledGraph(Flow.of(plan.graph), plan.block_rows)
+    found = by_core(tiled, plan.schedule.steps, work, plan.layout)
+    return {name: {"loaded": loaded, "stored": stored} for name, (loaded, stored) in found.items()}
 
 
 def moves(plan: Plan) -> JsonObject:

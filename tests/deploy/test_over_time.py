@@ -12,6 +12,7 @@ from models import skipping
 from mcudeploy import api
 from mcudeploy.boards.board import load_board
 from mcudeploy.cli.main import cli
+from mcudeploy.device.target import Target
 from mcudeploy.report import chart
 from mcudeploy.search.planner import Options
 
@@ -87,3 +88,14 @@ def test_a_chart_shows_what_is_between_memories(model: Path, tmp_path: Path) -> 
     assert ("between memories", "2") in drawn.facts
     text = chart.svg_picture(drawn)
     assert text.count('class="flight" stroke-width') == 2 and "between memories: 2 transfers" in text
+
+
+@pytest.mark.parametrize("limit", [12 * 1024, LIMIT])
+def test_what_the_core_loads_from_the_slow_memory_is_what_is_counted(model: Path, limit: int) -> None:
+    options = Options(split=False, memory_limits=(("sram", limit),))
+    target = Target(load_board(BOARD), emulate=True)
+    report = api.measure_model(model, target, options, timing="traffic")
+    predicted = report["traffic_predicted"]["psram"]
+    assert (predicted["loaded"] > 0) == (limit < LIMIT)
+    counted = report["traffic_counted"].get("psram", {"loaded": 0, "stored": 0})
+    assert counted == pytest.approx(predicted, rel=0.005)  # tables in scratch are not followed
