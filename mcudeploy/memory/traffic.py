@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import accumulate
 from math import prod
 
 import numpy as np
@@ -78,6 +79,25 @@ def loads_per_byte(graph: Graph, operator: Operator, scratch_bytes: int) -> list
     return factors
 
 
+def step_loads(tiled: TiledGraph, work: WorkBytes) -> list[list[float]]:
+    """By operator and operand how often a step loads each byte of the blocks that it reads: what all steps
+    load, evenly over the reads of all of them.
+    """
+    ends = [0, *accumulate(tiled.block_bytes(*block_id) for block_id in tiled.block_ids())]
+    found = []
+    for at, operator in enumerate(tiled.graph.operators):
+        loads = loads_per_byte(tiled.graph, operator, work.get(operator.name, (0, 0))[0])
+        read = [0] * len(loads)
+        for step in range(tiled.first_step[at], tiled.first_step[at] + tiled.step_counts[at]):
+            for operand, (lo, hi) in enumerate(tiled.reads[step]):
+                read[operand] += ends[hi] - ends[lo] if lo < hi else 0
+        sizes = (tiled.graph.tensors[name].size_bytes for name in operator.inputs)
+        found.append(
+            [load * size / max(1, total) for load, size, total in zip(loads, sizes, read, strict=True)]
+        )
+    return found
+
+
 def _axes(index: AnyIndex) -> tuple[str, ...]:
     return tuple(axis for axis, _ in index.steps) if isinstance(index, Index) else (index.axis,)
 
@@ -108,10 +128,7 @@ def accesses(tiled: TiledGraph, steps: tuple[Step, ...], work: WorkBytes, layout
     times count as often (`loads_per_byte`).
     """
     where, first = Locations.of(layout), tiled.first_block
-    factors = [
-        loads_per_byte(tiled.graph, operator, work.get(operator.name, (0, 0))[0])
-        for operator in tiled.graph.operators
-    ]
+    factors = step_loads(tiled, work)
     for time, step in enumerate(steps):
         operator = tiled.graph.operators[step.operator]
         for blocks, factor in zip(tiled.blocks_read(step), factors[step.operator], strict=True):

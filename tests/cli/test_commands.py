@@ -70,6 +70,7 @@ def test_boards(mcudeploy_command: Invoke, deploy: Deploy) -> None:
             "family": "stm32",
             "core": "cortex-m4",
             "flash_bytes": 1048576,
+            "flash_read_rate": None,
             "ram_bytes": 131072,
             "memories": {"sram": 131072},
             "memory_costs": {"sram": 1.0},
