@@ -13,6 +13,11 @@ from mcudeploy import api
 from mcudeploy.boards.board import load_board
 from mcudeploy.cli.main import cli
 from mcudeploy.device.target import Target
+from mcudeploy.ir.plan import Step
+from mcudeploy.memory.blocks import TiledGraph
+from mcudeploy.memory.flow import Flow
+from mcudeploy.memory.traffic import loads_per_byte, step_loads
+from mcudeploy.model.model import load_model
 from mcudeploy.report import chart
 from mcudeploy.search.planner import Options
 
@@ -99,3 +104,29 @@ def test_what_the_core_loads_from_the_slow_memory_is_what_is_counted(model: Path
     assert (predicted["loaded"] > 0) == (limit < LIMIT)
     counted = report["traffic_counted"].get("psram", {"loaded": 0, "stored": 0})
     assert counted == pytest.approx(predicted, rel=0.005)  # tables in scratch are not followed
+
+
+@pytest.mark.parametrize("rows", [1, 3, 16])
+def test_steps_of_a_cut_operator_load_together_what_one_step_does(model: Path, rows: int) -> None:
+    found = load_model(model)
+    names = [operator.name for operator in found.graph.operators]
+    tiled = TiledGraph(Flow.of(found.graph), dict.fromkeys(names, rows))
+    factors = step_loads(tiled, found.work)
+    for at, operator in enumerate(found.graph.operators):
+        steps = [Step(at, block) for block in range(tiled.step_counts[at])]
+        reads = [zip(tiled.blocks_read(step), factors[at], strict=True) for step in steps]
+        loaded = sum(
+            tiled.block_bytes(*each) * factor for one in reads for read, factor in one for each in read
+        )
+        whole = loads_per_byte(found.graph, operator, found.work.get(operator.name, (0, 0))[0])
+        sizes = [tensor.size_bytes for tensor in found.graph.input_tensors(operator)]
+        assert loaded == pytest.approx(sum(size * each for size, each in zip(sizes, whole, strict=True)))
+
+
+def test_windows_in_the_padding_load_nothing(model: Path) -> None:
+    """3 x 3 at 16 x 16: of 48 rows of taps 46 are inside; 8 outputs, four at a time."""
+    graph = load_model(model).graph
+    first, joined = graph.operators[0], next(it for it in graph.operators if len(it.inputs) == 2)
+    assert loads_per_byte(graph, first, 0) == [pytest.approx(2 * (46 / 16) ** 2)]
+    assert loads_per_byte(graph, first, 3 * 3 * 4 * 4 + 1) == [pytest.approx((46 / 16) ** 2)]
+    assert loads_per_byte(graph, joined, 0) == [1, 1]
