@@ -32,10 +32,15 @@ from mcudeploy.units.needs import needs
 _TURNS = 4
 """So often the room is made smaller where the stays in it do not pack."""
 
-_SHARE = 0.25
+_SHARE = 0.5
 """Of the effort that is left, for the residency of one plan."""
 
-_UNITS = 600
+_MUCH = 8
+"""Graph inputs or outputs of more than one part in so many of the fast memory are looked for in the slow one
+first.
+"""
+
+_UNITS = 1200
 """Effort of a layout, beside residency and moves, for each step."""
 
 
@@ -88,7 +93,9 @@ def over_time(  # noqa: PLR0917
     scene = Scene(
         tiled, plan.schedule.steps, items, work, lcm(alignment, *(it.alignment for it in board.memories))
     )
-    for homes in _homes_tried(scene, pinned(tiled, items, wanted, board, plan.functions)):
+    fixed = pinned(tiled, items, wanted, board, plan.functions)
+    room = sum(board.room(memory) for memory in board.memories if memory.is_fast)
+    for homes in _homes_tried(scene, fixed, room):
         layout = _spread(scene, homes, board, relocation, cycles)
         if layout is not None:
             yield layout, estimate(tiled, plan.schedule, work, layout)
@@ -250,8 +257,10 @@ def _problem(scene: Scene, stays: Sequence[Stay]) -> Problem:
     return Problem(tuple(rectangles), tuple(stacks))
 
 
-def _homes_tried(scene: Scene, fixed: Sequence[int]) -> Iterator[Homes]:
-    """Graph inputs and outputs in the fast memory or in the slow one: each way that there is."""
+def _homes_tried(scene: Scene, fixed: Sequence[int], room: int) -> Iterator[Homes]:
+    """Graph inputs and outputs in the fast memory or in the slow one: each way that there is, first that in
+    which none takes much room in the fast memory of so many bytes.
+    """
     graph, roots = scene.tiled.graph, scene.tiled.flow.roots
     inputs = {border.tensor for border in graph.resident_inputs()}
     outputs = {roots[border.tensor] for border in graph.outputs}
@@ -259,12 +268,17 @@ def _homes_tried(scene: Scene, fixed: Sequence[int]) -> Iterator[Homes]:
     def of(names: set[str]) -> list[int]:
         return [at for at, item in enumerate(scene.items) if any(name in names for name, _ in item.members)]
 
+    def large(names: set[str]) -> bool:
+        return _MUCH * sum(graph.tensors[name].size_bytes for name in names) > room
+
     mine, theirs = of(inputs - outputs), of(outputs)
     stay = sorted(set(fixed) - set(mine) - set(theirs))
-    for given in (False, True) if mine else (False,):
-        for away in (False, True) if theirs else (False,):
-            yield Homes(
-                fixed=[*stay, *([] if given else mine), *([] if away else theirs)],
-                away=theirs if away else [],
-                given=mine,
-            )
+    ways = [(large(inputs), large(outputs))]
+    ways += [(not ways[0][0], ways[0][1])] * bool(mine)
+    ways += [(given, not away) for given, away in ways] * (bool(theirs) and ways[0][1])
+    for given, away in ways:
+        yield Homes(
+            fixed=[*stay, *([] if given else mine), *([] if away else theirs)],
+            away=theirs if away else [],
+            given=mine,
+        )
