@@ -251,7 +251,9 @@ def _problem(scene: Scene, stays: Sequence[Stay]) -> Problem:
 
 
 def _homes_tried(scene: Scene, fixed: Sequence[int]) -> Iterator[Homes]:
-    """Graph inputs and outputs in the fast memory or in the slow one: each way that there is."""
+    """Graph inputs and outputs in the fast memory or in the slow one: each way that there is. Rows of an
+    input that are off the alignment are where they are.
+    """
     graph, roots = scene.tiled.graph, scene.tiled.flow.roots
     inputs = {border.tensor for border in graph.resident_inputs()}
     outputs = {roots[border.tensor] for border in graph.outputs}
@@ -260,11 +262,16 @@ def _homes_tried(scene: Scene, fixed: Sequence[int]) -> Iterator[Homes]:
         return [at for at, item in enumerate(scene.items) if any(name in names for name, _ in item.members)]
 
     mine, theirs = of(inputs - outputs), of(outputs)
+    bound = of({
+        name
+        for name in inputs
+        if scene.tiled.block_count(name) > 1 and graph.tensors[name].row_bytes % scene.alignment
+    } - outputs)  # fmt: skip
     stay = sorted(set(fixed) - set(mine) - set(theirs))
     for given in (False, True) if mine else (False,):
         for away in (False, True) if theirs else (False,):
             yield Homes(
                 fixed=[*stay, *([] if given else mine), *([] if away else theirs)],
-                away=theirs if away else [],
+                away=[*(theirs if away else []), *(bound if given else [])],
                 given=mine,
             )
