@@ -69,7 +69,8 @@ def wandering(plan: Plan, work: WorkBytes, board: Board, random: Random, changes
 
 def engines_between(board: Board, one: str, other: str) -> list[str]:
     """What copies from a memory to another, or within one."""
-    return [CPU, *(link.engine for link in board.links if {one, other} <= set(link.memories))]
+    joined = [link.engine for link in board.links if {one, other} <= set(link.memories)]
+    return [CPU, *joined, *joined]  # the core less often
 
 
 def with_arenas(plan: Plan, layout: Layout, work: WorkBytes, board: Board) -> Plan:
