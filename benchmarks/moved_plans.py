@@ -2,9 +2,10 @@
 
     python benchmarks/moved_plans.py --plans 1000 --boards 50 --seed 0
 
---plans: so many are built for the host under sanitizers, where the core copies, and engines in software at the
-start of a transfer, at its wait, or half at each; their outputs are compared with those of the plans without moves.
---boards: so many plans of the planner run on mps2-an505 in its emulator, whose PL081 transfers.
+--plans: so many are built for the host under sanitizers, where the core copies, and engines in software
+at the start of a transfer, at its wait, or half at each; their outputs are compared with those of the
+plans without moves. --boards: so many plans of the planner run on mps2-an505 in its emulator, whose
+PL081 transfers.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ def main() -> int:
             wrong += _told(differing(found, Path(folder)))
         trips += found
         print(f"{time.monotonic() - start:.0f} s: {len(trips)} plans", file=sys.stderr, flush=True)
-    _print(trips, f"plans on the host in {len(MODES)} modes", len(wrong), time.monotonic() - start)
+    if trips:
+        _print(trips, f"plans on the host in {len(MODES)} modes", len(wrong), time.monotonic() - start)
     start = time.monotonic()
     if arguments.boards:
         board = load_board("mps2-an505")

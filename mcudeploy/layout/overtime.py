@@ -261,7 +261,7 @@ def _homes_tried(scene: Scene, fixed: Sequence[int]) -> Iterator[Homes]:
     def of(names: set[str]) -> list[int]:
         return [at for at, item in enumerate(scene.items) if any(name in names for name, _ in item.members)]
 
-    mine, theirs = of(inputs - outputs), of(outputs)
+    given_all, mine, theirs = of(inputs), of(inputs - outputs), of(outputs)
     bound = of({
         name
         for name in inputs
@@ -273,5 +273,5 @@ def _homes_tried(scene: Scene, fixed: Sequence[int]) -> Iterator[Homes]:
             yield Homes(
                 fixed=[*stay, *([] if given else mine), *([] if away else theirs)],
                 away=[*(theirs if away else []), *(bound if given else [])],
-                given=mine,
+                given=given_all,
             )

@@ -68,8 +68,8 @@ class Locations:
         return self._in[name]
 
     def made(self, block_id: BlockId, time: int) -> Residence:
-        """Where a step makes a block: of the residences of the time that no transfer fills the latest, or where
-        there is none, where the block is read. Before all steps: where the application makes it.
+        """Where a step makes a block: of the residences of the time that no transfer fills the latest, or
+        where there is none, where the block is read. Before all steps: where the application makes it.
         """
         name, block = block_id
         found = self._residences[name][block]

@@ -259,9 +259,7 @@ class Tape:
 
 
 def _ending(plan: Plan) -> set[int]:
-    """The transfers, by number, with whose wait their source ends: it may come before their own end, for
-    another transfer. Of several from one source the last.
-    """
+    """The transfers, by number, with whose wait (maybe one for another, before their end) the source ends."""
     last: dict[tuple[str, int, int], tuple[int, int]] = {}
     unfinished: dict[str, list[int]] = {}
     numbers, time = iter(range(len(plan.layout.transfers))), 0

@@ -7,8 +7,9 @@ import struct
 import subprocess
 import sys
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from mcudeploy.common.resources import resource_dir
@@ -74,6 +75,13 @@ def compile_program(written: Written, *, soft: bool = False) -> None:
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     if result.returncode:
         raise BuildError(result.stderr[:2000])
+
+
+def compile_programs(written: Sequence[Written], *, soft: bool = False) -> None:
+    """The same for several at a time."""
+    _compiler("start" if soft else None)  # once, not by each thread
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(partial(compile_program, soft=soft), written))
 
 
 def link(written: Sequence[Written], folder: Path, engine: SoftEngine | None = None) -> Path:

@@ -5,10 +5,9 @@ software engine.
 from __future__ import annotations
 
 import tempfile
-from concurrent.futures import ThreadPoolExecutor
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from random import Random
 from typing import Any, get_args
@@ -231,9 +230,8 @@ def differing(trips: Sequence[Trip], folder: Path) -> Iterator[str]:
     moved = [programs.write(trip.made, f"trip{at}", folder) for at, trip in enumerate(trips)]
     everything = [*of_base.values(), *moved]
     numbers = {it.symbol: at for at, it in enumerate(everything)}
-    with ThreadPoolExecutor(2) as pool:
-        for soft in (False, True):
-            list(pool.map(partial(programs.compile_program, soft=soft), everything))
+    for soft in (False, True):
+        programs.compile_programs(everything, soft=soft)
     expected: dict[int, Outputs] = {}
     for mode in MODES:
         executable = programs.link(everything, folder, mode)
@@ -257,8 +255,7 @@ def differing_on(trips: Sequence[Trip], folder: Path) -> Iterator[str]:
     """
     bases = {id(trip.base): trip.base for trip in trips}
     of_base = {key: programs.write(base, f"base{at}", folder) for at, (key, base) in enumerate(bases.items())}
-    for it in of_base.values():
-        programs.compile_program(it)
+    programs.compile_programs(list(of_base.values()))
     executable = programs.link(list(of_base.values()), folder)
     keys = list(bases)
     for trip in trips:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from random import Random
 
@@ -10,12 +10,12 @@ from mcudeploy.boards.board import Board, Memory, load_board
 from mcudeploy.boards.facts import Link
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.plan import CPU, Layout, Plan, Residence, Residences, Transfer
-from mcudeploy.layout.arena import ARENA_GRAIN_BYTES
 from mcudeploy.layout.check import PlanFaultError, check
 from mcudeploy.layout.problem import align_up
 from mcudeploy.memory.blocks import BlockId, TiledGraph
 from mcudeploy.memory.flow import Flow
 from mcudeploy.memory.live import WorkBytes
+from tests.residing import inserted, places_of, with_arenas, with_block, with_life
 
 MEMORIES = ("ram", "bulk", "far")
 _UNIT = 4
@@ -73,61 +73,6 @@ def engines_between(board: Board, one: str, other: str) -> list[str]:
     return [CPU, *joined, *joined]  # the core less often
 
 
-def with_arenas(plan: Plan, layout: Layout, work: WorkBytes, board: Board) -> Plan:
-    """The plan in a layout whose arenas are as large as what lies in them."""
-    tiled = TiledGraph(Flow.of(plan.graph), plan.block_rows)
-    ends: dict[str, int] = {}
-    for place, size in _places(layout, tiled, work):
-        ends[place.memory] = max(ends.get(place.memory, 0), place.offset + size)
-    arenas = {it.name: align_up(ends[it.name], ARENA_GRAIN_BYTES) for it in board.memories if it.name in ends}
-    return replace(plan, layout=replace(layout, arenas=arenas))
-
-
-def _places(layout: Layout, tiled: TiledGraph, work: WorkBytes) -> Iterator[tuple[Residence, int]]:
-    """All residences, and their bytes."""
-    for name, blocks in layout.blocks.items():
-        for number, block in enumerate(blocks):
-            size = tiled.block_bytes(name, number)
-            yield from ((place, size) for place in block)
-    for name, steps in layout.scratch.items():
-        yield from ((place, sum(work[name])) for step in steps for place in step)
-
-
-def inserted(layout: Layout, transfer: Transfer, stay: Residence, turn: float = 1.0) -> tuple[Layout, int]:
-    """The layout with one more residence of a block, filled by a transfer (its `to` is found here), and its
-    number; `turn`, from 0 to 1: when among the transfers that begin with the same step.
-    """
-    name, number = transfer.tensor, transfer.block
-    block = layout.blocks[name][number]
-    to = max(sum(each.life.lo <= stay.life.lo for each in block), transfer.source + 1)
-    transfers = [
-        replace(each, source=each.source + (each.source >= to), to=each.to + (each.to >= to))
-        if (each.tensor, each.block) == (name, number)
-        else each
-        for each in layout.transfers
-    ]
-    layout = with_block(layout, (name, number), (*block[:to], stay, *block[to:]))
-    layout = replace(layout, transfers=tuple(transfers))
-    before = sum(layout.begin(each) < stay.life.lo for each in transfers)
-    with_it = sum(layout.begin(each) == stay.life.lo for each in transfers)
-    transfers.insert(before + round(turn * with_it), replace(transfer, to=to))
-    return replace(layout, transfers=tuple(transfers)), to
-
-
-def with_block(layout: Layout, block_id: BlockId, residences: tuple[Residence, ...]) -> Layout:
-    """The layout with these residences of a block."""
-    name, number = block_id
-    blocks = layout.blocks[name]
-    changed = (*blocks[:number], residences, *blocks[number + 1 :])
-    return replace(layout, blocks={**layout.blocks, name: changed})
-
-
-def with_life(layout: Layout, block_id: BlockId, at: int, life: Interval) -> Layout:
-    """The layout with another life of one residence of a block."""
-    block = layout.blocks[block_id[0]][block_id[1]]
-    return with_block(layout, block_id, (*block[:at], replace(block[at], life=life), *block[at + 1 :]))
-
-
 @dataclass
 class _Draft:
     plan: Plan
@@ -156,7 +101,7 @@ class _Draft:
         """An offset at which nothing else lies for a life; at times one at which something does."""
         others = [
             Interval(place.offset, place.offset + bytes_)
-            for place, bytes_ in _places(layout, self.tiled, self.work)
+            for place, bytes_ in places_of(layout, self.tiled, self.work)
             if place.memory == memory and place.life.overlaps(life)
         ]
         spots = [0, *(align_up(other.hi, _UNIT) for other in others)]
@@ -168,7 +113,7 @@ class _Draft:
         fit = [at for at in spots if not any(Interval(at, at + size).overlaps(other) for other in others)]
         return self.random.choice(fit)
 
-    def sent(  # noqa: PLR0917
+    def sent(
         self, layout: Layout, block_id: BlockId, source: int, memory: str, life: Interval, end: int
     ) -> tuple[Layout, int]:
         """The layout with a copy of a block in a memory for a life, and its number; it is there by step
@@ -229,7 +174,7 @@ def _copied(draft: _Draft) -> Layout | None:
     return None if found is None else _leave(draft, draft.plan.layout, *found, copy=True)
 
 
-def _leave(  # noqa: PLR0917
+def _leave(
     draft: _Draft, layout: Layout, block_id: BlockId, source: int, stay: Residence, copy: bool
 ) -> Layout:
     begin, end = draft.window(stay.life)
@@ -290,19 +235,21 @@ def _born_elsewhere(draft: _Draft) -> Layout | None:
     filled = {(each.block, each.to) for each in layout.transfers if each.tensor == name}
     memory = draft.random.choice([it.name for it in draft.board.memories])
     blocks = layout.blocks[name]
-    own = [[at for at in range(len(block)) if (number, at) not in filled] for number, block in enumerate(blocks)]
+    own = [
+        [at for at in range(len(block)) if (number, at) not in filled] for number, block in enumerate(blocks)
+    ]
     borders = {draft.tiled.flow.roots[it.tensor] for it in draft.plan.graph.outputs}
     borders |= {it.tensor for it in draft.plan.graph.resident_inputs()}
     hull = Interval(0, len(draft.plan.schedule.steps))
     at = draft.free(layout, hull, memory, draft.plan.graph.tensors[name].size_bytes)
     some = draft.random.randrange(len(blocks)) if draft.random.random() < 0.5 else None
     for number, block in enumerate(blocks):
+        there, size = list(block), draft.tiled.block_bytes(name, number)
         for place in own[number] if name in borders or some in (None, number) else ():
-            size = draft.tiled.block_bytes(name, number)
             offset = at if name in borders else draft.free(layout, block[place].life, memory, size)
-            block = (*block[:place], replace(block[place], memory=memory, offset=offset), *block[place + 1 :])
-        layout = with_block(layout, (name, number), block)
-        at += draft.tiled.block_bytes(name, number)
+            there[place] = replace(block[place], memory=memory, offset=offset)
+        layout = with_block(layout, (name, number), tuple(there))
+        at += size
     return layout
 
 
@@ -325,7 +272,11 @@ def _works_elsewhere(draft: _Draft) -> Layout | None:
 def _other_turn(draft: _Draft) -> Layout | None:
     """Two transfers that begin with the same step change places."""
     layout, transfers = draft.plan.layout, list(draft.plan.layout.transfers)
-    pairs = [at for at in range(1, len(transfers)) if layout.begin(transfers[at - 1]) == layout.begin(transfers[at])]
+    pairs = [
+        at
+        for at in range(1, len(transfers))
+        if layout.begin(transfers[at - 1]) == layout.begin(transfers[at])
+    ]
     if not pairs:
         return None
     at = draft.random.choice(pairs)
