@@ -259,7 +259,8 @@ def _problem(scene: Scene, stays: Sequence[Stay]) -> Problem:
 
 def _homes_tried(scene: Scene, fixed: Sequence[int], room: int) -> Iterator[Homes]:
     """Graph inputs and outputs in the fast memory or in the slow one: each way that there is, first that in
-    which none takes much room in the fast memory of so many bytes.
+    which none takes much room in the fast memory of so many bytes. Rows of an input that are off the
+    alignment are where they are.
     """
     graph, roots = scene.tiled.graph, scene.tiled.flow.roots
     inputs = {border.tensor for border in graph.resident_inputs()}
@@ -271,14 +272,19 @@ def _homes_tried(scene: Scene, fixed: Sequence[int], room: int) -> Iterator[Home
     def large(names: set[str]) -> bool:
         return _MUCH * sum(graph.tensors[name].size_bytes for name in names) > room
 
-    mine, theirs = of(inputs - outputs), of(outputs)
+    given_all, mine, theirs = of(inputs), of(inputs - outputs), of(outputs)
+    bound = of({
+        name
+        for name in inputs
+        if scene.tiled.block_count(name) > 1 and graph.tensors[name].row_bytes % scene.alignment
+    } - outputs)  # fmt: skip
     stay = sorted(set(fixed) - set(mine) - set(theirs))
-    ways = [(large(inputs), large(outputs))]
+    ways = [(bool(mine) and large(inputs), bool(theirs) and large(outputs))]
     ways += [(not ways[0][0], ways[0][1])] * bool(mine)
     ways += [(given, not away) for given, away in ways] * (bool(theirs) and ways[0][1])
     for given, away in ways:
         yield Homes(
             fixed=[*stay, *([] if given else mine), *([] if away else theirs)],
-            away=theirs if away else [],
-            given=mine,
+            away=[*(theirs if away else []), *(bound if given else [])],
+            given=given_all,
         )
