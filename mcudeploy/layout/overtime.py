@@ -87,18 +87,22 @@ def over_time(  # noqa: PLR0917
 
     What several units touch stays in the fast memory.
     """
-    wanted = needs(tiled.graph, board, plan.functions)
-    items = buffers(tiled, plan.schedule.steps, work)
-    alignment = lcm(*(need.alignment for need in (*wanted.tensors.values(), *wanted.work.values())))
-    scene = Scene(
-        tiled, plan.schedule.steps, items, work, lcm(alignment, *(it.alignment for it in board.memories))
-    )
-    fixed = pinned(tiled, items, wanted, board, plan.functions)
+    scene, still = scene_of(tiled, plan, work, board)
     room = sum(board.room(memory) for memory in board.memories if memory.is_fast)
-    for homes in _homes_tried(scene, fixed, room):
+    for homes in homes_tried(scene, still, room):
         layout = _spread(scene, homes, board, relocation, cycles)
         if layout is not None:
             yield layout, estimate(tiled, plan.schedule, work, layout)
+
+
+def scene_of(tiled: TiledGraph, plan: Plan, work: WorkBytes, board: Board) -> tuple[Scene, list[int]]:
+    """The schedule of a plan with its buffers, and those, by index, that do not move."""
+    wanted = needs(tiled.graph, board, plan.functions)
+    items = buffers(tiled, plan.schedule.steps, work)
+    alignment = lcm(*(need.alignment for need in (*wanted.tensors.values(), *wanted.work.values())))
+    alignment = lcm(alignment, *(it.alignment for it in board.memories))
+    scene = Scene(tiled, plan.schedule.steps, items, work, alignment)
+    return scene, pinned(tiled, items, wanted, board, plan.functions)
 
 
 def _spread(
@@ -124,8 +128,8 @@ def _spread(
             return None
         if found is None:
             return None
-        found = _prompt(found, pair.engine(relocation))
-        layout = _placed(scene, homes, pair, found, buffer_of, relocation, room)
+        found = prompt(found, pair.engine(relocation))
+        layout = lay_out(scene, homes, pair, found, buffer_of, relocation, room)
         missing = layout.arenas[pair.fast.name] - room
         if missing <= 0:
             return layout
@@ -133,10 +137,12 @@ def _spread(
     return None
 
 
-def _prompt(found: over.Residency, link: over.Link) -> over.Residency:
-    """The same with each transfer waited for as soon as it should have ended: then blocks may move again."""
+def prompt(found: over.Residency, link: over.Link, slack: float = 0.0) -> over.Residency:
+    """The same with each transfer waited for as soon as it should have ended, and so many cycles more: then
+    blocks may move again.
+    """
     run = timeline(found, link)
-    ends = (bisect_left(run.starts, end) for _, end in run.served)
+    ends = (bisect_left(run.starts, end + slack) for _, end in run.served)
     passages = tuple(
         replace(one, end=max(one.start, min(one.end, end)))
         for one, end in zip(found.passages, ends, strict=True)
@@ -144,7 +150,7 @@ def _prompt(found: over.Residency, link: over.Link) -> over.Residency:
     return replace(found, passages=passages)
 
 
-def _placed(  # noqa: PLR0917
+def lay_out(  # noqa: PLR0917
     scene: Scene,
     homes: Homes,
     pair: Pair,
@@ -257,7 +263,7 @@ def _problem(scene: Scene, stays: Sequence[Stay]) -> Problem:
     return Problem(tuple(rectangles), tuple(stacks))
 
 
-def _homes_tried(scene: Scene, fixed: Sequence[int], room: int) -> Iterator[Homes]:
+def homes_tried(scene: Scene, fixed: Sequence[int], room: int) -> Iterator[Homes]:
     """Graph inputs and outputs in the fast memory or in the slow one: each way that there is, first that in
     which none takes much room in the fast memory of so many bytes. Rows of an input that are off the
     alignment are where they are.

@@ -126,8 +126,8 @@ def _stalled(
     pace = None
     if relocation is not None and relocation.costs is not None:
         pace = Pace(step_ticks(tiled, plan.schedule.steps, relocation.costs), relocation.price)
-    waited = stalls(plan, tiled, board, model.work, pace).cycles
-    return replace(plan, estimate=replace(plan.estimate, exposed_ticks=waited))
+    found = stalls(plan, tiled, board, model.work, pace)
+    return replace(plan, estimate=replace(plan.estimate, stalls=found))
 
 
 def _over_time(
@@ -172,8 +172,10 @@ def _timed_as(
     return replace(made, estimate=replace(estimate, ticks=ticks))
 
 
-def timed(plan: Plan, model: Model, tiles: TileSource, price: MovePrice) -> Plan:
-    """The plan with its ticks: those of its steps by the kernels of `model`, and those of its moves."""
+def timed(plan: Plan, model: Model, board: Board, tiles: TileSource, price: MovePrice) -> Plan:
+    """The plan with its ticks: those of its steps by the kernels of `model`, and those of its moves; and with
+    what its core waits for slow memories.
+    """
     flow, steps = Flow.of(plan.graph), plan.schedule.steps
     tiled = TiledGraph(flow, plan.block_rows)
     wanted = (
@@ -186,7 +188,8 @@ def timed(plan: Plan, model: Model, tiles: TileSource, price: MovePrice) -> Plan
     once = schedule_ticks(tiled, tuple(dict.fromkeys(steps)), costs)
     ticks = costs.ticks(tiled.step_rows) + schedule_ticks(tiled, steps, costs) - once
     ticks += moves_ticks(plan, tiled, price)
-    return replace(plan, estimate=replace(plan.estimate, ticks=ticks))
+    found = stalls(plan, tiled, board, model.work, Pace(step_ticks(tiled, steps, costs), price))
+    return replace(plan, estimate=replace(plan.estimate, ticks=ticks, stalls=found))
 
 
 def moves_ticks(plan: Plan, tiled: TiledGraph, price: MovePrice) -> float:

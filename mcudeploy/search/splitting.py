@@ -79,7 +79,7 @@ def split_plans(
     plans: list[Plan] = []
     if stored is not None:
         kernels = task.model.with_kernels(stored.kernels)
-        plans.append(placing.timed(stored, kernels, task.tiles, task.price))
+        plans.append(placing.timed(stored, kernels, task.board, task.tiles, task.price))
     try:
         if interrupted:
             plans += (_first_fit(task, candidate) for candidate in found.best[:_MADE_ANYWAY])
