@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from mcudeploy.boards.board import Board
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.plan import CPU, Plan, Residence, Residences, Schedule, Transfer
+from mcudeploy.ir.plan import CPU, Layout, Plan, Residence, Residences, Schedule, Transfer
+from mcudeploy.layout.arena import ARENA_GRAIN_BYTES
+from mcudeploy.layout.problem import align_up
 from mcudeploy.memory.blocks import BlockId, TiledGraph
-from mcudeploy.memory.live import lives
+from mcudeploy.memory.flow import Flow
+from mcudeploy.memory.live import WorkBytes, lives
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,3 +82,58 @@ def moving(plan: Plan, *moves: Move, **arenas: int) -> Plan:
         arenas=arenas or plan.layout.arenas,
     )
     return replace(plan, layout=layout)
+
+
+def with_arenas(plan: Plan, layout: Layout, work: WorkBytes, board: Board) -> Plan:
+    """The plan in a layout whose arenas are as large as what lies in them."""
+    tiled = TiledGraph(Flow.of(plan.graph), plan.block_rows)
+    ends: dict[str, int] = {}
+    for place, size in places_of(layout, tiled, work):
+        ends[place.memory] = max(ends.get(place.memory, 0), place.offset + size)
+    arenas = {it.name: align_up(ends[it.name], ARENA_GRAIN_BYTES) for it in board.memories if it.name in ends}
+    return replace(plan, layout=replace(layout, arenas=arenas))
+
+
+def places_of(layout: Layout, tiled: TiledGraph, work: WorkBytes) -> Iterator[tuple[Residence, int]]:
+    """All residences, and their bytes."""
+    for name, blocks in layout.blocks.items():
+        for number, block in enumerate(blocks):
+            size = tiled.block_bytes(name, number)
+            yield from ((place, size) for place in block)
+    for name, steps in layout.scratch.items():
+        yield from ((place, sum(work[name])) for step in steps for place in step)
+
+
+def inserted(layout: Layout, transfer: Transfer, stay: Residence, turn: float = 1.0) -> tuple[Layout, int]:
+    """The layout with one more residence of a block, filled by a transfer (its `to` is found here), and its
+    number; `turn`, from 0 to 1: when among the transfers that begin with the same step.
+    """
+    name, number = transfer.tensor, transfer.block
+    block = layout.blocks[name][number]
+    to = max(sum(each.life.lo <= stay.life.lo for each in block), transfer.source + 1)
+    transfers = [
+        replace(each, source=each.source + (each.source >= to), to=each.to + (each.to >= to))
+        if (each.tensor, each.block) == (name, number)
+        else each
+        for each in layout.transfers
+    ]
+    layout = with_block(layout, (name, number), (*block[:to], stay, *block[to:]))
+    layout = replace(layout, transfers=tuple(transfers))
+    before = sum(layout.begin(each) < stay.life.lo for each in transfers)
+    with_it = sum(layout.begin(each) == stay.life.lo for each in transfers)
+    transfers.insert(before + round(turn * with_it), replace(transfer, to=to))
+    return replace(layout, transfers=tuple(transfers)), to
+
+
+def with_block(layout: Layout, block_id: BlockId, residences: tuple[Residence, ...]) -> Layout:
+    """The layout with these residences of a block."""
+    name, number = block_id
+    blocks = layout.blocks[name]
+    changed = (*blocks[:number], residences, *blocks[number + 1 :])
+    return replace(layout, blocks={**layout.blocks, name: changed})
+
+
+def with_life(layout: Layout, block_id: BlockId, at: int, life: Interval) -> Layout:
+    """The layout with another life of one residence of a block."""
+    block = layout.blocks[block_id[0]][block_id[1]]
+    return with_block(layout, block_id, (*block[:at], replace(block[at], life=life), *block[at + 1 :]))

@@ -147,15 +147,22 @@ def _require_places(plan: Plan, shapes: Shapes, alignments: Mapping[tuple[str, s
     """Raises PlanFaultError where a residence leaves its arena or is not aligned, or a graph input or output,
     which the application sees as an array, is not in one piece.
     """
+    sent = {
+        (each.tensor, each.block, number)
+        for each in plan.layout.transfers
+        for number in (each.source, each.to)
+    }
     for name, blocks in plan.layout.blocks.items():
         sizes = [shapes.block_bytes(name, block) for block in range(len(blocks))]
         for memory in {each.memory for block in blocks for each in block}:
-            places = [[each for each in block if each.memory == memory] for block in blocks]
-            # Of a tensor in one piece the tape has the first offset only.
+            numbers = [[at for at, each in enumerate(it) if each.memory == memory] for it in blocks]
+            places = [[block[at] for at in here] for block, here in zip(blocks, numbers, strict=True)]
+            # Of a tensor in one piece the tape has the first offset only, and those of its transfers.
             one_piece = _is_one_piece([{each.offset for each in found} for found in places], sizes)
-            for number, (found, size) in enumerate(zip(places, sizes, strict=True)):
-                alignment = 1 if one_piece and number else alignments[name, memory]
-                for each in found:
+            for number, (found, here, size) in enumerate(zip(places, numbers, sizes, strict=True)):
+                for each, at in zip(found, here, strict=True):
+                    listed = not (one_piece and number) or (name, number, at) in sent
+                    alignment = alignments[name, memory] if listed else 1
                     _require_place(plan, each, size, alignment, f"block {number} of {name}")
     for name, steps in plan.layout.scratch.items():
         what, size = f"scratch of {name}", sum(shapes.work.get(name, (0, 0)))

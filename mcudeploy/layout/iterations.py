@@ -134,7 +134,7 @@ def _homes_of(plan: Plan, scene: Scene, still: Sequence[int], slow: str) -> Home
 
     given = is_slow([border.tensor for border in plan.graph.resident_inputs()])
     away = is_slow([border.tensor for border in plan.graph.outputs])
-    ways = list(homes_tried(scene, still))
+    ways = list(homes_tried(scene, still, 0))
 
     def fits(homes: Homes) -> bool:
         return bool(homes.away) == away and given != bool(set(homes.given) & set(homes.fixed))

@@ -32,10 +32,15 @@ from mcudeploy.units.needs import needs
 _TURNS = 4
 """So often the room is made smaller where the stays in it do not pack."""
 
-_SHARE = 0.25
+_SHARE = 0.5
 """Of the effort that is left, for the residency of one plan."""
 
-_UNITS = 600
+_MUCH = 8
+"""Graph inputs or outputs of more than one part in so many of the fast memory are looked for in the slow one
+first.
+"""
+
+_UNITS = 1200
 """Effort of a layout, beside residency and moves, for each step."""
 
 
@@ -83,7 +88,8 @@ def over_time(  # noqa: PLR0917
     What several units touch stays in the fast memory.
     """
     scene, still = scene_of(tiled, plan, work, board)
-    for homes in homes_tried(scene, still):
+    room = sum(board.room(memory) for memory in board.memories if memory.is_fast)
+    for homes in homes_tried(scene, still, room):
         layout = _spread(scene, homes, board, relocation, cycles)
         if layout is not None:
             yield layout, estimate(tiled, plan.schedule, work, layout)
@@ -257,8 +263,11 @@ def _problem(scene: Scene, stays: Sequence[Stay]) -> Problem:
     return Problem(tuple(rectangles), tuple(stacks))
 
 
-def homes_tried(scene: Scene, fixed: Sequence[int]) -> Iterator[Homes]:
-    """Graph inputs and outputs in the fast memory or in the slow one: each way that there is."""
+def homes_tried(scene: Scene, fixed: Sequence[int], room: int) -> Iterator[Homes]:
+    """Graph inputs and outputs in the fast memory or in the slow one: each way that there is, first that in
+    which none takes much room in the fast memory of so many bytes. Rows of an input that are off the
+    alignment are where they are.
+    """
     graph, roots = scene.tiled.graph, scene.tiled.flow.roots
     inputs = {border.tensor for border in graph.resident_inputs()}
     outputs = {roots[border.tensor] for border in graph.outputs}
@@ -266,12 +275,22 @@ def homes_tried(scene: Scene, fixed: Sequence[int]) -> Iterator[Homes]:
     def of(names: set[str]) -> list[int]:
         return [at for at, item in enumerate(scene.items) if any(name in names for name, _ in item.members)]
 
-    mine, theirs = of(inputs - outputs), of(outputs)
+    def large(names: set[str]) -> bool:
+        return _MUCH * sum(graph.tensors[name].size_bytes for name in names) > room
+
+    given_all, mine, theirs = of(inputs), of(inputs - outputs), of(outputs)
+    bound = of({
+        name
+        for name in inputs
+        if scene.tiled.block_count(name) > 1 and graph.tensors[name].row_bytes % scene.alignment
+    } - outputs)  # fmt: skip
     stay = sorted(set(fixed) - set(mine) - set(theirs))
-    for given in (False, True) if mine else (False,):
-        for away in (False, True) if theirs else (False,):
-            yield Homes(
-                fixed=[*stay, *([] if given else mine), *([] if away else theirs)],
-                away=theirs if away else [],
-                given=mine,
-            )
+    ways = [(bool(mine) and large(inputs), bool(theirs) and large(outputs))]
+    ways += [(not ways[0][0], ways[0][1])] * bool(mine)
+    ways += [(given, not away) for given, away in ways] * (bool(theirs) and ways[0][1])
+    for given, away in ways:
+        yield Homes(
+            fixed=[*stay, *([] if given else mine), *([] if away else theirs)],
+            away=[*(theirs if away else []), *(bound if given else [])],
+            given=given_all,
+        )

@@ -13,7 +13,7 @@ from mcudeploy.ir.graph import Operator
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.plan import Plan, Transfer
 
-_NOBODY, _SCRATCH, _IN_FLIGHT = -1, -2, -3
+_NOBODY, _SCRATCH, _STALE, _IN_FLIGHT = -1, -2, -3, -4
 
 
 class PlanFaultError(DeployError):
@@ -71,7 +71,7 @@ class Shapes:
 
 class Owners:
     """For every byte of every arena the number of the residence, or of the state (block -1), that was last
-    written there; the bytes that a transfer in flight is to fill have a number of their own, below -2.
+    written there; the bytes that a transfer in flight is to fill have a number of their own, below -3.
 
     `time`: the step that runs. Residences that end by then are as if they were not.
     """
@@ -85,19 +85,26 @@ class Owners:
         }
         self._numbers: dict[tuple[str, int, int], int] = {}
         self._next = 0
+        self._sent: dict[int, int] = {}
         self._targets = {(each.tensor, each.block, each.to) for each in plan.layout.transfers}
 
     def place(self, tensor: str, block: int, where: str) -> tuple[int, Span]:
-        """The residence that a step makes a block in, by number, and its bytes."""
-        for at, each in enumerate(self._plan.layout.blocks[tensor][block]):
-            if self.time in each.life and (tensor, block, at) not in self._targets:
-                return at, self._span(tensor, block, at)
+        """The residence that a step makes a block in, by number, and its bytes: of those that no transfer
+        fills the latest; where there is none, in the first memory that has the block.
+        """
+        found = enumerate(self._plan.layout.blocks[tensor][block])
+        here = [at for at, each in found if self.time in each.life]
+        made = [at for at in here if (tensor, block, at) not in self._targets][-1:]
+        made += [at for it in self._plan.layout.arenas if (at := self._ready(tensor, block, it)) is not None]
+        if made:
+            return made[0], self._span(tensor, block, made[0])
         raise PlanFaultError(f"{where}: block {block} of {tensor} resides nowhere at step {self.time}")
 
     def write(self, tensor: str, block: int, at: int) -> None:
         """Makes a block in one of its residences. What is elsewhere of it is of no use any more."""
         for other in range(len(self._plan.layout.blocks[tensor][block])):
-            self._numbers.pop((tensor, block, other), None)
+            if (tensor, block, other) in self._numbers:
+                self._numbers[tensor, block, other] = _STALE
         self._mark(tensor, block, at)
 
     def fill(self, tensor: str) -> None:
@@ -116,10 +123,13 @@ class Owners:
         if source.shares(target):
             raise PlanFaultError(f"{transfer_text(transfer)} before step {self.time}: the places overlap")
         self._cells(target)[:] = _IN_FLIGHT - number
+        self._sent[number] = self._numbers[transfer.tensor, transfer.block, transfer.source]
 
     def finish(self, number: int, transfer: Transfer) -> None:
         """The block has come to its residence, if nobody has touched either place meanwhile."""
         self._intact(transfer)
+        if self._numbers[transfer.tensor, transfer.block, transfer.source] != self._sent[number]:
+            raise PlanFaultError(f"{transfer_text(transfer)}: its source is made again in flight")
         if not bool((self._cells(self._span(*_goal(transfer))) == _IN_FLIGHT - number).all()):
             raise PlanFaultError(f"{transfer_text(transfer)}: its target is overwritten in flight")
         self._mark(*_goal(transfer))

@@ -88,6 +88,7 @@ def reside(tiled: TiledGraph, lives: Lives, items: Sequence[Buffer], places: Pla
     blocks: dict[BlockId, list[Residence]] = {block_id: [] for block_id in tiled.block_ids()}
     scratch: dict[str, dict[int, list[Residence]]] = {}
     made: list[tuple[_Order, Transfer]] = []
+    given = {border.tensor for border in tiled.graph.resident_inputs()}
     coming = {passage.to: number for number, passage in enumerate(places.passages)}
     for item, mine in zip(items, pieces, strict=True):
         if item.scratch_of is not None:
@@ -96,7 +97,8 @@ def reside(tiled: TiledGraph, lives: Lives, items: Sequence[Buffer], places: Pla
             scratch.setdefault(name, {}).setdefault(block, []).extend(found)
         distance = 0
         for name, block in item.members:
-            taken = _taken(lives.of(tiled.first_block[name] + block), mine, len(blocks[name, block]))
+            spans, first = lives.of(tiled.first_block[name] + block), len(blocks[name, block])
+            taken = _taken(spans, mine, first, name in given)
             blocks[name, block] += (
                 _residence(part.piece, part.life, distance, places) for part in taken.values()
             )
@@ -127,13 +129,14 @@ class _Part:
     lived: bool
 
 
-def _taken(spans: Iterable[Interval], pieces: Sequence[_Piece], first: int) -> dict[int, _Part]:
-    """The parts that a block which lives for these spans is in, by the number of its residence. Where the
-    step that makes it reads what it takes over elsewhere, it is made where it stays longer.
+def _taken(spans: Iterable[Interval], pieces: Sequence[_Piece], first: int, given: bool) -> dict[int, _Part]:
+    """The parts that a block which lives for these spans is in, by the number of its residence; `given`: it
+    is there before all steps. Where the step that makes it reads what it takes over elsewhere, it is made
+    where it stays longer.
     """
     found: list[_Part] = []
     for span in spans:
-        found += _made_once(list(_parts(span, pieces)))
+        found += _made_once(list(_parts(span, pieces, given)))
     return dict(enumerate(sorted(found, key=lambda part: part.life.lo), first))
 
 
@@ -145,10 +148,12 @@ def _made_once(parts: list[_Part]) -> list[_Part]:
     return [part for part in parts if part.lived or part.piece.stay == best.piece.stay]
 
 
-def _parts(span: Interval, pieces: Sequence[_Piece]) -> Iterator[_Part]:
+def _parts(span: Interval, pieces: Sequence[_Piece], given: bool) -> Iterator[_Part]:
     for piece in pieces:
         life = piece.life.clip(span.lo, span.hi)
-        comes = piece.life.lo == life.lo and (span.lo < life.lo < span.hi or span.lo == 0 == life.lo)
+        comes = piece.life.lo == life.lo and (
+            span.lo < life.lo < span.hi or (given and span.lo == 0 == life.lo)
+        )
         if len(life) or len(span) == 0 or (piece.move >= 0 and comes):
             yield _Part(piece, life, comes)
 

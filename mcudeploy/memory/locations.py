@@ -68,11 +68,16 @@ class Locations:
         return self._in[name]
 
     def made(self, block_id: BlockId, time: int) -> Residence:
-        """Where a step makes a block; before all steps: where the application does."""
+        """Where a step makes a block: of the residences of the time that no transfer fills the latest, or
+        where there is none, where the block is read. Before all steps: where the application makes it.
+        """
         name, block = block_id
         found = self._residences[name][block]
         own = [each for at, each in enumerate(found) if (name, block, at) not in self._ends]
-        return next((each for each in reversed(own) if each.life.lo <= time), own[0] if own else found[0])
+        here = [each for each in own if time in each.life]
+        ready = (self._there(name, block, memory, time) for memory in self._memories)
+        here += [] if here else [each for each in ready if each is not None][:1]
+        return here[-1] if here else own[0] if own else found[0]
 
     def read(self, name: str, blocks: Collection[int], time: int) -> str:
         """The memory in which a step reads blocks of a tensor: the first one that has all of them."""

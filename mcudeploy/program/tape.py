@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from mcudeploy.boards.board import Board
 from mcudeploy.ir.graph import Operator
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.plan import Plan, Run, Step, Transfer, Wait
+from mcudeploy.ir.plan import CPU, Plan, Run, Step, Transfer, Wait
 from mcudeploy.memory.blocks import TiledGraph
 from mcudeploy.memory.flow import Flow
 from mcudeploy.memory.locations import Locations, Table
@@ -225,10 +225,11 @@ class Tape:
     def _moves(self) -> list[Moves]:
         """The transfers by their engines and memories."""
         ways: dict[tuple[str, str, str], list[tuple[int, int, int, bool]]] = {}
-        for transfer in self.plan.layout.transfers:
+        ending = _ending(self.plan)
+        for number, transfer in enumerate(self.plan.layout.transfers):
             old, new = self.plan.layout.way(transfer)
             size = self._versions.tiled.block_bytes(transfer.tensor, transfer.block)
-            ends = old.memory != new.memory and old.life.hi <= transfer.end
+            ends = old.memory != new.memory and number in ending
             key = transfer.engine, old.memory, new.memory
             ways.setdefault(key, []).append((old.offset, new.offset, size, ends))
         found = []
@@ -255,6 +256,29 @@ class Tape:
         yield from (self.stored(*each) for each in self.stored_as)
         for moves in self.moves:
             yield from (moves.old, moves.new)
+
+
+def _ending(plan: Plan) -> set[int]:
+    """The transfers, by number, with whose wait (maybe one for another, before their end) the source ends."""
+    last: dict[tuple[str, int, int], tuple[int, int]] = {}
+    unfinished: dict[str, list[int]] = {}
+    numbers, time = iter(range(len(plan.layout.transfers))), 0
+    for entry in plan.tape:
+        finished: list[int] = []
+        if isinstance(entry, Run):
+            time += 1
+        elif isinstance(entry, Wait):
+            queue = unfinished[entry.engine]
+            finished = [number for number in queue if number <= entry.transfer]
+            del queue[: len(finished)]
+        elif entry.engine == CPU:
+            finished.append(next(numbers))
+        else:
+            unfinished.setdefault(entry.engine, []).append(next(numbers))
+        for one, number in ((plan.layout.transfers[number], number) for number in finished):
+            last[one.tensor, one.block, one.source] = number, time
+    found = ((plan.layout.way(plan.layout.transfers[number])[0], number, at) for number, at in last.values())
+    return {number for source, number, at in found if source.life.hi <= at}
 
 
 def _way(moves: Moves) -> tuple[str, ...]:

@@ -24,6 +24,7 @@ from mcudeploy.layout.solve import spread
 from mcudeploy.layout.tagged import Tags, tag_schedule, tags_of
 from mcudeploy.memory.blocks import TiledGraph, whole
 from mcudeploy.memory.flow import Flow
+from mcudeploy.memory.traffic import loads_per_byte
 from mcudeploy.model.model import Model
 from mcudeploy.schedule.portfolio import DEFAULT, best_order
 from mcudeploy.schedule.rpo import reverse_post_order
@@ -206,11 +207,24 @@ def moves_ticks(plan: Plan, tiled: TiledGraph, price: MovePrice) -> float:
     return ticks
 
 
-def promise(plan: Plan, board: Board) -> float:
-    """A bound for the latency of a plan whose fast memory is too small: what is too much at the peak goes out
-    and comes back once, at least.
+def promise(plan: Plan, model: Model, board: Board) -> float:
+    """A bound for the latency of a plan whose fast memory is too small, 0 for others: what is too much at the
+    peak goes out and comes back once, at least, and what is too much for a step is loaded from the slow one.
     """
-    fast = sum(board.room(memory) for memory in board.memories if memory.is_fast)
-    slow = [memory.read_cost + memory.write_cost for memory in board.memories if not memory.is_fast]
-    excess = max(0, plan.estimate.peak_bytes - fast)
-    return plan.estimate.ticks + excess * min(slow, default=0.0)
+    slow = [memory for memory in board.memories if not memory.is_fast]
+    if not plan.estimate.exposed_ticks or not slow:
+        return 0.0
+    room = sum(board.room(memory) for memory in board.memories if memory.is_fast)
+    excess = max(0, plan.estimate.peak_bytes - room)
+    tiled = TiledGraph(Flow.of(plan.graph), plan.block_rows)
+    loads = [max(loads_per_byte(plan.graph, it), default=1.0) for it in plan.graph.operators]
+    direct = 0.0
+    for step in plan.schedule.steps:
+        operator = plan.graph.operators[step.operator]
+        made = 0 if operator.op.accumulates else step.block
+        blocks = {*(one for read in tiled.blocks_read(step) for one in read), (operator.output, made)}
+        size = sum(model.work[operator.name]) + sum(tiled.block_bytes(*one) for one in blocks)
+        direct += max(0, size - room) * loads[step.operator]
+    return plan.estimate.ticks + min(
+        excess * (it.read_cost + it.write_cost) + direct * it.read_cost for it in slow
+    )

@@ -7,14 +7,17 @@ import struct
 import subprocess
 import sys
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from mcudeploy.common.resources import resource_dir
+from mcudeploy.program.kernelfiles import MOVE, START
 from mcudeploy.program.program import make_program
 from mcudeploy.program.render import Source, render, render_model
 from mcudeploy.targets.build import SANITIZE_FLAGS
+from mcudeploy.targets.project import SoftEngine, engine_defines
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "ops"))
 
@@ -45,9 +48,9 @@ class Written:
     source: Path
     symbol: str
 
-    @property
-    def object(self) -> Path:
-        return self.source.with_suffix(".o")
+    def object(self, soft: bool) -> Path:
+        """What it is compiled to; `soft`: for engines in software."""
+        return self.source.with_suffix(".soft.o" if soft else ".o")
 
 
 def write(made: Made, prefix: str, folder: Path) -> Written:
@@ -64,37 +67,56 @@ def write(made: Made, prefix: str, folder: Path) -> Written:
     return Written(source, f"{prefix}_model")
 
 
-def compile_program(written: Written) -> None:
+def compile_program(written: Written, *, soft: bool = False) -> None:
     """The object beside the source. Raises BuildError where the compiler refuses it, or warns."""
-    source = written.source
-    command = [*_compiler().base, "-O0", f"-I{source.parent}", "-c", str(source), "-o", str(written.object)]
+    source, made = written.source, written.object(soft)
+    base = _compiler("start" if soft else None).base
+    command = [*base, "-O0", f"-I{source.parent}", "-c", str(source), "-o", str(made)]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     if result.returncode:
         raise BuildError(result.stderr[:2000])
 
 
-def link(written: Sequence[Written], folder: Path) -> Path:
-    """One executable with these programs, which are compiled, and all kernels."""
+def compile_programs(written: Sequence[Written], *, soft: bool = False) -> None:
+    """The same for several at a time."""
+    _compiler("start" if soft else None)  # once, not by each thread
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(partial(compile_program, soft=soft), written))
+
+
+def link(written: Sequence[Written], folder: Path, engine: SoftEngine | None = None) -> Path:
+    """One executable with these programs, which are compiled, and all kernels. Transfers are done by engines
+    in software (of programs that are compiled for them), or else by the core.
+    """
     firmware = resource_dir("firmware")
     sources = [*sorted((firmware / "kernels").glob("*.c")), firmware / "hal" / "one_unit.c", _RUNNER]
-    fixed = _compiler().all_compiled({path: path.read_text("utf-8") for path in sources})
-    refused = [made for made in fixed.values() if isinstance(made, str)]
-    if refused:
-        raise BuildError(refused[0])
+    moving = [path for path in sources if engine is not None and path.stem in (MOVE, START)]
+    moving += [firmware / "hal" / "dma_soft.c"] if engine is not None else []
+    fixed = _all_compiled([path for path in sources if path not in moving], None)
+    fixed += _all_compiled(moving, engine)
     table = Written(folder / "table.c", "")
     table.source.write_text(_table(written), "utf-8")
-    compile_program(table)
-    objects = [*fixed.values(), table.object, *(each.object for each in written)]
-    path = folder / "programs"
+    compile_program(table, soft=engine is not None)
+    objects = [*fixed, *(each.object(engine is not None) for each in (table, *written))]
+    path = folder / f"programs_{engine or 'core'}"
     command = ["gcc", *SANITIZE_FLAGS, "-no-pie", *map(str, objects), "-lm", "-o", str(path)]
     subprocess.run(command, check=True)
     return path
 
 
+def _all_compiled(sources: Sequence[Path], engine: SoftEngine | None) -> list[Path]:
+    made = _compiler(engine).all_compiled({path: path.read_text("utf-8") for path in sources}).values()
+    refused = [each for each in made if isinstance(each, str)]
+    if refused:
+        raise BuildError(refused[0])
+    return [each for each in made if isinstance(each, Path)]
+
+
 @cache
-def _compiler() -> Compiler:
+def _compiler(engine: SoftEngine | None) -> Compiler:
     config = render("config.h.j2", alignment=OFFSET_UNIT, offset_bits=_TABLE_BITS, code_bits=_TABLE_BITS)
-    return Compiler.of(SANITIZE_FLAGS, resource_dir("firmware") / "kernels", config)
+    defines = (f"-D{name}={value}" for name, value in engine_defines(engine).items())
+    return Compiler.of((*SANITIZE_FLAGS, *defines), resource_dir("firmware") / "kernels", config)
 
 
 def _table(written: Sequence[Written]) -> str:

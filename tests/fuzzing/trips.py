@@ -1,0 +1,293 @@
+"""Plans with blocks that move between memories: drawn, and run beside those without moves in all modes of the
+software engine.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from random import Random
+from typing import Any, get_args
+
+import hypothesis
+import numpy as np
+from graphs import pooled, residual
+from hypothesis import strategies as st
+
+from fuzzing import plans, programs
+from fuzzing.generate import draw
+from fuzzing.plans import Made
+from fuzzing.wandering import BOARDS, wandering
+from mcudeploy.boards.board import Board
+from mcudeploy.common.effort import Effort
+from mcudeploy.common.errors import ModelError
+from mcudeploy.cost.tiles import MovePrice
+from mcudeploy.device.target import Target, open_device
+from mcudeploy.ir.graph import DType, Graph
+from mcudeploy.ir.plan import CPU, Form, Plan, Split
+from mcudeploy.layout.arena import Relocation
+from mcudeploy.layout.check import check
+from mcudeploy.layout.overtime import over_time
+from mcudeploy.memory.blocks import TiledGraph
+from mcudeploy.memory.flow import Flow
+from mcudeploy.memory.live import live_peak
+from mcudeploy.model.model import Model, kernel_variants, load_model
+from mcudeploy.program.program import make_program
+from mcudeploy.program.render import Source, render_firmware
+from mcudeploy.search.planfile import load_plan, plan_text
+from mcudeploy.targets import build_firmware
+from mcudeploy.targets.project import SoftEngine
+from mcudeploy.verify.compare import Machine, Storage, as_array, difference, run_once
+from mcudeploy.verify.samples import load_samples
+from mcudeploy.verify.verdict import DEVICE_SHARE_OF_RANGE
+
+WAYS = ("unsplit", "cut", "again")
+"""How plans are made that blocks then wander in."""
+MODES: tuple[SoftEngine | None, ...] = (None, *get_args(SoftEngine))
+"""Who transfers: the core, or an engine in software that copies then."""
+MOST_STEPS = 120
+"""Plans with more are left out: each change takes a replay."""
+
+
+Outputs = list[bytes]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trip:
+    """A plan with blocks that move, and the one without, unsplit; `name` says how it was drawn."""
+
+    name: str
+    base: Made
+    made: Made
+
+    def __repr__(self) -> str:
+        return f"<trip: {self.name}>"
+
+
+def graph_model(name: str, graph: Graph) -> Model:
+    """The model that a graph is, as if it came from a file."""
+    variants = kernel_variants(graph)
+    calls = {operator: found[0] for operator, found in variants.items()}
+    return Model(Path(f"{name}.onnx"), "0" * 64, graph, Form(), variants, calls)
+
+
+@cache
+def models(count: int) -> tuple[Model, ...]:
+    """The graphs by hand, and those of the first seeds that can be deployed: so many in all."""
+    found = [graph_model("residual", residual()), graph_model("pooled", pooled())]
+    seed = 0
+    with tempfile.TemporaryDirectory(prefix="mcudeploy-trips-") as folder:
+        while len(found) < count:
+            path = Path(folder) / f"g{seed}.onnx"
+            path.write_bytes(draw(seed).model.SerializeToString())
+            seed += 1
+            try:
+                model = load_model(path)
+            except ModelError:
+                continue
+            if len(model.graph.operators) <= 30:
+                found.append(model)
+    return tuple(found[:count])
+
+
+@cache
+def unsplit(model: Model) -> Made:
+    """The plan without moves."""
+    return plans.unsplit(model)
+
+
+@cache
+def start_of(model: Model, way: str, seed: int) -> Made | None:
+    """A plan to begin with, in one memory; None where it is too long."""
+    base = unsplit(model)
+    if way == "unsplit":
+        return base
+    made = dict(plans.others(model, base, seed))[way]()
+    tiled = TiledGraph(Flow.of(made.model.graph), made.plan.block_rows)
+    rows = zip(made.plan.block_rows.items(), tiled.step_counts, strict=True)
+    splits = tuple(Split((name,), "row", size) for (name, size), steps in rows if steps > 1)
+    made = replace(made, plan=replace(made.plan, splits=splits))
+    return made if len(made.plan.schedule.steps) <= MOST_STEPS else None
+
+
+def wander(model: Model, way: str, seed: int) -> Trip | None:
+    """A trip at random; None where the plan has too many steps."""
+    random = Random(seed)
+    start = start_of(model, way, seed % 3)
+    if start is None:
+        return None
+    board = random.choice(BOARDS)
+    plan = wandering(start.plan, start.model.work, board, random, random.randint(1, 14))
+    name = f"{model.path.stem}, {way}, seed {seed}"
+    return Trip(name, unsplit(model), replace(start, way="wandering", plan=plan, board=board))
+
+
+def planned(model: Model, way: str, seed: int, board: Board) -> Trip | None:
+    """A trip as the planner makes it for a fast memory that is too small; None where it makes none, or the
+    plan has too many steps. `board`: its first memory is the fast one.
+    """
+    random = Random(seed)
+    start = start_of(model, way, seed % 3)
+    if start is None:
+        return None
+    tiled, steps = TiledGraph(Flow.of(start.model.graph), start.plan.block_rows), start.plan.schedule.steps
+    work = start.model.work
+    room = int(live_peak(tiled, steps, work)[0] * random.uniform(0.3, 0.95)) // 8 * 8
+    small = board.limited({board.memories[0].name: max(room, 8)})
+    relocation = Relocation(MovePrice(30.0, 60.0, 0.4), Effort(200_000))
+    cycles = [10 ** random.uniform(1, 4) for _ in steps]
+    plan = replace(start.plan, board=small.name)
+    found = [layout for layout, _ in over_time(tiled, plan, work, small, relocation, cycles)]
+    found = [layout for layout in found if any(_crosses(layout.way(it)) for it in layout.transfers)]
+    if not found:
+        return None
+    plan = replace(plan, layout=random.choice(found))
+    check(plan, work, small)
+    name = f"{model.path.stem}, {way}, seed {seed}, {room} bytes"
+    return Trip(name, unsplit(model), replace(start, way="planned", plan=plan, board=small))
+
+
+def _crosses(way: Sequence[Any]) -> bool:
+    return len({place.memory for place in way}) > 1
+
+
+def crossings(plan: Plan) -> tuple[int, int]:
+    """How many transfers go to another memory, and how many of them take steps."""
+    found = [it for it in plan.layout.transfers if _crosses(plan.layout.way(it))]
+    return len(found), sum(it.engine != CPU and it.end > plan.layout.begin(it) for it in found)
+
+
+def drawn(count: int, seed: int, among: int) -> list[Trip]:
+    """So many trips from hypothesis, of the first models: some planned, most at random. All have passed the
+    judge, and have come back from their files.
+    """
+    found: list[Trip] = []
+    names: set[str] = set()
+
+    def one(at: int, way: str, number: int, by_planner: bool) -> Trip | None:
+        model = models(among)[at]
+        board = BOARDS[0] if number % 3 else BOARDS[-1]
+        return planned(model, way, number, board) if by_planner else wander(model, way, number)
+
+    trips = st.builds(
+        one,
+        st.integers(0, among - 1),
+        st.sampled_from(WAYS),
+        st.integers(0, 2**32 - 1),
+        st.sampled_from((False, False, False, False, True)),
+    )
+
+    @hypothesis.seed(seed)
+    @hypothesis.settings(
+        max_examples=count,
+        deadline=None,
+        database=None,
+        phases=[hypothesis.Phase.generate],
+        suppress_health_check=list(hypothesis.HealthCheck),
+    )
+    @hypothesis.given(trips.filter(lambda it: it is not None and it.made.plan.layout.transfers))
+    def draw_one(trip: Trip) -> None:
+        if trip.name in names:
+            hypothesis.reject()
+        names.add(trip.name)
+        check(trip.made.plan, trip.made.model.work, trip.made.board)
+        again = stored_again(trip)
+        assert again.layout == replace(trip.made.plan.layout, status=again.layout.status), trip.name
+        assert again.tape == trip.made.plan.tape, trip.name
+        found.append(trip)
+
+    draw_one()
+    return found
+
+
+def drawn_by_planner(count: int, seed: int, among: int, board: Board) -> list[Trip]:
+    """So many plans as the planner makes them for a board with less fast memory than they need, at random."""
+    random, found = Random(seed), list[Trip]()
+    while len(found) < count:
+        model, way = random.choice(models(among)), random.choice(WAYS)
+        trip = planned(model, way, random.randrange(2**32), board)
+        if trip is not None:
+            found.append(trip)
+    return found
+
+
+def stored_again(trip: Trip, change: Callable[[str], str] = str) -> Plan:
+    """The plan of a trip as it comes back from its file, whose text is changed before."""
+    model = trip.made.model
+    with tempfile.TemporaryDirectory(prefix="mcudeploy-trips-") as folder:
+        path = Path(folder) / "plan.json"
+        path.write_text(change(plan_text(trip.made.plan, model.sha256)), "utf-8")
+        return load_plan(path, model.graph, model.sha256, trip.made.board.name, model.work)
+
+
+def differing(trips: Sequence[Trip], folder: Path) -> Iterator[str]:
+    """What goes wrong with trips in any mode: programs that end, and outputs of other bits."""
+    bases = {id(trip.base): trip.base for trip in trips}
+    of_base = {key: programs.write(base, f"base{at}", folder) for at, (key, base) in enumerate(bases.items())}
+    moved = [programs.write(trip.made, f"trip{at}", folder) for at, trip in enumerate(trips)]
+    everything = [*of_base.values(), *moved]
+    numbers = {it.symbol: at for at, it in enumerate(everything)}
+    for soft in (False, True):
+        programs.compile_programs(everything, soft=soft)
+    expected: dict[int, Outputs] = {}
+    for mode in MODES:
+        executable = programs.link(everything, folder, mode)
+        for key, base in bases.items() if mode is None else ():
+            (expected[key],) = _outputs(base, executable, numbers[of_base[key].symbol], runs=1)
+        for trip, program in zip(trips, moved, strict=True):
+            where = f"{trip.name}, {mode or 'core'}"
+            try:
+                found = _outputs(trip.made, executable, numbers[program.symbol], runs=2)
+            except programs.RunError as error:
+                yield f"{where}: {error}"
+                continue
+            wrong = [_wrong(values, expected[id(trip.base)]) for values in found]
+            if any(wrong):
+                yield f"{where}: bytes that differ in two runs {wrong}"
+
+
+def differing_on(trips: Sequence[Trip], folder: Path) -> Iterator[str]:
+    """What goes wrong with trips on their emulated board, whose own driver transfers: int8 outputs have the
+    bits of the host, floats are as close as exponentials of two C libraries are.
+    """
+    bases = {id(trip.base): trip.base for trip in trips}
+    of_base = {key: programs.write(base, f"base{at}", folder) for at, (key, base) in enumerate(bases.items())}
+    programs.compile_programs(list(of_base.values()))
+    executable = programs.link(list(of_base.values()), folder)
+    keys = list(bases)
+    for trip in trips:
+        (expected,) = _outputs(trip.base, executable, keys.index(id(trip.base)), runs=1)
+        made, board = trip.made, trip.made.board
+        program = make_program(made.plan, made.model.calls, "net", board)
+        files = render_firmware(program, made.plan, Source(made.model.path.name, made.model.sha256))
+        firmware = build_firmware(board, files, program.kernels, emulate=True)
+        with open_device(Target(board, emulate=True), firmware) as device:
+            found = _run(made, device)
+        for border, one, other in zip(made.plan.graph.outputs, found, expected, strict=True):
+            tensor = made.plan.graph.tensors[border.tensor]
+            diff = difference(as_array(one, tensor), as_array(other, tensor))
+            share = DEVICE_SHARE_OF_RANGE if tensor.dtype is DType.FLOAT32 else 0.0
+            if diff.worst > share * diff.range:
+                yield f"{trip.name}, {board.name}: {border.name} differs by {diff.worst}"
+
+
+def _wrong(found: Outputs, expected: Outputs) -> int:
+    """How many bytes differ."""
+    pairs = zip(found, expected, strict=True)
+    return sum(int((np.frombuffer(a, np.uint8) != np.frombuffer(b, np.uint8)).sum()) for a, b in pairs)
+
+
+def _outputs(made: Made, executable: Path, number: int, *, runs: int) -> list[Outputs]:
+    """The outputs of a program, for inputs that are the same for all plans of a model."""
+    with programs.Runner(executable) as runner:
+        runner.select(number, 1)
+        return [_run(made, runner) for _ in range(runs)]
+
+
+def _run(made: Made, machine: Machine) -> Outputs:
+    storage = Storage.of(made.plan)
+    run_once(machine, storage, load_samples(made.model.graph, [], [], 1)[0].stored)
+    return [storage.get_tensor(machine, it.tensor).tobytes() for it in made.plan.graph.outputs]
