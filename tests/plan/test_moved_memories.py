@@ -1,4 +1,4 @@
-"""Blocks in flight between memories: the judge with faults put in on purpose, and what follows for programs."""
+"""Blocks in flight between memories: the judge with faults put in on purpose, and their programs."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def by_the_core_over_steps(layout: Layout) -> Layout:
 
 
 def to_a_memory_without_an_arena(layout: Layout) -> Layout:
-    return replace(layout, arenas={name: 4096 for name in ("sram", "far")})
+    return replace(layout, arenas=dict.fromkeys(("sram", "far"), 4096))
 
 
 def off_the_alignment(layout: Layout) -> Layout:
@@ -287,7 +287,7 @@ def test_a_source_ends_with_the_last_that_leaves_it() -> None:
 
 
 def test_a_source_that_is_read_after_an_early_wait_does_not_end_with_it() -> None:
-    """A wait for a later transfer of the same engine finishes this one too, before step 5; step 8 reads it."""
+    """A wait for a later transfer of the engine finishes this one too, before step 5; step 8 reads it."""
     layout = changed(flown().layout, OUT, end=5)
     place = Residence(Interval(4, 14), "psram", 512)
     layout, _ = inserted(layout, Transfer("dma0", "a", 2, 0, 0, 9), place)
