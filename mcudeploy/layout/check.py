@@ -207,6 +207,11 @@ def _replay(plan: Plan, shapes: Shapes) -> None:
     begun, waited = 0, dict[str, int]()
     flying: dict[int, Transfer] = {}
     for entry in plan.tape:
+        if isinstance(entry, Wait):
+            waited[entry.engine] = entry.transfer
+        for number, transfer in list(flying.items()):
+            if transfer.end <= owners.time and number <= waited.get(transfer.engine, -1):
+                owners.finish(number, flying.pop(number))
         if isinstance(entry, Transfer):
             if entry.engine == CPU:
                 owners.move(entry)
@@ -214,11 +219,6 @@ def _replay(plan: Plan, shapes: Shapes) -> None:
                 flying[begun] = entry
                 owners.begin(begun, entry)
             begun += 1
-        elif isinstance(entry, Wait):
-            waited[entry.engine] = entry.transfer
-        for number, transfer in list(flying.items()):
-            if transfer.end <= owners.time and number <= waited.get(transfer.engine, -1):
-                owners.finish(number, flying.pop(number))
         if not isinstance(entry, Run):
             continue
         operator = plan.graph.operators[entry.operator]

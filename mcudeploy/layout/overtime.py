@@ -9,6 +9,7 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from math import lcm
 
 from mcudeploy.boards.board import Board
@@ -220,12 +221,14 @@ def _stays(
     back = {(one.item, one.end) for one in found.passages if one.direction == "in"}
     for item, mine in enumerate(found.stays):
         at_once = [over.Stay(False, 0, 0)] * ((item, 0) in back and not any(not it.fast for it in mine))
-        for stay in sorted((*mine, *at_once), key=lambda one: (one.lo, one.fast)):
+        parts = [part for stay in (*mine, *at_once) for part in _renewed(stay, item, found.passages)]
+        for stay in sorted(parts, key=lambda one: (one.lo, one.fast)):
             memory = pair.fast if stay.fast else pair.slow
             numbers[item, stay.fast, stay.lo] = len(stays)
             begins[item, stay.fast].append(stay.lo)
             # What comes in at a step is still there when others go out before it.
-            hi = stay.hi + (not stay.fast and (item, stay.hi) in back)
+            renewed = any(not one.fast and one.lo == stay.hi > stay.lo for one in parts)
+            hi = stay.hi + (not stay.fast and (item, stay.hi) in back and not renewed)
             life = scene.items[buffer_of[item]].life
             stays.append(Stay(buffer_of[item], Interval(stay.lo, min(hi, life.hi)), memory.name, 0))
     passages = []
@@ -242,6 +245,13 @@ def _stays(
             )
         )
     return stays, passages
+
+
+def _renewed(stay: over.Stay, item: int, passages: Sequence[over.Passage]) -> list[over.Stay]:
+    """A stay as several, where a passage comes into it later: with a value that was made elsewhere."""
+    starts = (one.start for one in passages if one.item == item and (one.direction == "in") == stay.fast)
+    times = [stay.lo, *sorted({start for start in starts if stay.lo < start < stay.hi}), stay.hi]
+    return [replace(stay, lo=lo, hi=hi) for lo, hi in pairwise(times)]
 
 
 def _problem(scene: Scene, stays: Sequence[Stay]) -> Problem:

@@ -24,7 +24,7 @@ from mcudeploy.layout.solve import spread
 from mcudeploy.layout.tagged import Tags, tag_schedule, tags_of
 from mcudeploy.memory.blocks import TiledGraph, whole
 from mcudeploy.memory.flow import Flow
-from mcudeploy.memory.traffic import loads_per_byte
+from mcudeploy.memory.traffic import step_loads
 from mcudeploy.model.model import Model
 from mcudeploy.schedule.portfolio import DEFAULT, best_order
 from mcudeploy.schedule.rpo import reverse_post_order
@@ -217,7 +217,7 @@ def promise(plan: Plan, model: Model, board: Board) -> float:
     room = sum(board.room(memory) for memory in board.memories if memory.is_fast)
     excess = max(0, plan.estimate.peak_bytes - room)
     tiled = TiledGraph(Flow.of(plan.graph), plan.block_rows)
-    loads = [max(loads_per_byte(plan.graph, it), default=1.0) for it in plan.graph.operators]
+    loads = [max(each, default=1.0) for each in step_loads(tiled, model.work)]
     direct = 0.0
     for step in plan.schedule.steps:
         operator = plan.graph.operators[step.operator]

@@ -1,4 +1,8 @@
-"""Blocks in flight between memories: the judge with faults put in on purpose, and what follows for programs."""
+<<<<<<< HEAD
+"""Blocks in flight between memories: the judge with faults put in on purpose, and their programs."""
+=======
+"""Blocks in flight between memories: the judge with faults put in on purpose, and programs of them."""
+>>>>>>> 4758814f269f648738d964e8d9a65e14b698395e
 
 from __future__ import annotations
 
@@ -90,30 +94,16 @@ def leaves_while_it_comes_back(layout: Layout) -> Layout:
     return with_life(layout, A, 1, Interval(5, 7))
 
 
-def comes_before_it_is_gone(layout: Layout) -> Layout:
-    """It sets out from psram, where it has not arrived."""
-    return (
-        with_life(layout, A, 2, Interval(6, 11))
-        if layout.transfers[OUT].end == 7
-        else comes_before_it_is_gone(with_life(changed(layout, OUT, end=7), A, 0, Interval(1, 6 + 1)))
-    )
-
-
-def read_in_flight(layout: Layout) -> Layout:
-    """Step 4 reads it where it set out to before step 3, by which it has left."""
-    layout = with_life(with_life(layout, A, 0, Interval(1, 6)), A, 1, Interval(3, 9))
-    return changed(layout, OUT, end=4)
-
-
-def other_in(layout: Layout, block_id: tuple[str, int], memory: str, offset: int) -> Layout:
-    """Another block is copied by the core before step 6, while A is ... there."""
-    block = layout.blocks[block_id[0]][block_id[1]]
-    life = Interval(5, block[0].life.hi)
-    return inserted(layout, Transfer(CPU, *block_id, 0, 0, 5), Residence(life, memory, offset))[0]
+def sets_out_before_it_has_come(layout: Layout) -> Layout:
+    """It leaves psram by another engine when it is still on its way there."""
+    layout = with_life(changed(layout, OUT, end=8), A, 0, Interval(1, 8))
+    layout = with_life(lying_at(layout, A, 2, memory="far"), A, 2, Interval(7, 11))
+    return changed(layout, BACK, engine="dma1")
 
 
 def target_taken_by_the_core(layout: Layout) -> Layout:
-    return other_in(layout, ("a", 2), "psram", 64 + 32)
+    place = Residence(Interval(5, 14), "psram", 64 + 32)
+    return inserted(layout, Transfer(CPU, "a", 2, 0, 0, 5), place)[0]
 
 
 def target_taken_by_an_engine(layout: Layout) -> Layout:
@@ -128,11 +118,13 @@ def target_taken_by_a_step(layout: Layout) -> Layout:
 
 def source_taken_by_a_step(layout: Layout) -> Layout:
     """Step 5 makes block 0 of c over it."""
-    return lying_at(layout, ("c", 0), 0, offset=offsets_of(flown(), "a")[1] + 4)
+    return lying_at(layout, ("c", 0), 0, offset=offsets_of(flown(), "a")[1])
 
 
 def source_taken_by_the_core(layout: Layout) -> Layout:
-    return other_in(layout, ("b", 1), "sram", offsets_of(flown(), "a")[1])
+    """Block 1 of b moves over it before step 5."""
+    place = Residence(Interval(5, 13), "sram", offsets_of(flown(), "a")[1])
+    return inserted(with_life(layout, ("b", 1), 0, Interval(4, 5)), Transfer(CPU, "b", 1, 0, 0, 5), place)[0]
 
 
 def over_itself(layout: Layout) -> Layout:
@@ -159,7 +151,7 @@ def by_the_core_over_steps(layout: Layout) -> Layout:
 
 
 def to_a_memory_without_an_arena(layout: Layout) -> Layout:
-    return replace(layout, arenas={name: 4096 for name in ("sram", "far")})
+    return replace(layout, arenas=dict.fromkeys(("sram", "far"), 4096))
 
 
 def off_the_alignment(layout: Layout) -> Layout:
@@ -175,7 +167,7 @@ FAULTS = [
     (begins_too_late, r"step 8 \(conv_b, block 2\) needs blocks 1 to 3 of a in one memory"),
     (leaves_before_it_has_gone, r"from step 5 to 6: the residence before is that of \[1, 5\)"),
     (leaves_while_it_comes_back, r"from step 7 to 8: the residence before is that of \[5, 7\)"),
-    (comes_before_it_is_gone, "it is not in the one that it comes from|resides at"),
+    (sets_out_before_it_has_come, "residence 1 to 2 before step 7: it is not in the one that it comes from"),
     (target_taken_by_the_core, "block 1 of a from its residence 0 to 1: its target is overwritten in flight"),
     (
         target_taken_by_an_engine,
@@ -242,6 +234,8 @@ def again_at(time: int) -> Plan:
     scratch = {
         name: tuple(tuple(map(later, each)) for each in found) for name, found in layout.scratch.items()
     }
+    always = Interval(0, len(steps))
+    blocks["image"] = tuple((replace(place, life=always),) for (place,) in blocks["image"])
     free = Residence(Interval(time, time + 1), "sram", 3072)
     scratch["conv_a"] = (scratch["conv_a"][0], (*scratch["conv_a"][1], free), *scratch["conv_a"][2:])
     transfers = tuple(replace(each, end=each.end + (each.end >= time)) for each in layout.transfers)
@@ -287,12 +281,21 @@ def test_a_source_ends_with_the_last_that_leaves_it() -> None:
 
 
 def test_a_source_that_is_read_after_an_early_wait_does_not_end_with_it() -> None:
-    """A wait for a later transfer of the same engine finishes this one too, before step 5; step 8 reads it."""
+<<<<<<< HEAD
+    """A wait for a later transfer of the engine finishes this one too, before step 5; step 8 reads it."""
     layout = changed(flown().layout, OUT, end=5)
     place = Residence(Interval(4, 14), "psram", 512)
     layout, _ = inserted(layout, Transfer("dma0", "a", 2, 0, 0, 9), place)
     layout = with_life(layout, ("a", 2), 0, Interval(3, 9))
+=======
+    """The wait for A before step 6 finishes another block's transfer, which began before, as well."""
+    layout = with_life(flown().layout, ("a", 2), 0, Interval(3, 9))
+    out = Transfer("dma0", "a", 2, 0, 0, 9)
+    layout, away = inserted(layout, out, Residence(Interval(5, 11), "psram", 512), turn=0.0)
+    back = Transfer("dma0", "a", 2, away, 0, 11)
+    layout, _ = inserted(layout, back, Residence(Interval(9, 14), "sram", 3072))
+>>>>>>> 4758814f269f648738d964e8d9a65e14b698395e
     plan = replace(flown(), layout=layout)
     check(plan, WORK, BOARD)
-    ((out, _),) = [each.ends for each in Tape(plan).moves if each.new.memory == "psram"]
-    assert not out
+    (ends,) = [each.ends for each in Tape(plan).moves if each.new.memory == "psram"]
+    assert [each.block for each in layout.transfers[:2]] == [2, 1] and ends == (False, True)
