@@ -20,7 +20,7 @@ from mcudeploy.ir.plan import Form
 from mcudeploy.model.model import Model, load_model
 from mcudeploy.program import footprint
 from mcudeploy.program.ctext import model_name
-from mcudeploy.report import chart, objects
+from mcudeploy.report import chart, moving, objects
 from mcudeploy.search import planfile
 from mcudeploy.search.kernels import alternatives
 from mcudeploy.search.placing import unsplit_plan, unsplit_schedule
@@ -113,7 +113,7 @@ def check_model(path: Path, board: Board | None, options: Options) -> JsonObject
 def plan_report(made: Deployment) -> JsonObject:
     """The JSON object of `plan`; its latency is what was measured of this very plan before."""
     measured = made.measured()
-    return objects.plan(made) | objects.latency(measured, made.baseline(), made.estimated_overhead)
+    return objects.plan(made, measured) | objects.latency(measured, made.baseline(), made.estimated_overhead)
 
 
 def save_plan(made: Deployment, path: Path) -> None:
@@ -246,4 +246,5 @@ def _measured(ran: Ran, asked: _Counted) -> JsonObject:
         steps = count_steps(made.plan, asked.target, firmware, inputs, made.patience_s)
         operators = by_operator(made.plan, steps)
         measurement |= counted_report(asked.timing, operators, asked.target, firmware, measurement)
-    return objects.plan(made) | objects.sizes(firmware) | measurement
+        measurement["traffic_predicted"] = moving.predicted(made.plan, made.model.work)
+    return objects.plan(made, ran.observed.measurement) | objects.sizes(firmware) | measurement

@@ -37,7 +37,11 @@ class Region(Facts):
 
 
 class Flash(Region):
-    """Where the program and its constants lie."""
+    """Where the program and its constants lie. `read_rate`: the bytes that it gives in a clock of the first
+    unit where no cache has them; None: as fast as the core asks. No plan goes by it.
+    """
+
+    read_rate: Rate | None = None
 
 
 Alignment = Literal[1, 2, 4, 8, 16, 32, 64]

@@ -29,6 +29,7 @@ def boards(output: Output) -> None:
                 "family": board.family,
                 "core": board.core,
                 "flash_bytes": board.flash_bytes,
+                "flash_read_rate": board.flash.read_rate,
                 "ram_bytes": board.ram_bytes,
                 "memories": {memory.name: memory.bytes for memory in board.memories},
                 "memory_costs": {memory.name: memory.cost for memory in board.memories},

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from mcudeploy.cli.moving import memory_facts, stall_facts
 from mcudeploy.cli.output import cell, lines, plain
 from mcudeploy.common.text import agree, count_text
 
@@ -128,7 +129,7 @@ def measure(console: Console, report: Values) -> None:
             ("RAM, all told", _bytes(report, "total_ram_bytes")),
             *_latency_facts(report),
             *_model_facts(report.get("cycles_model")),
-            *_stall_facts(report),
+            *stall_facts(report),
         ],
     )
 
@@ -277,10 +278,7 @@ def _plan_facts(report: Values) -> list[tuple[str, str]]:
     if not outside and above and report.get("layout_status") == "optimal":
         more = "no offsets take less in this order"
     facts = [("arena", f"{arena} ({more})" if more else arena)]
-    if outside:
-        counts = ", ".join(f"{plain(name)} {count:,} B" for name, count in report["traffic"].items())
-        facts.append(("traffic", f"{counts} in an inference"))
-        facts += [(f"in {plain(name)}", plain(", ".join(it))) for name, it in outside.items()]
+    facts += memory_facts(report)
     least, peak = report.get("order_lower_bound_bytes"), _bytes(report, "peak_bytes")
     unproven = least is not None and report.get("order_status") == "feasible"
     order = f" (other orders need {least:,} B at least)" if unproven else ""
@@ -363,21 +361,6 @@ def _model_facts(model: Values | None) -> list[tuple[str, str]]:
         ("model", f"{model['core']}, {model['least']:,} to {model['most']:,} cycles; {model['source']}"),
         ("cycles go to", most),
         ("left out", "; ".join(model["left_out"])),
-    ]
-
-
-def _stall_facts(report: Values) -> list[tuple[str, str]]:
-    """Bytes by memory as they were counted, and what slow memories add to the latency."""
-    if "stalls" not in report:
-        return []
-    counted = ", ".join(
-        f"{plain(name)} {both['loaded'] + both['stored']:,} B"
-        for name, both in report["traffic_counted"].items()
-    )
-    stalls = report["stalls"]
-    return [
-        ("traffic, counted", counted),
-        ("stalls, modelled", f"{stalls['cycles']:,} cycles, {stalls['percent']:.1f} %; {stalls['source']}"),
     ]
 
 

@@ -10,26 +10,10 @@ from dataclasses import dataclass
 from mcudeploy.boards.board import Board
 from mcudeploy.boards.facts import Memory
 from mcudeploy.cost.tiles import MovePrice
-from mcudeploy.ir.plan import CPU, Plan, Run, Transfer
+from mcudeploy.ir.plan import CPU, Plan, Run, Stalls, Transfer
 from mcudeploy.memory.blocks import TiledGraph
 from mcudeploy.memory.live import WorkBytes
 from mcudeploy.memory.traffic import accesses
-
-
-@dataclass(frozen=True, slots=True)
-class Stalls:
-    """Clocks that the core waits: for bytes that it reads and writes in steps (`direct`), and in moves
-    (`copies`); and for transfers of engines (`waits`).
-    """
-
-    direct: float = 0.0
-    copies: float = 0.0
-    waits: float = 0.0
-
-    @property
-    def cycles(self) -> float:
-        """All of them."""
-        return self.direct + self.copies + self.waits
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,13 +126,29 @@ def memories_of(residences: Residences) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True)
+class Stalls:
+    """Clocks that the core waits: for bytes that it reads and writes in steps (`direct`), and in moves
+    (`copies`); and for transfers of engines (`waits`).
+    """
+
+    direct: float = 0.0
+    copies: float = 0.0
+    waits: float = 0.0
+
+    @property
+    def cycles(self) -> float:
+        """All of them."""
+        return self.direct + self.copies + self.waits
+
+
+@dataclass(frozen=True, slots=True)
 class Estimate:
     """What is predicted of a plan. The peak is of live bytes; `peak_step` is where it occurs.
 
     `lower_bound_bytes`: no placement of this schedule needs less. `traffic`: bytes that steps and transfers
     read and write in each memory. `ticks`: the latency, in the unit of the tiles' times that the search
-    used; 0 where there was no search. `exposed_ticks`: how long the core waits for slow memories beside, a
-    tick taken as a clock.
+    used; 0 where there was no search. `stalls`: how long the core waits for slow memories beside, a tick
+    taken as a clock.
     """
 
     peak_bytes: int
@@ -140,7 +156,12 @@ class Estimate:
     lower_bound_bytes: int
     traffic: Mapping[str, int] = field(default_factory=dict)
     ticks: float = 0.0
-    exposed_ticks: float = 0.0
+    stalls: Stalls = field(default_factory=Stalls)
+
+    @property
+    def exposed_ticks(self) -> float:
+        """How long the core waits, all told."""
+        return self.stalls.cycles
 
 
 @dataclass(frozen=True, slots=True)

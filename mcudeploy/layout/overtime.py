@@ -33,10 +33,15 @@ from mcudeploy.units.needs import needs
 _TURNS = 4
 """So often the room is made smaller where the stays in it do not pack."""
 
-_SHARE = 0.25
+_SHARE = 0.5
 """Of the effort that is left, for the residency of one plan."""
 
-_UNITS = 600
+_MUCH = 8
+"""Graph inputs or outputs of more than one part in so many of the fast memory are looked for in the slow one
+first.
+"""
+
+_UNITS = 1200
 """Effort of a layout, beside residency and moves, for each step."""
 
 
@@ -83,16 +88,22 @@ def over_time(  # noqa: PLR0917
 
     What several units touch stays in the fast memory.
     """
-    wanted = needs(tiled.graph, board, plan.functions)
-    items = buffers(tiled, plan.schedule.steps, work)
-    alignment = lcm(*(need.alignment for need in (*wanted.tensors.values(), *wanted.work.values())))
-    scene = Scene(
-        tiled, plan.schedule.steps, items, work, lcm(alignment, *(it.alignment for it in board.memories))
-    )
-    for homes in _homes_tried(scene, pinned(tiled, items, wanted, board, plan.functions)):
+    scene, still = scene_of(tiled, plan, work, board)
+    room = sum(board.room(memory) for memory in board.memories if memory.is_fast)
+    for homes in homes_tried(scene, still, room):
         layout = _spread(scene, homes, board, relocation, cycles)
         if layout is not None:
             yield layout, estimate(tiled, plan.schedule, work, layout)
+
+
+def scene_of(tiled: TiledGraph, plan: Plan, work: WorkBytes, board: Board) -> tuple[Scene, list[int]]:
+    """The schedule of a plan with its buffers, and those, by index, that do not move."""
+    wanted = needs(tiled.graph, board, plan.functions)
+    items = buffers(tiled, plan.schedule.steps, work)
+    alignment = lcm(*(need.alignment for need in (*wanted.tensors.values(), *wanted.work.values())))
+    alignment = lcm(alignment, *(it.alignment for it in board.memories))
+    scene = Scene(tiled, plan.schedule.steps, items, work, alignment)
+    return scene, pinned(tiled, items, wanted, board, plan.functions)
 
 
 def _spread(
@@ -118,8 +129,8 @@ def _spread(
             return None
         if found is None:
             return None
-        found = _prompt(found, pair.engine(relocation))
-        layout = _placed(scene, homes, pair, found, buffer_of, relocation, room)
+        found = prompt(found, pair.engine(relocation))
+        layout = lay_out(scene, homes, pair, found, buffer_of, relocation, room)
         missing = layout.arenas[pair.fast.name] - room
         if missing <= 0:
             return layout
@@ -127,10 +138,12 @@ def _spread(
     return None
 
 
-def _prompt(found: over.Residency, link: over.Link) -> over.Residency:
-    """The same with each transfer waited for as soon as it should have ended: then blocks may move again."""
+def prompt(found: over.Residency, link: over.Link, slack: float = 0.0) -> over.Residency:
+    """The same with each transfer waited for as soon as it should have ended, and so many cycles more: then
+    blocks may move again.
+    """
     run = timeline(found, link)
-    ends = (bisect_left(run.starts, end) for _, end in run.served)
+    ends = (bisect_left(run.starts, end + slack) for _, end in run.served)
     passages = tuple(
         replace(one, end=max(one.start, min(one.end, end)))
         for one, end in zip(found.passages, ends, strict=True)
@@ -138,7 +151,7 @@ def _prompt(found: over.Residency, link: over.Link) -> over.Residency:
     return replace(found, passages=passages)
 
 
-def _placed(  # noqa: PLR0917
+def lay_out(  # noqa: PLR0917
     scene: Scene,
     homes: Homes,
     pair: Pair,
@@ -260,9 +273,10 @@ def _problem(scene: Scene, stays: Sequence[Stay]) -> Problem:
     return Problem(tuple(rectangles), tuple(stacks))
 
 
-def _homes_tried(scene: Scene, fixed: Sequence[int]) -> Iterator[Homes]:
-    """Graph inputs and outputs in the fast memory or in the slow one: each way that there is. Rows of an
-    input that are off the alignment are where they are.
+def homes_tried(scene: Scene, fixed: Sequence[int], room: int) -> Iterator[Homes]:
+    """Graph inputs and outputs in the fast memory or in the slow one: each way that there is, first that in
+    which none takes much room in the fast memory of so many bytes. Rows of an input that are off the
+    alignment are where they are.
     """
     graph, roots = scene.tiled.graph, scene.tiled.flow.roots
     inputs = {border.tensor for border in graph.resident_inputs()}
@@ -271,6 +285,9 @@ def _homes_tried(scene: Scene, fixed: Sequence[int]) -> Iterator[Homes]:
     def of(names: set[str]) -> list[int]:
         return [at for at, item in enumerate(scene.items) if any(name in names for name, _ in item.members)]
 
+    def large(names: set[str]) -> bool:
+        return _MUCH * sum(graph.tensors[name].size_bytes for name in names) > room
+
     given_all, mine, theirs = of(inputs), of(inputs - outputs), of(outputs)
     bound = of({
         name
@@ -278,10 +295,12 @@ def _homes_tried(scene: Scene, fixed: Sequence[int]) -> Iterator[Homes]:
         if scene.tiled.block_count(name) > 1 and graph.tensors[name].row_bytes % scene.alignment
     } - outputs)  # fmt: skip
     stay = sorted(set(fixed) - set(mine) - set(theirs))
-    for given in (False, True) if mine else (False,):
-        for away in (False, True) if theirs else (False,):
-            yield Homes(
-                fixed=[*stay, *([] if given else mine), *([] if away else theirs)],
-                away=[*(theirs if away else []), *(bound if given else [])],
-                given=given_all,
-            )
+    ways = [(bool(mine) and large(inputs), bool(theirs) and large(outputs))]
+    ways += [(not ways[0][0], ways[0][1])] * bool(mine)
+    ways += [(given, not away) for given, away in ways] * (bool(theirs) and ways[0][1])
+    for given, away in ways:
+        yield Homes(
+            fixed=[*stay, *([] if given else mine), *([] if away else theirs)],
+            away=[*(theirs if away else []), *(bound if given else [])],
+            given=given_all,
+        )

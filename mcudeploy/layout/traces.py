@@ -9,7 +9,7 @@ from mcudeploy.ir.plan import Step
 from mcudeploy.layout.problem import align_up
 from mcudeploy.memory.blocks import TiledGraph
 from mcudeploy.memory.live import Buffer, WorkBytes
-from mcudeploy.memory.traffic import loads_per_byte
+from mcudeploy.memory.traffic import step_loads
 from mcudeploy.residency.trace import Access, Item, Trace, TraceStep
 
 
@@ -48,7 +48,7 @@ def trace_of(scene: Scene, homes: Homes, cycles: Sequence[float]) -> tuple[Trace
     ]
     number = {at: index for index, at in enumerate(buffer_of)}
     touching = _Touching(scene, number)
-    factors = [loads_per_byte(scene.tiled.graph, operator) for operator in scene.tiled.graph.operators]
+    factors = step_loads(scene.tiled, scene.work)
     steps = []
     for time, (step, cost) in enumerate(zip(scene.steps, cycles, strict=True)):
         operator = scene.tiled.graph.operators[step.operator]

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import accumulate
 from math import prod
 
+import numpy as np
+
 from mcudeploy.ir.graph import Graph, Operator
-from mcudeploy.ir.opdef import Index
-from mcudeploy.ir.plan import Layout, Step, memories_of
+from mcudeploy.ir.opdef import AnyIndex, AxisKind, Index
+from mcudeploy.ir.plan import CPU, Layout, Step, memories_of
 from mcudeploy.memory.blocks import TiledGraph
 from mcudeploy.memory.live import WorkBytes
 from mcudeploy.memory.locations import Locations
@@ -50,26 +54,63 @@ def traffic(tiled: TiledGraph, steps: tuple[Step, ...], work: WorkBytes) -> Traf
     return Traffic(tensors, scratch)
 
 
-_PASSES = 3
-"""So often a kernel that multiplies loads what a window covers, once for some channels at a time: 1.5 to 29
-times in the kernels at hand (docs/memories.md).
-"""
+_TOGETHER = 4
+"""Outputs that a kernel which multiplies computes from one load of an input (benchmarks/loads.py)."""
 
 
-def loads_per_byte(graph: Graph, operator: Operator) -> list[float]:
-    """By operand how often a kernel loads each byte of it: as often as windows cover it, at least once."""
+def loads_per_byte(graph: Graph, operator: Operator, scratch_bytes: int) -> list[float]:
+    """By operand how often a kernel loads each byte of it: as often as windows cover it; and again for the
+    next outputs where it multiplies and its scratch has no room for a copy of a window.
+    """
     nest = graph.loops(operator)
     sizes = {axis.name: axis.size for axis in nest.axes}
     factors = []
     for name, access in zip(operator.inputs, nest.reads, strict=True):
-        affine = [index for index in access if isinstance(index, Index)]
-        looped = prod(sizes[axis] for axis in {axis for index in affine for axis, _ in index.steps})
-        for index in access:
-            if not isinstance(index, Index):
-                looped *= sum(hi - lo for lo, hi in zip(index.lo, index.hi, strict=True))
-        covered = max(1.0, looped / graph.tensors[name].elements)
-        factors.append(covered * (_PASSES if nest.multiplies else 1))
+        shape = graph.tensors[name].shape
+        used = {axis for index in access for axis in _axes(index)}
+        loads = 1.0
+        for index, size in zip(access, shape, strict=True):
+            loads *= _inside(index, size, tuple(sizes[axis] for axis in _axes(index))) / size
+        window = prod(it.size for it in nest.axes if it.name in used and it.kind is AxisKind.REDUCED)
+        if nest.multiplies and scratch_bytes <= window * graph.tensors[name].dtype.size_bytes:
+            outside = prod(size for axis, size in sizes.items() if axis not in used)
+            loads *= -(-outside // _TOGETHER)
+        factors.append(loads)
     return factors
+
+
+def step_loads(tiled: TiledGraph, work: WorkBytes) -> list[list[float]]:
+    """By operator and operand how often a step loads each byte of the blocks that it reads: what all steps
+    load, evenly over the reads of all of them.
+    """
+    ends = [0, *accumulate(tiled.block_bytes(*block_id) for block_id in tiled.block_ids())]
+    found = []
+    for at, operator in enumerate(tiled.graph.operators):
+        loads = loads_per_byte(tiled.graph, operator, work.get(operator.name, (0, 0))[0])
+        read = [0] * len(loads)
+        for step in range(tiled.first_step[at], tiled.first_step[at] + tiled.step_counts[at]):
+            for operand, (lo, hi) in enumerate(tiled.reads[step]):
+                read[operand] += ends[hi] - ends[lo] if lo < hi else 0
+        sizes = (tiled.graph.tensors[name].size_bytes for name in operator.inputs)
+        found.append(
+            [load * size / max(1, total) for load, size, total in zip(loads, sizes, read, strict=True)]
+        )
+    return found
+
+
+def _axes(index: AnyIndex) -> tuple[str, ...]:
+    return tuple(axis for axis, _ in index.steps) if isinstance(index, Index) else (index.axis,)
+
+
+@lru_cache(maxsize=4096)
+def _inside(index: AnyIndex, size: int, counts: tuple[int, ...]) -> int:
+    """How many values of its axes, which have so many each, an index has inside of a dimension."""
+    if not isinstance(index, Index):
+        return sum(hi - lo for lo, hi in zip(index.lo, index.hi, strict=True))
+    positions = np.array([index.offset])
+    for (_, step), count in zip(index.steps, counts, strict=True):
+        positions = np.add.outer(positions, step * np.arange(count)).ravel()
+    return int(((positions >= 0) & (positions < size)).sum())
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +128,7 @@ def accesses(tiled: TiledGraph, steps: tuple[Step, ...], work: WorkBytes, layout
     times count as often (`loads_per_byte`).
     """
     where, first = Locations.of(layout), tiled.first_block
-    factors = [loads_per_byte(tiled.graph, operator) for operator in tiled.graph.operators]
+    factors = step_loads(tiled, work)
     for time, step in enumerate(steps):
         operator = tiled.graph.operators[step.operator]
         for blocks, factor in zip(tiled.blocks_read(step), factors[step.operator], strict=True):
@@ -102,3 +143,20 @@ def accesses(tiled: TiledGraph, steps: tuple[Step, ...], work: WorkBytes, layout
         size = sum(work.get(operator.name, (0, 0)))
         if size:
             yield Access(time, memories_of(layout.scratch[operator.name])[0], size, size)
+
+
+def by_core(
+    tiled: TiledGraph, steps: tuple[Step, ...], work: WorkBytes, layout: Layout
+) -> dict[str, tuple[int, int]]:
+    """By memory the bytes that the core loads and stores: in steps, and where it copies blocks itself."""
+    loaded, stored = dict.fromkeys(layout.arenas, 0), dict.fromkeys(layout.arenas, 0)
+    for access in accesses(tiled, steps, work, layout):
+        loaded[access.memory] += access.read_bytes
+        stored[access.memory] += access.written_bytes
+    for transfer in layout.transfers:
+        if transfer.engine == CPU:
+            old, new = layout.way(transfer)
+            size = tiled.block_bytes(transfer.tensor, transfer.block)
+            loaded[old.memory] += size
+            stored[new.memory] += size
+    return {memory: (loaded[memory], stored[memory]) for memory in layout.arenas}

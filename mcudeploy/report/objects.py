@@ -12,11 +12,11 @@ from mcudeploy.deployment import Deployment
 from mcudeploy.ir.graph import DType
 from mcudeploy.ir.plan import MOVES, Measurement, Plan, memories_of
 from mcudeploy.layout.sharing import sharing
-from mcudeploy.memory.blocks import TiledGraph
 from mcudeploy.memory.flow import Flow
 from mcudeploy.model.model import Model
 from mcudeploy.program.footprint import missing, tables_bytes, weights_bytes
 from mcudeploy.program.kernelfiles import MOVE
+from mcudeploy.report import moving
 from mcudeploy.targets import Firmware
 from mcudeploy.targets.stack import StackBound, stack_bound
 from mcudeploy.verify.compare import FLOAT_SHARE_OF_RANGE, OUTPUT_LSB
@@ -68,8 +68,8 @@ def fits(board: Board, plans: Mapping[str, tuple[Plan, Model]]) -> JsonObject:
     }
 
 
-def plan(made: Deployment) -> JsonObject:
-    """The object of `plan`: an unsplit plan is its own baseline."""
+def plan(made: Deployment, measured: Measurement | None = None) -> JsonObject:
+    """The object of `plan`: an unsplit plan is its own baseline. `measured`: of this very plan."""
     found, costs_of = made.plan, made.planned.costs_of
     return {
         "board": made.board.name,
@@ -99,18 +99,13 @@ def plan(made: Deployment) -> JsonObject:
         "sharing": _sharing(made),
         "steps": len(found.schedule.steps),
         "recomputed_steps": len(found.schedule.steps) - len(set(found.schedule.steps)),
-        "moves": len(found.layout.transfers),
-        "moved_bytes": _moved_bytes(found),
+        **moving.moves(found),
+        "transfers": moving.transfers(found, measured),
+        "memory_limits": dict(made.planned.limits),
         "macs": made.model.macs,
         "search": asdict(made.planned.search),
         "estimates": costs_of and {"core": made.board.core, "costs_of": costs_of},
     }
-
-
-def _moved_bytes(plan: Plan) -> int:
-    """How many bytes lie at another place after a move, all moves together."""
-    tiled = TiledGraph(Flow.of(plan.graph), plan.block_rows)
-    return sum(tiled.block_bytes(each.tensor, each.block) for each in plan.layout.transfers)
 
 
 def _sharing(made: Deployment) -> JsonObject | None:

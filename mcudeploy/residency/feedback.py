@@ -1,8 +1,8 @@
 """Triggers of transfers: as late as the first plan puts them, then earlier by what was waited for.
 
 Source: METHODS 4 steps 2 and 3. The in-trigger is the latest step from which the transfer, queued behind
-those already booked, is done at the back access; where a wait is measured there, it moves one entry earlier
-from the next iteration on, until no wait is left or none can go away.
+those already booked, is done at the back access; where a wait is measured there, it moves earlier, entry by
+entry, from the next iteration on, until no wait is left or none can go away.
 """
 
 from __future__ import annotations
@@ -49,27 +49,35 @@ def feedback(
     """Move triggers earlier where a back access waits. At most so many iterations."""
     counts = []
     best = plan
-    stuck: set[tuple[int, int, int]] = set()
     for _ in range(most):
         run = timeline(plan, link) if measure is None else measure(plan)
-        waiting = [plan.passages[wait.passage] for wait in run.waits]
-        counts.append(len(waiting))
+        counts.append(len(run.waits))
         if run.starts[-1] < timeline(best, link).starts[-1]:
             best = plan
-        changed = False
-        for passage in waiting:
-            key = (passage.item, passage.start, passage.end)
-            if passage.direction == "in" and key not in stuck:
-                if _has_room(plan, passage, capacity_bytes):
-                    plan = _moved(plan, passage, passage.start - 1)
-                    changed = True
-                else:
-                    stuck.add(key)
-        if not changed:
+        further = earlier(plan, run, capacity_bytes)
+        if further is None:
             break
+        plan = further
     return Fed(
         with_times(min(plan, best, key=lambda one: timeline(one, link).starts[-1]), link), tuple(counts)
     )
+
+
+def earlier(plan: Residency, run: Timeline, capacity_bytes: int) -> Residency | None:
+    """The plan with the triggers of what was waited for in a run moved earlier: by the steps that take as
+    long as the wait, at least one, as far as there is room. None where none can be moved.
+    """
+    found = plan
+    for wait in run.waits:
+        passage = plan.passages[wait.passage]
+        # a step starts when its waits are over, and what begins and ends before it had been issued by then
+        wanted = run.starts[passage.start] - wait.cycles * (1 + (passage.start == passage.end))
+        while passage.direction == "in" and _has_room(found, passage, capacity_bytes):
+            found = _moved(found, passage, passage.start - 1)
+            passage = replace(passage, start=passage.start - 1)
+            if run.starts[passage.start] <= wanted:
+                break
+    return None if found is plan else found
 
 
 def _has_room(plan: Residency, passage: Passage, capacity_bytes: int) -> bool:

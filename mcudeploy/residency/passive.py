@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 
 from mcudeploy.residency.build import residency_of, uses_of
 from mcudeploy.residency.tables import steps_of
@@ -37,6 +38,48 @@ def passive_plan(
             return None
     steps = steps_of(trace, range(len(trace.steps)))
     return with_times(residency_of(steps, run.passages, direct, "passive"), link)
+
+
+def tight_operands(trace: Trace, capacity_bytes: int) -> list[frozenset[int]]:
+    """By step the operands to access directly where it has no room for all that it touches: those first that
+    wait least for each byte of room.
+    """
+    held = _fixed_bytes(trace)
+    found = []
+    for place, step in enumerate(trace.steps):
+        groups: dict[int, set[int]] = {}
+        waits: dict[int, float] = {}
+        for access in step.accesses:
+            groups.setdefault(access.operand, set()).add(access.item)
+            cost = inf if access.direct_bytes is None else access.direct_bytes
+            waits[access.operand] = waits.get(access.operand, 0.0) + cost
+        sizes = {
+            operand: sum(trace.items[item].size_bytes for item in items if not trace.items[item].fixed)
+            for operand, items in groups.items()
+        }
+        need = held[place] + step.work_bytes + sum(sizes.values())
+        direct = set()
+        for operand in sorted(groups, key=lambda one: (waits[one] / max(1, sizes[one]), one)):
+            if need > capacity_bytes and waits[operand] < inf and sizes[operand]:
+                direct.add(operand)
+                need -= sizes[operand]
+        found.append(frozenset(direct))
+    return found
+
+
+def _fixed_bytes(trace: Trace) -> list[int]:
+    """By step the bytes of what is fixed in the fast memory."""
+    touched: dict[int, list[int]] = {}
+    for place, step in enumerate(trace.steps):
+        for access in step.accesses:
+            touched.setdefault(access.item, []).append(place)
+    held = [0] * len(trace.steps)
+    for number, places in touched.items():
+        item = trace.items[number]
+        if item.fixed:
+            lo, hi = 0 if item.given else places[0], len(held) if item.kept else places[-1] + 1
+            held[lo:hi] = [bytes_held + item.size_bytes for bytes_held in held[lo:hi]]
+    return held
 
 
 def touches_of(plan: Residency, link: Link) -> tuple[Touch, ...]:

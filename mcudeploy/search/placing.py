@@ -24,6 +24,7 @@ from mcudeploy.layout.solve import spread
 from mcudeploy.layout.tagged import Tags, tag_schedule, tags_of
 from mcudeploy.memory.blocks import TiledGraph, whole
 from mcudeploy.memory.flow import Flow
+from mcudeploy.memory.traffic import step_loads
 from mcudeploy.model.model import Model
 from mcudeploy.schedule.portfolio import DEFAULT, best_order
 from mcudeploy.schedule.rpo import reverse_post_order
@@ -125,8 +126,8 @@ def _stalled(
     pace = None
     if relocation is not None and relocation.costs is not None:
         pace = Pace(step_ticks(tiled, plan.schedule.steps, relocation.costs), relocation.price)
-    waited = stalls(plan, tiled, board, model.work, pace).cycles
-    return replace(plan, estimate=replace(plan.estimate, exposed_ticks=waited))
+    found = stalls(plan, tiled, board, model.work, pace)
+    return replace(plan, estimate=replace(plan.estimate, stalls=found))
 
 
 def _over_time(
@@ -171,8 +172,10 @@ def _timed_as(
     return replace(made, estimate=replace(estimate, ticks=ticks))
 
 
-def timed(plan: Plan, model: Model, tiles: TileSource, price: MovePrice) -> Plan:
-    """The plan with its ticks: those of its steps by the kernels of `model`, and those of its moves."""
+def timed(plan: Plan, model: Model, board: Board, tiles: TileSource, price: MovePrice) -> Plan:
+    """The plan with its ticks: those of its steps by the kernels of `model`, and those of its moves; and with
+    what its core waits for slow memories.
+    """
     flow, steps = Flow.of(plan.graph), plan.schedule.steps
     tiled = TiledGraph(flow, plan.block_rows)
     wanted = (
@@ -185,7 +188,8 @@ def timed(plan: Plan, model: Model, tiles: TileSource, price: MovePrice) -> Plan
     once = schedule_ticks(tiled, tuple(dict.fromkeys(steps)), costs)
     ticks = costs.ticks(tiled.step_rows) + schedule_ticks(tiled, steps, costs) - once
     ticks += moves_ticks(plan, tiled, price)
-    return replace(plan, estimate=replace(plan.estimate, ticks=ticks))
+    found = stalls(plan, tiled, board, model.work, Pace(step_ticks(tiled, steps, costs), price))
+    return replace(plan, estimate=replace(plan.estimate, ticks=ticks, stalls=found))
 
 
 def moves_ticks(plan: Plan, tiled: TiledGraph, price: MovePrice) -> float:
@@ -203,11 +207,24 @@ def moves_ticks(plan: Plan, tiled: TiledGraph, price: MovePrice) -> float:
     return ticks
 
 
-def promise(plan: Plan, board: Board) -> float:
-    """A bound for the latency of a plan whose fast memory is too small: what is too much at the peak goes out
-    and comes back once, at least.
+def promise(plan: Plan, model: Model, board: Board) -> float:
+    """A bound for the latency of a plan whose fast memory is too small, 0 for others: what is too much at the
+    peak goes out and comes back once, at least, and what is too much for a step is loaded from the slow one.
     """
-    fast = sum(board.room(memory) for memory in board.memories if memory.is_fast)
-    slow = [memory.read_cost + memory.write_cost for memory in board.memories if not memory.is_fast]
-    excess = max(0, plan.estimate.peak_bytes - fast)
-    return plan.estimate.ticks + excess * min(slow, default=0.0)
+    slow = [memory for memory in board.memories if not memory.is_fast]
+    if not plan.estimate.exposed_ticks or not slow:
+        return 0.0
+    room = sum(board.room(memory) for memory in board.memories if memory.is_fast)
+    excess = max(0, plan.estimate.peak_bytes - room)
+    tiled = TiledGraph(Flow.of(plan.graph), plan.block_rows)
+    loads = [max(each, default=1.0) for each in step_loads(tiled, model.work)]
+    direct = 0.0
+    for step in plan.schedule.steps:
+        operator = plan.graph.operators[step.operator]
+        made = 0 if operator.op.accumulates else step.block
+        blocks = {*(one for read in tiled.blocks_read(step) for one in read), (operator.output, made)}
+        size = sum(model.work[operator.name]) + sum(tiled.block_bytes(*one) for one in blocks)
+        direct += max(0, size - room) * loads[step.operator]
+    return plan.estimate.ticks + min(
+        excess * (it.read_cost + it.write_cost) + direct * it.read_cost for it in slow
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from pathlib import Path
 from typing import Literal
@@ -70,7 +70,8 @@ class Planned:
     is the unsplit one, of whatever latency, if it fits and no plan was given.
 
     `costs_of`: the core whose costs of kernels the times are estimated from; None where they were measured.
-    `interrupted`: Ctrl-C ended the search, or what comes after it.
+    `interrupted`: Ctrl-C ended the search, or what comes after it. `limits`: the bytes that arenas may
+    take in memories of the board, by name.
     """
 
     models: Mapping[Form, Model]
@@ -79,6 +80,7 @@ class Planned:
     search: Search
     costs_of: str | None = None
     interrupted: bool = False
+    limits: Mapping[str, int] = field(default_factory=dict)
 
     def model_of(self, plan: Plan) -> Model:
         """The model in the form of one of the plans, by its kernels."""
@@ -106,6 +108,7 @@ def find_plans(
     """
     board = board.limited(dict(options.memory_limits))
     found = search_plans(model, board, options, tiles, start=start, told=told, progress=progress, known=known)
+    found = replace(found, limits=dict(options.memory_limits))
     return through(lambda: _without_faults(_fitting(found, board, options.ram_limit), board))
 
 
@@ -149,12 +152,12 @@ def search_plans(
     searching &= footprint.weights_bytes(base.calls) <= board.flash_bytes  # else no search helps
     if not searching:  # measured tiles would be timed for nothing
         if costs_of:
-            unsplit = timed(unsplit, base, source, move_price(source))
+            unsplit = timed(unsplit, base, board, source, move_price(source))
         if costs_of and stored is not None:
             kernels = models[stored.form].with_kernels(stored.kernels)
-            stored = timed(stored, kernels, source, move_price(source))
+            stored = timed(stored, kernels, board, source, move_price(source))
         return Planned(models, (stored or unsplit,), unsplit, Search(), costs_of)
-    unsplit = timed(unsplit, base, source, move_price(source))
+    unsplit = timed(unsplit, base, board, source, move_price(source))
     task = Task.of(
         fastest_in(Form(options.stream_input, accumulating=True)),
         board,

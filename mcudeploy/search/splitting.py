@@ -23,6 +23,7 @@ from mcudeploy.search.best_first import Candidate, Found, search
 from mcudeploy.search.cuts import Space
 from mcudeploy.search.kernels import settled
 from mcudeploy.search.recompute import recompute
+from mcudeploy.search.row_by_row import row_by_row
 from mcudeploy.search.segments import Segments
 from mcudeploy.search.task import Task
 
@@ -78,7 +79,7 @@ def split_plans(
     plans: list[Plan] = []
     if stored is not None:
         kernels = task.model.with_kernels(stored.kernels)
-        plans.append(placing.timed(stored, kernels, task.tiles, task.price))
+        plans.append(placing.timed(stored, kernels, task.board, task.tiles, task.price))
     try:
         if interrupted:
             plans += (_first_fit(task, candidate) for candidate in found.best[:_MADE_ANYWAY])
@@ -133,12 +134,34 @@ def _finished(
 def _made(
     task: Task, candidates: Sequence[Candidate], plans: Sequence[Plan], effort: Effort
 ) -> Iterator[Plan]:
-    """First fit: the best candidates, and all others that could win."""
-    for number, candidate in enumerate(candidates):
+    """First fit: the best candidates, and all others that could win; where the core would have to wait for a
+    slow memory, operators row by row as well.
+    """
+    best = _first_fit(task, candidates[0])
+    yield best
+    others = [*candidates[1:]]
+    if best.estimate.exposed_ticks:
+        others = [*_row_by_row(task), *others]
+    for number, candidate in enumerate(others, 1):
         could = number < _MADE_ANYWAY or _worth_packing(task, candidate.peak_bytes, plans)
-        if number == 0 or (could and not effort.is_spent()):
+        if could and not effort.is_spent():
             effort.spend(_PLAN_UNITS * len(candidate.schedule.steps))
             yield _first_fit(task, candidate)
+
+
+def _row_by_row(task: Task) -> Iterator[Candidate]:
+    """Candidates that take operators one by one, within the latency limit."""
+    segments = Segments(task.space.flow, task.space.order, task.lean.work)
+    room = sum(task.board.room(memory) for memory in task.board.memories if memory.is_fast)
+    for state in row_by_row(task.space, task.lean.work, room):
+        rows = task.space.block_rows(state)
+        ticks = task.costs.ticks(rows)
+        if ticks <= task.most_ticks:
+            names = (operator.name for operator in task.space.flow.graph.operators)
+            tiled = TiledGraph(task.space.flow, dict(zip(names, rows, strict=True)))
+            steps = segments.steps(task.space.sections(state))
+            peak_bytes, peak_step = live_peak(tiled, steps, task.lean.work)
+            yield Candidate(state, tiled, Schedule(steps, "feasible"), peak_bytes, peak_step, ticks)
 
 
 def _recomputed(
@@ -163,11 +186,11 @@ def _reordered(task: Task, _: Sequence[Candidate], plans: Sequence[Plan], effort
 
 def _relocated(task: Task, _: Sequence[Candidate], plans: Sequence[Plan], effort: Effort) -> Iterator[Plan]:
     """Blocks that move, or leave the fast memory for a time, where a plan could win with that."""
-    for plan in sorted(
-        _by_peak(plans), key=lambda one: placing.promise(one, task.board) if one.estimate.exposed_ticks else 0
-    ):
-        if not effort.is_spent() and _worth_packing(task, plan.estimate.peak_bytes, plans):
-            yield _with_moves(task, plan, effort.part(0.2))
+    for plan in sorted(_by_peak(plans), key=lambda one: placing.promise(one, task.model, task.board)):
+        if effort.is_spent():
+            return
+        if _worth_moving(task, plan, plans):
+            yield _with_moves(task, plan, effort.part(0.4 if plan.estimate.exposed_ticks else 0.2))
 
 
 def _perfected(task: Task, _: Sequence[Candidate], plans: Sequence[Plan], effort: Effort) -> Iterator[Plan]:
@@ -175,7 +198,7 @@ def _perfected(task: Task, _: Sequence[Candidate], plans: Sequence[Plan], effort
     if not plans:
         return
     best = min(plans, key=lambda plan: rank(plan, task.board))
-    if not _has_repeated(best):
+    if not _has_repeated(best) and not best.estimate.exposed_ticks:
         best = _in_proven_order(task, best, effort.part(0.5))
         yield best
     yield _with_moves(task, best, effort.part(0.8))
@@ -219,6 +242,16 @@ def could_win(peak_bytes: int, best: tuple[int, float, int]) -> bool:
 def _worth_packing(task: Task, peak_bytes: int, plans: Sequence[Plan]) -> bool:
     demands = [placing.demand(plan, task.board) for plan in plans]
     return not demands or could_win(peak_bytes, min(demands))
+
+
+def _worth_moving(task: Task, plan: Plan, plans: Sequence[Plan]) -> bool:
+    """Whether a plan could be the best with moves: by its peak, or where the core waits for slow memories, by
+    its latency.
+    """
+    _, latency, _ = min(placing.demand(one, task.board) for one in plans)
+    if plan.estimate.exposed_ticks and latency:
+        return placing.promise(plan, task.model, task.board) < latency
+    return _worth_packing(task, plan.estimate.peak_bytes, plans)
 
 
 def _by_peak(plans: Sequence[Plan]) -> list[Plan]:

@@ -27,11 +27,14 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Observation:
-    """What a device did: its timings, and the stored outputs of each sample by tensor name."""
+    """What a device did: its timings, and the stored outputs of each sample by tensor name. `entries`: the
+    time of each entry of the tape, in the unit of the measurement.
+    """
 
     measurement: Measurement
     outputs: list[dict[str, Any]]
     stack: StackBound | None
+    entries: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -167,4 +170,5 @@ def observe(
     operators = tuple(
         OperatorTime(name, len(ticks_of), convert(sum(ticks_of))) for name, ticks_of in ticks_by.items()
     )
-    return Observation(Measurement(convert(ticks[0]), unit, operators, stack_bytes), outputs, bound)
+    measurement = Measurement(convert(ticks[0]), unit, operators, stack_bytes)
+    return Observation(measurement, outputs, bound, tuple(map(convert, timed)))

@@ -63,3 +63,10 @@ def test_a_family_is_its_attached_board_or_its_default(
     result = mcudeploy_command(f"run m.onnx --board stm32 {options}")
     assert result.exit_code == 0, result.output
     assert deploy.calls["run_model"][0][1].board.name == chosen
+
+
+def test_flash_that_programs_run_from_in_place_has_a_rate(mcudeploy_command: Callable[[str], Result]) -> None:
+    listed = json.loads(mcudeploy_command("boards --json").stdout)["boards"]
+    rates = {board["name"]: board["flash_read_rate"] for board in listed if board["flash_read_rate"]}
+    assert rates.keys() == {"esp32s3", "rp2040", "rp2350", "teensy41"}
+    assert all(0 < rate < 1 for rate in rates.values())

@@ -70,6 +70,7 @@ def test_boards(mcudeploy_command: Invoke, deploy: Deploy) -> None:
             "family": "stm32",
             "core": "cortex-m4",
             "flash_bytes": 1048576,
+            "flash_read_rate": None,
             "ram_bytes": 131072,
             "memories": {"sram": 131072},
             "memory_costs": {"sram": 1.0},
@@ -297,7 +298,7 @@ def test_device_and_samples_reach_the_run(mcudeploy_command: Invoke, deploy: Dep
 def test_modelled_cycles_are_asked_for_and_shown(mcudeploy_command: Invoke, deploy: Deploy) -> None:
     for command in ("run", "measure"):
         assert mcudeploy_command(f"{command} m.onnx --board tiny").exit_code == 0
-        assert deploy.calls[f"{command}_model"][1]["cycles"] is False
+        assert deploy.calls[f"{command}_model"][1]["timing"] == "instructions"
     spent = {"load": (2000, 4500), "branch": (500, 1500)}
     deploy.answers["measure_model"] = MEASURE | {
         "latency": {"value": 6000, "unit": "cycles (model)"},
@@ -313,7 +314,7 @@ def test_modelled_cycles_are_asked_for_and_shown(mcudeploy_command: Invoke, depl
         },
     }
     result = mcudeploy_command("measure m.onnx --board tiny --timing cycles-model")
-    assert result.exit_code == 0 and deploy.calls["measure_model"][1]["cycles"] is True
+    assert result.exit_code == 0 and deploy.calls["measure_model"][1]["timing"] == "cycles-model"
     for text in ("6,000 cycles (model)", "5,500 to 7,000", "load 75%, branch 25%", "wait states; interrupts"):
         assert text in result.stdout
     assert mcudeploy_command("run m.onnx --board tiny --timing guesses").exit_code == 2

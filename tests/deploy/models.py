@@ -125,3 +125,31 @@ def fully_connected(path: Path, sizes: tuple[int, ...], *, quantised: bool, seed
     graph = helper.make_graph(nodes, "dense", ends[:1], ends[1:], constants)
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
     return path
+
+
+def skipping(path: Path, size: int = 16, seed: int = 3) -> Path:
+    """Image float32 [1,4,s,s] -> conv (8) -> conv (16), conv (16), conv (8) -> joined with the first -> conv
+    (2), at `path`: the first lies idle while those between need the most.
+    """
+    rng = np.random.default_rng(seed)
+    nodes: list[onnx.NodeProto] = []
+    constants: list[onnx.TensorProto] = []
+    source, channels = "image", 4
+    for number, made in enumerate((8, 16, 16, 8, 2)):
+        kernel = 1 if number == 4 else 3
+        if number == 4:
+            nodes.append(helper.make_node("Concat", ["conv_0", "conv_3"], ["both"], axis=1))
+            source, channels = "both", 16
+        weights = rng.normal(0, 0.2, (made, channels, kernel, kernel)).astype(np.float32)
+        constants.append(numpy_helper.from_array(weights, f"w_{number}"))
+        inputs, pads = [source, f"w_{number}"], [kernel // 2] * 4
+        nodes.append(helper.make_node("Conv", inputs, [f"conv_{number}"], f"conv_{number}", pads=pads))
+        source, channels = f"conv_{number}", made
+    shapes = (("image", 4), ("conv_4", 2))
+    image, output = (
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, count, size, size])
+        for name, count in shapes
+    )
+    graph = helper.make_graph(nodes, "skipping", [image], [output], constants)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), path)
+    return path

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from mcudeploy.common.effort import Effort
 from mcudeploy.common.errors import FitError
 from mcudeploy.residency.check import check
-from mcudeploy.residency.feedback import feedback, with_late_triggers
+from mcudeploy.residency.feedback import earlier, feedback, with_late_triggers
 from mcudeploy.residency.lookahead import plan_of, run
-from mcudeploy.residency.passive import passive_plan, touches_of
+from mcudeploy.residency.passive import passive_plan, tight_operands, touches_of
 from mcudeploy.residency.planner import plan_residency
 from mcudeploy.residency.tables import table_of
 from mcudeploy.residency.timeline import timeline, with_times
-from mcudeploy.residency.trace import Access, Item, Link, Passage, Trace, TraceStep
+from mcudeploy.residency.trace import Access, Item, Link, Passage, Residency, Stay, Trace, TraceStep
 from tests.residency.random_traces import (
     peak_bytes,
     random_decisions,
@@ -107,7 +107,7 @@ def test_a_measured_wait_moves_its_trigger_until_it_is_gone() -> None:
     assert passive is not None
     assert [(p.direction, p.start) for p in passive.passages] == [("out", 1), ("in", 6)]
     fed = feedback(passive, 10, link)
-    assert fed.waits == (2, 2, 1)
+    assert fed.waits == (2, 1)  # the copy out is waited for whatever comes
     assert [(p.direction, p.start) for p in fed.plan.passages] == [("out", 1), ("in", 4)]
     assert fed.plan.exposed_cycles == 10
     check(fed.plan, trace, 10)
@@ -144,3 +144,26 @@ def test_the_same_effort_gives_the_same_plan() -> None:
         for _ in range(2)
     ]
     assert plans[0] == plans[1]
+
+
+def test_a_trigger_goes_as_far_back_as_the_wait_was_long() -> None:
+    """Four steps of 100 cycles between; the transfer takes 250, and begins a step before its reader."""
+    items = (Item("kept", 250, given=True),)
+    steps = tuple(TraceStep(f"s{n}", 100, (Access(0, False),) if n in {0, 5} else ()) for n in range(6))
+    stays = (Stay(False, 0, 6), Stay(True, 0, 1), Stay(True, 5, 6))
+    passages = (Passage(0, "in", 0, 0), Passage(0, "in", 5, 5))
+    link = Link(1.0, 1.0)
+    plan = Residency(Trace(items, steps), (stays,), passages, 0, 0, 0, 0)
+    moved = earlier(plan, timeline(plan, link), 1000)
+    assert moved is not None and [one.start for one in moved.passages] == [0, 2]
+    assert [wait.passage for wait in timeline(moved, link).waits] == [0]
+    assert earlier(plan, timeline(plan, link), 100) is None
+
+
+def test_where_a_step_is_tight_the_operand_that_waits_least_is_direct() -> None:
+    items = (Item("fixed", 100, fixed=True), Item("a", 300), Item("b", 300), Item("state", 50))
+    accesses = (Access(0, False, 0), Access(1, False, 1, 900), Access(2, False, 2, 300), Access(3, False, 3))
+    trace = Trace(items, (TraceStep("one", 1.0, accesses, work_bytes=10),))
+    assert tight_operands(trace, 800) == [frozenset()]
+    assert tight_operands(trace, 500) == [frozenset({2})]
+    assert tight_operands(trace, 200) == [frozenset({1, 2})]

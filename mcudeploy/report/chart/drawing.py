@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mcudeploy.common.text import count_text
 from mcudeploy.ir.interval import Interval
@@ -40,12 +40,15 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One memory: what lies in it, and how many bytes are alive at each step."""
+    """One memory: what lies in it, and how many bytes are alive at each step. `flights`: what an engine, or
+    the core, is copying into it or out of it for some steps; for none where the copy is made at once.
+    """
 
     memory: str
     arena_bytes: int
     groups: tuple[Group, ...]
     load: tuple[int, ...]
+    flights: tuple[Area, ...] = ()
 
     @property
     def peak_step(self) -> int:
@@ -86,9 +89,11 @@ def draw(plan: Plan, work: WorkBytes, model: str) -> Drawing:
             size,
             (*_tensors(plan, tiled, colours, memory), *_scratch(plan, work, memory)),
             loads[memory],
+            tuple(_flights(plan, tiled, memory)),
         )
         for memory, size in sorted(plan.layout.arenas.items())
     )
+    flown = sum(len(panel.flights) for panel in panels)
     facts = (
         ("model", model),
         ("board", plan.board),
@@ -96,6 +101,7 @@ def draw(plan: Plan, work: WorkBytes, model: str) -> Drawing:
         ("live peak", f"{plan.estimate.peak_bytes:,} B at step {plan.estimate.peak_step:,}"),
         ("steps", f"{len(plan.schedule.steps):,}"),
         *([("moves", f"{len(plan.layout.transfers):,}")] if plan.layout.transfers else ()),
+        *([("between memories", f"{flown // 2:,}")] if flown else ()),
     )
     return Drawing(model, plan.board, steps, panels, _runs(plan, tiled, colours), facts)
 
@@ -120,6 +126,17 @@ def _tensors(plan: Plan, tiled: TiledGraph, colours: dict[str, int], memory: str
         moves = f", {count_text(moves_of[name], 'move')}" if moves_of[name] else ""
         note = f"{tensor.dtype.value} {shape}, {tensor.size_bytes:,} B{blocks}{moves}{_when(areas)}"
         yield Group(name, note, colours[name], areas)
+
+
+def _flights(plan: Plan, tiled: TiledGraph, memory: str) -> Iterator[Area]:
+    """The bytes there of each transfer between this memory and another, until it may be read at its end."""
+    for transfer in plan.layout.transfers:
+        way = plan.layout.way(transfer)
+        if way[0].memory != way[1].memory and memory in {place.memory for place in way}:
+            place = next(each for each in way if each.memory == memory)
+            size = tiled.block_bytes(transfer.tensor, transfer.block)
+            begin = plan.layout.begin(transfer)
+            yield replace(_area(place, size), steps=Interval(begin, max(begin, transfer.end)))
 
 
 def _scratch(plan: Plan, work: WorkBytes, memory: str) -> Iterator[Group]:

@@ -33,7 +33,7 @@ svg { color-scheme: light dark; }
 .paper { fill: #ffffff; } .arena { fill: #f1f3f5; } .ink { fill: #1f2328; } .pale { fill: #59636e; }
 .grid { stroke: #d1d9e0; } .axis { stroke: #59636e; } .load { stroke: #1f2328; } .halo { stroke: #ffffff; }
 .peak { stroke: #cf222e; } .peaktext { fill: #cf222e; } .scratch { fill: #8c959f; stroke: #8c959f; }
-.edge { stroke: #ffffff; }
+.edge { stroke: #ffffff; } .flight { fill: #cf222e; fill-opacity: 0.35; stroke: #cf222e; }
 .on { fill: #111111; }
 @media (prefers-color-scheme: dark) {
 .paper { fill: #0d1117; } .arena { fill: #1c2128; } .ink { fill: #e6edf3; } .pale { fill: #9198a1; }
@@ -97,6 +97,7 @@ def _panel(drawing: Drawing, panel: Panel, top: float) -> list[str]:
         f'height="{_n(panel.arena_bytes * scale.per_byte)}"/>',
         *_byte_axis(panel, scale),
         *(_blocks(group, scale) for group in groups if group.areas),
+        *_flights(panel, scale),
         *_load_curve(panel, scale),
         *_labels(groups, scale),
         *_peak(panel, scale, drawing.steps),
@@ -115,16 +116,18 @@ def _head(drawing: Drawing, panel: Panel, top: float) -> list[str]:
         f'<text class="ink" x="{_LEFT}" y="{_n(top + 24)}" font-size="16" font-weight="600">'
         f"{safe(title)}</text>",
         f'<text class="pale" x="{_LEFT}" y="{_n(top + 43)}" font-size="12">{safe(line)}</text>',
-        *_legend(top + 39),
+        *_legend(top + 39, bool(panel.flights)),
     ]
 
 
-def _legend(y: float) -> list[str]:
+def _legend(y: float, flights: bool) -> list[str]:
     """What is neither a tensor, which has its name, nor an axis."""
     x = _WIDTH - _RIGHT - 386
     swatch = f'<rect x="{{x}}" y="{_n(y - 5)}" width="14" height="10" class="{{style}}"/>'
     text = f'<text class="pale" x="{{x}}" y="{_n(y + 4)}">{{text}}</text>'
+    between = (swatch.format(x=x - 142, style="flight"), text.format(x=x - 122, text="between memories"))
     return [
+        *(between if flights else ()),
         f'<path class="load" fill="none" stroke-width="1.5" d="M{x} {_n(y)}h14"/>',
         text.format(x=x + 20, text="bytes alive"),
         f'<path class="peak" fill="none" stroke-dasharray="4 3" d="M{x + 96} {_n(y)}h14"/>',
@@ -167,11 +170,7 @@ def _step_axis(steps: int, scale: _Scale) -> list[str]:
 
 def _blocks(group: Group, scale: _Scale) -> str:
     """All blocks of a group as one shape: thousands of blocks stay a small file."""
-    path = "".join(
-        f"M{_n(scale.x(area.steps.lo))} {_n(scale.y(area.bytes.hi))}"
-        f"h{_n(scale.width(area))}v{_n(scale.height(area))}h{_n(-scale.width(area))}z"
-        for area in group.areas
-    )
+    path = "".join(_rectangle(area, scale) for area in group.areas)
     roomy = all(min(scale.width(area), scale.height(area)) >= _ROOMY for area in group.areas)
     if group.colour < 0:
         style = 'class="scratch" stroke-width="0.3"'
@@ -181,6 +180,22 @@ def _blocks(group: Group, scale: _Scale) -> str:
         edge = 'class="edge" stroke-width="0.8"' if roomy else f'stroke="{colour}" stroke-width="0.3"'
         style = f'fill="{colour}" {edge}'
     return f'<path {style} d="{path}"><title>{safe(group.name)}: {safe(group.note)}</title></path>'
+
+
+def _rectangle(area: Area, scale: _Scale) -> str:
+    return (
+        f"M{_n(scale.x(area.steps.lo))} {_n(scale.y(area.bytes.hi))}"
+        f"h{_n(scale.width(area))}v{_n(scale.height(area))}h{_n(-scale.width(area))}z"
+    )
+
+
+def _flights(panel: Panel, scale: _Scale) -> list[str]:
+    """What is on its way to another memory or from there, over its block; a line if it is copied at once."""
+    if not panel.flights:
+        return []
+    path = "".join(_rectangle(area, scale) for area in panel.flights)
+    title = f"between memories: {count_text(len(panel.flights), 'transfer')}"
+    return [f'<path class="flight" stroke-width="0.8" d="{path}"><title>{title}</title></path>']
 
 
 def _load_curve(panel: Panel, scale: _Scale) -> list[str]:

@@ -1,0 +1,77 @@
+"""How often kernels load what they read, counted in the emulator, beside what `memory/traffic.py` says of it.
+
+    python benchmarks/loads.py MODEL.onnx... [--board mps2-an505]
+
+Every tensor of an unsplit plan is put into the board's second memory: what an operator loads there are its
+inputs. Prints for each kernel counted / predicted, with the channels that it reads and makes.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from mcudeploy.api import plan_model
+from mcudeploy.boards.board import load_board
+from mcudeploy.common.errors import ModelError
+from mcudeploy.device.target import Target
+from mcudeploy.memory.traffic import loads_per_byte
+from mcudeploy.search.planner import Options
+from mcudeploy.timing.counted import by_operator, count_steps
+from mcudeploy.timing.traffic import Accesses, regions_of
+from mcudeploy.verify.samples import load_samples
+
+
+def main() -> None:
+    """Print a line for each kernel."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("models", nargs="+", type=Path)
+    parser.add_argument("--board", default="mps2-an505")
+    asked = parser.parse_args()
+    found: dict[str, list[tuple[float, int, int]]] = defaultdict(list)
+    for path in asked.models:
+        try:
+            for variant, each in _of_model(path, Target(load_board(asked.board), emulate=True)):
+                found[variant].append(each)
+        except ModelError as error:
+            print(f"{path}: {str(error).splitlines()[0]}")
+    for variant, each in sorted(found.items()):
+        shown = ", ".join(
+            f"{ratio:.2f} ({inputs} to {outputs})" for ratio, inputs, outputs in sorted(set(each))
+        )
+        print(f"{variant:28} {shown}")
+
+
+def _of_model(path: Path, target: Target) -> Iterator[tuple[str, tuple[float, int, int]]]:
+    board = target.board
+    made = plan_model(path, board, Options(split=False, time_limit=5))
+    slow = board.memories[1].name
+    layout = made.plan.layout
+    moved = {
+        name: tuple(tuple(replace(each, memory=slow) for each in block) for block in blocks)
+        for name, blocks in layout.blocks.items()
+    }
+    arenas = dict.fromkeys((board.memories[0].name, slow), layout.arena_bytes)
+    made = made.with_plan(replace(made.plan, layout=replace(layout, blocks=moved, arenas=arenas)))
+    firmware = made.build(target)
+    sample = load_samples(made.model.graph, [], [], 0)[0]
+    steps = count_steps(made.plan, target, firmware, sample.stored, made.patience_s)
+    regions = regions_of(firmware)
+    graph = made.plan.graph
+    for name, counts in by_operator(made.plan, steps).items():
+        operator = next((it for it in graph.operators if it.name == name), None)
+        if operator is None:
+            continue
+        factors = loads_per_byte(graph, operator, made.model.work.get(name, (0, 0))[0])
+        covered = sum(f * t.size_bytes for f, t in zip(factors, graph.input_tensors(operator), strict=True))
+        loaded = Accesses.of(counts, regions, board).loaded[slow]
+        tensors = graph.input_tensors(operator)[0], graph.tensors[operator.output]
+        channels = [tensor.shape[-1] for tensor in tensors]
+        yield made.model.calls[name].variant, (round(loaded / covered, 3), *channels)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,76 @@
+"""Lines of tables about memories: where tensors are, what leaves and comes back, what that costs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from mcudeploy.cli.output import plain
+from mcudeploy.common.text import count_text
+
+Values = Mapping[str, Any]
+Facts = list[tuple[str, str]]
+
+
+def memory_facts(report: Values) -> Facts:
+    """What a plan has in several memories; nothing where all is in the first one and nobody waits."""
+    outside, facts = report.get("elsewhere") or {}, Facts()
+    if outside:
+        counts = ", ".join(f"{plain(name)} {count:,} B" for name, count in report["traffic"].items())
+        facts.append(("traffic", f"{counts} in an inference"))
+        facts += [(f"in {plain(name)}", plain(", ".join(it))) for name, it in outside.items()]
+    moved = report.get("transfers")
+    return (
+        facts if moved is None else [*facts, ("transfers", _transfers(moved)), ("core waits", _waits(report))]
+    )
+
+
+def _transfers(moved: Values) -> str:
+    """What leaves and comes back."""
+    ways = (
+        f"{plain(way)} {count_text(each['count'], 'block')} ({each['bytes']:,} B)"
+        for way, each in moved["ways"].items()
+    )
+    engines = (
+        f"{count:,} by {'the core' if name == 'cpu' else plain(name)}"
+        for name, count in moved["engines"].items()
+    )
+    return "; ".join((", ".join(ways), ", ".join(engines))) if moved["count"] else ""
+
+
+def _waits(report: Values) -> str:
+    """What slow memories cost, and for which limits."""
+    moved = report["transfers"]
+    if not moved["exposed_ticks"] and not moved["count"]:
+        return ""
+    text = f"{moved['exposed_ticks']:,.0f} cycles"
+    parts = (("direct_ticks", "in steps"), ("copies_ticks", "in copies"), ("waits_ticks", "for engines"))
+    why = ", ".join(f"{moved[key]:,.0f} {what}" for key, what in parts if moved[key])
+    text += f" ({why})" if why else ""
+    if moved["percent"] is None:
+        return f"{text}, modelled"
+    limits = (f"--memory {plain(name)}={_size(size)}" for name, size in report["memory_limits"].items())
+    price = f"{moved['percent']:.2f} % of the latency, modelled"
+    asked = " ".join(limits)
+    return f"{text}: {asked} costs {price}" if asked else f"{text}, {price}"
+
+
+def _size(size: int) -> str:
+    return f"{size // 1024}k" if size and size % 1024 == 0 else str(size)
+
+
+def stall_facts(report: Values) -> Facts:
+    """Bytes by memory as they were counted, and what slow memories add to the latency."""
+    if "stalls" not in report:
+        return []
+    counted, predicted = (_both(report.get(f"traffic_{how}") or {}) for how in ("counted", "predicted"))
+    stalls = report["stalls"]
+    return [
+        ("traffic, counted", counted),
+        ("of the core, predicted", predicted),
+        ("stalls, modelled", f"{stalls['cycles']:,} cycles, {stalls['percent']:.1f} %; {stalls['source']}"),
+    ]
+
+
+def _both(traffic: Values) -> str:
+    return ", ".join(f"{plain(name)} {both['loaded'] + both['stored']:,} B" for name, both in traffic.items())

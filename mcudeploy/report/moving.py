@@ -1,0 +1,64 @@
+"""What goes from one memory to another in an inference, and what the core waits for: JSON objects."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from mcudeploy.ir.plan import Measurement, Plan
+from mcudeploy.memory.blocks import TiledGraph
+from mcudeploy.memory.flow import Flow
+from mcudeploy.memory.live import WorkBytes
+from mcudeploy.memory.traffic import by_core
+
+JsonObject = dict[str, Any]
+
+
+def transfers(plan: Plan, measured: Measurement | None) -> JsonObject:
+    """Transfers between different memories, by way and by engine, and the modelled clocks that the core
+    waits: in steps, for its own copies, for engines. `percent`: of the latency, measured or else estimated.
+    """
+    tiled = TiledGraph(Flow.of(plan.graph), plan.block_rows)
+    counts, sizes, engines = Counter[str](), Counter[str](), Counter[str]()
+    for transfer in plan.layout.transfers:
+        old, new = plan.layout.way(transfer)
+        if old.memory != new.memory:
+            way = f"{old.memory} to {new.memory}"
+            counts[way] += 1
+            sizes[way] += tiled.block_bytes(transfer.tensor, transfer.block)
+            engines[transfer.engine] += 1
+    stalls, latency = plan.estimate.stalls, _latency(plan, measured)
+    return {
+        "count": counts.total(),
+        "bytes": sizes.total(),
+        "exposed_ticks": stalls.cycles,
+        "direct_ticks": stalls.direct,
+        "copies_ticks": stalls.copies,
+        "waits_ticks": stalls.waits,
+        "percent": 100 * stalls.cycles / latency if latency else None,
+        "ways": {way: {"count": counts[way], "bytes": sizes[way]} for way in sorted(counts)},
+        "engines": dict(sorted(engines.items())),
+    }
+
+
+def predicted(plan: Plan, work: WorkBytes) -> JsonObject:
+    """By memory the bytes that the core is predicted to load and store: what `traffic_counted` is beside."""
+    tiled = TiledGraph(Flow.of(plan.graph), plan.block_rows)
+    found = by_core(tiled, plan.schedule.steps, work, plan.layout)
+    return {name: {"loaded": loaded, "stored": stored} for name, (loaded, stored) in found.items()}
+
+
+def moves(plan: Plan) -> JsonObject:
+    """All transfers, within a memory and between memories, and the bytes that lie at another place after one,
+    all of them together.
+    """
+    tiled = TiledGraph(Flow.of(plan.graph), plan.block_rows)
+    moved = sum(tiled.block_bytes(each.tensor, each.block) for each in plan.layout.transfers)
+    return {"moves": len(plan.layout.transfers), "moved_bytes": moved}
+
+
+def _latency(plan: Plan, measured: Measurement | None) -> float:
+    """In ticks that are clocks, or stand for them; 0 where neither is known."""
+    if measured is not None and measured.unit != "us":
+        return measured.latency
+    return plan.estimate.ticks

@@ -1,0 +1,107 @@
+"""The method with the device in the loop: a passive iteration, a plan by measured times, feedback."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from models import skipping
+
+from mcudeploy import api, tuning
+from mcudeploy.boards.board import load_board
+from mcudeploy.common.effort import Effort
+from mcudeploy.cost.tiles import MovePrice
+from mcudeploy.deployment import Deployment
+from mcudeploy.device.target import Target
+from mcudeploy.ir.plan import Plan, Wait
+from mcudeploy.layout.arena import Relocation
+from mcudeploy.layout.check import check
+from mcudeploy.layout.iterations import Iterations
+from mcudeploy.layout.solve import estimate
+from mcudeploy.memory.blocks import TiledGraph
+from mcudeploy.memory.flow import Flow
+from mcudeploy.residency.trace import Residency
+from mcudeploy.search.planner import Options
+from mcudeploy.verify.iterating import step_times, waited
+
+BOARD = load_board("mps2-an505")
+LIMITS = (("sram", 33 * 1024),)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return skipping(tmp_path_factory.mktemp("skip") / "skip.onnx")
+
+
+@pytest.fixture(scope="module")
+def made(model: Path) -> Deployment:
+    return api.plan_model(model, BOARD, Options(split=False, memory_limits=LIMITS))
+
+
+@pytest.fixture(scope="module")
+def stage(made: Deployment) -> Iterations:
+    tiled = TiledGraph(Flow.of(made.plan.graph), made.plan.block_rows)
+    found = Iterations.of(tiled, made.plan, made.model.work, BOARD.limited(dict(LIMITS)), relocation())
+    assert found is not None
+    return found
+
+
+def relocation() -> Relocation:
+    return Relocation(MovePrice(21, 50, 0.5), Effort.of(2))
+
+
+def passive(made: Deployment, stage: Iterations) -> tuple[Plan, Residency]:
+    found = stage.passive(relocation())
+    assert found is not None
+    residency, layout = found
+    predicted = estimate(stage.scene.tiled, made.plan.schedule, made.model.work, layout)
+    return replace(made.plan, layout=layout, estimate=predicted), residency
+
+
+def test_the_passive_iteration_evicts_on_demand(made: Deployment, stage: Iterations) -> None:
+    plan, residency = passive(made, stage)
+    check(plan, made.model.work, BOARD)
+    assert plan.layout.arenas["sram"] <= 33 * 1024
+    ways = {tuple(each.memory for each in plan.layout.way(it)) for it in plan.layout.transfers}
+    assert {("sram", "psram"), ("psram", "sram")} <= ways
+    brought = [one for one in residency.passages if one.direction == "in"]
+    assert brought and all(one.start == one.end for one in brought)
+
+
+def test_times_of_steps_are_those_of_the_tape_without_transfers(made: Deployment, stage: Iterations) -> None:
+    plan, _ = passive(made, stage)
+    entries = [number + 1 for number in range(len(plan.tape))]
+    assert len(step_times(plan, entries)) == len(plan.schedule.steps) < len(entries)
+    assert sum(step_times(plan, entries)) < sum(entries)
+
+
+def test_a_device_tells_what_it_waited_for(made: Deployment, stage: Iterations) -> None:
+    """Where an engine takes time: what is over the least wait."""
+    plan, residency = passive(made, stage)
+    coming = [plan.layout.way(it)[1].memory == "sram" for it in plan.layout.transfers]
+    entries = [80 + 5000 * coming[entry.transfer] if isinstance(entry, Wait) else 100 for entry in plan.tape]
+    seen = waited(plan, stage, residency, entries)
+    assert len(seen.waits) == sum(coming) > 0
+    for wait in seen.waits:
+        passage = residency.passages[wait.passage]
+        assert (passage.direction, passage.end, wait.cycles) == ("in", wait.step, 5000)
+    assert seen.starts[-1] == sum(entries) and len(seen.starts) == len(plan.schedule.steps) + 1
+    idle = [80 if isinstance(entry, Wait) else 100 for entry in plan.tape]
+    assert waited(plan, stage, residency, idle).waits == ()
+
+
+def test_tune_runs_it_until_nobody_waits(model: Path) -> None:
+    options = Options(split=False, memory_limits=LIMITS, time_limit=5)
+    tuned, report = tuning.tune_model(model, [Target(BOARD, emulate=True)], options)
+    kinds = [one["kind"] for one in report["iterations"]]
+    waits = [one["waits"] for one in report["iterations"]]
+    assert kinds[:2] == ["passive", "planned"] and waits[0] > 0 == waits[-1]
+    assert report["iterations"][0]["stall_percent"] > 1 > report["transfers"]["percent"]
+    assert tuned.plan.estimate.ticks > 0 and report["plans_run"] == 1 + len(kinds)
+
+
+def test_tune_has_no_iterations_where_nothing_leaves(model: Path) -> None:
+    target = Target(BOARD, emulate=True)
+    _, report = tuning.tune_model(model, [target], Options(split=False, time_limit=5))
+    assert report["iterations"] == [] and report["transfers"]["count"] == 0
