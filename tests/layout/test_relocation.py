@@ -16,7 +16,7 @@ from mcudeploy.ir.interval import Interval
 from mcudeploy.layout import arena, relocation
 from mcudeploy.layout.greedy import used_bytes
 from mcudeploy.layout.problem import Problem, Rectangle, align_up, lower_bound
-from mcudeploy.layout.relocation import Relocated, relocate
+from mcudeploy.layout.relocation import NEVER, Relocated, relocate
 
 PRICE = MovePrice(move=30.0, piece=60.0, byte=0.4)
 
@@ -25,7 +25,7 @@ def found(
     problem: Problem, limit: int, pinned: Collection[int] = (), *, work: int = 1_000_000
 ) -> Relocated | None:
     """Offsets and moves, which stand."""
-    made = relocate(problem, limit, pinned, PRICE, Effort(work / 50))
+    made = relocate(problem, limit, dict.fromkeys(pinned, NEVER), PRICE, Effort(work / 50))
     if made is not None:
         judge_moves(problem, limit, made, pinned)
     return made
@@ -200,14 +200,14 @@ def test_what_never_lives_is_no_matter() -> None:
     idle = Rectangle(8, Interval(3, 3), 4)
     made = found(Problem((idle, rectangle(3, (0, 2)), idle)), 3)
     assert made == Relocated((0, 0, 0), ())
-    assert relocate(Problem((idle,)), 0, (), PRICE, Effort(0)) == Relocated((0,), ())
+    assert relocate(Problem((idle,)), 0, {}, PRICE, Effort(0)) == Relocated((0,), ())
 
 
 @QUICK
 @given(problems(8))
 def test_an_arena_ends_where_something_lies(problem: Problem) -> None:
     for given_moves in (None, arena.Relocation(PRICE, Effort(20_000))):
-        packed = arena.pack(problem, (), given_moves)
+        packed = arena.pack(problem, {}, given_moves)
         made = Relocated(packed.offsets, packed.moves)
         judge_moves(problem, packed.used_bytes, made, ())
         ends = [offset + problem.rectangles[index].size_bytes for _, index, offset in packed.moves]
@@ -219,7 +219,7 @@ def test_a_tighter_arena_than_the_size_asked_for(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(arena, "ARENA_GRAIN_BYTES", 1)
     monkeypatch.setattr(arena, "relocate", lambda problem, room, *rest: relocate(problem, 4, *rest))
     monkeypatch.setattr(arena, "SAVED_BYTES", 0)
-    assert arena.pack(tight, (), arena.Relocation(PRICE, Effort(20_000))).used_bytes == 4
+    assert arena.pack(tight, {}, arena.Relocation(PRICE, Effort(20_000))).used_bytes == 4
 
 
 def test_what_is_made_again_may_be_made_elsewhere() -> None:
@@ -234,4 +234,4 @@ def test_what_is_made_again_may_be_made_elsewhere() -> None:
 
 def test_pack_takes_what_never_lives() -> None:
     idle = Rectangle(8, Interval(3, 3), 4)
-    assert arena.pack(Problem((idle, rectangle(3, (0, 2)))), (), None).used_bytes == 8
+    assert arena.pack(Problem((idle, rectangle(3, (0, 2)))), {}, None).used_bytes == 8
