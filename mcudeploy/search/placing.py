@@ -163,10 +163,8 @@ def moved(plan: Plan, model: Model, board: Board, tiled: TiledGraph, relocation:
 def _timed_as(
     plan: Plan, layout: Layout, estimate: Estimate, tiled: TiledGraph, relocation: Relocation
 ) -> Plan:
-    """The plan in another layout, its ticks, if they are known, with those of the moves there."""
+    """The plan in another layout, its ticks with those of the moves there."""
     made = replace(plan, layout=layout, estimate=estimate)
-    if not plan.estimate.ticks:
-        return made
     price = relocation.price
     ticks = plan.estimate.ticks - moves_ticks(plan, tiled, price) + moves_ticks(made, tiled, price)
     return replace(made, estimate=replace(estimate, ticks=ticks))

@@ -1,8 +1,4 @@
-<<<<<<< HEAD
-"""Blocks in flight between memories: the judge with faults put in on purpose, and their programs."""
-=======
 """Blocks in flight between memories: the judge with faults put in on purpose, and programs of them."""
->>>>>>> 4758814f269f648738d964e8d9a65e14b698395e
 
 from __future__ import annotations
 
@@ -281,20 +277,12 @@ def test_a_source_ends_with_the_last_that_leaves_it() -> None:
 
 
 def test_a_source_that_is_read_after_an_early_wait_does_not_end_with_it() -> None:
-<<<<<<< HEAD
-    """A wait for a later transfer of the engine finishes this one too, before step 5; step 8 reads it."""
-    layout = changed(flown().layout, OUT, end=5)
-    place = Residence(Interval(4, 14), "psram", 512)
-    layout, _ = inserted(layout, Transfer("dma0", "a", 2, 0, 0, 9), place)
-    layout = with_life(layout, ("a", 2), 0, Interval(3, 9))
-=======
     """The wait for A before step 6 finishes another block's transfer, which began before, as well."""
     layout = with_life(flown().layout, ("a", 2), 0, Interval(3, 9))
     out = Transfer("dma0", "a", 2, 0, 0, 9)
     layout, away = inserted(layout, out, Residence(Interval(5, 11), "psram", 512), turn=0.0)
     back = Transfer("dma0", "a", 2, away, 0, 11)
     layout, _ = inserted(layout, back, Residence(Interval(9, 14), "sram", 3072))
->>>>>>> 4758814f269f648738d964e8d9a65e14b698395e
     plan = replace(flown(), layout=layout)
     check(plan, WORK, BOARD)
     (ends,) = [each.ends for each in Tape(plan).moves if each.new.memory == "psram"]
