@@ -109,15 +109,15 @@ def first(content: File) -> list[Any]:
 
 def arrival(content: File) -> list[Any]:
     """The residence that the first transfer comes to."""
-    _, tensor, block, to = first(content)
+    _, tensor, block, _, to, _ = first(content)
     residence: list[Any] = content["blocks"][tensor][block][to]
     return residence
 
 
 def departure(content: File) -> list[Any]:
     """The residence that the first transfer comes from."""
-    _, tensor, block, to = first(content)
-    residence: list[Any] = content["blocks"][tensor][block][to - 1]
+    _, tensor, block, source, _, _ = first(content)
+    residence: list[Any] = content["blocks"][tensor][block][source]
     return residence
 
 
@@ -125,12 +125,18 @@ CHANGES: dict[str, tuple[Callable[[File], object], str]] = {
     "no transfers": (lambda p: p.pop("transfers"), "transfers: Field required"),
     "a tensor that is not": (lambda p: first(p).__setitem__(1, "other"), "no tensor that owns memory"),
     "no such block": (lambda p: first(p).__setitem__(2, 99), "no block 99 to move"),
-    "no such residence": (lambda p: first(p).__setitem__(3, 999), "to its residence 999, of"),
-    "to where the block is made": (lambda p: first(p).__setitem__(3, 0), r"transfers\.0\.3"),
-    "another engine": (lambda p: first(p).__setitem__(0, "dma"), r"transfers\.0\.0"),
+    "no such residence": (lambda p: first(p).__setitem__(4, 999), "to its residence 999, of"),
+    "from no such residence": (lambda p: first(p).__setitem__(3, 999), "to its residence 999, of"),
+    "to where the block is made": (lambda p: first(p).__setitem__(4, 0), r"transfers\.0\.4"),
+    "an end that comes later": (
+        lambda p: first(p).__setitem__(5, first(p)[5] + 1), "from step|while it runs"
+    ),
+    "another engine": (lambda p: first(p).__setitem__(0, "dma"), "there is no engine dma"),
     "turned round": (lambda p: p["transfers"].reverse(), "out of order"),
-    "a transfer is missing": (lambda p: p["transfers"].pop(0), "not made yet|not in the one before"),
-    "a transfer twice": (lambda p: p["transfers"].insert(0, first(p)), "not in the one before"),
+    "a transfer is missing": (
+        lambda p: p["transfers"].pop(0), "not made yet|not in the one that it comes from"
+    ),
+    "a transfer twice": (lambda p: p["transfers"].insert(0, first(p)), "not in the one that it comes from"),
     "at another step": (lambda p: arrival(p).__setitem__(0, 10**6), "resides|ends before|from step"),
     "an offset beyond 32 bits": (lambda p: arrival(p).__setitem__(3, 2**32), r"blocks\.\w+\.\d+\.\d+\.3"),
     "an offset beyond the arena": (lambda p: arrival(p).__setitem__(3, 2**20), "what lies in them needs"),
@@ -140,7 +146,7 @@ CHANGES: dict[str, tuple[Callable[[File], object], str]] = {
     ),
     "a number too much": (lambda p: first(p).append(0), r"transfers\.0"),
     "the format before": (
-        lambda p: (p.update(format=7), p.pop("transfers")), "its format is 7, not 8. .* Make a new one"
+        lambda p: (p.update(format=7), p.pop("transfers")), "its format is 7, not 9. .* Make a new one"
     ),
     "a name of two lines": (lambda p: first(p).__setitem__(1, "a\nb"), r"'a\\nb' is moved"),
 }  # fmt: skip
