@@ -137,12 +137,11 @@ def _made(
     """First fit: the best candidates, and all others that could win; where the core would have to wait for a
     slow memory, operators row by row as well.
     """
+    effort.spend(_PLAN_UNITS * len(candidates[0].schedule.steps))
     best = _first_fit(task, candidates[0])
     yield best
-    others = [*candidates[1:]]
-    if best.estimate.exposed_ticks:
-        others = [*_row_by_row(task), *others]
-    for number, candidate in enumerate(others, 1):
+    rows = _row_by_row(task) if best.estimate.exposed_ticks else ()
+    for number, candidate in enumerate((*rows, *candidates[1:]), 1):
         could = number < _MADE_ANYWAY or _worth_packing(task, candidate.peak_bytes, plans)
         if could and not effort.is_spent():
             effort.spend(_PLAN_UNITS * len(candidate.schedule.steps))
