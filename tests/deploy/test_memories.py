@@ -75,17 +75,23 @@ def test_a_spread_plan_runs_and_is_verified(model: Path, name: str) -> None:
     limits = (("dtcm", 1200),) if name == "mps3-an547" else SPREAD.memory_limits
     options = Options(split=False, memory_limits=limits)
     report = api.run_model(model, Target(board, emulate=True), options, inputs=[], expected=[])
-    assert report["verified"] and report["layout_status"] == "optimal"
+    assert report["verified"]
     assert len(report["arenas"]) == 2 and sum(report["arenas"].values()) == report["arena_bytes"]
     assert report["static_ram_bytes"] >= report["arena_bytes"]
+    outside = [tensor for tensors in report["elsewhere"].values() for tensor in tensors]
+    assert 0 < len(outside) < 4
+    if (
+        name != "stm32f405"
+    ):  # the second memory is slow: what lies there costs time, with or without transfers
+        slow = next(memory.name for memory in board.memories if not memory.is_fast)
+        assert report["traffic"][slow] > 0 and report["transfers"]["exposed_ticks"] > 0
+        return
+    assert report["layout_status"] == "optimal" and report["transfers"]["exposed_ticks"] == 0
     # The image is read as often as windows of 3 x 3 cover it; between the convolutions 8 channels are written
     # and read; the output is written.
     scratch = sum(report["traffic"].values()) - 34 * 34 * 3 - 12 * 12 * (2 * 8 + 4)
     assert 0 < scratch < 1000
-    cheap, dear = ("dtcm", "sram") if name == "mps3-an547" else tuple(board.reach(board.units[0]))
-    assert report["traffic"][cheap] >= 12 * 12 * 2 * 8 and report["traffic"][dear] > 0
-    outside = [tensor for tensors in report["elsewhere"].values() for tensor in tensors]
-    assert 0 < len(outside) < 3
+    assert report["traffic"]["sram"] >= 12 * 12 * 2 * 8 and report["traffic"]["ccm"] > 0
 
 
 def test_a_plan_that_fits_the_cheapest_memory_is_the_one_without_limits(model: Path) -> None:
