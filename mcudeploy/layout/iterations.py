@@ -10,19 +10,16 @@ from dataclasses import dataclass, replace
 
 from mcudeploy.boards.board import Board
 from mcudeploy.common.effort import Effort
-from mcudeploy.common.errors import FitError
 from mcudeploy.ir.plan import Layout, Plan, Transfer, memories_of
 from mcudeploy.layout.arena import ARENA_GRAIN_BYTES, Relocation
-from mcudeploy.layout.overtime import Pair, homes_tried, lay_out, prompt, scene_of
+from mcudeploy.layout.overtime import Pair, homes_tried, lay_out, packed, prompt, scene_of
 from mcudeploy.layout.traces import Homes, Scene, trace_of
 from mcudeploy.memory.blocks import TiledGraph
 from mcudeploy.memory.live import WorkBytes
 from mcudeploy.residency.passive import passive_plan, tight_operands
 from mcudeploy.residency.planner import plan_residency
 from mcudeploy.residency.trace import Link, Residency, Trace
-
-_TURNS = 6
-"""So often the room is made smaller where a residency in it does not pack."""
+from mcudeploy.units.needs import needs
 
 SLACK = 32.0
 """Cycles that a transfer may end later than the times of an iteration before say, and nobody waits."""
@@ -45,10 +42,10 @@ class Iterations:
         cls, tiled: TiledGraph, plan: Plan, work: WorkBytes, board: Board, relocation: Relocation
     ) -> Iterations | None:
         """Those of a plan, with its graph inputs and outputs in the memories where it has them; times are not
-        known yet. None for a board without a fast and a slow memory.
+        known yet. None for a board without a fast and a slow memory that all its units reach.
         """
         pair = Pair.of(board)
-        if pair is None:
+        if pair is None or not pair.serves(needs(tiled.graph, board, plan.functions)):
             return None
         scene, still = scene_of(tiled, plan, work, board)
         homes = _homes_of(plan, scene, still, pair.slow.name)
@@ -73,10 +70,7 @@ class Iterations:
 
         def found(capacity: int) -> Residency | None:
             part = effort.part(1 / 2)
-            try:
-                return plan_residency(self.trace, capacity, self.link, recompute=False, effort=part)
-            except FitError:  # a step by itself
-                return None
+            return plan_residency(self.trace, capacity, self.link, recompute=False, effort=part)
 
         return self._packed(found, relocation)
 
@@ -106,17 +100,11 @@ class Iterations:
     def _packed(
         self, find: Callable[[int], Residency | None], relocation: Relocation
     ) -> tuple[Residency, Layout] | None:
-        capacity = self.room
-        for _ in range(_TURNS):
+        def laid_out(capacity: int) -> tuple[Residency, Layout] | None:
             found = find(capacity)
-            if found is None:
-                return None
-            layout = self._laid_out(found, relocation)
-            missing = layout.arenas[self.pair.fast.name] - self.room
-            if missing <= 0:
-                return found, layout
-            capacity -= missing
-        return None
+            return None if found is None else (found, self._laid_out(found, relocation))
+
+        return packed(laid_out, self.pair.fast.name, self.room)
 
 
 def timed(trace: Trace, cycles: Sequence[float]) -> Trace:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import lcm
@@ -28,9 +28,9 @@ from mcudeploy.memory.live import WorkBytes, buffers, lives
 from mcudeploy.residency import trace as over
 from mcudeploy.residency.planner import plan_residency
 from mcudeploy.residency.timeline import timeline
-from mcudeploy.units.needs import needs
+from mcudeploy.units.needs import Needs, needs
 
-_TURNS = 4
+_TURNS = 6
 """So often the room is made smaller where the stays in it do not pack."""
 
 _SHARE = 0.5
@@ -64,6 +64,11 @@ class Pair:
         joined = (it for it in board.links if {fast.name, best.name} <= set(it.memories))
         return cls(fast, best, next(joined, None))
 
+    def serves(self, wanted: Needs) -> bool:
+        """Whether everything may lie in either of them."""
+        both = {self.fast.name, self.slow.name}
+        return all(both <= set(need.memories) for need in (*wanted.tensors.values(), *wanted.work.values()))
+
     def engine(self, relocation: Relocation) -> over.Link:
         """What a transfer takes."""
         if self.link is not None:
@@ -86,12 +91,17 @@ def over_time(  # noqa: PLR0917
     """Layouts of a plan, whose steps take so many `cycles`, in which blocks leave the fast memory and come
     back: at most one for each way to place graph inputs and outputs.
 
-    What several units touch stays in the fast memory.
+    What several units touch stays in the fast memory. There is no layout where a unit does not reach both
+    memories.
     """
+    pair = Pair.of(board)
+    if pair is None or not pair.serves(needs(tiled.graph, board, plan.functions)):
+        return
     scene, still = scene_of(tiled, plan, work, board)
-    room = sum(board.room(memory) for memory in board.memories if memory.is_fast)
-    for homes in homes_tried(scene, still, room):
-        layout = _spread(scene, homes, board, relocation, cycles)
+    fast = sum(board.room(memory) for memory in board.memories if memory.is_fast)
+    room = board.room(pair.fast) // ARENA_GRAIN_BYTES * ARENA_GRAIN_BYTES
+    for homes in homes_tried(scene, still, fast):
+        layout = _spread(scene, homes, pair, room, relocation, cycles)
         if layout is not None:
             yield layout, estimate(tiled, plan.schedule, work, layout)
 
@@ -106,34 +116,46 @@ def scene_of(tiled: TiledGraph, plan: Plan, work: WorkBytes, board: Board) -> tu
     return scene, pinned(tiled, items, wanted, board, plan.functions)
 
 
-def _spread(
-    scene: Scene, homes: Homes, board: Board, relocation: Relocation, cycles: Sequence[float]
+def _spread(  # noqa: PLR0917
+    scene: Scene, homes: Homes, pair: Pair, room: int, relocation: Relocation, cycles: Sequence[float]
 ) -> Layout | None:
-    """A layout in which buffers of a schedule, whose steps take so many `cycles`, leave the fast memory and
-    come back, at the least exposed time that is found; None where there is none.
+    """A layout in which buffers of a schedule, whose steps take so many `cycles`, leave the fast memory of
+    so much room and come back, at the least exposed time that is found; None where there is none.
 
     Scratch is in the fast memory.
     """
-    pair = Pair.of(board)
-    if pair is None:
-        return None
-    trace, buffer_of = trace_of(scene, homes, cycles)
-    room = board.room(pair.fast) // ARENA_GRAIN_BYTES * ARENA_GRAIN_BYTES
-    capacity = room
-    for _ in range(_TURNS):
+    (trace, buffer_of), link = trace_of(scene, homes, cycles), pair.engine(relocation)
+
+    def laid_out(capacity: int) -> tuple[over.Residency, Layout] | None:
         relocation.effort.spend(_UNITS * len(scene.steps))
         effort = relocation.effort.part(_SHARE)
-        try:
-            found = plan_residency(trace, capacity, pair.engine(relocation), recompute=False, effort=effort)
-        except FitError:  # a step by itself
-            return None
+        found = plan_residency(trace, capacity, link, recompute=False, effort=effort)
         if found is None:
             return None
-        found = prompt(found, pair.engine(relocation))
-        layout = lay_out(scene, homes, pair, found, buffer_of, relocation, room)
-        missing = layout.arenas[pair.fast.name] - room
+        found = prompt(found, link)
+        return found, lay_out(scene, homes, pair, found, buffer_of, relocation, room)
+
+    made = packed(laid_out, pair.fast.name, room)
+    return made[1] if made else None
+
+
+def packed(
+    laid_out: Callable[[int], tuple[over.Residency, Layout] | None], fast: str, room: int
+) -> tuple[over.Residency, Layout] | None:
+    """A residency within a capacity, and its layout within the room of the fast memory: where that does not
+    pack, the capacity is less. None where nothing is found.
+    """
+    capacity = room
+    for _ in range(_TURNS):
+        try:
+            made = laid_out(capacity)
+        except FitError:  # a step by itself
+            return None
+        if made is None:
+            return None
+        missing = made[1].arenas[fast] - room
         if missing <= 0:
-            return layout
+            return made
         capacity -= missing
     return None
 
