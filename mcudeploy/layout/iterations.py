@@ -1,6 +1,7 @@
 """Residencies of a schedule, one iteration after the other, and the layouts that they become.
 
-Source: METHODS 4. The steps' times are those that a device took in the iteration before.
+Source: Capuchin (Peng et al., ASPLOS 2020). The steps' times are those that a device took in the iteration
+before.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Triggers of transfers: as late as the first plan puts them, then earlier by what was waited for.
 
-Source: METHODS 4 steps 2 and 3. The in-trigger is the latest step from which the transfer, queued behind
-those already booked, is done at the back access; where a wait is measured there, it moves earlier, entry by
-entry, from the next iteration on, until no wait is left or none can go away.
+Source: Capuchin (Peng et al., ASPLOS 2020), triggers and feedback. The in-trigger is the latest step from
+which the transfer, queued behind those already booked, is done at the back access. Where a wait is measured
+there, it moves earlier, entry by entry, in the next iteration, until no wait is left or none can go away.
 """
 
 from __future__ import annotations

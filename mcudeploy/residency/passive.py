@@ -1,7 +1,7 @@
 """The passive first iteration: what does not fit is evicted on demand, and comes back when it is touched.
 
-Source: METHODS 4 step 1. The items accessed earliest go first, until the overflow is gone. No look ahead but
-one: bytes that are never read again are free.
+Source: Capuchin (Peng et al., ASPLOS 2020), passive mode. The items accessed earliest go first, until the
+overflow is gone. No look ahead but one: bytes that are never read again are free.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The method of the source: from the access trace of the first iteration, candidates by their free time.
 
-Source: METHODS 4 step 2. A candidate is a gap between two accesses of an item that spans the step which needs
-most. FT = (t_back - swap time) - (t_evict + swap time), less what the channel is booked with; the largest is
-taken first. If its swap would be exposed, and making it again from what is present costs less, it is made
-again. Booked, the next is chosen, until nothing needs more than there is.
+Source: Capuchin (Peng et al., ASPLOS 2020), policy. A candidate is a gap between two accesses of an item that
+spans the step which needs most. FT = (t_back - swap time) - (t_evict + swap time), less what the channel is
+booked with; the largest is taken first. If its swap would be exposed, and making it again from what is
+present costs less, it is made again. Candidates are booked until every step fits.
 """
 
 from __future__ import annotations

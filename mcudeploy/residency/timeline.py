@@ -1,7 +1,7 @@
 """What a residency takes: every step, wait, copy and direct access of it, one after the other.
 
-Source: the timeline of METHODS 4. An engine serves transfers in the order of their issue: start = max(issued,
-engine free), end = start + latency + bytes / rate; a wait costs max(0, end - now).
+Source: the timeline of Capuchin (Peng et al., ASPLOS 2020). An engine serves transfers in the order of their
+issue: start = max(issued, engine free), end = start + latency + bytes / rate; a wait costs max(0, end - now).
 """
 
 from __future__ import annotations

@@ -15,8 +15,10 @@ typedef uint32_t mcud_offset;
 typedef uint32_t mcud_code;
 #define MCUD_ALIGN 4
 """
-BOOT = (Path(__file__).parent / "firmware" / "boot.c").read_text(encoding="utf-8")
-FILES = {"mcud_config.h": CONFIG, "boot.c": BOOT}
+_FIRMWARE = Path(__file__).parent / "firmware"
+LINE = (_FIRMWARE / "line.h").read_text(encoding="utf-8")
+BOOT = (_FIRMWARE / "boot.c").read_text(encoding="utf-8")
+FILES = {"mcud_config.h": CONFIG, "line.h": LINE, "boot.c": BOOT}
 
 
 class Line:

@@ -12,7 +12,7 @@ from mcudeploy.boards.board import load_board
 from mcudeploy.program.kernelfiles import AWAIT, START
 from mcudeploy.targets import Emulator, build_firmware
 
-from .board_line import CONFIG, Line
+from .board_line import CONFIG, LINE, Line
 
 PROGRAM = (Path(__file__).parent / "firmware" / "transfers.c").read_text(encoding="utf-8")
 EDGES = (0, 1, 3, 4, 5, 4094, 4095, 4096, 8191, 16379, 16380, 16381, 20000)
@@ -21,7 +21,7 @@ EDGES = (0, 1, 3, 4, 5, 4094, 4095, 4096, 8191, 16379, 16380, 16381, 20000)
 @pytest.fixture(scope="module", params=["mps2-an505", "mps2-an521"])
 def line(request: pytest.FixtureRequest, cache: Path) -> Iterator[tuple[Line, str]]:
     board = load_board(request.param)
-    files = {"mcud_config.h": CONFIG, "transfers.c": PROGRAM}
+    files = {"mcud_config.h": CONFIG, "line.h": LINE, "transfers.c": PROGRAM}
     firmware = build_firmware(board, files, [START, AWAIT], emulate=True, measurer=False)
     with Emulator(board, firmware.elf) as emulator:
         line = Line(emulator.url)
@@ -72,7 +72,7 @@ def test_the_kernels_of_the_tape_use_the_driver(line: tuple[Line, str]) -> None:
 def test_the_engine_in_software_runs_on_a_board() -> None:
     """The same transfers arrive, none before its wait."""
     board = load_board("mps2-an386")
-    files = {"mcud_config.h": CONFIG, "transfers.c": PROGRAM}
+    files = {"mcud_config.h": CONFIG, "line.h": LINE, "transfers.c": PROGRAM}
     firmware = build_firmware(board, files, [START, AWAIT], emulate=True, measurer=False, engine="half")
     with Emulator(board, firmware.elf) as emulator:
         soft = Line(emulator.url)

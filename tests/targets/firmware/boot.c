@@ -2,42 +2,13 @@
 #include <math.h>
 #include <stdint.h>
 
+#include "line.h"
 #include "mcud.h"
 #include "mcud_hal.h"
 
 static uint32_t initialised = 0x12345678u;
 static uint32_t cleared[4];
 static volatile float two = 2.0f;
-
-static void send(const void *bytes, uint32_t count)
-{
-    hal_uart_write((const uint8_t *)bytes, count);
-}
-
-static void send_word(uint32_t word)
-{
-    const uint8_t bytes[4] = {(uint8_t)word, (uint8_t)(word >> 8), (uint8_t)(word >> 16), (uint8_t)(word >> 24)};
-    send(bytes, 4);
-}
-
-static uint8_t receive(void)
-{
-    int32_t byte = hal_uart_read();
-    while (byte < 0) {
-        hal_wait();
-        byte = hal_uart_read();
-    }
-    return (uint8_t)byte;
-}
-
-static uint32_t receive_word(void)
-{
-    uint32_t word = 0;
-    for (uint32_t i = 0; i < 4u; i++) {
-        word |= (uint32_t)receive() << (8u * i);
-    }
-    return word;
-}
 
 /* 2 * rounds instructions and a constant. */
 static void spin(uint32_t rounds)

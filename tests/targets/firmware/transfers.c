@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "await_transfers.h"
+#include "line.h"
 #include "mcud_dma.h"
 #include "mcud_hal.h"
 #include "start_transfers.h"
@@ -107,31 +108,6 @@ static uint32_t by_tape(uint32_t *ticks)
     await.kernel(&await, 0, 1);
     *ticks = hal_ticks() - before;
     return wrong(there, 2, 0, 0, 8000, 9000) + wrong(there, 2, 12000, 0, 4, 7000);
-}
-
-static void send_word(uint32_t word)
-{
-    const uint8_t bytes[4] = {(uint8_t)word, (uint8_t)(word >> 8), (uint8_t)(word >> 16), (uint8_t)(word >> 24)};
-    hal_uart_write(bytes, 4);
-}
-
-static uint8_t receive(void)
-{
-    int32_t byte = hal_uart_read();
-    while (byte < 0) {
-        hal_wait();
-        byte = hal_uart_read();
-    }
-    return (uint8_t)byte;
-}
-
-static uint32_t receive_word(void)
-{
-    uint32_t word = 0;
-    for (uint32_t i = 0; i < 4u; i++) {
-        word |= (uint32_t)receive() << (8u * i);
-    }
-    return word;
 }
 
 /* Ticks of a start, of the wait for it, and of the same copy by the core. */
