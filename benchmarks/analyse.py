@@ -22,7 +22,7 @@ from pathlib import Path
 from mcudeploy.boards.board import load_board
 from mcudeploy.common.resources import resource_dir
 from mcudeploy.program.bench import all_kernels, bench_sources
-from mcudeploy.program.kernelfiles import OF_THE_TAPE, ON_UNIT
+from mcudeploy.program.kernelfiles import OF_THE_TAPE, ON_UNIT, RUN_CORES
 from mcudeploy.targets.build import write_project
 from mcudeploy.targets.project import SoftEngine, assemble
 
@@ -49,7 +49,8 @@ def units(folder: Path) -> list[Unit]:
     found = []
     for name in BOARDS:
         board = load_board(name)
-        kernels = sorted({*all_kernels(), *OF_THE_TAPE} - (set() if board.unit_hal else {ON_UNIT}))
+        without = {*(() if board.unit_hal else [ON_UNIT]), *(() if board.core_hal else [RUN_CORES])}
+        kernels = sorted({*all_kernels(), *OF_THE_TAPE} - without)
         engine: SoftEngine | None = "half" if board.is_host else None
         sources = bench_sources(kernels, 1024)
         project = assemble(board, sources, kernels, emulate=not board.is_host, engine=engine)

@@ -40,6 +40,7 @@ def test_shipped_board(name: str) -> None:
     sources = [
         *board.hal,
         *board.unit_hal,
+        *board.core_hal,
         *(it.source for it in (board.timer.emulated, board.timer.hardware) if it),
         *(it.source for it in board.links if it.source),
     ]
@@ -111,6 +112,8 @@ def test_host_ticks_are_not_instructions() -> None:
         ("alignment = 4", "alignment = 3", "alignment"),
         ("bytes = 0x20000\n", "bytes = -1\n", "bytes: Input should be greater than 0"),
         ("stack_bytes = 2048", "stack_bytes = 1000000", "does not fit sram"),
+        ("clock_hz =", "cores = 9\nclock_hz =", "cores: Input should be less than or equal to 8"),
+        ("clock_hz =", 'core_hal = ["memory.c"]\nclock_hz =', "cores is missing"),
         ("[openocd]", "[probe]", "probe: Extra inputs"),
         (
             "[uart]",

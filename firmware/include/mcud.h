@@ -65,10 +65,13 @@ typedef struct {
     uint32_t bytes;
 } mcud_arena;
 
+struct mcud_cores;
+
 typedef struct {
     const mcud_op *ops;
     const mcud_code *schedule; /* of each step: operator << block_bits | block */
     const mcud_arena *arenas;
+    const struct mcud_cores *cores; /* NULL where one core runs it; else see mcud_cores.h */
     uint32_t steps;
     uint32_t block_bits;
     uint32_t arena_count;
@@ -92,7 +95,7 @@ static inline int32_t mcud_run_end(const mcud_tensor *tensor, int32_t row, int32
 /* Runs one step of the schedule; 0 <= step < model->steps. */
 void mcud_step(const mcud_model *model, uint32_t step);
 
-/* Runs all steps in order. */
+/* Runs all steps in order, on one core. */
 void mcud_run(const mcud_model *model);
 
 #endif

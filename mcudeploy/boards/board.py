@@ -45,8 +45,10 @@ class Board(Facts):
     """One board. Sizes are bytes, addresses are those of the processor, rates are Hz.
 
     `vectors`: the core has the M-profile Vector Extension (Helium), and `cpu_flags` allow it. `unit_hal`:
-    HAL sources of programs that use more than the first compute unit. Without `hal` it is known by the facts
-    of its `source` only: models are planned and libraries built for it, no firmware.
+    HAL sources of programs that use more than the first compute unit. `cores`: how many of one kind share all
+    memories and may run a program together; `core_hal`: HAL sources of programs that several of them run.
+    Without `hal` it is known by the facts of its `source` only: models are planned and libraries built for
+    it, no firmware.
     """
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")]
@@ -62,6 +64,8 @@ class Board(Facts):
     usb_ids: tuple[Annotated[str, Field(pattern=r"^[0-9a-f]{4}:[0-9a-f]{4}$")], ...] = ()
     hal: tuple[HalSource, ...] = ()
     unit_hal: tuple[HalSource, ...] = ()
+    cores: Annotated[int, Field(ge=1, le=8)] = 1
+    core_hal: tuple[HalSource, ...] = ()
     source: str = ""
     flash: Flash
     memories: Annotated[tuple[Memory, ...], Field(alias="memory", min_length=1)]
@@ -97,6 +101,8 @@ class Board(Facts):
             raise ValueError("a board without hal names the source of its facts")
         if not (self.is_host or self.facts_only) and self.uart is None:
             raise ValueError("uart is missing")
+        if self.core_hal and self.cores == 1:
+            raise ValueError("core_hal is of programs that several cores run: cores is missing")
         if (self.emulator is None) != (self.timer.emulated is None):
             raise ValueError("emulator and timer.emulated come together")
         if (self.openocd is None) != (self.timer.hardware is None):

@@ -90,6 +90,33 @@ Entry = Run | Transfer | Wait
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """An entry of a core's tape: its share of an entry of the program's tape, by number. Of a step these rows
+    of the output; where there are `columns`, these columns of one row. Transfers and waits for engines have
+    no rows: core 0 does them whole.
+    """
+
+    entry: int
+    rows: Interval = field(default_factory=lambda: Interval(0, 0))
+    columns: Interval | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Await:
+    """An entry of a core's tape, in front of a part of the same entry: it waits until another core has done
+    so many parts of its tape.
+    """
+
+    entry: int
+    core: int
+    parts: int
+
+
+Lane = tuple[Part | Await, ...]
+"""The tape of one core, in the order of the program's."""
+
+
+@dataclass(frozen=True, slots=True)
 class Layout:
     """Where everything lies at any time, and the size of each arena in bytes.
 
@@ -217,7 +244,8 @@ class Plan:
     """A graph, how it is cut (`block_rows` of each operator), ordered and placed for a board.
 
     Without functions its first compute unit runs everything. `kernels` has the variant of each
-    operator.
+    operator. `lanes`: the tapes of several cores that run it together; none where one core does. The scratch
+    of a step then has a place for each core, one behind the other.
     """
 
     graph: Graph
@@ -230,6 +258,7 @@ class Plan:
     splits: tuple[Split, ...] = ()
     functions: tuple[Function, ...] = ()
     kernels: Mapping[str, str] = field(default_factory=dict)
+    lanes: tuple[Lane, ...] = ()
 
     @property
     def tape(self) -> tuple[Entry, ...]:

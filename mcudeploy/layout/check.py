@@ -14,6 +14,7 @@ from mcudeploy.ir.graph import Operator
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.plan import CPU, Plan, Residence, Run, Transfer, Wait
 from mcudeploy.layout.owners import Owners, PlanFaultError, Shapes, transfer_text
+from mcudeploy.layout.races import require_no_races
 
 __all__ = ["PlanFaultError", "check"]
 
@@ -30,7 +31,8 @@ def check(plan: Plan, work: Mapping[str, tuple[int, int]], board: Board) -> None
     resides nowhere then, a block or a state it reads was overwritten, it writes over one of its own inputs
     without leave, steps that accumulate are out of order, or an output is not whole at the end. A step may be
     repeated, to make a block again. A transfer takes a block from a residence where it is intact to one that
-    begins then; until it has ended, neither place is touched but to read the source.
+    begins then; until it has ended, neither place is touched but to read the source. What several cores do
+    is judged by `races`.
     """
     rooms = {memory.name: board.room(memory) for memory in board.memories}
     for memory, size in plan.layout.arenas.items():
@@ -52,6 +54,7 @@ def check(plan: Plan, work: Mapping[str, tuple[int, int]], board: Board) -> None
     _require_movable(plan, board, shapes, users)
     _require_places(plan, shapes, _alignments(plan, board, users, unit_of))
     _replay(plan, shapes)
+    require_no_races(plan, shapes)
 
 
 def _require_residences(plan: Plan, shapes: Shapes) -> None:

@@ -26,9 +26,24 @@ WorkBytes = Mapping[str, tuple[int, int]]
 """Operator to the bytes of its scratch and of its state."""
 
 
-def work_bytes(calls: Mapping[str, KernelCall]) -> dict[str, tuple[int, int]]:
-    """Scratch and state of every operator that has a kernel."""
-    return {name: (call.scratch_bytes, call.state_bytes) for name, call in calls.items()}
+_CORE_GRAIN = 8
+"""Bytes that the scratch of each of several cores begins at a multiple of."""
+
+
+def core_scratch(size_bytes: int) -> int:
+    """Bytes from the scratch of one core to that of the next, in the scratch of a step."""
+    return -(-size_bytes // _CORE_GRAIN) * _CORE_GRAIN
+
+
+def work_bytes(calls: Mapping[str, KernelCall], cores: int = 1) -> dict[str, tuple[int, int]]:
+    """Scratch and state of every operator that has a kernel; several cores have scratch each."""
+    return {
+        name: (
+            cores * core_scratch(call.scratch_bytes) if cores > 1 else call.scratch_bytes,
+            call.state_bytes,
+        )
+        for name, call in calls.items()
+    }
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,11 +38,13 @@ class Model:
     """Which operators run elsewhere than on the board's first unit."""
     functions: tuple[Function, ...] = ()
     """What each compute unit runs in one go; none where one unit runs everything."""
+    cores: int = 1
+    """How many cores run it together: each has scratch of its own."""
 
     @property
     def work(self) -> WorkBytes:
         """Scratch and state of every operator, in bytes."""
-        return work_bytes(self.calls)
+        return work_bytes(self.calls, self.cores)
 
     @property
     def macs(self) -> int:

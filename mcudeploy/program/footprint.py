@@ -93,7 +93,7 @@ def missing(
             f"{weights - board.flash_bytes:,} too many. No plan helps: take a smaller model or another board."
         ]
     arena = plan.layout.arena_bytes
-    short = shortages(plan, work_bytes(calls), board)
+    short = shortages(plan, work_bytes(calls, max(1, len(plan.lanes))), board)
     if ram_limit is not None and arena > ram_limit:
         short.append(
             f"arena needs {arena:,} bytes, the limit is {ram_limit:,}: {arena - ram_limit:,} too many; "

@@ -16,7 +16,9 @@ MOVE = "move_blocks"
 START = "start_transfers"
 AWAIT = "await_transfers"
 """The kernels of records that let an engine move blocks, and that wait until it has."""
-OF_THE_TAPE = frozenset({ON_UNIT, MOVE, START, AWAIT})
+RUN_CORES = "run_cores"
+"""What runs the tapes of several cores, in place of the only one."""
+OF_THE_TAPE = frozenset({ON_UNIT, MOVE, START, AWAIT, RUN_CORES})
 """All kernels that compute nothing."""
 _INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"/]+)"', re.MULTILINE)
 

@@ -5,8 +5,8 @@ No arithmetic is left to a template.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,7 +18,8 @@ from mcudeploy.layout.arena import ARENA_GRAIN_BYTES
 from mcudeploy.layout.solve import base_alignments
 from mcudeploy.program.ctext import c_elements, c_float, c_int, c_type
 from mcudeploy.program.header import BorderText, MapLine, arena_map, borders_text, entries_of
-from mcudeploy.program.kernelfiles import AWAIT, MOVE, ON_UNIT, START
+from mcudeploy.program.kernelfiles import AWAIT, MOVE, ON_UNIT, RUN_CORES, START
+from mcudeploy.program.lanes import LaneTables, PartEntry, PartRecord
 from mcudeploy.program.tape import ONE_PIECE, Moves, Named, Record, Stored, Tape, handed_over, integer_bits
 
 
@@ -41,6 +42,8 @@ class TensorText:
     first_offset: int
     row_bytes: int
     block_rows: int
+    shift: int = 0
+    """Bytes that it begins behind its offsets: the scratch of a further core, some columns of each row."""
 
     @property
     def is_whole(self) -> bool:
@@ -65,13 +68,16 @@ class ArenaText:
 class OperatorText:
     """An operator's record. `unit`: the number of the compute unit that runs it, 0 for the first.
 
-    `number`: how many records it has before this one, the first of which has the parameters.
+    `params`: those that it brings along, as `params_symbol`; none where another record has them. `tensors`:
+    what it brings of those that it touches.
     """
 
     name: str
     number: int
     kernel: str
     params: list[tuple[str, str]]
+    params_symbol: str
+    tensors: list[TensorText]
     inputs: list[str]
     inputs_symbol: str
     output: str
@@ -109,6 +115,15 @@ class WaitsText:
 
 
 @dataclass(frozen=True, slots=True)
+class LaneText:
+    """The tape of a core: its entries, and how many they are."""
+
+    core: int
+    count: int
+    lines: list[str]
+
+
+@dataclass(frozen=True, slots=True)
 class Program:
     """Everything a template may ask for."""
 
@@ -116,6 +131,8 @@ class Program:
     constants: list[ConstantText]
     tensors: list[TensorText]
     operators: list[OperatorText]
+    part_operators: list[OperatorText]
+    lanes: list[LaneText]
     moves: list[MovesText]
     waits: list[WaitsText]
     marked: bool
@@ -166,18 +183,24 @@ def make_program(plan: Plan, calls: Mapping[str, KernelCall], prefix: str, board
         for each in tape.waits
     ]
     kernels |= {each.kernel for each in moves} | {each.kernel for each in waits}
+    lanes = LaneTables.of(tape, calls)
+    kernels |= {RUN_CORES} if lanes.lanes else set()
+    by_symbol = {tensor.symbol: tensor for tensor in tensors}
+    largest = max(int(tape.codes.max(initial=0)), lanes.largest + 1 if lanes.lanes else 0)
     return Program(
         prefix=prefix,
         constants=constants.texts,
         tensors=tensors,
         operators=records,
+        part_operators=[_part_text(it, records[it.base], by_symbol, constants) for it in lanes.records],
+        lanes=[_lane_text(core, entries) for core, entries in enumerate(lanes.lanes)],
         moves=moves,
         waits=waits,
         marked=any(any(each.ends) for each in tape.moves),
         kernels=sorted(kernels),
         offset_lines=offsets.lines,
         offset_bits=integer_bits(offsets.largest),
-        code_bits=integer_bits(int(tape.codes.max(initial=0))),
+        code_bits=integer_bits(largest),
         code_lines=c_elements(tape.codes),
         block_bits=tape.block_bits,
         steps=len(tape.codes),
@@ -297,26 +320,16 @@ def _operator_text(
     plan = tape.plan
     operator = plan.graph.operators[record.operator]
     call = calls[operator.name]
-    params: list[tuple[str, str]] = []
-    for name, value in call.params.items():
-        if value is None:
-            text = "0"
-        elif isinstance(value, Symbol):
-            text = value.name
-        elif isinstance(value, np.ndarray):
-            text = constants.name_of(f"{operator.name}_{name}", value)
-        elif isinstance(value, float):
-            text = c_float(value)
-        else:
-            text = c_int(int(value))
-        params.append((name, text))
+    params = _params_text(operator.name, call, constants)
     touched = [_stored_symbol(tape, *each) for each in record.touched]
     count = len(operator.inputs)
     return OperatorText(
         name=operator.name,
         number=record.number,
         kernel=call.kernel,
-        params=params,
+        params=[] if record.number else params,
+        params_symbol=f"p_{operator.name}" if params else "",
+        tensors=[],
         inputs=touched[:count],
         inputs_symbol=_symbol("in", record.number, operator.name),
         output=touched[count],
@@ -325,3 +338,62 @@ def _operator_text(
         block_rows=plan.block_rows[operator.name],
         unit=handed.get(operator.name, 0),
     )
+
+
+def _params_text(operator: str, call: KernelCall, constants: _Constants) -> list[tuple[str, str]]:
+    """The parameters of a call by name."""
+    params: list[tuple[str, str]] = []
+    for name, value in call.params.items():
+        if value is None:
+            text = "0"
+        elif isinstance(value, Symbol):
+            text = value.name
+        elif isinstance(value, np.ndarray):
+            text = constants.name_of(f"{operator}_{name}", value)
+        elif isinstance(value, float):
+            text = c_float(value)
+        else:
+            text = c_int(int(value))
+        params.append((name, text))
+    return params
+
+
+def _part_text(
+    part: PartRecord, base: OperatorText, tensors: Mapping[str, TensorText], constants: _Constants
+) -> OperatorText:
+    """The record of parts: that of their step, with what is theirs."""
+    mark = f"k{part.core}" + (f"c{part.columns.lo}to{part.columns.hi}" if part.columns else "")
+    made: list[TensorText] = []
+
+    def shifted(role: str, symbol: str, shift: int) -> str:
+        if not shift:
+            return symbol
+        own = replace(tensors[symbol], symbol=mark + role + symbol, shift=shift)
+        made.extend([own] if own not in made else [])
+        return own.symbol
+
+    inputs = [shifted("i", symbol, part.input_shift) for symbol in base.inputs]
+    output = shifted("o", base.output, part.output_shift)
+    scratch = base.scratch
+    if scratch != "0":
+        scratch = "&" + shifted("s", scratch[1:], part.scratch_shift)
+    params = _params_text(base.name, part.call, constants) if part.call else []
+    return replace(
+        base,
+        params=params,
+        params_symbol=f"{mark}p_{base.name}" if params else base.params_symbol,
+        tensors=made,
+        inputs=inputs,
+        inputs_symbol=mark + base.inputs_symbol,
+        output=output,
+        scratch=scratch,
+    )
+
+
+def _lane_text(core: int, entries: Sequence[PartEntry]) -> LaneText:
+    lines = [
+        f"{{{it.entry}, {'MCUD_AWAIT' if it.record is None else it.record}, {it.first}, {it.end}}}"
+        for it in entries
+    ]
+    rows = [", ".join(lines[at : at + 4]) for at in range(0, len(lines), 4)]
+    return LaneText(core, len(lines), rows)

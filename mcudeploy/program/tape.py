@@ -175,6 +175,11 @@ class Tape:
         self.block_bits = max(largest, max(counts, default=1) - 1).bit_length()
         self.codes: NDArray[np.uint32] = np.array(list(self._codes(of_step)), np.uint32)
 
+    def record_of(self, entry: int) -> tuple[int, int]:
+        """The number of the record that an entry of the tape runs by, and its block."""
+        code = int(self.codes[entry])
+        return code >> self.block_bits, code & ((1 << self.block_bits) - 1)
+
     def is_spread(self, named: Named) -> bool:
         """Whether a tensor is in several memories."""
         where, table = self._versions.find(named)

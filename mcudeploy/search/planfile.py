@@ -19,9 +19,12 @@ from mcudeploy.common.text import count_text
 from mcudeploy.ir.graph import Graph
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.plan import (
+    Await,
     Form,
     Function,
+    Lane,
     Layout,
+    Part,
     Plan,
     Residence,
     Residences,
@@ -37,7 +40,7 @@ from mcudeploy.memory.blocks import TiledGraph
 from mcudeploy.memory.flow import Flow
 from mcudeploy.memory.live import WorkBytes, buffers, joined, lives
 
-_FORMAT: Literal[9] = 9
+_FORMAT: Literal[10] = 10
 _MOST_BYTES = 16 * 2**20
 """A plan of ten thousand steps takes about two of these."""
 
@@ -70,8 +73,22 @@ class _Function(_Model):
     operators: Annotated[list[str], Field(min_length=1)]
 
 
+class _Part(_Model):
+    """A part of an entry of the tape: rows from and to; columns from and to of a single row."""
+
+    entry: _Offset
+    rows: tuple[_Offset, _Offset]
+    columns: tuple[_Offset, _Rows] | None = None
+
+
+class _Await(_Model):
+    entry: _Offset
+    core: _Offset
+    parts: _Rows
+
+
 class _PlanFile(_Model):
-    format: Literal[9]
+    format: Literal[10]
     model_sha256: str
     board: str
     streamed: bool
@@ -85,6 +102,7 @@ class _PlanFile(_Model):
     scratch: dict[str, list[list[_Residence]]]
     transfers: list[_Transfer]
     arenas: dict[str, _Offset]
+    lanes: list[list[_Part | _Await]]
 
 
 def save_plan(plan: Plan, model_sha256: str, path: Path) -> None:
@@ -120,8 +138,26 @@ def plan_text(plan: Plan, model_sha256: str) -> str:
             (it.engine, it.tensor, it.block, it.source, it.to, it.end) for it in plan.layout.transfers
         ],
         arenas=dict(plan.layout.arenas),
+        lanes=[[_lane_entry(each) for each in lane] for lane in plan.lanes],
     )
-    return json.dumps(content.model_dump(), indent=1) + "\n"
+    return json.dumps(content.model_dump(exclude_none=True), indent=1) + "\n"
+
+
+def _lane_entry(entry: Part | Await) -> _Part | _Await:
+    if isinstance(entry, Await):
+        return _Await(entry=entry.entry, core=entry.core, parts=entry.parts)
+    columns = None if entry.columns is None else (entry.columns.lo, entry.columns.hi)
+    return _Part(entry=entry.entry, rows=(entry.rows.lo, entry.rows.hi), columns=columns)
+
+
+def _lane(entries: Sequence[_Part | _Await]) -> Lane:
+    """The tape of a core. Raises ValueError for rows or columns that end before they begin."""
+    return tuple(
+        Await(each.entry, each.core, each.parts)
+        if isinstance(each, _Await)
+        else Part(each.entry, Interval(*each.rows), None if each.columns is None else Interval(*each.columns))
+        for each in entries
+    )
 
 
 def _layout_status(arenas: Mapping[str, int], peak_bytes: int) -> str:
@@ -159,13 +195,15 @@ def _read(path: Path, model_sha256: str, board: str) -> _PlanFile:
 
 def load_form(
     path: Path, model_sha256: str, board: str
-) -> tuple[Form, tuple[Function, ...], Mapping[str, str]]:
-    """The form that the graph of a plan must have, what units run, and the kernel variant of every operator.
+) -> tuple[Form, tuple[Function, ...], Mapping[str, str], int]:
+    """The form that the graph of a plan must have, what units run, the kernel variant of every operator, and
+    how many cores run it together.
 
     Raises ConfigError for a file that is no plan, or is one of another model or board.
     """
     content = _read(path, model_sha256, board)
-    return Form(content.streamed, content.accumulating), _functions(content), content.kernels
+    form = Form(content.streamed, content.accumulating)
+    return form, _functions(content), content.kernels, max(1, len(content.lanes))
 
 
 def _functions(content: _PlanFile) -> tuple[Function, ...]:
@@ -202,6 +240,10 @@ def load_plan(path: Path, graph: Graph, model_sha256: str, board: str, work: Wor
             for name, blocks in table.items()
         }
 
+    try:
+        lanes = tuple(_lane(lane) for lane in content.lanes)
+    except ValueError as error:
+        raise no_plan(path, error) from error
     tiled = TiledGraph(flow, content.block_rows)
     schedule = Schedule(tuple(Step(o, b) for o, b in content.steps), "feasible")
     layout = Layout(
@@ -224,6 +266,7 @@ def load_plan(path: Path, graph: Graph, model_sha256: str, board: str, work: Wor
         kernels=content.kernels,
         splits=tuple(Split(tuple(s.operators), s.axis, s.rows, s.apart) for s in content.splits),
         functions=_functions(content),
+        lanes=lanes,
     )
 
 

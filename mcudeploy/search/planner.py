@@ -12,9 +12,10 @@ from typing import Literal
 from mcudeploy import __version__
 from mcudeploy.boards.board import Board
 from mcudeploy.common.effort import Effort
-from mcudeploy.common.errors import ConfigError, FitError, ModelError
+from mcudeploy.common.errors import ConfigError, FitError, ModelError, UsageError
 from mcudeploy.common.interrupts import through
 from mcudeploy.common.progress import SILENT, Progress, Report, no_report
+from mcudeploy.common.text import count_text
 from mcudeploy.cost.estimate import estimated, load_costs
 from mcudeploy.cost.tiles import Costs, KnownSource, TileSource, by_calls, move_price, nothing_known
 from mcudeploy.ir.plan import Form, Plan, Search
@@ -23,6 +24,7 @@ from mcudeploy.layout.check import PlanFaultError
 from mcudeploy.layout.check import check as check_plan
 from mcudeploy.memory.flow import Flow
 from mcudeploy.model.model import Model
+from mcudeploy.parallel.lanes import on_cores
 from mcudeploy.program import footprint
 from mcudeploy.search import planfile
 from mcudeploy.search.kernels import alternatives, fastest
@@ -46,7 +48,7 @@ class Options:
 
     `assign` has the rules of `units.functions.assign`, `memory_limits` the bytes that arenas may take in
     memories of the board, by name. `placement`: blocks lie where there is room, or, in an unsplit plan,
-    tensors share memory by their tags.
+    tensors share memory by their tags. `cores`: so many run the plan together.
     """
 
     max_overhead: float = 5.0
@@ -62,6 +64,7 @@ class Options:
     resume: bool = False
     assign: tuple[str, ...] = ()
     placement: Placement = "blocks"
+    cores: int = 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -108,8 +111,31 @@ def find_plans(
     """
     board = board.limited(dict(options.memory_limits))
     found = search_plans(model, board, options, tiles, start=start, told=told, progress=progress, known=known)
-    found = replace(found, limits=dict(options.memory_limits))
+    found = _on_cores(replace(found, limits=dict(options.memory_limits)))
     return through(lambda: _without_faults(_fitting(found, board, options.ram_limit), board))
+
+
+def _cores(board: Board, options: Options) -> int:
+    """How many cores run a plan. Raises UsageError where that cannot be."""
+    if options.cores > board.cores:
+        raise UsageError(
+            f"--parallel {options.cores}: {board.name} has {count_text(board.cores, 'core')} to run a program"
+        )
+    if options.cores > 1 and (options.assign or options.placement == "tags"):
+        raise UsageError("--parallel goes neither with --assign nor with --placement tags")
+    return options.cores
+
+
+def _on_cores(planned: Planned) -> Planned:
+    """The plans with the tapes of the cores that their models are for."""
+
+    def shared_out(plan: Plan) -> Plan:
+        model = planned.model_of(plan)
+        return plan if plan.lanes else on_cores(plan, model.calls, model.cores)
+
+    made = {id(plan): shared_out(plan) for plan in (*planned.plans, planned.unsplit)}
+    plans = tuple(made[id(plan)] for plan in planned.plans)
+    return replace(planned, plans=plans, unsplit=made[id(planned.unsplit)])
 
 
 def search_plans(
@@ -129,6 +155,7 @@ def search_plans(
     stored, models = None, dict[Form, Model]()
     if options.plan_file is None:
         model = model.on_units(board, assign(model.graph, board, options.assign))
+        model = replace(model, cores=_cores(board, options))
     else:
         model, made, stored = _stored_plan(model, board, options.plan_file, options.assign)
         models[made.form] = made
@@ -206,7 +233,8 @@ def _stored_plan(model: Model, board: Board, path: Path, rules: tuple[str, ...])
 
     `rules`: those of `--assign`, which the plan must agree with if there are any.
     """
-    form, functions, kernels = planfile.load_form(path, model.sha256, board.name)
+    form, functions, kernels, cores = planfile.load_form(path, model.sha256, board.name)
+    model = replace(model, cores=cores)
     asked = model.on_units(board, assign(model.graph, board, rules)).functions if rules else None
     model = model.on_units(board, Assignment.of(functions, board.units[0].name))
     if rules and model.functions != asked:

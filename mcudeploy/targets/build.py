@@ -147,7 +147,7 @@ def _build_host(project: Project, sources: Path, ready: Path, compiler: str, san
     if any(status for status, _ in results):
         raise explain(project, log)
     elf = ready / "firmware.elf"
-    link = [compiler, *flags, "-no-pie", "-Wl,--gc-sections", *objects, "-lm", "-o", str(elf)]
+    link = [compiler, *flags, "-no-pie", "-Wl,--gc-sections", *objects, "-lm", "-pthread", "-o", str(elf)]
     status, text = run_logged(link, None, sources)
     if status:
         raise explain(project, log + text)

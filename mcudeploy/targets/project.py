@@ -8,13 +8,14 @@ import io
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Literal, get_args
 
 from mcudeploy.boards.board import Board, Timer
 from mcudeploy.common.errors import BuildError, UsageError
 from mcudeploy.common.resources import resource_dir
-from mcudeploy.program.kernelfiles import AWAIT, ON_UNIT, START, kernel_files, read_source
+from mcudeploy.program.kernelfiles import AWAIT, ON_UNIT, RUN_CORES, START, kernel_files, read_source
 from mcudeploy.targets.emulator import emulated_board
 
 SoftEngine = Literal["start", "wait", "half"]
@@ -23,7 +24,8 @@ writes over what nobody may read (firmware/hal/dma_soft.c).
 """
 _SOFT_ENGINE = "dma_soft.c"
 _DRIVER_INTERFACE = "mcud_dma.h"
-_INTERFACES = ("mcud_hal.h", "mcud_measurer.h")  # beside the kernels' own headers
+_CORE_INTERFACES = ("mcud_cores.h", "mcud_unit.h")  # one HAL may serve both
+_INTERFACES = ("mcud_cores.h", "mcud_hal.h", "mcud_measurer.h")  # beside the kernels' own headers
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +78,20 @@ def assemble(
             f"nothing runs steps on the other compute units of {board.name}: name the source of a HAL that "
             "does as unit_hal in its board file, or plan without --assign."
         )
+    if RUN_CORES in kernels and not board.core_hal:
+        raise BuildError(
+            f"nothing runs programs on several cores of {board.name}: name the source of a HAL that does as "
+            "core_hal in its board file, or plan for one core."
+        )
     collected = {f"src/generated/{name}": text for name, text in files.items()}
     drivers = _drivers(board, kernels, engine)
-    for name in (*_INTERFACES, *([_DRIVER_INTERFACE] if drivers else [])):
+    others = _other_cores(board, kernels)
+    interfaces = (
+        *_INTERFACES,
+        *([_DRIVER_INTERFACE] if drivers else []),
+        *(_CORE_INTERFACES if others else ()),
+    )
+    for name in interfaces:
         collected[f"include/{name}"] = read_source(firmware / "include" / name)
     collected["include/mcud_board.h"] = board_header(board, timer, linked=bool(drivers) and engine is None)
     for path in kernel_files(kernels):
@@ -90,7 +103,7 @@ def assemble(
     sources = [
         *board.hal,
         *([timer.source] if timer else []),
-        *(board.unit_hal if ON_UNIT in kernels else []),
+        *others,
         *drivers,
     ]
     for source in sources:
@@ -121,9 +134,17 @@ def _drivers(board: Board, kernels: Sequence[str], engine: SoftEngine | None) ->
     return sorted({link.source for link in board.links if link.source and used})
 
 
+def _other_cores(board: Board, kernels: Sequence[str]) -> list[str]:
+    """The HAL sources of other compute units and of further cores, which may be the same."""
+    used = (board.unit_hal if ON_UNIT in kernels else (), board.core_hal if RUN_CORES in kernels else ())
+    return sorted({*chain(*used)})
+
+
 def board_header(board: Board, timer: Timer | None, *, linked: bool = False) -> str:
     """The board's facts for the HAL as mcud_board.h; `linked`: the engines of its links among them."""
     facts = [("MCUD_CLOCK_HZ", f"{board.clock_hz}u")]
+    if board.cores > 1:
+        facts.append(("MCUD_CORES", f"{board.cores}u"))
     irqs = [link.irq for link in board.links if linked and link.irq is not None]
     if board.uart is not None:
         facts += [

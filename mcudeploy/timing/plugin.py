@@ -1,4 +1,4 @@
-"""The plugin that counts instructions inside QEMU: compiled at need, told what to count, its answers read."""
+"""Plugins that count inside QEMU, compiled at need; one of them told what to count, its answers read."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from mcudeploy.targets.build import COMPILER_PACKAGES, find_compiler, run_logged
 
 Words = np.ndarray[tuple[int], np.dtype[np.uint64]]
 SOURCE = Path(__file__).with_name("counts.c")
+HEADER = Path(__file__).with_name("qemu_api.h")
 FLAGS = ("-std=c99", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-Wextra")
 
 
@@ -57,30 +58,39 @@ def plugin_arguments(
     With `regions` loads and stores are counted too, each for the first of them that has its address. Raises
     BuildError where the plugin cannot be compiled.
     """
+    watched = (f"region={it.lo:#x}-{it.hi:#x}" for it in regions)
+    return load_arguments(SOURCE, qemu, out, (f"begin={begin:#x}", f"end={end:#x}", *watched))
+
+
+def load_arguments(source: Path, qemu: str, out: Path, arguments: Sequence[str]) -> tuple[str, ...]:
+    """Arguments for QEMU: load the plugin made from a source file, which writes to `out`; it also gets
+    `arguments`. Raises BuildError where it cannot be compiled.
+    """
     # A comma ends a value on QEMU's command line, two are one.
-    path, written = (str(it).replace(",", ",,") for it in (build_plugin(_interface(qemu)), out))
-    watched = "".join(f",region={it.lo:#x}-{it.hi:#x}" for it in regions)
-    return "-plugin", f"file={path},begin={begin:#x},end={end:#x},out={written}{watched}"
+    plugin = build_plugin(_interface(qemu), source)
+    values = (f"file={plugin}", *arguments, f"out={out}")
+    return "-plugin", ",".join(value.replace(",", ",,") for value in values)
 
 
-def build_plugin(interface: int) -> Path:
-    """The plugin for a version of QEMU's interface, from the cache or compiled into it. Raises BuildError."""
+def build_plugin(interface: int, source: Path = SOURCE) -> Path:
+    """A plugin for a version of QEMU's interface, from the cache or compiled into it. Raises BuildError."""
     compiler = find_compiler("host")
     if compiler is None:
         raise BuildError(
-            "the cycle model compiles a plugin for QEMU, and this computer has no C compiler: "
+            "counting compiles a plugin for QEMU, and this computer has no C compiler: "
             f"sudo apt-get install {COMPILER_PACKAGES['host']}"
         )
     flags = (*FLAGS, f"-DQEMU_API={interface}")
-    key = hashlib.sha256(SOURCE.read_bytes() + " ".join((compiler, *flags)).encode()).hexdigest()[:20]
-    path = cache_dir() / "plugins" / f"counts-{key}.so"
+    text = source.read_bytes() + HEADER.read_bytes() + " ".join((compiler, *flags)).encode()
+    key = hashlib.sha256(text).hexdigest()[:20]
+    path = cache_dir() / "plugins" / f"{source.stem}-{key}.so"
     if path.is_file():
         return path
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="tmp-", dir=path.parent) as folder:
-            made = Path(folder) / "counts.so"
-            status, log = run_logged([compiler, *flags, "-o", str(made), str(SOURCE)], None, path.parent)
+            made = Path(folder) / "plugin.so"
+            status, log = run_logged([compiler, *flags, "-o", str(made), str(source)], None, path.parent)
             if status:
                 raise BuildError(f"the plugin for QEMU does not compile:\n{log.strip()}")
             made.rename(path)  # whole or not at all, whoever compiles at the same time

@@ -14,7 +14,7 @@ import pytest
 from mcudeploy.boards.board import list_boards, load_board
 from mcudeploy.common.errors import BuildError, FitError, UsageError
 from mcudeploy.common.resources import resource_dir
-from mcudeploy.program.kernelfiles import ON_UNIT, kernel_files
+from mcudeploy.program.kernelfiles import ON_UNIT, RUN_CORES, kernel_files
 from mcudeploy.targets import Firmware, build, build_firmware
 from mcudeploy.targets.project import assemble, environments
 
@@ -37,7 +37,7 @@ def test_a_board_without_a_hal_for_its_other_units_is_refused() -> None:
 @pytest.mark.parametrize(("name", "emulate"), MODES)
 def test_hal_compiles_without_a_warning(name: str, emulate: bool, tmp_path: Path) -> None:
     board = load_board(name)
-    kernels = [ON_UNIT] if board.unit_hal else []
+    kernels = [*([ON_UNIT] if board.unit_hal else []), *([RUN_CORES] if board.core_hal else [])]
     project = assemble(board, {"mcud_config.h": CONFIG}, kernels, emulate=emulate, measurer=False)
     build.write_project(project, tmp_path)
     defines = [f"-DMCUD_EMULATED={int(emulate)}", "-DMCUD_FIRMWARE_HASH=1u", f'-DMCUD_BOARD_NAME="{name}"']

@@ -1,8 +1,10 @@
-/* A second Cortex-M core as compute unit 1: it sleeps until the first core posts a step. */
+/* A second Cortex-M core: it sleeps until the first one posts a step for compute unit 1, or a call for core 1, which
+ * is posted as a step too. */
 #include <stdint.h>
 
 #include "hal_parts.h"
 #include "mcud_board.h"
+#include "mcud_cores.h"
 #include "mcud_hal.h"
 #include "mcud_unit.h"
 
@@ -21,6 +23,11 @@ static uint8_t stack[MCUD_UNIT1_STACK_BYTES] __attribute__((aligned(8), section(
 
 static mcud_mailbox mailbox;
 static uint8_t released;
+
+static struct {
+    mcud_core_work *work;
+    const void *argument;
+} call;
 
 __attribute__((naked)) static void unit_reset_handler(void)
 {
@@ -69,7 +76,7 @@ void cortexm_unit_main(void)
     unit_init();
     for (;;) {
         if (mcud_mailbox_serve(&mailbox)) {
-            __asm__ volatile("dsb\n\tsev" ::: "memory");
+            mcud_core_wake();
         } else {
             unit_sleep();
         }
@@ -85,9 +92,8 @@ void cortexm_unit_fault(const uint32_t *frame)
     hal_exit(EXIT_FAULT);
 }
 
-void mcud_unit_run(uint32_t unit, const mcud_op *op, int32_t first_row, int32_t end_row)
+static void post(const mcud_op *op, int32_t first_row, int32_t end_row)
 {
-    (void)unit; /* there is but one beside the caller */
     mcud_mailbox_post(&mailbox, op, first_row, end_row);
     __asm__ volatile("dsb" ::: "memory");
     if (!released) {
@@ -95,7 +101,46 @@ void mcud_unit_run(uint32_t unit, const mcud_op *op, int32_t first_row, int32_t 
         unit_release(&vectors);
     }
     unit_wake();
+}
+
+void mcud_unit_run(uint32_t unit, const mcud_op *op, int32_t first_row, int32_t end_row)
+{
+    (void)unit; /* there is but one beside the caller */
+    post(op, first_row, end_row);
     while (!mcud_mailbox_done(&mailbox)) {
-        __asm__ volatile("wfe" ::: "memory");
+        mcud_core_wait();
     }
+}
+
+static void run_call(const mcud_op *op, int32_t first_row, int32_t end_row)
+{
+    (void)op;
+    (void)first_row;
+    (void)end_row;
+    call.work(call.argument);
+}
+
+void mcud_core_start(uint32_t core, mcud_core_work *work, const void *argument)
+{
+    static const mcud_op step = {.kernel = run_call};
+    (void)core;
+    call.work = work;
+    call.argument = argument;
+    post(&step, 0, 1);
+}
+
+int32_t mcud_core_is_busy(uint32_t core)
+{
+    (void)core;
+    return !mcud_mailbox_done(&mailbox);
+}
+
+void mcud_core_wake(void)
+{
+    __asm__ volatile("dsb\n\tsev" ::: "memory");
+}
+
+void mcud_core_wait(void)
+{
+    __asm__ volatile("wfe" ::: "memory");
 }

@@ -10,13 +10,18 @@ reset_handler:
     la gp, __global_pointer$
     .option pop
     csrr t0, mhartid
-    bnez t0, park               /* one hart runs the program */
+    bnez t0, others
     la sp, mcud_stack_top
     li t0, 0x2000               /* mstatus.FS = initial: floating point on */
     csrs mstatus, t0
     la t0, trap_entry
     csrw mtvec, t0
     call riscv_start
+    .weak hart_reset
+others:                         /* harts.c is linked where several harts run the program */
+    la t0, hart_reset
+    beqz t0, park
+    jr t0
 park:
     wfi
     j park

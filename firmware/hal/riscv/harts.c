@@ -1,0 +1,125 @@
+/* Harts 1 and up run calls that hart 0 posts; they sleep in between. */
+#include <stdint.h>
+
+#include "hal_parts.h"
+#include "mcud_board.h"
+#include "mcud_cores.h"
+#include "registers.h"
+
+__asm__(".option arch, +zicsr");
+
+#define CLINT_MSIP(hart) (0x02000000u + 4u * (hart))
+
+#define MSTATUS_MIE 8u
+#define MSTATUS_FS_INITIAL 0x2000u
+#define MIE_SOFTWARE 8u
+
+enum { STACK_BYTES = 2048 };
+
+typedef struct {
+    mcud_core_work *work;
+    const void *argument;
+    uint32_t busy;
+} hart_box;
+
+void hart_reset(void);
+void hart_main(uint32_t hart);
+void hart_trap(uint32_t cause, uint32_t address, uint32_t hart);
+void riscv_trap(uint32_t cause, uint32_t address);
+
+static hart_box boxes[MCUD_CORES];
+
+/* Harts use them before hart 0 has cleared .bss. */
+static uint8_t stacks[MCUD_CORES - 1][STACK_BYTES] __attribute__((aligned(16), section(".noinit.hart_stacks")));
+
+/* None returns: a hart takes no interrupts. The stack may be what overflowed. */
+__attribute__((naked, aligned(4))) static void trap_entry(void)
+{
+    __asm__ volatile("csrr a0, mcause\n\t"
+                     "csrr a1, mepc\n\t"
+                     "csrr a2, mhartid\n\t"
+                     "slli t0, a2, 11\n\t"
+                     "la sp, %0\n\t"
+                     "add sp, sp, t0\n\t"
+                     "call hart_trap"
+                     :
+                     : "i"(stacks));
+}
+
+/* Where reset.S leads the others; its global pointer is set. */
+__attribute__((naked)) void hart_reset(void)
+{
+    __asm__ volatile("csrr a0, mhartid\n\t"
+                     "slli t0, a0, 11\n\t" /* STACK_BYTES */
+                     "la sp, %0\n\t"
+                     "add sp, sp, t0\n\t"
+                     "li t0, %1\n\t"
+                     "csrs mstatus, t0\n\t"
+                     "la t0, %2\n\t"
+                     "csrw mtvec, t0\n\t"
+                     "call hart_main"
+                     :
+                     : "i"(stacks), "i"(MSTATUS_FS_INITIAL), "i"(trap_entry));
+}
+
+void hart_trap(uint32_t cause, uint32_t address, uint32_t hart)
+{
+    const char number[2] = {(char)('0' + hart), '\0'};
+    report_text("hart ");
+    report_text(number);
+    report_text(": ");
+    riscv_trap(cause, address);
+}
+
+/* Between memory and the device registers that signal. */
+static void fence(void)
+{
+    __asm__ volatile("fence" ::: "memory");
+}
+
+void hart_main(uint32_t hart)
+{
+    hart_box *const box = &boxes[hart];
+    for (;;) {
+        __asm__ volatile("csrs mie, %0" ::"r"(MIE_SOFTWARE) : "memory");
+        while (reg_read(CLINT_MSIP(hart)) == 0u) {
+            core_sleep();
+        }
+        fence();
+        box->work(box->argument);
+        reg_write(CLINT_MSIP(hart), 0);
+        fence();
+        __atomic_store_n(&box->busy, 0u, __ATOMIC_RELEASE);
+    }
+}
+
+void mcud_core_start(uint32_t core, mcud_core_work *work, const void *argument)
+{
+    boxes[core].work = work;
+    boxes[core].argument = argument;
+    __atomic_store_n(&boxes[core].busy, 1u, __ATOMIC_RELAXED);
+    fence();
+    reg_write(CLINT_MSIP(core), 1u);
+}
+
+int32_t mcud_core_is_busy(uint32_t core)
+{
+    return __atomic_load_n(&boxes[core].busy, __ATOMIC_ACQUIRE) != 0u;
+}
+
+void mcud_core_wake(void)
+{
+}
+
+/* All spin: a software interrupt is pending, by which wfi ends at once and which is not taken. But the emulator, which
+ * runs one hart at a time, then goes on with the next. */
+void mcud_core_wait(void)
+{
+    uint32_t status;
+    __asm__ volatile("csrrc %0, mstatus, %1" : "=r"(status) : "r"(MSTATUS_MIE) : "memory");
+    reg_write(CLINT_MSIP(0u), 1u); /* those of the others are, until their calls return */
+    __asm__ volatile("csrs mie, %0" ::"r"(MIE_SOFTWARE) : "memory");
+    core_sleep();
+    __asm__ volatile("csrc mie, %0" ::"r"(MIE_SOFTWARE) : "memory");
+    __asm__ volatile("csrs mstatus, %0" ::"r"(status & MSTATUS_MIE) : "memory");
+}

@@ -1,0 +1,90 @@
+"""How the work of a step is shared out among cores: rows, and columns of the rows that are left."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from math import gcd, prod
+
+from mcudeploy.ir.graph import Graph, Operator
+from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.opdef import KernelCall
+from mcudeploy.ops.columns import takes_columns
+from mcudeploy.ops.feed import Feed
+
+_WORTH = 400
+"""Iterations of an operator's loops that a core must be spared for a step to be shared out."""
+_UNEVEN = 1.02
+"""Where one core gets so much more than its share by whole rows, some rows are cut."""
+_CELL_BYTES = 4
+"""A part begins at a multiple of so many bytes of its row."""
+
+Piece = tuple[Interval, Interval | None]
+"""Rows, or columns of one row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Division:
+    """How a graph's steps are shared out among so many cores. `in_place`: operators whose output may lie
+    where their input does; only whole rows of these are apart from each other.
+    """
+
+    graph: Graph
+    calls: Mapping[str, KernelCall]
+    cores: int
+    in_place: frozenset[str]
+
+    def pieces(self, operator: Operator, rows: Interval) -> list[list[Piece]]:
+        """By core what it makes of these output rows; one core makes all where sharing out is not worth it,
+        or the operator cannot be.
+        """
+        most = self._most_cores(operator, rows)
+        if most == 1:
+            return [[(rows, None)]]
+        width, granule = self._columns(operator)
+        if granule and -(-len(rows) // most) * most > _UNEVEN * len(rows):
+            return _by_pixels(rows, width, granule, most)
+        bounds = [rows.lo + round(len(rows) * core / most) for core in range(most + 1)]
+        return [[(Interval(lo, hi), None)] if lo < hi else [] for lo, hi in pairwise(bounds)]
+
+    def iterations(self, operator: Operator, rows: Interval) -> float:
+        """How often the loops of an operator run for these rows."""
+        every = prod(axis.size for axis in self.graph.loops(operator).axes)
+        return every * len(rows) / self.graph.tensors[operator.output].shape[0]
+
+    def _most_cores(self, operator: Operator, rows: Interval) -> int:
+        if operator.op.accumulates or isinstance(operator.op, Feed):
+            return 1
+        return max(1, min(self.cores, int(self.iterations(operator, rows) / _WORTH)))
+
+    def _columns(self, operator: Operator) -> tuple[int, int]:
+        """The columns of a row, and what a part's first one is a multiple of; 0 where rows are not cut."""
+        output = self.graph.tensors[operator.output]
+        if operator.name in self.in_place or not takes_columns(self.calls[operator.name]):
+            return output.shape[1], 0
+        granule = _CELL_BYTES // gcd(_CELL_BYTES, output.row_bytes // output.shape[1])
+        return output.shape[1], granule if granule < output.shape[1] else 0
+
+
+def _by_pixels(rows: Interval, width: int, granule: int, cores: int) -> list[list[Piece]]:
+    """Equal numbers of pixels, as far as they go in columns."""
+    columns = -(-width // granule)
+    total = len(rows) * columns
+    bounds = [round(total * core / cores) for core in range(cores + 1)]
+    found: list[list[Piece]] = []
+    for begin, end in pairwise(bounds):
+        mine: list[Piece] = []
+        at = begin
+        while at < end:
+            row, first = divmod(at, columns)
+            if first == 0 and end - at >= columns:
+                mine.append((Interval(rows.lo + row, rows.lo + end // columns), None))
+                at = end // columns * columns
+                continue
+            last = min(columns, first + end - at)
+            span = Interval(first * granule, min(width, last * granule))
+            mine.append((Interval(rows.lo + row, rows.lo + row + 1), span))
+            at += last - first
+        found.append(mine)
+    return found
