@@ -26,7 +26,7 @@ from mcudeploy.search.kernels import alternatives
 from mcudeploy.search.placing import unsplit_plan, unsplit_schedule
 from mcudeploy.search.planner import Options, find_plans, search_plans
 from mcudeploy.targets.flashing import flash_command
-from mcudeploy.timing.counted import Timing, by_operator, count_steps, counted_report, require_timing
+from mcudeploy.verify.counted import Timing, by_operator, count_steps, counted_report, require_timing
 from mcudeploy.verify.running import Ran, known_within_limit, run_within_limit
 from mcudeploy.verify.samples import Sample, load_samples
 from mcudeploy.verify.verdict import Verdict, judge

@@ -23,7 +23,7 @@ from mcudeploy.common.errors import OutputsDifferError
 if TYPE_CHECKING:
     from mcudeploy.device.target import Target
     from mcudeploy.search.planner import Options
-    from mcudeploy.timing.counted import Timing
+    from mcudeploy.verify.counted import Timing
 
 
 @click.command()

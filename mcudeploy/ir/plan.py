@@ -299,14 +299,30 @@ class OperatorTime:
     ticks: int
 
 
+PATH_UNIT = "critical-path instructions"
+"""The unit of a latency where an emulator runs several cores: those along the longest chain of parts."""
+
+
+@dataclass(frozen=True, slots=True)
+class CoresTime:
+    """Of a run on several emulated cores, which take turns: the sum over them, in `unit`, and what each core
+    executed in its parts.
+    """
+
+    total: int
+    unit: str
+    busy: tuple[int, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """What a device reported of one run of a plan."""
+    """What a device reported of one run of a plan. Times of operators are those of one core."""
 
     latency: int
     unit: str
     operators: tuple[OperatorTime, ...] = field(default_factory=tuple)
     stack_bytes: int = 0
+    cores: CoresTime | None = None
 
     def overhead(self, unsplit: Measurement | None) -> float | None:
         """Percent over the latency of the unsplit plan; None where that was not measured in the same unit."""

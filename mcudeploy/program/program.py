@@ -5,7 +5,7 @@ No arithmetic is left to a template.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -192,7 +192,9 @@ def make_program(plan: Plan, calls: Mapping[str, KernelCall], prefix: str, board
         constants=constants.texts,
         tensors=tensors,
         operators=records,
-        part_operators=[_part_text(it, records[it.base], by_symbol, constants) for it in lanes.records],
+        part_operators=_each_once(
+            _part_text(it, records[it.base], by_symbol, constants) for it in lanes.records
+        ),
         lanes=[_lane_text(core, entries) for core, entries in enumerate(lanes.lanes)],
         moves=moves,
         waits=waits,
@@ -388,6 +390,18 @@ def _part_text(
         output=output,
         scratch=scratch,
     )
+
+
+def _each_once(operators: Iterable[OperatorText]) -> list[OperatorText]:
+    """Operators that bring along what none before them has."""
+    known: set[str] = set()
+    found = []
+    for each in operators:
+        params = [] if each.params_symbol in known else each.params
+        tensors = [tensor for tensor in each.tensors if tensor.symbol not in known]
+        known |= {each.params_symbol, *(tensor.symbol for tensor in tensors)}
+        found.append(replace(each, params=params, tensors=tensors))
+    return found
 
 
 def _lane_text(core: int, entries: Sequence[PartEntry]) -> LaneText:

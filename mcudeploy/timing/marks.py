@@ -8,23 +8,21 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from mcudeploy.common.errors import ConfigError, ProtocolError
 from mcudeploy.common.text import count_text
-from mcudeploy.device.target import Target, open_device
-from mcudeploy.ir.plan import Await, Lane, Part, Plan
+from mcudeploy.device.target import Device, Target, open_device
+from mcudeploy.ir.plan import Await, Lane, Part
 from mcudeploy.parallel.timeline import Timeline, critical_path
 from mcudeploy.targets import Firmware
 from mcudeploy.targets.disassembly import Function, Functions
 from mcudeploy.timing.plugin import load_arguments
-from mcudeploy.verify.compare import Storage, run_once
 
 SOURCE = Path(__file__).with_name("marks.c")
 
@@ -134,11 +132,15 @@ def stretch(lane: Lane, first: int, count: int, done: Sequence[int]) -> Lane:
 
 
 def count_lanes(
-    plan: Plan, target: Target, firmware: Firmware, inputs: Mapping[str, Any], patience_s: float
+    lanes: Sequence[Lane],
+    target: Target,
+    firmware: Firmware,
+    run: Callable[[Device], object],
+    patience_s: float,
 ) -> LaneCounts:
-    """Run a plan with lanes once in the emulator (stored inputs by tensor), and count the instructions of
-    each part: from the end of the core's part before, or the beginning of its lane, to its own end, without
-    waiting. An end is when the core tells others of it.
+    """Let `run` run a program with lanes once in the emulator, and count the instructions of each part: from
+    the end of the core's part before, or the beginning of its lane, to its own end, without waiting. An end
+    is when the core tells others of it.
 
     Raises what running raises, ProtocolError where the emulator has not counted every part, BuildError where
     a tool is missing, and ConfigError for a board that cannot be emulated.
@@ -149,9 +151,9 @@ def count_lanes(
         out = Path(folder) / "marks"
         arguments = mark_arguments(target.board.emulator.qemu, firmware.elf, out)
         with open_device(target, firmware, patience_s, arguments) as device:
-            run_once(device, Storage.of(plan), inputs)
-        counts = LaneCounts(tuple(windows_of(read_marks(out), len(plan.lanes))))
-    counts.timelines(plan.lanes)
+            run(device)
+        counts = LaneCounts(tuple(windows_of(read_marks(out), len(lanes))))
+    counts.timelines(lanes)
     return counts
 
 

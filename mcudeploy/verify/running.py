@@ -7,7 +7,7 @@ none.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mcudeploy.common.errors import ConfigError, DeployError
@@ -16,9 +16,10 @@ from mcudeploy.cost.database import Database
 from mcudeploy.deployment import Deployment
 from mcudeploy.device.guards import arm, require_intact
 from mcudeploy.device.target import Device, Target, open_device
-from mcudeploy.ir.plan import Measurement, OperatorTime
+from mcudeploy.ir.plan import PATH_UNIT, CoresTime, Measurement, OperatorTime
 from mcudeploy.targets import Firmware
 from mcudeploy.targets.stack import StackBound, stack_bound
+from mcudeploy.timing.marks import count_lanes
 from mcudeploy.verify.compare import Storage, fed_runs, run_once
 from mcudeploy.verify.samples import Sample
 
@@ -122,8 +123,32 @@ def run_on(
     progress.stage(f"running on {target.board.name}")
     with open_device(target, firmware, made.patience_s) as device:
         observed = observe(device, target, made, samples, progress)
+    if made.plan.lanes and target.emulated:
+        progress.stage("counting instructions on the critical path")
+        observed = replace(observed, measurement=_along_path(made, target, firmware, samples[0], observed))
     keep(made, firmware, observed)
     return firmware, observed
+
+
+def _along_path(
+    made: Deployment, target: Target, firmware: Firmware, sample: Sample, observed: Observation
+) -> Measurement:
+    """What was measured, with the latency of cores that run at a time: in the emulator they take turns."""
+    storage = Storage.of(made.plan)
+    counts = count_lanes(
+        made.plan.lanes,
+        target,
+        firmware,
+        lambda device: run_once(device, storage, sample.stored),
+        made.patience_s,
+    )
+    measured = observed.measurement
+    return replace(
+        measured,
+        latency=counts.latency(made.plan.lanes),
+        unit=PATH_UNIT,
+        cores=CoresTime(measured.latency, measured.unit, tuple(sum(each) for each in counts.parts)),
+    )
 
 
 def keep(made: Deployment, firmware: Firmware, observed: Observation) -> None:

@@ -17,9 +17,9 @@ from mcudeploy.program.kernelfiles import AWAIT, START
 from mcudeploy.search.planner import Options
 from mcudeploy.targets import Emulator, build_firmware
 from mcudeploy.targets.disassembly import Functions
-from mcudeploy.timing.counted import Timing
 from mcudeploy.timing.plugin import Counts, plugin_arguments, read_windows
 from mcudeploy.timing.traffic import OTHER, UNIT, Accesses, Region, regions_of, require_emulated
+from mcudeploy.verify.counted import Timing
 from tests.targets.board_line import CONFIG, Line
 from tests.targets.conftest import cache  # noqa: F401 - a fixture
 from tests.targets.test_dma import PROGRAM
