@@ -112,12 +112,19 @@ def timed_blocks(flow: Flow, position: int, block_rows: int) -> Iterator[tuple[I
         yield alike[len(alike) // 2], len(alike)
 
 
+HAND_OVER_TICKS = 90
+"""Instructions of a core for its part of a step: the entry of its tape, a wait, telling the others."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Costs:
-    """Times of all operators of a flow under any cut, by a source of tile times."""
+    """Times of all operators of a flow under any cut, by a source of tile times. Where several cores share
+    each step, `share` is the largest part of it that one of them makes, which the others wait for.
+    """
 
     flow: Flow
     tile_time: TileTime
+    share: TileTime | None = None
     _known: dict[tuple[int, int], float] = field(default_factory=dict)
 
     def operator_ticks(self, position: int, block_rows: int) -> float:
@@ -132,9 +139,15 @@ class Costs:
         if operator.op.is_view:
             return 0.0
         return sum(
-            count * (self.tile_time(operator, rows) + STEP_TICKS)
+            count * self._tile_ticks(operator, rows)
             for rows, count in timed_blocks(self.flow, position, block_rows)
         )
+
+    def _tile_ticks(self, operator: Operator, rows: Interval) -> float:
+        ticks = self.tile_time(operator, rows)
+        if self.share is None:
+            return ticks + STEP_TICKS
+        return ticks * self.share(operator, rows) + HAND_OVER_TICKS
 
     def ticks(self, block_rows: Sequence[int]) -> float:
         """Ticks of the whole graph, given the rows of every operator's steps by position."""

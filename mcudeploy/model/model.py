@@ -46,6 +46,10 @@ class Model:
         """Scratch and state of every operator, in bytes."""
         return work_bytes(self.calls, self.cores)
 
+    def scratch_bytes(self, call: KernelCall) -> int:
+        """Scratch that a step by this call needs, of all cores."""
+        return work_bytes({"": call}, self.cores)[""][0]
+
     @property
     def macs(self) -> int:
         """Multiply-accumulates of one inference."""

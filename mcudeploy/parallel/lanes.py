@@ -39,14 +39,7 @@ class _Sharing:
     def __init__(self, plan: Plan, calls: Mapping[str, KernelCall], cores: int) -> None:
         self._plan, self._cores = plan, cores
         self._touching = _Touching(plan, calls)
-        in_place = frozenset(
-            operator.name
-            for operator, overwritten in zip(
-                plan.graph.operators, self._touching.tiled.flow.overwrites, strict=True
-            )
-            if overwritten
-        )
-        self._division = Division(plan.graph, calls, cores, in_place)
+        self._division = Division.of(self._touching.tiled.flow, calls, cores)
         self._lanes: list[list[Part | Await]] = [[] for _ in range(cores)]
         self._clocks: list[list[list[int]]] = [[[0] * cores] for _ in range(cores)]
         self._bytes = {memory: _Touches(cores, size) for memory, size in plan.layout.arenas.items()}

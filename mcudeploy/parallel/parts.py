@@ -10,6 +10,7 @@ from math import gcd, prod
 from mcudeploy.ir.graph import Graph, Operator
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import KernelCall
+from mcudeploy.memory.flow import Flow
 from mcudeploy.ops.columns import takes_columns
 from mcudeploy.ops.feed import Feed
 
@@ -35,6 +36,12 @@ class Division:
     cores: int
     in_place: frozenset[str]
 
+    @classmethod
+    def of(cls, flow: Flow, calls: Mapping[str, KernelCall], cores: int) -> Division:
+        """That of a graph."""
+        every = zip(flow.graph.operators, flow.overwrites, strict=True)
+        return cls(flow.graph, calls, cores, frozenset(it.name for it, overwritten in every if overwritten))
+
     def pieces(self, operator: Operator, rows: Interval) -> list[list[Piece]]:
         """By core what it makes of these output rows; one core makes all where sharing out is not worth it,
         or the operator cannot be.
@@ -47,6 +54,15 @@ class Division:
             return _by_pixels(rows, width, granule, most)
         bounds = [rows.lo + round(len(rows) * core / most) for core in range(most + 1)]
         return [[(Interval(lo, hi), None)] if lo < hi else [] for lo, hi in pairwise(bounds)]
+
+    def largest_share(self, operator: Operator, rows: Interval) -> float:
+        """How much of a step the core makes that makes most of it."""
+        width = self.graph.tensors[operator.output].shape[1]
+        made = [
+            sum(len(part) * (width if columns is None else len(columns)) for part, columns in mine)
+            for mine in self.pieces(operator, rows)
+        ]
+        return max(made) / sum(made)
 
     def iterations(self, operator: Operator, rows: Interval) -> float:
         """How often the loops of an operator run for these rows."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from mcudeploy.common.errors import UsageError
 from mcudeploy.program.folder import Content, write_folder
-from mcudeploy.program.kernelfiles import ON_UNIT, START, kernel_files
+from mcudeploy.program.kernelfiles import ON_UNIT, RUN_CORES, START, kernel_files
 from mcudeploy.program.render import Member, render_model, render_package
 
 _UNIT_INTERFACE = ("mcud_unit.h", "mcud.h", "mcud_config.h")
@@ -52,6 +52,8 @@ def library_files(members: Sequence[Member], name: str) -> dict[str, Content]:
                 raise UsageError(f"two files of the library would be called {path}: rename a model")
     if ON_UNIT in kernels:  # what the application needs to provide mcud_unit_run
         texts |= {f"include/{file}": texts.pop(f"src/{file}") for file in _UNIT_INTERFACE}
+    if RUN_CORES in kernels:  # to start other cores, and to wait for them
+        texts["include/mcud_cores.h"] = texts.pop("src/mcud_cores.h")
     if START in kernels:  # what it needs to provide a driver
         texts["include/mcud_dma.h"] = texts.pop("src/mcud_dma.h")
     return texts | render_package(name, members)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from mcudeploy.cost.tiles import CallTile, CallTime, Costs, KnownTime, by_calls
+from mcudeploy.cost.tiles import CallTile, CallTime, KnownTime
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.ir.plan import Step
@@ -14,6 +14,7 @@ from mcudeploy.memory.blocks import TiledGraph
 from mcudeploy.memory.flow import Flow
 from mcudeploy.memory.live import live_loads
 from mcudeploy.model.model import Model
+from mcudeploy.search.times import shared_costs
 
 
 def alternatives(model: Model) -> Iterator[CallTile]:
@@ -77,9 +78,9 @@ def settled(
         least = lean.calls[name]
         ways[name] = [
             _Way(
-                counts[position] * _step_ticks(tiled, position, call, time),
+                counts[position] * _step_ticks(model, tiled, position, call, time),
                 call.scratch_bytes,
-                load - least.scratch_bytes + call.scratch_bytes,
+                load - model.scratch_bytes(least) + model.scratch_bytes(call),
                 number,
             )
             for number, call in enumerate(model.variants[name])
@@ -98,7 +99,7 @@ def settled(
     return model.with_calls(calls), ticks
 
 
-def _step_ticks(tiled: TiledGraph, position: int, call: KernelCall, time: CallTime) -> float:
-    """Ticks of one step of an operator, all of them taken as equal."""
-    costs = Costs(tiled.flow, by_calls(time, {tiled.graph.operators[position].name: call}))
+def _step_ticks(model: Model, tiled: TiledGraph, position: int, call: KernelCall, time: CallTime) -> float:
+    """Ticks of one step of an operator by a call, all steps taken as equal."""
+    costs = shared_costs(model.with_calls({tiled.graph.operators[position].name: call}), tiled.flow, time)
     return costs.operator_ticks(position, tiled.step_rows[position]) / tiled.step_counts[position]

@@ -9,10 +9,8 @@ from mcudeploy.boards.board import Board
 from mcudeploy.common.effort import Effort
 from mcudeploy.cost.stalls import Pace, stalls
 from mcudeploy.cost.tiles import (
-    Costs,
     MovePrice,
     TileSource,
-    by_calls,
     schedule_ticks,
     step_ticks,
     timed_blocks,
@@ -29,6 +27,7 @@ from mcudeploy.model.model import Model
 from mcudeploy.schedule.portfolio import DEFAULT, best_order
 from mcudeploy.schedule.rpo import reverse_post_order
 from mcudeploy.schedule.tiled import problem_of, schedule_of
+from mcudeploy.search.times import shared_costs
 
 QUICK = ("chain_dfs", "refine", "beam")
 """Methods that find a better order soon, if there is one."""
@@ -182,7 +181,7 @@ def timed(plan: Plan, model: Model, board: Board, tiles: TileSource, price: Move
         if not operator.op.is_view
         for rows, _ in timed_blocks(flow, position, tiled.step_rows[position])
     )
-    costs = Costs(flow, by_calls(tiles(plan.graph, wanted), model.calls))
+    costs = shared_costs(model, flow, tiles(plan.graph, wanted))
     once = schedule_ticks(tiled, tuple(dict.fromkeys(steps)), costs)
     ticks = costs.ticks(tiled.step_rows) + schedule_ticks(tiled, steps, costs) - once
     ticks += moves_ticks(plan, tiled, price)

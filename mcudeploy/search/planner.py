@@ -17,7 +17,7 @@ from mcudeploy.common.interrupts import through
 from mcudeploy.common.progress import SILENT, Progress, Report, no_report
 from mcudeploy.common.text import count_text
 from mcudeploy.cost.estimate import estimated, load_costs
-from mcudeploy.cost.tiles import Costs, KnownSource, TileSource, by_calls, move_price, nothing_known
+from mcudeploy.cost.tiles import KnownSource, TileSource, move_price, nothing_known
 from mcudeploy.ir.plan import Form, Plan, Search
 from mcudeploy.layout.arena import Relocation
 from mcudeploy.layout.check import PlanFaultError
@@ -31,6 +31,7 @@ from mcudeploy.search.kernels import alternatives, fastest
 from mcudeploy.search.placing import tagged_plan, timed, unsplit_plan, unsplit_schedule
 from mcudeploy.search.splitting import front, split_plans
 from mcudeploy.search.task import Task
+from mcudeploy.search.times import shared_costs
 from mcudeploy.units.functions import Assignment, assign
 
 _LOG = logging.getLogger(__name__)
@@ -172,7 +173,7 @@ def search_plans(
         unsplit = tagged_plan(base, board)
     else:
         schedule = unsplit_schedule(base, effort.part(_UNSPLIT_SHARE))
-        times = Costs(Flow.of(base.graph), by_calls(estimated(costs)(base.graph, ()), base.calls))
+        times = shared_costs(base, Flow.of(base.graph), estimated(costs)(base.graph, ()))
         relocation = Relocation(move_price(estimated(costs)), effort.part(_UNSPLIT_SHARE), times)
         unsplit = unsplit_plan(base, board, schedule, relocation)
     searching = options.split and (stored is None or options.resume)

@@ -13,7 +13,6 @@ from mcudeploy.cost.tiles import (
     Costs,
     MovePrice,
     TileSource,
-    by_calls,
     move_price,
     timed_blocks,
 )
@@ -23,6 +22,7 @@ from mcudeploy.memory.blocks import TiledGraph
 from mcudeploy.memory.flow import Flow
 from mcudeploy.model.model import Model
 from mcudeploy.search.cuts import ROWS_TRIED, Space
+from mcudeploy.search.times import shared_costs
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,7 +65,7 @@ class Task:
         """
         flow = Flow.of(model.graph)
         time = tiles(model.graph, tiles_tried(flow, model.calls))
-        costs = Costs(flow, by_calls(time, model.calls))
+        costs = shared_costs(model, flow, time)
         most_ticks = unsplit_ticks * (1 + max_overhead / 100)
         return cls(
             model, model.leanest, board, Space.of(flow, order), tiles, time, costs, move_price(tiles),

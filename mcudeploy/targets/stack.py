@@ -26,6 +26,8 @@ _NODE = re.compile(
 )
 _EDGE = re.compile(r'^edge: \{ sourcename: "([^"]*)" targetname: "([^"]*)"', re.M)
 _TAPE = re.compile(r"mcud_step|mcud_run(_o\d+_c\d+_a\d+)?")
+_CORES = re.compile(r"mcud_run_cores(_o\d+_c\d+_a\d+)?")
+_LANE = "mcud_core_run"
 _HANDLERS = ("uart_interrupt", "core_timer_interrupt", "dma_interrupt", "trap_entry")
 _ENTRY_BYTES = {"arm-none-eabi": 108, "riscv64-unknown-elf": 0}
 """What the core itself pushes for an interrupt at most; on Arm 8 words, 18 of the FPU, one for alignment."""
@@ -85,7 +87,7 @@ def bound_of(compiled: Mapping[str, Compiled], others: LibraryFunctions, toolcha
     library = (
         name
         for name, function in compiled.items()
-        if function.source.parent.name == "generated" or _TAPE.fullmatch(name)
+        if function.source.parent.name == "generated" or _TAPE.fullmatch(name) or _CORES.fullmatch(name)
     )
     painted = depths.above("stack_paint") + compiled["stack_paint"].frame_bytes + _UNPAINTED_BYTES
     return StackBound(
@@ -154,8 +156,10 @@ class Depths:
             for title, function in self._compiled.items()
             if function.source.parent.name == "kernels" and title == f"mcud_{function.source.stem}"
         }
-        if _TAPE.fullmatch(caller):
+        if _TAPE.fullmatch(caller) or _plain(caller) == _LANE:
             return kernels
+        if caller == "timing_run":
+            return {title for title in self._compiled if _CORES.fullmatch(title)}
         if caller == "mcud_unit_run":  # a kernel that hands on is not handed on
             return kernels - {f"mcud_{ON_UNIT}"}
         if caller == "mcud_feed":

@@ -18,7 +18,7 @@ import numpy as np
 from mcudeploy.common.errors import ConfigError, ProtocolError
 from mcudeploy.common.text import count_text
 from mcudeploy.device.target import Device, Target, open_device
-from mcudeploy.ir.plan import Await, Lane, Part
+from mcudeploy.ir.plan import Lane, Part
 from mcudeploy.parallel.timeline import Timeline, critical_path
 from mcudeploy.targets import Firmware
 from mcudeploy.targets.disassembly import Function, Functions
@@ -78,13 +78,8 @@ class LaneCounts:
         cores = range(len(self.windows[0].parts)) if self.windows else ()
         return [[count for window in self.windows for count in window.parts[core]] for core in cores]
 
-    @property
-    def around(self) -> int:
-        """Of core 0 before and behind its lane."""
-        return sum(window.before + window.behind for window in self.windows)
-
-    def timelines(self, lanes: Sequence[Lane]) -> list[Timeline]:
-        """When the parts of each window begin and end, from the beginning of its lanes on.
+    def timeline(self, lanes: Sequence[Lane]) -> Timeline:
+        """When the parts begin and end, as if one call had done them all.
 
         Raises ProtocolError where other parts were counted than the lanes have, and ValueError where lanes
         wait for each other for ever.
@@ -95,40 +90,14 @@ class LaneCounts:
             raise ProtocolError(
                 f"the emulator counted {_listed(found)} parts on its cores, the plan has {_listed(wanted)}"
             )
-        done = [0] * len(lanes)
-        lines = []
-        for window in self.windows:
-            counts = [len(each) for each in window.parts]
-            stretches = [
-                stretch(lane, first, count, done)
-                for lane, first, count in zip(lanes, done, counts, strict=True)
-            ]
-            lines.append(critical_path(stretches, window.parts))
-            done = [before + count for before, count in zip(done, counts, strict=True)]
-        return lines
+        return critical_path(lanes, self.parts)
 
     def latency(self, lanes: Sequence[Lane]) -> int:
-        """Instructions along the critical path: of all windows, one behind the other. Raises what
-        `timelines` raises.
+        """Instructions along the critical path of one call, with those of core 0 before and behind its lane.
+        Raises what `timeline` raises.
         """
-        return self.around + sum(int(line.ticks) for line in self.timelines(lanes))
-
-
-def stretch(lane: Lane, first: int, count: int, done: Sequence[int]) -> Lane:
-    """So many parts of a lane from number `first` on, with what is awaited in front of them; of each core so
-    many parts are done before, which nobody awaits, and which numbers do not count.
-    """
-    cut: list[Part | Await] = []
-    behind = 0  # parts of the lane that are behind us
-    for entry in lane:
-        if behind == first + count:
-            break
-        if isinstance(entry, Part):
-            cut += [entry] * (behind >= first)
-            behind += 1
-        elif behind >= first and entry.parts > done[entry.core]:
-            cut.append(Await(entry.entry, entry.core, entry.parts - done[entry.core]))
-    return tuple(cut)
+        around = self.windows[0].before + self.windows[-1].behind if self.windows else 0
+        return around + int(self.timeline(lanes).ticks)
 
 
 def count_lanes(
@@ -153,7 +122,7 @@ def count_lanes(
         with open_device(target, firmware, patience_s, arguments) as device:
             run(device)
         counts = LaneCounts(tuple(windows_of(read_marks(out), len(lanes))))
-    counts.timelines(lanes)
+    counts.timeline(lanes)
     return counts
 
 

@@ -89,7 +89,8 @@ def link(written: Sequence[Written], folder: Path, engine: SoftEngine | None = N
     in software (of programs that are compiled for them), or else by the core.
     """
     firmware = resource_dir("firmware")
-    sources = [*sorted((firmware / "kernels").glob("*.c")), firmware / "hal" / "one_unit.c", _RUNNER]
+    others = [firmware / "hal" / name for name in ("one_unit.c", "host/threads.c")]
+    sources = [*sorted((firmware / "kernels").glob("*.c")), *others, _RUNNER]
     moving = [path for path in sources if engine is not None and path.stem in (MOVE, START)]
     moving += [firmware / "hal" / "dma_soft.c"] if engine is not None else []
     fixed = _all_compiled([path for path in sources if path not in moving], None)

@@ -90,7 +90,7 @@ def build_bench(
     kernel_files = {path: path.read_text() for path in sorted(sources.glob("*.c"))}
     fixed_files = [
         *sorted((firmware / "measurer").glob("*.c")),
-        *(firmware / "hal" / name for name in ("host/host.c", "one_unit.c")),
+        *(firmware / "hal" / name for name in ("host/host.c", "host/threads.c", "one_unit.c")),
     ]
     if kernels is not None:
         fixed_files.append(firmware / "kernels" / "mcud_tape.c")
