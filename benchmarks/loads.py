@@ -20,8 +20,8 @@ from mcudeploy.common.errors import ModelError
 from mcudeploy.device.target import Target
 from mcudeploy.memory.traffic import loads_per_byte
 from mcudeploy.search.planner import Options
-from mcudeploy.verify.counted import by_operator, count_steps
 from mcudeploy.timing.traffic import Accesses, regions_of
+from mcudeploy.verify.counted import by_operator, count_steps
 from mcudeploy.verify.samples import load_samples
 
 

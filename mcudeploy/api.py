@@ -164,7 +164,7 @@ def measure_model(
     Before that, unless a plan is given, every variant of its kernels is timed that never was, and the plan
     takes the fastest. Raises ConfigError for a target that has no such `timing`.
     """
-    require_timing(timing, target)
+    require_timing(timing, target, options.cores)
     require_port(target)
     if options.plan_file is None and not target.board.is_host:
         _time_variants(path, target, options, progress)
@@ -214,7 +214,7 @@ def run_model(
 
     Raises ConfigError for a target that has no such `timing`.
     """
-    require_timing(timing, target)
+    require_timing(timing, target, options.cores)
     require_port(target)
     if inputs or expected:  # files that do not fit the model are better known before the search
         load_samples(load_model(path, options.float_io).graph, inputs, expected, options.seed)

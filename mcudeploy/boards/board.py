@@ -190,6 +190,11 @@ class Board(Facts):
         memories = tuple(limited.get(memory.name, memory) for memory in self.memories)
         return self.model_copy(update={"memories": memories})
 
+    def shared_by_cores(self) -> Board:
+        """The board with arenas in those memories alone that all of its units reach."""
+        reached = set.intersection(*(set(self.reach(unit)) for unit in self.units))
+        return self.limited({it.name: 0 for it in self.memories if it.name not in reached})
+
     def memory(self, name: str) -> Memory:
         """The memory of that name; ConfigError when there is none."""
         for memory in self.memories:

@@ -38,6 +38,7 @@ def boards(output: Output) -> None:
                     for memory in board.memories
                 },
                 "links": [link.model_dump() for link in board.links],
+                "cores": board.cores,
                 "units": {unit.name: board.reach(unit) for unit in board.units},
                 "facts_only": board.facts_only,
                 "source": board.source,

@@ -80,6 +80,7 @@ class Settings(BaseModel):
     guards: bool | None = None
     assign: Annotated[tuple[str, ...], BeforeValidator(_listed)] | None = None
     placement: Literal["blocks", "tags"] | None = None
+    parallel: Annotated[int, Field(ge=1)] | Literal["auto"] | None = None
     measurers: Annotated[int, Field(ge=1)] | None = None
     timing: Literal["instructions", "cycles-model", "traffic"] | None = None
     float_io: bool | None = None

@@ -1,4 +1,4 @@
-"""Lines of tables about memories: where tensors are, what leaves and comes back, what that costs."""
+"""Lines of tables about memories and cores: where tensors are, what leaves and comes back, who waits."""
 
 from __future__ import annotations
 
@@ -74,3 +74,15 @@ def stall_facts(report: Values) -> Facts:
 
 def _both(traffic: Values) -> str:
     return ", ".join(f"{plain(name)} {both['loaded'] + both['stored']:,} B" for name, both in traffic.items())
+
+
+def cores_facts(report: Values) -> Facts:
+    """How several cores run a plan, and how much faster than one of them; nothing where one does."""
+    found = report.get("parallel")
+    if not found:
+        return []
+    waits = ", ".join(f"{count:,}" for count in found["waits"])
+    text = f"{found['cores']} share every step; waits by core: {waits}"
+    if found["speedup"]:
+        text += f"; {found['speedup']:.2f} times as fast as one core ({found['one_core']:,})"
+    return [("cores", text)]

@@ -12,7 +12,7 @@ from click import get_current_context
 
 from mcudeploy.cli.config import FILE_NAME
 from mcudeploy.cli.output import Output
-from mcudeploy.cli.values import Finite, InputFile, Limit, NewFile, Size
+from mcudeploy.cli.values import Cores, Finite, InputFile, Limit, NewFile, Size
 from mcudeploy.common.errors import UsageError
 
 Command = Callable[..., None]
@@ -88,6 +88,14 @@ def planning_options(command: Command) -> Command:
         help="With --no-split: tensors lie where there is room, or share memory by their tags.",
     )
     @click.option(
+        "--parallel",
+        metavar="N|auto",
+        type=Cores(),
+        default="1",
+        show_default=True,
+        help="So many cores of the board run the model together, each a part of every step; `auto`: all.",
+    )
+    @click.option(
         "--seed",
         metavar="N",
         type=click.IntRange(min=0),
@@ -108,6 +116,7 @@ def planning_options(command: Command) -> Command:
         stream_input: bool,
         assign: tuple[str, ...],
         placement: Literal["blocks", "tags"],
+        parallel: int | None,
         seed: int,
         float_io: bool,
         **rest: Any,
@@ -129,6 +138,7 @@ def planning_options(command: Command) -> Command:
             stream_input=stream_input,
             assign=assign,
             placement=placement,
+            cores=parallel,
             float_io=float_io,
             seed=seed,
             plan_file=plan_file,

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from mcudeploy.cli.moving import memory_facts, stall_facts
+from mcudeploy.cli.moving import cores_facts, memory_facts, stall_facts
 from mcudeploy.cli.output import cell, lines, plain
 from mcudeploy.common.text import agree, count_text
 
@@ -291,7 +291,7 @@ def _plan_facts(report: Values) -> list[tuple[str, str]]:
             for s in report["splits"]
         )
         facts.append(("split", "; ".join(cuts)))
-    facts += [("sharing", _sharing(report.get("sharing"))), ("steps", _steps(report))]
+    facts += [("sharing", _sharing(report.get("sharing"))), *cores_facts(report), ("steps", _steps(report))]
     facts += [("estimates", _stand_in(report.get("estimates")))]
     if "flash_bytes" not in report:  # else it stands with the other parts of the flash
         facts += [("tables in flash", _bytes(report, "tables_bytes"))]

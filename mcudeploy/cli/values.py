@@ -41,6 +41,21 @@ class Limit(click.ParamType[tuple[str, int]]):
             self.fail(str(error), param, ctx)
 
 
+class Cores(click.ParamType[int | None]):
+    """A number of cores; None for `auto`."""
+
+    name = "cores"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int | None:
+        """Raises BadParameter for what is neither a number above 0 nor `auto`."""
+        if value is None or value == "auto":
+            return None
+        text = str(value)
+        if not text.isascii() or not text.isdigit() or int(text) < 1:
+            self.fail(f"{text!r} is neither a number of cores nor auto.", param, ctx)
+        return int(text)
+
+
 class Percent(click.ParamType[float]):
     """A share above 0: 25%, 12.5%."""
 

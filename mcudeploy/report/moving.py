@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from mcudeploy.ir.plan import Measurement, Plan
+from mcudeploy.ir.plan import Await, Measurement, Part, Plan
 from mcudeploy.memory.blocks import TiledGraph
 from mcudeploy.memory.flow import Flow
 from mcudeploy.memory.live import WorkBytes
@@ -62,3 +62,23 @@ def _latency(plan: Plan, measured: Measurement | None) -> float:
     if measured is not None and measured.unit != "us":
         return measured.latency
     return plan.estimate.ticks
+
+
+def parallel(plan: Plan, measured: Measurement | None) -> JsonObject | None:
+    """The parts of each core's tape, and its waits; null where one core runs the plan. `one_core`: the time
+    of the same steps on the first core alone, measured as `total`, the sum over all cores, and `busy`, what
+    each one did. Null where it was not measured, or on a device, where no clock tells cores apart.
+    """
+    if not plan.lanes:
+        return None
+    cores = None if measured is None else measured.cores
+    one_core = None if cores is None or measured is None else sum(each.ticks for each in measured.operators)
+    return {
+        "cores": len(plan.lanes),
+        "parts": [sum(isinstance(each, Part) for each in lane) for lane in plan.lanes],
+        "waits": [sum(isinstance(each, Await) for each in lane) for lane in plan.lanes],
+        "one_core": one_core,
+        "total": cores and cores.total,
+        "busy": cores and list(cores.busy),
+        "speedup": one_core / measured.latency if one_core and measured is not None else None,
+    }

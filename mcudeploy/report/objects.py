@@ -97,6 +97,7 @@ def plan(made: Deployment, measured: Measurement | None = None) -> JsonObject:
         ],
         "streamed": found.form.streamed,
         "sharing": _sharing(made),
+        "parallel": moving.parallel(found, measured),
         "steps": len(found.schedule.steps),
         "recomputed_steps": len(found.schedule.steps) - len(set(found.schedule.steps)),
         **moving.moves(found),

@@ -49,7 +49,8 @@ class Options:
 
     `assign` has the rules of `units.functions.assign`, `memory_limits` the bytes that arenas may take in
     memories of the board, by name. `placement`: blocks lie where there is room, or, in an unsplit plan,
-    tensors share memory by their tags. `cores`: so many run the plan together.
+    tensors share memory by their tags. `cores`: so many run the plan together; None: all
+    that the board has.
     """
 
     max_overhead: float = 5.0
@@ -65,7 +66,7 @@ class Options:
     resume: bool = False
     assign: tuple[str, ...] = ()
     placement: Placement = "blocks"
-    cores: int = 1
+    cores: int | None = 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -111,6 +112,8 @@ def find_plans(
     where even the least arena is too large, PlanFaultError where the unsplit plan does not pass.
     """
     board = board.limited(dict(options.memory_limits))
+    if options.cores != 1:
+        board = board.shared_by_cores()
     found = search_plans(model, board, options, tiles, start=start, told=told, progress=progress, known=known)
     found = _on_cores(replace(found, limits=dict(options.memory_limits)))
     return through(lambda: _without_faults(_fitting(found, board, options.ram_limit), board))
@@ -118,13 +121,13 @@ def find_plans(
 
 def _cores(board: Board, options: Options) -> int:
     """How many cores run a plan. Raises UsageError where that cannot be."""
-    if options.cores > board.cores:
-        raise UsageError(
-            f"--parallel {options.cores}: {board.name} has {count_text(board.cores, 'core')} to run a program"
-        )
-    if options.cores > 1 and (options.assign or options.placement == "tags"):
+    cores = board.cores if options.cores is None else options.cores
+    if cores > board.cores:
+        has = count_text(board.cores, "core")
+        raise UsageError(f"--parallel {cores}: {board.name} has {has} for one program")
+    if cores > 1 and (options.assign or options.placement == "tags"):
         raise UsageError("--parallel goes neither with --assign nor with --placement tags")
-    return options.cores
+    return cores
 
 
 def _on_cores(planned: Planned) -> Planned:

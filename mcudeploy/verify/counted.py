@@ -27,8 +27,10 @@ The last two with the stalls of slow memories.
 """
 
 
-def require_timing(timing: Timing, target: Target) -> None:
-    """Raises ConfigError for a target that has no such timing."""
+def require_timing(timing: Timing, target: Target, cores: int | None = 1) -> None:
+    """Raises ConfigError for a target that has no such timing, or several cores at a time (None: all)."""
+    if timing != "instructions" and cores != 1:
+        raise _one_core(timing)
     if timing == "cycles-model":
         core_of(target)
     elif timing == "traffic":
@@ -45,6 +47,8 @@ def count_steps(
     raises, ProtocolError where the emulator has not counted every step, and BuildError where a tool is
     missing.
     """
+    if plan.lanes:
+        raise _one_core("cycles-model or traffic")
     functions = Functions(firmware.elf)
     begin, end = (functions.named(name).address for name in ("mcud_step", "hal_ticks"))
     regions = [region.addresses for region in regions_of(firmware)]
@@ -86,3 +90,7 @@ def _qemu(board: Board) -> str:
     if board.emulator is None:
         raise ConfigError(f"{board.name} cannot be emulated")
     return board.emulator.qemu
+
+
+def _one_core(timing: str) -> ConfigError:
+    return ConfigError(f"--timing {timing} counts what one core does: plan with --parallel 1")

@@ -22,7 +22,6 @@ from mcudeploy.timing.marks import (
     Window,
     mark_arguments,
     read_marks,
-    stretch,
     windows_of,
 )
 from mcudeploy.timing.plugin import build_plugin
@@ -89,6 +88,11 @@ def beyond(counts: LaneCounts) -> list[list[int]]:
     return [np.subtract(*each).tolist() for each in zip(counts.parts, EXACT, strict=True)]
 
 
+def along_path(parts: list[list[int]]) -> int:
+    """The instructions of the parts that all others wait for."""
+    return parts[1][0] + sum(parts[0][1:]) + parts[1][2]
+
+
 def test_parts_count_exactly_and_waits_do_not(firmware: Firmware, tmp_path: Path) -> None:
     counts, ticks = run(firmware, tmp_path / "marks, in a file", [(0, len(ROUNDS))])
     (window,) = counts.windows
@@ -98,9 +102,8 @@ def test_parts_count_exactly_and_waits_do_not(firmware: Firmware, tmp_path: Path
     assert all(
         abs(each - awaiting) < 4 for lane in (beyond(counts)[0][3:], beyond(counts)[1][1:]) for each in lane
     )
-    (line,) = counts.timelines(LANES)
-    assert line.ticks == window.parts[1][0] + sum(window.parts[0][1:]) + window.parts[1][2]
-    assert counts.latency(LANES) == window.before + line.ticks + window.behind
+    assert counts.timeline(LANES).ticks == along_path(counts.parts)
+    assert counts.latency(LANES) == window.before + along_path(counts.parts) + window.behind
     assert 0 < window.before < 100 and 0 < window.behind < 100
     # The board's counter sees all cores, one after the other, and their waits.
     assert ticks > sum(map(sum, counts.parts)) > counts.latency(LANES)
@@ -116,8 +119,9 @@ def test_runs_of_ranges_follow_each_other(firmware: Firmware, tmp_path: Path) ->
         [0, 1],
     ]
     assert all(10 < each < 100 for lane in beyond(counts) for each in lane)
-    longest = [max((sum(lane) for lane in window.parts), default=0) for window in counts.windows]
-    assert counts.latency(LANES) == counts.around + sum(longest)
+    # As if one call had done them all: with what is around the first and the last one.
+    around = counts.windows[0].before + counts.windows[-1].behind
+    assert counts.latency(LANES) == around + along_path(counts.parts)
 
 
 def test_marks_are_read(tmp_path: Path) -> None:
@@ -172,24 +176,14 @@ def test_more_cores_than_lanes_are_an_error() -> None:
         windows_of(CALL, 1)
 
 
-def test_stretches_of_lanes() -> None:
-    lane = LANES[0]
-    assert stretch(lane, 0, 4, (0, 0)) == lane
-    assert stretch(lane, 0, 1, (0, 0)) == lane[:1]
-    assert stretch(lane, 1, 2, (1, 0)) == lane[1:4]
-    assert stretch(lane, 1, 2, (1, 1)) == lane[2:4]
-    assert stretch(lane, 3, 1, (3, 1)) == (Await(3, 1, 1), part(3))
-    assert stretch(lane, 4, 0, (4, 0)) == ()
-
-
-def test_the_latency_is_that_of_all_windows() -> None:
+def test_the_latency_is_that_of_one_call() -> None:
     first = Window(10, ((40,), (70,)), 5)
     second = Window(3, ((50, 60, 7), (20, 30)), 6)
     counts = LaneCounts((first, second))
-    assert counts.parts == [[40, 50, 60, 7], [70, 20, 30]] and counts.around == 24
-    # The first wait of core 0 is over before the second window; core 1 waits for its part 2, and for part 4.
-    assert [line.end for line in counts.timelines(LANES)] == [((40,), (70,)), ((50, 110, 117), (70, 147))]
-    assert counts.latency(LANES) == 24 + 70 + 147
+    assert counts.parts == [[40, 50, 60, 7], [70, 20, 30]]
+    # Core 0 waits for 70 - 40, then core 1 for part 2, and for part 4.
+    assert counts.timeline(LANES).end == ((40, 120, 180, 187), (70, 140, 217))
+    assert counts.latency(LANES) == 10 + 217 + 6
 
 
 def test_other_parts_than_the_plan_has_are_an_error() -> None:
