@@ -204,8 +204,9 @@ class _Touching:
         offset = self._scratch.offset(Table(name, memory), min(block, len(blocks) - 1), time)
         if call.state_bytes:
             return [(memory, offset, offset + call.state_bytes)]
-        offset += core * core_scratch(call.scratch_bytes)
-        return [(memory, offset, offset + call.scratch_bytes)]
+        mine = core_scratch(call.scratch_bytes)  # with what fills it up: the judge knows no less
+        offset += core * mine
+        return [(memory, offset, offset + mine)]
 
     def moved(self, entry: Transfer | Wait) -> Touched:
         """Of a transfer, which is the next one of the layout, or of a wait for those of an engine."""

@@ -12,6 +12,7 @@ from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.ir.plan import CPU, Plan
 from mcudeploy.memory.live import WorkBytes, work_bytes
 from mcudeploy.memory.loads import live_in
+from mcudeploy.program.lanes import LaneTables
 from mcudeploy.program.tape import WORD_BYTES, Named, Tape, handed_over, integer_bits
 
 
@@ -41,14 +42,13 @@ def tables_bytes(plan: Plan, calls: Mapping[str, KernelCall], board: Board) -> i
         pointers += 5 + len(operator.inputs)  # kernel, parameters, inputs, output, scratch
         words += 2
         named |= set(record.touched)
-        if record.number:
-            continue  # the parameters are those of the first
-        values = calls[operator.name].params.values()
-        scalars = sum(isinstance(value, int | float | np.generic) for value in values)
-        padding = scalars % (pointer_bytes // WORD_BYTES) if scalars < len(values) else 0
-        pointers += len(values) - scalars
-        words += scalars + padding
+        if not record.number:  # else the parameters are those of the first
+            more = _params_size(calls[operator.name], pointer_bytes)
+            pointers, words = pointers + more[0], words + more[1]
     records = len(named)
+    lanes = LaneTables.of(tape, calls)
+    shared = _parts_size(tape, lanes, pointer_bytes)
+    pointers, words, records = pointers + shared[0], words + shared[1], records + shared[2]
     halves = 0
     for moves in tape.moves:  # a record, its input and its parameters, two tensors of places, bytes of each
         pointers, words, records = pointers + 5 + 1 + 1, words + 2 + len(moves.sizes), records + 2
@@ -56,15 +56,50 @@ def tables_bytes(plan: Plan, calls: Mapping[str, KernelCall], board: Board) -> i
     for waits in tape.waits:  # a record and its parameters, a number for each
         pointers, words, halves = pointers + 5 + 1, words + 2 + 1, halves + len(waits.pending)
     arenas = len(plan.layout.arenas)
-    pointers += 2 * records + 2 * arenas + 3  # an arena's size is padded to a pointer
+    pointers += 2 * records + 2 * arenas + 4  # an arena's size is padded to a pointer
     words += 2 * records + 3 + 3 % (pointer_bytes // WORD_BYTES)
     return (
         pointers * pointer_bytes
         + words * WORD_BYTES
         + halves * WORD_BYTES // 2
         + _offsets_bytes(tape, board.offset_unit)
-        + len(tape.codes) * integer_bits(int(tape.codes.max(initial=0))) // 8
+        + (len(tape.codes) + lanes.codes)
+        * integer_bits(max(int(tape.codes.max(initial=0)), lanes.largest))
+        // 8
     )
+
+
+def _params_size(call: KernelCall, pointer_bytes: int) -> tuple[int, int]:
+    """Pointers and words of a kernel's parameters."""
+    values = call.params.values()
+    scalars = sum(isinstance(value, int | float | np.generic) for value in values)
+    padding = scalars % (pointer_bytes // WORD_BYTES) if scalars < len(values) else 0
+    return len(values) - scalars, scalars + padding
+
+
+def _parts_size(tape: Tape, lanes: LaneTables, pointer_bytes: int) -> tuple[int, int, int]:
+    """Pointers, words and tensors of what several cores have beside their tapes."""
+    if not lanes.lanes:
+        return 0, 0, 0
+    cores, pad = len(lanes.lanes), pointer_bytes // WORD_BYTES - 1
+    pointers, words = cores + 4, cores * (1 + pad) + 1 + pad
+    tensors: set[tuple[object, ...]] = set()
+    own: dict[tuple[object, ...], KernelCall] = {}
+    for part in lanes.records:
+        record = tape.records[part.base]
+        operator = tape.plan.graph.operators[record.operator]
+        inputs = len(operator.inputs)
+        pointers, words = pointers + 5 + inputs, words + 2
+        shifts = [*[part.input_shift] * inputs, part.output_shift, part.scratch_shift]
+        for role, (shift, touched) in enumerate(zip(shifts, record.touched, strict=False)):
+            if shift:
+                tensors.add((part.core, part.columns, min(role, inputs), touched))
+        if part.call:
+            own[part.core, part.columns, operator.name] = part.call
+    for call in own.values():
+        more = _params_size(call, pointer_bytes)
+        pointers, words = pointers + more[0], words + more[1]
+    return pointers, words, len(tensors)
 
 
 def _offsets_bytes(tape: Tape, alignment: int) -> int:

@@ -76,8 +76,14 @@ class LaneTables:
 
     @property
     def largest(self) -> int:
-        """The largest number in them."""
-        return max(max(it.entry, it.record or 0, it.first, it.end) for lane in self.lanes for it in lane)
+        """The largest number in them; that behind it says that an entry is a wait."""
+        every = (max(it.entry, it.record or 0, it.first, it.end) + 1 for lane in self.lanes for it in lane)
+        return max(every, default=0)
+
+    @property
+    def codes(self) -> int:
+        """How many numbers the tapes have."""
+        return 4 * sum(map(len, self.lanes))
 
 
 def _record(

@@ -186,7 +186,7 @@ def make_program(plan: Plan, calls: Mapping[str, KernelCall], prefix: str, board
     lanes = LaneTables.of(tape, calls)
     kernels |= {RUN_CORES} if lanes.lanes else set()
     by_symbol = {tensor.symbol: tensor for tensor in tensors}
-    largest = max(int(tape.codes.max(initial=0)), lanes.largest + 1 if lanes.lanes else 0)
+    largest = max(int(tape.codes.max(initial=0)), lanes.largest)
     return Program(
         prefix=prefix,
         constants=constants.texts,
