@@ -11,7 +11,12 @@ from mcudeploy.program.folder import Content, write_folder
 from mcudeploy.program.kernelfiles import ON_UNIT, RUN_CORES, START, kernel_files
 from mcudeploy.program.render import Member, render_model, render_package
 
-_UNIT_INTERFACE = ("mcud_unit.h", "mcud.h", "mcud_config.h")
+_INTERFACES = {
+    ON_UNIT: ("mcud_unit.h", "mcud.h", "mcud_config.h"),
+    RUN_CORES: ("mcud_cores.h", "mcud.h", "mcud_config.h"),
+    START: ("mcud_dma.h",),
+}
+"""By kernel the headers that say what the application provides: it includes them."""
 
 
 def write_library(
@@ -50,10 +55,8 @@ def library_files(members: Sequence[Member], name: str) -> dict[str, Content]:
             path = f"include/{file}" if file == f"{program.prefix}.h" else f"src/{file}"
             if texts.setdefault(path, text) != text:
                 raise UsageError(f"two files of the library would be called {path}: rename a model")
-    if ON_UNIT in kernels:  # what the application needs to provide mcud_unit_run
-        texts |= {f"include/{file}": texts.pop(f"src/{file}") for file in _UNIT_INTERFACE}
-    if RUN_CORES in kernels:  # to start other cores, and to wait for them
-        texts["include/mcud_cores.h"] = texts.pop("src/mcud_cores.h")
-    if START in kernels:  # what it needs to provide a driver
-        texts["include/mcud_dma.h"] = texts.pop("src/mcud_dma.h")
+    shown = dict.fromkeys(
+        file for kernel, files in _INTERFACES.items() if kernel in kernels for file in files
+    )
+    texts |= {f"include/{file}": texts.pop(f"src/{file}") for file in shown}
     return texts | render_package(name, members)

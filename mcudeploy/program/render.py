@@ -78,9 +78,10 @@ def render_package(name: str, members: Sequence[Member]) -> dict[str, str]:
         for (_, file), member in zip(examples, members, strict=True)
     }
     file_names = ", ".join(comment_text(member.source.file_name) for member in members)
+    known = {"examples": examples, "threads": any(member.program.lanes for member in members)}
     for template in ("CMakeLists.txt", "library.json"):
         texts[template] = render(
-            f"{template}.j2", name=name, upper=name.upper(), examples=examples, file_names=file_names
+            f"{template}.j2", name=name, upper=name.upper(), file_names=file_names, **known
         )
     return texts
 

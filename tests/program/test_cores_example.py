@@ -1,0 +1,37 @@
+"""What the documentation shows for a chip's second core compiles, beside the headers of a library."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from mcudeploy.common.resources import resource_dir
+from mcudeploy.program.render import render
+from mcudeploy.targets.build import find_compiler
+
+_PAGE = Path(__file__).parents[2] / "docs" / "parallel.md"
+_SDK = "void __sev(void);\nvoid __wfe(void);\nvoid multicore_launch_core1(void (*entry)(void));\n"
+
+
+def test_the_second_core_of_the_docs_compiles(tmp_path: Path) -> None:
+    compiler = find_compiler("arm-none-eabi")
+    if compiler is None:
+        pytest.skip("no compiler for Arm")
+    (code,) = re.findall(r"```c\n(.*?)```", _PAGE.read_text("utf-8"), re.DOTALL)
+    (tmp_path / "pico").mkdir()
+    (tmp_path / "pico" / "multicore.h").write_text(_SDK)
+    (tmp_path / "core1.c").write_text("void core1_main(void);\n" + code)
+    (tmp_path / "mcud_config.h").write_text(render("config.h.j2", alignment=4, offset_bits=16, code_bits=16))
+    flags = ["-std=c99", "-mcpu=cortex-m0plus", "-mthumb", "-O2", "-Wall", "-Wextra", "-Werror"]
+    include = [f"-I{tmp_path}", f"-I{resource_dir('firmware') / 'include'}"]
+    made = subprocess.run(
+        [compiler, *flags, *include, "-c", "core1.c"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert made.returncode == 0, made.stderr
