@@ -58,6 +58,11 @@ class Tensor:
         return self.elements * self.dtype.size_bytes
 
     @property
+    def cells(self) -> int:
+        """What a row is cut into where cores share it: its columns, or the channels of its only pixel."""
+        return self.shape[1] if self.shape[1] > 1 else self.shape[2]
+
+    @property
     def row_bytes(self) -> int:
         return self.shape[1] * self.shape[2] * self.dtype.size_bytes
 

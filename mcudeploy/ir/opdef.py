@@ -152,8 +152,18 @@ class Symbol:
     name: str
 
 
-ParamValue = int | float | ConstantArray | Symbol | None
-"""A scalar (int -> int32_t, float -> float), an array in flash, a function, or None for a null pointer."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Behind:
+    """A pointer into an array in flash, to the value of this number."""
+
+    array: ConstantArray
+    first: int
+
+
+ParamValue = int | float | ConstantArray | Behind | Symbol | None
+"""A scalar (int -> int32_t, float -> float), an array in flash or a place in it, a function, or None for a
+null pointer.
+"""
 
 
 Counts = dict[str, float]

@@ -92,8 +92,8 @@ Entry = Run | Transfer | Wait
 @dataclass(frozen=True, slots=True)
 class Part:
     """An entry of a core's tape: its share of an entry of the program's tape, by number. Of a step these rows
-    of the output; where there are `columns`, these columns of one row. Transfers and waits for engines have
-    no rows: core 0 does them whole.
+    of the output; where there are `columns`, these columns of one row, or channels of its only pixel.
+    Transfers and waits for engines have no rows: core 0 does them whole.
     """
 
     entry: int

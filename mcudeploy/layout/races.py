@@ -60,7 +60,7 @@ def _require_whole(plan: Plan) -> None:
                 raise PlanFaultError(f"entry {number} is not done by core 0, once")
             continue
         operator = plan.graph.operators[entry.operator]
-        rows, width = _rows(plan, operator, entry.block), plan.graph.tensors[operator.output].shape[1]
+        rows, width = _rows(plan, operator, entry.block), plan.graph.tensors[operator.output].cells
         made = np.zeros((len(rows), width), np.int32)
         for core, part in mine:
             if len(part.rows) == 0 or not rows.covers(part.rows) or (part.columns and len(part.rows) > 1):
@@ -225,8 +225,8 @@ class _Races:
         if operator.op.accumulates:
             return _span(place, 0, output.size_bytes)
         first = part.rows.lo - entry.block * self._plan.block_rows[operator.name]
-        columns = part.columns or Interval(0, output.shape[1])
-        pixel = output.row_bytes // output.shape[1]
+        columns = part.columns or Interval(0, output.cells)
+        pixel = output.row_bytes // output.cells
         size = len(part.rows) * output.row_bytes if part.columns is None else len(columns) * pixel
         return _span(place, first * output.row_bytes + columns.lo * pixel, size)
 

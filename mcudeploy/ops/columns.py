@@ -1,11 +1,18 @@
-"""Some columns of one row: the call of a kernel that computes them, as its parameters say it."""
+"""Some columns of one row, or some channels of its only pixel: the call of a kernel that computes them, as
+its parameters say it.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
+from mcudeploy.ir.graph import Tensor
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.opdef import KernelCall
+from mcudeploy.ir.opdef import Behind, KernelCall, ParamValue
+from mcudeploy.ops.conv_constants import FOUR
+from mcudeploy.ops.conv_kernels import PAIR
 
 _BY_WINDOWS = frozenset({
     "conv2d_s8", "conv2d_s8_deep", "conv2d_f32", "conv2d_f32_gathered",
@@ -14,22 +21,47 @@ _BY_WINDOWS = frozenset({
 """Kernels whose windows begin `pad_left` to the left of an input row."""
 _BY_PIXELS = frozenset({"conv2d_s8_1x1", "conv2d_s8_1x1_direct", "conv2d_f32_1x1"})
 """Kernels that go from one pixel of an input row to the next by `pixel_step` values."""
+_BY_CHANNELS = _BY_PIXELS | {"conv2d_s8_full", "conv2d_f32_full"}
+"""Kernels whose constants lie by blocks of output channels, one behind the other."""
+_BLOCKED = ("records", "weights", "bias")
 
 
-def takes_columns(call: KernelCall) -> bool:
-    """Whether `columns_of` knows the kernel."""
-    return call.kernel in _BY_WINDOWS | _BY_PIXELS
+def granule(call: KernelCall, output: Tensor, cell_bytes: int) -> int:
+    """What the first cell of a part of a row is a multiple of, so that the part begins at a multiple of so
+    many bytes; 0 where rows are not cut.
+    """
+    if output.shape[1] == 1:
+        return FOUR if call.kernel in _BY_CHANNELS else 0
+    if call.kernel not in _BY_WINDOWS | _BY_PIXELS:
+        return 0
+    pixel = output.row_bytes // output.cells
+    return next(count for count in range(1, cell_bytes + 1) if count * pixel % cell_bytes == 0)
 
 
-def columns_of(call: KernelCall, columns: Interval) -> tuple[KernelCall, int]:
-    """The call for these columns of a row whose output begins at the first of them, and how many values later
+def part_of(call: KernelCall, output: Tensor, cells: Interval) -> tuple[KernelCall, int]:
+    """The call for these cells of a row whose output begins at the first of them, and how many values later
     its input begins. For one row at a time: rows of the output are apart.
     """
-    params = dict(call.params) | {"output_cols": len(columns)}
+    if output.shape[1] == 1:
+        return replace(call, params=_channels(call, cells)), 0
+    params = dict(call.params) | {"output_cols": len(cells)}
     if call.kernel in _BY_PIXELS:
-        return replace(call, params=params), columns.lo * _whole(call, "pixel_step")
-    params["pad_left"] = _whole(call, "pad_left") - columns.lo * _whole(call, "stride_cols")
+        return replace(call, params=params), cells.lo * _whole(call, "pixel_step")
+    params["pad_left"] = _whole(call, "pad_left") - cells.lo * _whole(call, "stride_cols")
     return replace(call, params=params), 0
+
+
+def _channels(call: KernelCall, channels: Interval) -> dict[str, ParamValue]:
+    """The parameters for some output channels, from a multiple of four on."""
+    block = PAIR if call.kernel == "conv2d_s8_1x1" else FOUR
+    blocks = -(-_whole(call, "output_channels") // block)
+    params = dict(call.params) | {"output_channels": len(channels)}
+    for name in _BLOCKED:
+        array = call.params.get(name)
+        if array is not None:
+            assert isinstance(array, np.ndarray)
+            params[name] = Behind(array, channels.lo // block * (array.size // blocks))
+    return params
 
 
 def _whole(call: KernelCall, name: str) -> int:

@@ -31,7 +31,7 @@ _PIXELS = 3
 """Pixels that a pointwise convolution takes at a time."""
 _EXPANDED_BYTES = 2
 """One int8 value in a block of pixels that is multiplied."""
-_PAIR = 2
+PAIR = 2
 """Output channels that a block of pixels is multiplied with at a time."""
 
 
@@ -60,7 +60,7 @@ def conv_kernel(conv: Conv2d, operator: Operator, source: Tensor, output: Tensor
             "pixel_step": conv.stride[1] * channels,
         }
         scratch = padded(channels, GROUP) * _PIXELS * _EXPANDED_BYTES
-        arrays = constants.packed(runs=1, block=_PAIR)
+        arrays = constants.packed(runs=1, block=PAIR)
         vectors = conv_mve.pointwise(constants, numbers, fields)
         params = constants.packed(runs=1, block=FOUR) | without(fields, "groups") | numbers
         direct = KernelCall("conv2d_s8_1x1_direct", params, counts=conv_counts.direct(fields))
@@ -90,7 +90,7 @@ def _general_kernel(
     in_one_run = _in_one_run(conv)
     row_runs, run_values = (1, kernel_cols * group_inputs) if in_one_run else (kernel_cols, group_inputs)
     patch_groups = kernel_rows * row_runs * -(-run_values // GROUP)
-    expanded = constants.packed(runs=kernel_rows * row_runs, block=_PAIR, groups=conv.groups)
+    expanded = constants.packed(runs=kernel_rows * row_runs, block=PAIR, groups=conv.groups)
     runs = {"row_runs": row_runs, "run_values": run_values, "patch_groups": patch_groups}
     tail = run_values if in_one_run and group_inputs % GROUP else 0
 

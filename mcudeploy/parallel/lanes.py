@@ -190,7 +190,7 @@ class _Touching:
         lo = found.offset + (part.rows.lo - begin) * output.row_bytes
         hi = found.offset + (part.rows.hi - begin) * output.row_bytes
         if part.columns is not None:
-            pixel = output.row_bytes // output.shape[1]
+            pixel = output.row_bytes // output.cells
             lo, hi = lo + part.columns.lo * pixel, lo + part.columns.hi * pixel
         yield found.memory, lo, hi
 

@@ -1,17 +1,17 @@
-"""How the work of a step is shared out among cores: rows, and columns of the rows that are left."""
+"""How the work of a step is shared out among cores: rows, and cells of the rows that are left."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from math import gcd, prod
+from math import prod
 
 from mcudeploy.ir.graph import Graph, Operator
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.memory.flow import Flow
-from mcudeploy.ops.columns import takes_columns
+from mcudeploy.ops.columns import granule
 from mcudeploy.ops.feed import Feed
 
 _WORTH = 400
@@ -22,7 +22,7 @@ _CELL_BYTES = 4
 """A part begins at a multiple of so many bytes of its row."""
 
 Piece = tuple[Interval, Interval | None]
-"""Rows, or columns of one row."""
+"""Rows, or columns (of a single pixel channels) of one row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,15 +49,15 @@ class Division:
         most = self._most_cores(operator, rows)
         if most == 1:
             return [[(rows, None)]]
-        width, granule = self._columns(operator)
-        if granule and -(-len(rows) // most) * most > _UNEVEN * len(rows):
-            return _by_pixels(rows, width, granule, most)
+        width, step = self._cells(operator)
+        if step and -(-len(rows) // most) * most > _UNEVEN * len(rows):
+            return _by_cells(rows, width, step, most)
         bounds = [rows.lo + round(len(rows) * core / most) for core in range(most + 1)]
         return [[(Interval(lo, hi), None)] if lo < hi else [] for lo, hi in pairwise(bounds)]
 
     def largest_share(self, operator: Operator, rows: Interval) -> float:
         """How much of a step the core makes that makes most of it."""
-        width = self.graph.tensors[operator.output].shape[1]
+        width = self.graph.tensors[operator.output].cells
         made = [
             sum(len(part) * (width if columns is None else len(columns)) for part, columns in mine)
             for mine in self.pieces(operator, rows)
@@ -74,18 +74,18 @@ class Division:
             return 1
         return max(1, min(self.cores, int(self.iterations(operator, rows) / _WORTH)))
 
-    def _columns(self, operator: Operator) -> tuple[int, int]:
-        """The columns of a row, and what a part's first one is a multiple of; 0 where rows are not cut."""
+    def _cells(self, operator: Operator) -> tuple[int, int]:
+        """The cells of a row, and what a part's first one is a multiple of; 0 where rows are not cut."""
         output = self.graph.tensors[operator.output]
-        if operator.name in self.in_place or not takes_columns(self.calls[operator.name]):
-            return output.shape[1], 0
-        granule = _CELL_BYTES // gcd(_CELL_BYTES, output.row_bytes // output.shape[1])
-        return output.shape[1], granule if granule < output.shape[1] else 0
+        if operator.name in self.in_place:
+            return output.cells, 0
+        count = granule(self.calls[operator.name], output, _CELL_BYTES)
+        return output.cells, count if count < output.cells else 0
 
 
-def _by_pixels(rows: Interval, width: int, granule: int, cores: int) -> list[list[Piece]]:
-    """Equal numbers of pixels, as far as they go in columns."""
-    columns = -(-width // granule)
+def _by_cells(rows: Interval, width: int, step: int, cores: int) -> list[list[Piece]]:
+    """Equal numbers of cells, as far as they go in steps of so many."""
+    columns = -(-width // step)
     total = len(rows) * columns
     bounds = [round(total * core / cores) for core in range(cores + 1)]
     found: list[list[Piece]] = []
@@ -99,7 +99,7 @@ def _by_pixels(rows: Interval, width: int, granule: int, cores: int) -> list[lis
                 at = end // columns * columns
                 continue
             last = min(columns, first + end - at)
-            span = Interval(first * granule, min(width, last * granule))
+            span = Interval(first * step, min(width, last * step))
             mine.append((Interval(rows.lo + row, rows.lo + row + 1), span))
             at += last - first
         found.append(mine)

@@ -13,7 +13,7 @@ from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.ir.plan import Await, Part
 from mcudeploy.memory.live import core_scratch
-from mcudeploy.ops.columns import columns_of
+from mcudeploy.ops.columns import part_of
 from mcudeploy.program.tape import Tape
 
 
@@ -96,8 +96,8 @@ def _record(
     if part.columns is None:
         return PartRecord(base, core, None, shift) if shift else None
     source, output = (tape.plan.graph.tensors[name] for name in (operator.inputs[0], operator.output))
-    narrow, values = columns_of(call, part.columns)
-    pixel_bytes = output.row_bytes // output.shape[1]
+    narrow, values = part_of(call, output, part.columns)
+    pixel_bytes = output.row_bytes // output.cells
     return PartRecord(
         base,
         core if shift else 0,

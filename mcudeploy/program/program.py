@@ -12,7 +12,7 @@ import numpy as np
 
 from mcudeploy.boards.board import Board
 from mcudeploy.common.text import count_text
-from mcudeploy.ir.opdef import ConstantArray, KernelCall, Symbol
+from mcudeploy.ir.opdef import Behind, ConstantArray, KernelCall, Symbol
 from mcudeploy.ir.plan import CPU, Plan
 from mcudeploy.layout.arena import ARENA_GRAIN_BYTES
 from mcudeploy.layout.solve import base_alignments
@@ -350,6 +350,8 @@ def _params_text(operator: str, call: KernelCall, constants: _Constants) -> list
             text = "0"
         elif isinstance(value, Symbol):
             text = value.name
+        elif isinstance(value, Behind):
+            text = f"{constants.name_of(f'{operator}_{name}', value.array)} + {value.first}"
         elif isinstance(value, np.ndarray):
             text = constants.name_of(f"{operator}_{name}", value)
         elif isinstance(value, float):
