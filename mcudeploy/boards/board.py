@@ -37,6 +37,8 @@ FIRMWARE_RAM_BYTES = 656
 """What the measurer keeps beside arena and stack: .data and .bss of its device side, 640 bytes at most on the
 boards at hand (the buffers of its serial line above all), and the two pointers of an application that feeds.
 """
+CORE_STACK_BYTES = 2048
+"""The stack of each further core that runs a program: in the HAL, or by its unit."""
 MOST_LINKS = 4
 """As many engines as hal/dma_soft.c has."""
 

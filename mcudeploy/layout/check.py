@@ -54,7 +54,21 @@ def check(plan: Plan, work: Mapping[str, tuple[int, int]], board: Board) -> None
     _require_movable(plan, board, shapes, users)
     _require_places(plan, shapes, _alignments(plan, board, users, unit_of))
     _replay(plan, shapes)
-    require_no_races(plan, shapes)
+    if plan.lanes:
+        _require_cores(plan, board)
+        require_no_races(plan, shapes)
+
+
+def _require_cores(plan: Plan, board: Board) -> None:
+    """Raises PlanFaultError where the board has fewer cores, or memories with an arena that not all reach."""
+    if len(plan.lanes) > board.cores:
+        raise PlanFaultError(f"tapes for {len(plan.lanes)} cores, {board.name} has {board.cores}")
+    if plan.functions:
+        raise PlanFaultError("operators on other units, and tapes for several cores")
+    for memory in (name for name, size in plan.layout.arenas.items() if size):
+        for unit in board.units:
+            if unit.memories and memory not in unit.memories:
+                raise PlanFaultError(f"an arena in {memory}, which {unit.name} does not reach")
 
 
 def _require_residences(plan: Plan, shapes: Shapes) -> None:

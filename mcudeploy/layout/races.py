@@ -34,8 +34,6 @@ def require_no_races(plan: Plan, shapes: Shapes) -> None:
 
     `shapes.work`: the scratch of all cores together.
     """
-    if not plan.lanes:
-        return
     for core, lane in enumerate(plan.lanes):
         for one, other in pairwise(lane):
             if other.entry < one.entry:
@@ -63,10 +61,10 @@ def _require_whole(plan: Plan) -> None:
         rows, width = _rows(plan, operator, entry.block), plan.graph.tensors[operator.output].cells
         made = np.zeros((len(rows), width), np.int32)
         for core, part in mine:
-            if len(part.rows) == 0 or not rows.covers(part.rows) or (part.columns and len(part.rows) > 1):
+            if len(part.rows) == 0 or not rows.covers(part.rows) or (part.columns is not None and len(part.rows) > 1):
                 raise PlanFaultError(f"entry {number}: core {core} makes rows {part.rows} of {rows}")
-            columns = part.columns or Interval(0, width)
-            if len(columns) == 0 or columns.hi > width:
+            columns = Interval(0, width) if part.columns is None else part.columns
+            if len(columns) == 0 or not Interval(0, width).covers(columns):
                 raise PlanFaultError(f"entry {number}: core {core} makes columns {columns} of {width}")
             made[part.rows.lo - rows.lo : part.rows.hi - rows.lo, columns.lo : columns.hi] += 1
         if not bool((made == 1).all()):
@@ -122,7 +120,7 @@ class _Races:
         if not (0 <= each.core < len(self._plan.lanes) and each.core != core):
             raise PlanFaultError(f"core {core} waits for core {each.core} before entry {each.entry}")
         done = self._entry_of[each.core]
-        if each.parts > len(done) or done[each.parts - 1] >= each.entry:
+        if not 1 <= each.parts <= len(done) or done[each.parts - 1] >= each.entry:
             raise PlanFaultError(
                 f"core {core} waits before entry {each.entry} for part {each.parts} of core {each.core}, "
                 "which comes no earlier"
@@ -225,7 +223,7 @@ class _Races:
         if operator.op.accumulates:
             return _span(place, 0, output.size_bytes)
         first = part.rows.lo - entry.block * self._plan.block_rows[operator.name]
-        columns = part.columns or Interval(0, output.cells)
+        columns = Interval(0, output.cells) if part.columns is None else part.columns
         pixel = output.row_bytes // output.cells
         size = len(part.rows) * output.row_bytes if part.columns is None else len(columns) * pixel
         return _span(place, first * output.row_bytes + columns.lo * pixel, size)

@@ -168,9 +168,9 @@ def _layout_status(arenas: Mapping[str, int], peak_bytes: int) -> str:
     return "optimal" if least else "feasible"
 
 
-def _read(path: Path, model_sha256: str, board: str) -> _PlanFile:
+def _content(path: Path) -> _PlanFile:
     try:
-        content = _PlanFile.model_validate_json(read_limited(path, _MOST_BYTES))
+        return _PlanFile.model_validate_json(read_limited(path, _MOST_BYTES))
     except ValidationError as error:
         other = next((it["input"] for it in error.errors() if it["loc"] == ("format",)), None)
         if isinstance(other, int):
@@ -181,6 +181,10 @@ def _read(path: Path, model_sha256: str, board: str) -> _PlanFile:
         raise ConfigError(f"{path} is not a plan: {told}") from error
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
+
+
+def _read(path: Path, model_sha256: str, board: str) -> _PlanFile:
+    content = _content(path)
     if content.model_sha256 != model_sha256:
         raise ConfigError(
             f"{path} is a plan of another model. Make a new one: mcudeploy plan MODEL -o {path}"
@@ -195,15 +199,18 @@ def _read(path: Path, model_sha256: str, board: str) -> _PlanFile:
 
 def load_form(
     path: Path, model_sha256: str, board: str
-) -> tuple[Form, tuple[Function, ...], Mapping[str, str], int]:
-    """The form that the graph of a plan must have, what units run, the kernel variant of every operator, and
-    how many cores run it together.
+) -> tuple[Form, tuple[Function, ...], Mapping[str, str]]:
+    """The form that the graph of a plan must have, what units run, and the kernel variant of every operator.
 
     Raises ConfigError for a file that is no plan, or is one of another model or board.
     """
     content = _read(path, model_sha256, board)
-    form = Form(content.streamed, content.accumulating)
-    return form, _functions(content), content.kernels, max(1, len(content.lanes))
+    return Form(content.streamed, content.accumulating), _functions(content), content.kernels
+
+
+def cores_of(path: Path) -> int:
+    """How many cores run a plan together. Raises ConfigError for a file that is no plan."""
+    return max(1, len(_content(path).lanes))
 
 
 def _functions(content: _PlanFile) -> tuple[Function, ...]:

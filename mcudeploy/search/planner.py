@@ -112,7 +112,7 @@ def find_plans(
     where even the least arena is too large, PlanFaultError where the unsplit plan does not pass.
     """
     board = board.limited(dict(options.memory_limits))
-    if options.cores != 1:
+    if options.cores != 1 or (options.plan_file is not None and planfile.cores_of(options.plan_file) > 1):
         board = board.shared_by_cores()
     found = search_plans(model, board, options, tiles, start=start, told=told, progress=progress, known=known)
     found = _on_cores(replace(found, limits=dict(options.memory_limits)))
@@ -162,6 +162,10 @@ def search_plans(
         model = replace(model, cores=_cores(board, options))
     else:
         model, made, stored = _stored_plan(model, board, options.plan_file, options.assign)
+        if _cores(board, options) not in (1, model.cores):
+            raise ConfigError(
+                f"{options.plan_file} is for {count_text(model.cores, 'core')}: leave --parallel out"
+            )
         models[made.form] = made
         options = replace(options, stream_input=stored.form.streamed)
 
@@ -237,8 +241,8 @@ def _stored_plan(model: Model, board: Board, path: Path, rules: tuple[str, ...])
 
     `rules`: those of `--assign`, which the plan must agree with if there are any.
     """
-    form, functions, kernels, cores = planfile.load_form(path, model.sha256, board.name)
-    model = replace(model, cores=cores)
+    form, functions, kernels = planfile.load_form(path, model.sha256, board.name)
+    model = replace(model, cores=planfile.cores_of(path))
     asked = model.on_units(board, assign(model.graph, board, rules)).functions if rules else None
     model = model.on_units(board, Assignment.of(functions, board.units[0].name))
     if rules and model.functions != asked:

@@ -10,6 +10,7 @@ import logging
 from dataclasses import dataclass, replace
 from typing import Any
 
+from mcudeploy.boards.board import CORE_STACK_BYTES
 from mcudeploy.common.errors import ConfigError, DeployError
 from mcudeploy.common.progress import Progress
 from mcudeploy.cost.database import Database
@@ -184,6 +185,11 @@ def observe(
         raise DeployError(
             f"the run used {stack_bytes:,} B of stack, more than the bound of {bound.program_bytes:,} B and "
             f"{bound.interrupt_bytes:,} B for an interrupt: this is a defect of mcudeploy"
+        )
+    if bound is not None and made.plan.lanes and bound.library_bytes > CORE_STACK_BYTES:
+        raise DeployError(
+            f"a call of the library needs up to {bound.library_bytes:,} B of stack, further cores have "
+            f"{CORE_STACK_BYTES:,} B: plan with --parallel 1"
         )
     ticks_by: dict[str, list[int]] = {}
     timed: list[int] = []
