@@ -263,7 +263,15 @@ def _limited_facts(report: Values) -> list[tuple[str, str]]:
         ),
         ("overhead", f"{report['overhead_percent']:.2f} % of {base:,.0f} cycles"),
         ("planned by", plain(report["residency_method"])),
+        ("exact model", _least(report["least_cycles"], report["cycles"])),
     ]
+
+
+def _least(least: float | None, cycles: float) -> str:
+    """How far a plan is from what the exact model allows in its order."""
+    return (
+        "" if not least else f"at least {least:,.0f} cycles in this order; the plan {cycles / least - 1:+.2%}"
+    )
 
 
 def _plan_facts(report: Values) -> list[tuple[str, str]]:

@@ -12,8 +12,9 @@ from mcudeploy.common.errors import FitError
 from mcudeploy.common.files import write_file
 from mcudeploy.common.progress import SILENT, Progress
 from mcudeploy.residency.check import check
+from mcudeploy.residency.exact import MOST_STEPS, exact_cycles
 from mcudeploy.residency.planner import plan_residency
-from mcudeploy.residency.trace import Link, Residency
+from mcudeploy.residency.trace import Link, Residency, Trace
 from mcudeploy.schedule.ordering import AUTO, ordered
 from mcudeploy.schedule.plaingraph import PlainGraph
 from mcudeploy.schedule.traces import trace_of
@@ -78,8 +79,19 @@ def order_limited(
         "cycles": plan.cycles,
         "overhead_percent": 100 * (plan.cycles / base - 1) if base else 0.0,
         "residency_method": plan.method,
+        "least_cycles": _least_cycles(trace, limit, limits, effort),
     }
     return Limited(graph, found.order, plan, limit, report)
+
+
+def _least_cycles(trace: Trace, limit: int, limits: Limits, effort: Effort) -> float | None:
+    """What no plan of this order takes less than, by the exact model; None where the graph is too large for
+    it, or has no link.
+    """
+    if len(trace.steps) > MOST_STEPS or not limits.rate:
+        return None
+    found = exact_cycles(trace, limit, limits.link, recompute=limits.recompute, effort=effort)
+    return found and found.bound_cycles
 
 
 def write_plan(found: Limited, path: Path) -> None:

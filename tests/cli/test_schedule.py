@@ -91,6 +91,7 @@ def test_a_memory_limit_with_a_link(mcudeploy_command: Invoke, training: Path) -
     assert told["transfers"]["bytes"] == 64 * told["transfers"]["count"]
     assert told["recompute"] == {"steps": 0, "cycles": 0}
     assert told["overhead_percent"] == pytest.approx(100 * (told["cycles"] / told["base_cycles"] - 1))
+    assert told["base_cycles"] <= told["least_cycles"] <= told["cycles"] * 1.001  # it counts in larger ticks
     written = json.loads((training.parent / "plan.json").read_text())
     assert len(written["passages"]) == told["transfers"]["count"]
     assert (training.parent / "c.svg").read_text().startswith("<svg")
@@ -100,7 +101,7 @@ def test_a_memory_limit_with_a_link(mcudeploy_command: Invoke, training: Path) -
 def test_a_memory_limit_by_recomputing_alone(mcudeploy_command: Invoke, training: Path) -> None:
     result = mcudeploy_command(f"schedule {training.name} --memory 80% --recompute --json")
     told = json.loads(result.stdout)
-    assert told["transfers"]["count"] == 0
+    assert told["transfers"]["count"] == 0 and told["least_cycles"] is None
     assert told["recompute"]["steps"] >= 1
     assert told["recompute"]["cycles"] == pytest.approx(told["cycles"] - told["base_cycles"])
     shown = mcudeploy_command(f"schedule {training.name} --memory 80% --recompute").stdout
