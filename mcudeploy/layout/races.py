@@ -61,7 +61,8 @@ def _require_whole(plan: Plan) -> None:
         rows, width = _rows(plan, operator, entry.block), plan.graph.tensors[operator.output].cells
         made = np.zeros((len(rows), width), np.int32)
         for core, part in mine:
-            if len(part.rows) == 0 or not rows.covers(part.rows) or (part.columns is not None and len(part.rows) > 1):
+            most = len(rows) if part.columns is None else 1
+            if not (0 < len(part.rows) <= most and rows.covers(part.rows)):
                 raise PlanFaultError(f"entry {number}: core {core} makes rows {part.rows} of {rows}")
             columns = Interval(0, width) if part.columns is None else part.columns
             if len(columns) == 0 or not Interval(0, width).covers(columns):

@@ -28,19 +28,23 @@ Piece = tuple[Interval, Interval | None]
 @dataclass(frozen=True, slots=True)
 class Division:
     """How a graph's steps are shared out among so many cores. `in_place`: operators whose output may lie
-    where their input does; only whole rows of these are apart from each other.
+    where their input does; only whole rows of these are apart from each other. `over_views`: those of them
+    whose input is a view, all of which each part reads.
     """
 
     graph: Graph
     calls: Mapping[str, KernelCall]
     cores: int
     in_place: frozenset[str]
+    over_views: frozenset[str]
 
     @classmethod
     def of(cls, flow: Flow, calls: Mapping[str, KernelCall], cores: int) -> Division:
         """That of a graph."""
-        every = zip(flow.graph.operators, flow.overwrites, strict=True)
-        return cls(flow.graph, calls, cores, frozenset(it.name for it, overwritten in every if overwritten))
+        every = list(zip(flow.graph.operators, flow.overwrites, flow.readings, strict=True))
+        in_place = frozenset(it.name for it, overwritten, _ in every if overwritten)
+        over_views = frozenset(it.name for it, own, reads in every if any(reads[at].whole for at in own))
+        return cls(flow.graph, calls, cores, in_place, over_views)
 
     def pieces(self, operator: Operator, rows: Interval) -> list[list[Piece]]:
         """By core what it makes of these output rows; one core makes all where sharing out is not worth it,
@@ -54,6 +58,11 @@ class Division:
             return _by_cells(rows, width, step, most)
         bounds = [rows.lo + round(len(rows) * core / most) for core in range(most + 1)]
         return [[(Interval(lo, hi), None)] if lo < hi else [] for lo, hi in pairwise(bounds)]
+
+    def takes(self, operator: Operator, columns: Interval) -> bool:
+        """Whether a part of a row may be these cells."""
+        _, step = self._cells(operator)
+        return step > 0 and columns.lo % step == 0
 
     def largest_share(self, operator: Operator, rows: Interval) -> float:
         """How much of a step the core makes that makes most of it."""
@@ -70,7 +79,7 @@ class Division:
         return every * len(rows) / self.graph.tensors[operator.output].shape[0]
 
     def _most_cores(self, operator: Operator, rows: Interval) -> int:
-        if operator.op.accumulates or isinstance(operator.op, Feed):
+        if operator.op.accumulates or isinstance(operator.op, Feed) or operator.name in self.over_views:
             return 1
         return max(1, min(self.cores, int(self.iterations(operator, rows) / _WORTH)))
 

@@ -262,7 +262,7 @@ def load_plan(path: Path, graph: Graph, model_sha256: str, board: str, work: Wor
     )
     predicted = estimate(tiled, schedule, work, layout)
     status = _layout_status(content.arenas, predicted.peak_bytes)
-    return Plan(
+    plan = Plan(
         graph=graph,
         board=board,
         block_rows=content.block_rows,
@@ -275,6 +275,9 @@ def load_plan(path: Path, graph: Graph, model_sha256: str, board: str, work: Wor
         functions=_functions(content),
         lanes=lanes,
     )
+    if any(each.entry >= len(plan.tape) for lane in lanes for each in lane):
+        raise no_plan(path, f"lanes: the tape has {len(plan.tape):,} entries")
+    return plan
 
 
 def _faults(content: _PlanFile, flow: Flow, work: WorkBytes) -> Iterator[str]:

@@ -18,13 +18,14 @@ from mcudeploy.common.progress import SILENT, Progress, Report, no_report
 from mcudeploy.common.text import count_text
 from mcudeploy.cost.estimate import estimated, load_costs
 from mcudeploy.cost.tiles import KnownSource, TileSource, move_price, nothing_known
-from mcudeploy.ir.plan import Form, Plan, Search
+from mcudeploy.ir.plan import Form, Part, Plan, Run, Search
 from mcudeploy.layout.arena import Relocation
 from mcudeploy.layout.check import PlanFaultError
 from mcudeploy.layout.check import check as check_plan
 from mcudeploy.memory.flow import Flow
 from mcudeploy.model.model import Model
 from mcudeploy.parallel.lanes import on_cores
+from mcudeploy.parallel.parts import Division
 from mcudeploy.program import footprint
 from mcudeploy.search import planfile
 from mcudeploy.search.kernels import alternatives, fastest
@@ -256,6 +257,14 @@ def _stored_plan(model: Model, board: Board, path: Path, rules: tuple[str, ...])
     plan = planfile.load_plan(path, made.graph, model.sha256, board.name, made.work)
     if plan.functions != made.functions:
         raise ConfigError(f"{path} is no plan of this model: its functions are not those of their operators")
+    division = Division.of(Flow.of(plan.graph), made.calls, made.cores)
+    for lane in plan.lanes:
+        for part in (each for each in lane if isinstance(each, Part) and each.columns is not None):
+            entry = plan.tape[part.entry]
+            if not isinstance(entry, Run) or not division.takes(
+                plan.graph.operators[entry.operator], part.columns
+            ):
+                raise planfile.no_plan(path, f"lanes: columns {part.columns} of entry {part.entry}")
     for name in plan.layout.arenas:
         board.memory(name)  # or it is none of this board
     footprint.require_fit(plan, made.calls, board, None)

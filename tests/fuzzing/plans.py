@@ -71,21 +71,22 @@ def unsplit(model: Model) -> Made:
 def others(model: Model, base: Made, seed: int) -> Iterator[tuple[str, Callable[[], Made]]]:
     """The other plans by the way they are made, each made when it is called."""
     splitting = Options(time_limit=_SECONDS, max_overhead=100)
-    yield "split", lambda: _searched("split", model, HOST, splitting)
-    yield "streamed", lambda: _searched("streamed", model, HOST, replace(splitting, stream_input=True))
+    yield "split", lambda: searched("split", model, HOST, splitting)
+    yield "streamed", lambda: searched("streamed", model, HOST, replace(splitting, stream_input=True))
     yield "cut", lambda: _cut(model, np.random.default_rng(seed))
     yield "moved", lambda: replace(_moved(_cut(model, np.random.default_rng(seed)), seed), way="moved")
     yield "again", lambda: _again(_cut(model, np.random.default_rng(seed)), np.random.default_rng(seed))
     if seed % 3 == 0:
         tags = Options(split=False, placement="tags")
-        yield "tags", lambda: _searched("tags", model, HOST, tags)
+        yield "tags", lambda: searched("tags", model, HOST, tags)
     if seed % 2:
         yield "memories", lambda: _apart(model, base, np.random.default_rng(seed))
     else:
         yield "units", lambda: _on_units(model, np.random.default_rng(seed))
 
 
-def _searched(way: str, model: Model, board: Board, options: Options) -> Made:
+def searched(way: str, model: Model, board: Board, options: Options) -> Made:
+    """The plan with the least arena that the search finds."""
     planned = find_plans(model, board, options)
     plan = planned.plans[0]
     return Made(way, plan, planned.model_of(plan), board)
@@ -155,7 +156,7 @@ def _apart(model: Model, base: Made, random: np.random.Generator) -> Made:
     """Two memories, of which the fast one has no room for everything."""
     some = int(base.plan.layout.arena_bytes * random.uniform(0.2, 0.9)) // 4 * 4
     board = _board(memories=("ram", "bulk"), first_bytes=max(4, some))
-    return _searched("memories", model, board, _drawn(random))
+    return searched("memories", model, board, _drawn(random))
 
 
 def _on_units(model: Model, random: np.random.Generator) -> Made:
@@ -179,7 +180,7 @@ def _on_units(model: Model, random: np.random.Generator) -> Made:
     rules = (f"npu={','.join(there)}",)
     options = replace(_drawn(random), assign=rules)
     placement: Placement = "tags" if not options.split and random.random() < 0.5 else "blocks"
-    return _searched("units", model, board, replace(options, placement=placement))
+    return searched("units", model, board, replace(options, placement=placement))
 
 
 def _drawn(random: np.random.Generator) -> Options:

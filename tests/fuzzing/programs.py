@@ -1,4 +1,7 @@
-"""Generated C of many plans in one executable under sanitizers, and the process that runs them."""
+"""Generated C of many plans in one executable under sanitizers, and the process that runs them.
+
+`threads`: under the sanitizer of threads, or else under those of addresses and of undefined behaviour.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,15 @@ _RUNNER = Path(__file__).with_name("runner.c")
 _TABLE_BITS = 32
 """Kernels are compiled once, for tables of any size."""
 _PATIENCE_S = 20.0
-_ENVIRONMENT = {"ASAN_OPTIONS": "detect_leaks=0", "UBSAN_OPTIONS": "print_stacktrace=1"}
+_ENVIRONMENT = {
+    "ASAN_OPTIONS": "detect_leaks=0",
+    "UBSAN_OPTIONS": "print_stacktrace=1",
+    "TSAN_OPTIONS": "halt_on_error=1",
+}
+_THREAD_FLAGS = ("-fsanitize=thread", "-fno-omit-frame-pointer")
+_YIELDS = Path(__file__).with_name("yields.c")
+_WRAPPED = "-Wl,--wrap=mcud_core_start,--wrap=mcud_core_wake"
+"""Of the threads that are cores, so that they lose time at random."""
 
 
 class BuildError(Exception):
@@ -48,9 +59,9 @@ class Written:
     source: Path
     symbol: str
 
-    def object(self, soft: bool) -> Path:
+    def object(self, *, soft: bool, threads: bool) -> Path:
         """What it is compiled to; `soft`: for engines in software."""
-        return self.source.with_suffix(".soft.o" if soft else ".o")
+        return self.source.with_suffix(f"{'.soft' if soft else ''}{'.threads' if threads else ''}.o")
 
 
 def write(made: Made, prefix: str, folder: Path) -> Written:
@@ -61,52 +72,57 @@ def write(made: Made, prefix: str, folder: Path) -> Written:
     home = folder / prefix
     home.mkdir(parents=True)
     for name, text in files.items():
-        (home / name).write_text(text, "utf-8")
+        # Other cores may still read where a transfer is from when it ends: nothing is to spoil that.
+        kept = text.replace(" | MCUD_ENDS_SOURCE", "") if made.plan.lanes else text
+        (home / name).write_text(kept, "utf-8")
     source = home / "program.c"
     source.write_text(f'#include "{prefix}_weights.c"\n#include "{prefix}.c"\n', "utf-8")
     return Written(source, f"{prefix}_model")
 
 
-def compile_program(written: Written, *, soft: bool = False) -> None:
+def compile_program(written: Written, *, soft: bool = False, threads: bool = False) -> None:
     """The object beside the source. Raises BuildError where the compiler refuses it, or warns."""
-    source, made = written.source, written.object(soft)
-    base = _compiler("start" if soft else None).base
+    source, made = written.source, written.object(soft=soft, threads=threads)
+    base = _compiler("start" if soft else None, threads).base
     command = [*base, "-O0", f"-I{source.parent}", "-c", str(source), "-o", str(made)]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     if result.returncode:
         raise BuildError(result.stderr[:2000])
 
 
-def compile_programs(written: Sequence[Written], *, soft: bool = False) -> None:
+def compile_programs(written: Sequence[Written], *, soft: bool = False, threads: bool = False) -> None:
     """The same for several at a time."""
-    _compiler("start" if soft else None)  # once, not by each thread
+    _compiler("start" if soft else None, threads)  # once, not by each thread
     with ThreadPoolExecutor(2) as pool:
-        list(pool.map(partial(compile_program, soft=soft), written))
+        list(pool.map(partial(compile_program, soft=soft, threads=threads), written))
 
 
-def link(written: Sequence[Written], folder: Path, engine: SoftEngine | None = None) -> Path:
+def link(
+    written: Sequence[Written], folder: Path, engine: SoftEngine | None = None, *, threads: bool = False
+) -> Path:
     """One executable with these programs, which are compiled, and all kernels. Transfers are done by engines
     in software (of programs that are compiled for them), or else by the core.
     """
     firmware = resource_dir("firmware")
     others = [firmware / "hal" / name for name in ("one_unit.c", "host/threads.c")]
-    sources = [*sorted((firmware / "kernels").glob("*.c")), *others, _RUNNER]
+    sources = [*sorted((firmware / "kernels").glob("*.c")), *others, _RUNNER, _YIELDS]
     moving = [path for path in sources if engine is not None and path.stem in (MOVE, START)]
     moving += [firmware / "hal" / "dma_soft.c"] if engine is not None else []
-    fixed = _all_compiled([path for path in sources if path not in moving], None)
-    fixed += _all_compiled(moving, engine)
+    fixed = _all_compiled([path for path in sources if path not in moving], _compiler(None, threads))
+    fixed += _all_compiled(moving, _compiler(engine, threads))
     table = Written(folder / "table.c", "")
     table.source.write_text(_table(written), "utf-8")
-    compile_program(table, soft=engine is not None)
-    objects = [*fixed, *(each.object(engine is not None) for each in (table, *written))]
-    path = folder / f"programs_{engine or 'core'}"
-    command = ["gcc", *SANITIZE_FLAGS, "-no-pie", *map(str, objects), "-lm", "-o", str(path)]
+    soft = engine is not None
+    compile_program(table, soft=soft, threads=threads)
+    objects = [*fixed, *(each.object(soft=soft, threads=threads) for each in (table, *written))]
+    path = folder / f"programs_{engine or 'core'}{'_threads' if threads else ''}"
+    command = ["gcc", *_flags(threads), _WRAPPED, "-no-pie", *map(str, objects), "-lm", "-o", str(path)]
     subprocess.run(command, check=True)
     return path
 
 
-def _all_compiled(sources: Sequence[Path], engine: SoftEngine | None) -> list[Path]:
-    made = _compiler(engine).all_compiled({path: path.read_text("utf-8") for path in sources}).values()
+def _all_compiled(sources: Sequence[Path], compiler: Compiler) -> list[Path]:
+    made = compiler.all_compiled({path: path.read_text("utf-8") for path in sources}).values()
     refused = [each for each in made if isinstance(each, str)]
     if refused:
         raise BuildError(refused[0])
@@ -114,10 +130,14 @@ def _all_compiled(sources: Sequence[Path], engine: SoftEngine | None) -> list[Pa
 
 
 @cache
-def _compiler(engine: SoftEngine | None) -> Compiler:
+def _compiler(engine: SoftEngine | None, threads: bool) -> Compiler:
     config = render("config.h.j2", alignment=OFFSET_UNIT, offset_bits=_TABLE_BITS, code_bits=_TABLE_BITS)
     defines = (f"-D{name}={value}" for name, value in engine_defines(engine).items())
-    return Compiler.of((*SANITIZE_FLAGS, *defines), resource_dir("firmware") / "kernels", config)
+    return Compiler.of((*_flags(threads), *defines), resource_dir("firmware") / "kernels", config)
+
+
+def _flags(threads: bool) -> tuple[str, ...]:
+    return _THREAD_FLAGS if threads else SANITIZE_FLAGS
 
 
 def _table(written: Sequence[Written]) -> str:
@@ -132,7 +152,8 @@ def _table(written: Sequence[Written]) -> str:
 class Runner:
     """The process, as a machine for `verify`. Use as a context manager.
 
-    Every method raises RunError where the process ends or hangs.
+    `seed`: cores lose time at random; none with 0. Every method raises RunError where the process ends or
+    hangs.
     """
 
     def __init__(self, executable: Path) -> None:
@@ -145,6 +166,7 @@ class Runner:
             bufsize=0,
         )
         self._waiting: list[bytes] = []
+        self.seed = 0
 
     def __enter__(self) -> Runner:
         return self
@@ -169,7 +191,7 @@ class Runner:
 
     def run(self, first: int, count: int) -> int:
         """Run entries of the tape; no ticks are counted."""
-        self._ask("G", first, 0, count)
+        self._ask("G", first, self.seed, count)
         self._answer(1)
         return 0
 

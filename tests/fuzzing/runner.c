@@ -2,15 +2,18 @@
  *
  * A request on standard input is a letter and four 32-bit numbers; WRITE brings as many bytes as its last one says.
  * READ and RUN are answered on standard output: with the bytes, and with one byte. Sizes are the caller's matter:
- * what is wrong ends the process by the address sanitizer.
+ * what is wrong ends the process by a sanitizer.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "mcud.h"
+#include "mcud_cores.h"
 
 extern const mcud_model *const programs[];
+
+/* Cores that are threads lose time at random in the next run, from a seed; none with 0. */
+void yields_begin(uint32_t seed);
 
 typedef struct {
     uint32_t kind, a, b, count;
@@ -58,6 +61,12 @@ int main(void)
             give(model->arenas[it.a].base + it.b, it.count);
             break;
         case 'G':
+            yields_begin(it.b);
+            if (model->cores != 0) {
+                model->cores->run(model->cores, it.a, it.a + it.count);
+                give("k", 1);
+                break;
+            }
             for (uint32_t step = it.a; step < it.a + it.count; step++) {
                 mcud_step(model, step);
             }

@@ -57,7 +57,9 @@ Outputs = list[bytes]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trip:
-    """A plan with blocks that move, and the one without, unsplit; `name` says how it was drawn."""
+    """A plan with blocks that move, or that several cores run, and the one without, unsplit; `name` says how
+    it was drawn.
+    """
 
     name: str
     base: Made
@@ -105,12 +107,16 @@ def start_of(model: Model, way: str, seed: int) -> Made | None:
     base = unsplit(model)
     if way == "unsplit":
         return base
-    made = dict(plans.others(model, base, seed))[way]()
+    made = with_splits(dict(plans.others(model, base, seed))[way]())
+    return made if len(made.plan.schedule.steps) <= MOST_STEPS else None
+
+
+def with_splits(made: Made) -> Made:
+    """A plan that is cut at random, with a split for each operator, as its file needs them."""
     tiled = TiledGraph(Flow.of(made.model.graph), made.plan.block_rows)
     rows = zip(made.plan.block_rows.items(), tiled.step_counts, strict=True)
     splits = tuple(Split((name,), "row", size) for (name, size), steps in rows if steps > 1)
-    made = replace(made, plan=replace(made.plan, splits=splits))
-    return made if len(made.plan.schedule.steps) <= MOST_STEPS else None
+    return replace(made, plan=replace(made.plan, splits=splits))
 
 
 def wander(model: Model, way: str, seed: int) -> Trip | None:
@@ -244,7 +250,7 @@ def differing(trips: Sequence[Trip], folder: Path) -> Iterator[str]:
             except programs.RunError as error:
                 yield f"{where}: {error}"
                 continue
-            wrong = [_wrong(values, expected[id(trip.base)]) for values in found]
+            wrong = [difference_of(values, expected[id(trip.base)]) for values in found]
             if any(wrong):
                 yield f"{where}: bytes that differ in two runs {wrong}"
 
@@ -274,7 +280,7 @@ def differing_on(trips: Sequence[Trip], folder: Path) -> Iterator[str]:
                 yield f"{trip.name}, {board.name}: {border.name} differs by {diff.worst}"
 
 
-def _wrong(found: Outputs, expected: Outputs) -> int:
+def difference_of(found: Outputs, expected: Outputs) -> int:
     """How many bytes differ."""
     pairs = zip(found, expected, strict=True)
     return sum(int((np.frombuffer(a, np.uint8) != np.frombuffer(b, np.uint8)).sum()) for a, b in pairs)

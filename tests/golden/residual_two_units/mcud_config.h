@@ -13,5 +13,6 @@ typedef uint16_t mcud_code;
 
 /* A program asks for the tape that was compiled with its types; two such tapes do not link into one firmware. */
 #define mcud_run mcud_run_o16_c16_a4
+#define mcud_run_cores mcud_run_cores_o16_c16_a4
 
 #endif

@@ -1,0 +1,78 @@
+"""Plans that several cores run together, built and run: verified, as one core does it, and faster."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from models import quantised_convolutions
+
+from mcudeploy import api
+from mcudeploy.boards.board import load_board
+from mcudeploy.device.target import Target, open_device
+from mcudeploy.ir.plan import PATH_UNIT
+from mcudeploy.search.planner import Options
+from mcudeploy.verify.compare import Storage, run_once
+from mcudeploy.verify.samples import load_samples
+
+CASES = [
+    ("mps2-an521", 2, False),
+    ("mps2-an521", 2, True),
+    ("riscv32-virt", 4, False),
+    ("riscv32-virt", 8, True),
+    ("host", 2, False),
+    ("host", 3, True),
+]
+"""Board, cores, and whether the input is streamed."""
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return quantised_convolutions(tmp_path_factory.mktemp("cores") / "small.onnx")
+
+
+def options(cores: int, streamed: bool) -> Options:
+    return Options(split=False, stream_input=streamed, cores=cores)
+
+
+def run(model: Path, board: str, cores: int, streamed: bool) -> dict[str, Any]:
+    target = Target(load_board(board), emulate=True)
+    return api.run_model(model, target, options(cores, streamed), inputs=[], expected=[])
+
+
+@cache
+def of_one_core(model: Path, board: str) -> dict[str, Any]:
+    return run(model, board, 1, streamed=False)
+
+
+@pytest.mark.parametrize(("board", "cores", "streamed"), CASES)
+def test_cores_run_a_verified_program(model: Path, board: str, cores: int, streamed: bool) -> None:
+    report = run(model, board, cores, streamed)
+    assert report["verified"] and report["mismatches"] == 0 and report["reason"] is None
+    if board == "host":
+        assert report["latency"]["unit"] == "us"
+        return
+    alone = of_one_core(model, board)
+    assert report["latency"]["unit"] == PATH_UNIT and alone["latency"]["unit"] == "instructions"
+    ratio = report["latency"]["value"] / alone["latency"]["value"]
+    # 12 rows of 12 columns go round; a streamed input is fed row by row.
+    assert 1 / cores < ratio < (0.6 if cores == 2 else 0.4)
+
+
+@pytest.mark.parametrize(("board", "cores", "streamed"), CASES)
+def test_their_outputs_are_those_of_one_core(model: Path, board: str, cores: int, streamed: bool) -> None:
+    target = Target(load_board(board), emulate=True)
+    found = []
+    for wanted in (options(1, streamed=False), options(cores, streamed)):
+        made = api.plan_model(model, target.board, wanted)
+        assert len(made.plan.lanes) == (wanted.cores if wanted.cores != 1 else 0)
+        sample, storage = load_samples(made.model.graph, [], [], 0)[0], Storage.of(made.plan)
+        with open_device(target, made.build(target), made.patience_s) as device:
+            for _ in range(2):
+                run_once(device, storage, sample.stored)
+                (border,) = made.plan.graph.outputs
+                found.append(storage.get_tensor(device, border.tensor))
+    assert all(np.array_equal(each, found[0]) for each in found) and found[0].any()

@@ -1,0 +1,153 @@
+"""The tapes of several cores: sound, without a wait too much, and without a core that waits for ever."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from functools import cache
+
+import pytest
+from fuzzing.plans import Made
+from fuzzing.together import WAYS, Figures, awaits_of, shared_out, without
+from fuzzing.trips import graph_model, models
+from graphs import border
+
+from mcudeploy.ir.graph import DType, Graph, Operator, Tensor
+from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.plan import Await, Part, Run, Transfer, Wait
+from mcudeploy.layout.owners import PlanFaultError, Shapes
+from mcudeploy.layout.races import require_no_races
+from mcudeploy.ops.elementwise import Unary
+from mcudeploy.ops.view import Reshape
+from mcudeploy.parallel.lanes import on_cores
+from mcudeploy.parallel.timeline import critical_path
+
+_GRAPHS = 8
+_MOST_AWAITS = 40
+
+
+@cache
+def plans_of(way: str) -> tuple[Made, ...]:
+    """Plans for 2 to 4 cores, which the judge has passed."""
+    found = models(_GRAPHS)
+    some = found if way != "split" else found[:3]
+    return tuple(
+        shared_out(model, way, seed, 2 + seed % 3, worth=(1, 400)[seed % 2])
+        for seed, model in enumerate(some, len(way))
+    )
+
+
+@pytest.mark.parametrize("way", sorted(set(WAYS)))
+def test_lanes_of_plans_pass_the_judge(way: str) -> None:
+    made = plans_of(way)
+    plans = [it.plan for it in made]
+    figures = Figures.of(plans)
+    assert figures.awaits > len(plans) and figures.parts > sum(len(it.tape) for it in plans)
+    kinds = Counter(type(entry) for plan in plans for entry in plan.tape)
+    if way in ("moved", "wandering"):
+        assert kinds[Transfer]
+    if way == "wandering":
+        assert kinds[Wait]
+    if way == "again":
+        steps = [it.plan.schedule.steps for it in made]
+        assert any(len(set(each)) < len(each) for each in steps)
+
+
+def test_some_parts_are_columns() -> None:
+    found = Figures.of([it.plan for way in ("unsplit", "cut") for it in plans_of(way)])
+    assert found.columns > 20
+
+
+@pytest.mark.parametrize("way", sorted(set(WAYS)))
+def test_no_wait_follows_from_others(way: str) -> None:
+    """Without any one of them the judge refuses the plan."""
+    tried, left = 0, []
+    for made in plans_of(way):
+        awaits = awaits_of(made.plan)
+        for core, at in awaits if len(awaits) <= _MOST_AWAITS else ():
+            fewer = without(made.plan, core, at)
+            tried += 1
+            try:
+                require_no_races(fewer, Shapes(fewer, made.model.work))
+            except PlanFaultError:
+                continue
+            left.append((made.plan.graph.name, core, at, made.plan.lanes[core][at]))
+    assert tried > 10 and not left, f"{len(left)} of {tried} waits are too many: {left[:5]}"
+
+
+@pytest.mark.parametrize("way", sorted(set(WAYS)))
+def test_no_core_waits_for_ever(way: str) -> None:
+    for made in plans_of(way):
+        lanes = made.plan.lanes
+        ticks = [[1.0] * sum(isinstance(it, Part) for it in lane) for lane in lanes]
+        line = critical_path(lanes, ticks)
+        assert max(map(len, ticks)) <= line.ticks <= sum(map(len, ticks))
+
+
+def test_cores_wait_where_windows_reach_into_rows_of_another() -> None:
+    """Three convolutions of 3 x 3, and a sum that is made of rows of its own core."""
+    plan = shared_out(models(2)[0], "unsplit", 0, 2).plan
+    halves = [Interval(0, 4), Interval(4, 8)]
+    names = [plan.graph.operators[entry.operator].name for entry in plan.tape if isinstance(entry, Run)]
+    assert names == ["conv_a", "conv_b", "conv_c", "add"]
+    for core, lane in enumerate(plan.lanes):
+        parts = [entry for entry in lane if isinstance(entry, Part)]
+        assert parts == [Part(entry, halves[core]) for entry in range(4)]
+        awaited = [entry for entry in lane if isinstance(entry, Await)]
+        # c is made where the image was; the sum where c is.
+        assert awaited[:2] == [Await(1, 1 - core, 1), Await(2, 1 - core, 2)]
+        assert len(awaited) == 2 or awaited[2:] == [Await(3, 1 - core, 3)]
+
+
+def test_what_moves_is_done_by_the_first_core() -> None:
+    for way in ("moved", "wandering"):
+        for made in plans_of(way):
+            tape = made.plan.tape
+            moves = {number for number, entry in enumerate(tape) if not isinstance(entry, Run)}
+            for core, lane in enumerate(made.plan.lanes):
+                mine = {entry.entry for entry in lane if isinstance(entry, Part)} & moves
+                assert mine == (moves if core == 0 else set())
+
+
+def test_steps_of_an_operator_that_is_not_shared_out_stay_on_a_core() -> None:
+    found = 0
+    for made in plans_of("cut"):
+        cores: dict[int, set[int]] = {}
+        for core, lane in enumerate(made.plan.lanes):
+            for part in lane:
+                entry = made.plan.tape[part.entry]
+                if isinstance(part, Part) and isinstance(entry, Run):
+                    operator = made.plan.graph.operators[entry.operator]
+                    if operator.op.accumulates or not operator.inputs:
+                        cores.setdefault(entry.operator, set()).add(core)
+        assert all(len(each) == 1 for each in cores.values())
+        feeds = [at for at, it in enumerate(made.plan.graph.operators) if not it.inputs]
+        assert all(cores[at] == {0} for at in feeds)
+        found += len(cores)
+    assert found > 3
+
+
+def test_what_is_made_over_a_view_stays_on_a_core() -> None:
+    """Of a view each part would read all: memory that other parts may write."""
+    shape, flat = (4, 8, 16), (8, 4, 16)
+    names = {"image": shape, "a": shape, "view": flat, "made": flat}
+    graph = Graph(
+        name="view",
+        tensors={name: Tensor(name, its_shape, DType.FLOAT32, None) for name, its_shape in names.items()},
+        operators=(
+            Operator("first", Unary("sigmoid"), ("image",), "a"),
+            Operator("reshape", Reshape(flat), ("a",), "view"),
+            Operator("second", Unary("sigmoid"), ("view",), "made"),
+        ),
+        inputs=(border("image", shape),),
+        outputs=(border("made", flat),),
+    )
+    made = shared_out(graph_model("view", graph), "unsplit", 0, 4)
+    parts = Counter(part.entry for lane in made.plan.lanes for part in lane if isinstance(part, Part))
+    assert parts == {0: 4, 1: 1}
+
+
+def test_one_core_has_no_lanes() -> None:
+    made = plans_of("unsplit")[0]
+    plan = replace(made.plan, lanes=())
+    assert on_cores(plan, made.model.calls, 1) is plan

@@ -1,0 +1,169 @@
+"""The shares of a step: all of it, once, and even as far as parts can be cut."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from graphs import Q, border, conv, pooled, residual
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcudeploy.ir.graph import DType, Graph, Operator, Tensor
+from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.plan import Form
+from mcudeploy.memory.flow import Flow
+from mcudeploy.model.forms import in_form
+from mcudeploy.model.model import kernel_variants
+from mcudeploy.ops.elementwise import Unary
+from mcudeploy.parallel.parts import Division, Piece
+
+GRAIN = 4
+"""Bytes that a part of a row begins at a multiple of."""
+
+
+def division_of(graph: Graph, cores: int) -> Division:
+    calls = {name: found[0] for name, found in kernel_variants(graph).items()}
+    return Division.of(Flow.of(graph), calls, cores)
+
+
+def convolution(rows: int, cols: int, channels: tuple[int, int], kernel: int) -> Graph:
+    """One convolution of an int8 image."""
+    shapes = {"image": (rows, cols, channels[0]), "made": (rows, cols, channels[1])}
+    return Graph(
+        name="one",
+        tensors={name: Tensor(name, shape, DType.INT8, Q) for name, shape in shapes.items()},
+        operators=(conv("conv", "image", "made", channels, kernel),),
+        inputs=(border("image", shapes["image"]),),
+        outputs=(border("made", shapes["made"]),),
+    )
+
+
+def functions(shape: tuple[int, int, int]) -> Graph:
+    """Two functions of one value, in float, each of which may lie where its input does."""
+    return Graph(
+        name="functions",
+        tensors={name: Tensor(name, shape, DType.FLOAT32, None) for name in ("x", "a", "b")},
+        operators=(
+            Operator("first", Unary("sigmoid"), ("x",), "a"),
+            Operator("second", Unary("sigmoid"), ("a",), "b"),
+        ),
+        inputs=(border("x", shape),),
+        outputs=(border("b", shape),),
+    )
+
+
+def made_of(pieces: list[list[Piece]], rows: Interval, width: int) -> np.ndarray:
+    """How often each pixel of the rows is made."""
+    made = np.zeros((len(rows), width), np.int32)
+    for part_rows, columns in (piece for mine in pieces for piece in mine):
+        span = columns or Interval(0, width)
+        made[part_rows.lo - rows.lo : part_rows.hi - rows.lo, span.lo : span.hi] += 1
+    return made
+
+
+def cells_of(graph: Graph) -> int:
+    """Columns, or channels of a single one."""
+    _, columns, channels = graph.tensors["made"].shape
+    return columns if columns > 1 else channels
+
+
+def pixels(mine: list[Piece], width: int) -> int:
+    return sum(len(rows) * (width if columns is None else len(columns)) for rows, columns in mine)
+
+
+@given(
+    size=st.tuples(st.integers(1, 24), st.integers(1, 40)),
+    channels=st.tuples(st.integers(1, 5), st.integers(1, 9)),
+    kernel=st.sampled_from([1, 3]),
+    cores=st.integers(2, 8),
+    data=st.data(),
+)
+def test_shares_are_all_of_a_step_once_and_even(
+    size: tuple[int, int], channels: tuple[int, int], kernel: int, cores: int, data: st.DataObject
+) -> None:
+    graph = convolution(*size, channels, kernel)
+    (operator,) = graph.operators
+    rows = Interval(lo := data.draw(st.integers(0, size[0] - 1)), data.draw(st.integers(lo + 1, size[0])))
+    division = division_of(graph, cores)
+    pieces = division.pieces(operator, rows)
+    width = cells_of(graph)
+    assert len(pieces) <= cores and (made_of(pieces, rows, width) == 1).all()
+    granule = GRAIN if size[1] == 1 else GRAIN // np.gcd(GRAIN, channels[1])
+    for part_rows, columns in (piece for mine in pieces for piece in mine):
+        assert len(part_rows) > 0 and (columns is None or (len(part_rows) == 1 and len(columns) > 0))
+        assert columns is None or columns.lo % granule == 0
+        assert columns is None or columns.hi % granule == 0 or columns.hi == width
+        assert columns is None or len(columns) < width  # else it is the row
+    shares = [pixels(mine, width) for mine in pieces]
+    assert division.largest_share(operator, rows) == pytest.approx(max(shares) / sum(shares))
+    if len(pieces) > 1:
+        even = sum(shares) / len(pieces)
+        # Even but for a granule at each end; by whole rows where that is no worse, or they are not cut.
+        by_rows = -(-len(rows) // len(pieces)) * width
+        slack = 2 * granule if granule < width else width
+        assert max(shares) <= max(even + slack, min(by_rows, 1.02 * even))
+    # The pieces of the cores follow each other.
+    order = [(part.lo, columns.lo if columns else 0) for mine in pieces for part, columns in mine]
+    assert order == sorted(order)
+
+
+@given(rows=st.integers(1, 64), cores=st.integers(2, 8))
+def test_whole_rows_are_even_within_one(rows: int, cores: int) -> None:
+    """Functions may overwrite their input: their rows are not cut."""
+    graph = functions((rows, 16, 200))
+    pieces = division_of(graph, cores).pieces(graph.operators[0], Interval(0, rows))
+    counts = [sum(len(part) for part, _ in mine) for mine in pieces]
+    assert sum(counts) == rows and max(counts) <= -(-rows // cores)
+    assert all(columns is None for mine in pieces for _, columns in mine)
+
+
+def test_rows_that_do_not_go_round_are_cut_in_columns() -> None:
+    graph = convolution(3, 16, (4, 4), 3)
+    (operator,) = graph.operators
+    pieces = division_of(graph, 2).pieces(operator, Interval(0, 3))
+    assert pieces == [
+        [(Interval(0, 1), None), (Interval(1, 2), Interval(0, 8))],
+        [(Interval(1, 2), Interval(8, 16)), (Interval(2, 3), None)],
+    ]
+
+
+def test_what_overwrites_its_input_is_not_cut_in_columns() -> None:
+    graph = functions((3, 16, 200))
+    division = division_of(graph, 2)
+    assert division.in_place == {"first", "second"}
+    for operator in graph.operators:
+        pieces = division.pieces(operator, Interval(0, 3))
+        assert sorted(len(part) for mine in pieces for part, _ in mine) == [1, 2]
+        assert all(columns is None for mine in pieces for _, columns in mine)
+
+
+def test_channels_of_a_single_pixel_are_shared_out() -> None:
+    graph = convolution(1, 1, (300, 20), 1)
+    pieces = division_of(graph, 2).pieces(graph.operators[0], Interval(0, 1))
+    assert [[len(cells) for _, cells in mine if cells is not None] for mine in pieces] == [[8], [12]]
+
+
+def test_an_operator_that_accumulates_stays_on_one_core() -> None:
+    graph = pooled()
+    division = division_of(graph, 4)
+    assert division.pieces(graph.operators[1], Interval(0, 8)) == [[(Interval(0, 8), None)]]
+
+
+def test_feeds_stay_on_one_core() -> None:
+    graph = in_form(residual(), Form(), Form(streamed=True))
+    feed = next(operator for operator in graph.operators if not operator.inputs)
+    assert division_of(graph, 4).pieces(feed, Interval(0, 8)) == [[(Interval(0, 8), None)]]
+
+
+def test_little_work_is_not_shared_out() -> None:
+    graph = convolution(8, 8, (4, 4), 3)
+    (operator,) = graph.operators
+    counts = {}
+    for rows in range(1, 9):
+        pieces = division_of(graph, 8).pieces(operator, Interval(0, rows))
+        counts[rows] = len(pieces)
+    assert [low <= high for low, high in pairwise(counts.values())] == [True] * 7
+    tiny = convolution(1, 4, (1, 4), 1)
+    assert len(division_of(tiny, 8).pieces(tiny.operators[0], Interval(0, 1))) == 1

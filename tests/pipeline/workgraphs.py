@@ -1,0 +1,86 @@
+"""The graphs that docs/pipeline.md works out by hand, and random ones."""
+
+from __future__ import annotations
+
+import random
+
+from mcudeploy.pipeline.cost import Link, OperatorTicks
+from mcudeploy.pipeline.line import Line, Units, line_of
+from mcudeploy.pipeline.reduce import Group, groups_of, merged_chains
+from mcudeploy.pipeline.workgraph import Value, WorkGraph
+
+FORK = WorkGraph(
+    tuple("abcdefgh"),
+    (
+        Value("a", 8, 0, (1, 3, 4)),
+        Value("b", 4, 1, (2,)),
+        Value("c", 4, 2, (4,)),
+        Value("d", 6, 3, (4,)),
+        Value("e", 10, 4, (5,)),
+        Value("f", 2, 5, (6,)),
+        Value("g", 2, 6, (7,)),
+        Value("h", 1, 7, (), kept=True),
+    ),
+)
+"""A fork, a join with a skip over it, a chain."""
+FORK_WORK = (4, 3, 3, 6, 2, 4, 4, 6)
+FORK_LINK = Link(2.0, 1.0)
+
+WAIST = WorkGraph(
+    ("p", "q1", "q2", "r", "s1", "s2", "z"),
+    (
+        Value("p", 20, 0, (1, 2)),
+        Value("q1", 10, 1, (3,)),
+        Value("q2", 10, 2, (3,)),
+        Value("r", 2, 3, (4, 5)),
+        Value("s1", 10, 4, (6,)),
+        Value("s2", 10, 5, (6,)),
+        Value("z", 1, 6, (), kept=True),
+    ),
+)
+"""Two forks with few bytes between them."""
+WAIST_WORK = (4, 4, 4, 4, 4, 4, 8)
+WAIST_LINK = Link(1.0, 1.0)
+
+CHAIN = WorkGraph(
+    tuple("pqrs"),
+    (
+        Value("p", 4, 0, (1,)),
+        Value("q", 20, 1, (2,)),
+        Value("r", 2, 2, (3,)),
+        Value("s", 1, 3, (), kept=True),
+    ),
+)
+CHAIN_WORK = (5, 5, 5, 5)
+CHAIN_LINK = Link(1.0)
+
+
+def evenly(work: tuple[int, ...]) -> OperatorTicks:
+    """Operators that any number of units share without loss."""
+    return lambda operator, units: work[operator] / units
+
+
+def merged_line(graph: WorkGraph, work: tuple[int, ...], link: Link, units: Units) -> Line:
+    """The line of a graph as the source makes it."""
+    return line_of(graph, groups_of(graph, merged_chains(graph)), units, (evenly(work), link))
+
+
+def group_names(graph: WorkGraph, groups: tuple[Group, ...]) -> list[list[str]]:
+    """The operators of every vertex of every group."""
+    return [["".join(graph.names[it] for it in vertex) for vertex in group] for group in groups]
+
+
+def random_graph(seed: int, count: int) -> tuple[WorkGraph, tuple[int, ...]]:
+    """Operators that read one to three earlier ones, near ones mostly, and what they work."""
+    draw = random.Random(seed)
+    readers: list[set[int]] = [set() for _ in range(count)]
+    for reader in range(1, count):
+        for _ in range(draw.randint(1, 3)):
+            readers[max(0, reader - draw.randint(1, 4))].add(reader)
+    values = tuple(
+        Value(f"v{maker}", draw.randint(1, 100), maker, tuple(sorted(found)), not found)
+        for maker, found in enumerate(readers)
+    )
+    inputs = (Value("x", draw.randint(1, 100), None, (0,)),)
+    work = tuple(draw.randint(0, 200) for _ in range(count))
+    return WorkGraph(tuple(f"o{it}" for it in range(count)), inputs + values), work

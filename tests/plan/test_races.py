@@ -1,0 +1,237 @@
+"""The judge of several cores' tapes, of tapes with faults of every kind put in on purpose."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from fuzzing.plans import HOST, Made
+from fuzzing.together import awaits_of, shared_out, without
+from fuzzing.trips import Trip, models, stored_again
+
+from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.plan import Await, Lane, Part, Plan, Run
+from mcudeploy.layout.check import PlanFaultError, check
+
+Entries = list[Part | Await]
+Change = Callable[[Entries, Entries], object]
+
+
+@pytest.fixture(scope="module")
+def blocks() -> Made:
+    """Residual in steps of some rows, parts of which are columns."""
+    made = shared_out(models(2)[0], "cut", 3, 2)
+    assert any(it.columns for lane in made.plan.lanes for it in lane if isinstance(it, Part))
+    return made
+
+
+@pytest.fixture(scope="module")
+def whole() -> Made:
+    """Residual in four steps, each in two halves."""
+    return shared_out(models(2)[0], "unsplit", 0, 2)
+
+
+def with_lanes(plan: Plan, *lanes: Entries) -> Plan:
+    return replace(plan, lanes=tuple(map(tuple, lanes)))
+
+
+def changed(plan: Plan, change: Change) -> Plan:
+    """The plan with changed tapes of its two cores."""
+    first, second = map(list, plan.lanes)
+    change(first, second)
+    return with_lanes(plan, first, second)
+
+
+def refused(made: Made, plan: Plan) -> str:
+    with pytest.raises(PlanFaultError) as caught:
+        check(plan, made.model.work, made.board)
+    return str(caught.value)
+
+
+def last_part(lane: Entries) -> int:
+    return max(at for at, it in enumerate(lane) if isinstance(it, Part))
+
+
+def columns_at(lane: Entries) -> int:
+    """The first part of columns."""
+    return next(at for at, it in enumerate(lane) if isinstance(it, Part) and it.columns is not None)
+
+
+def other_columns(lo: int, hi: int) -> Change:
+    def change(first: Entries, _: Entries) -> None:
+        at = columns_at(first)
+        first[at] = replace(first[at], columns=Interval(lo, hi))
+
+    return change
+
+
+def other_rows(lo: int, hi: int) -> Change:
+    def change(first: Entries, _: Entries) -> None:
+        first[last_part(first)] = replace(first[last_part(first)], rows=Interval(lo, hi))
+
+    return change
+
+
+def swapped(lane: Entries) -> None:
+    """Two parts of different steps change places."""
+    one, other = (at for at, it in enumerate(lane) if isinstance(it, Part) and it.entry in (0, 3))
+    lane[one], lane[other] = lane[other], lane[one]
+
+
+CHANGES: dict[str, tuple[Change, str]] = {
+    "a part dropped": (lambda a, _: a.pop(last_part(a)), "is not made whole, and once"),
+    "a part doubled": (lambda a, _: a.append(a[last_part(a)]), "is not made whole, and once"),
+    "a part of both cores": (lambda a, b: b.append(a[last_part(a)]), "is not made whole, and once"),
+    "all parts of a step dropped": (
+        lambda a, b: [lane.pop(last_part(lane)) for lane in (a, b)],
+        "other entries than the program's",
+    ),
+    "an entry too much": (lambda a, _: a.append(Part(9, Interval(0, 1))), "other entries than the program's"),
+    "out of order": (lambda a, _: swapped(a), r"goes from entry 3 back to"),
+    "too many rows": (other_rows(0, 9), "makes rows"),
+    "rows of the other core": (other_rows(4, 8), "is not made whole, and once"),
+    "no rows": (other_rows(2, 2), "makes rows"),
+    "a wait for a later part": (lambda a, _: a.insert(1, Await(1, 1, 4)), "which comes no earlier"),
+    "a wait for a part of its own step": (
+        lambda a, _: a.insert(1, Await(1, 1, 2)),
+        "which comes no earlier",
+    ),
+    "a wait for no part": (lambda a, _: a.insert(1, Await(1, 1, 0)), "which comes no earlier"),
+    "a wait for more parts than there are": (
+        lambda a, _: a.insert(1, Await(1, 1, 99)),
+        "which comes no earlier",
+    ),
+    "a wait for itself": (lambda a, _: a.insert(1, Await(1, 0, 1)), "waits for core 0"),
+    "a wait for a core that is not there": (lambda a, _: a.insert(1, Await(1, 2, 1)), "waits for core 2"),
+    "a wait for a core before the first": (lambda a, _: a.insert(1, Await(1, -1, 1)), "waits for core -1"),
+}
+
+
+@pytest.mark.parametrize(("change", "words"), CHANGES.values(), ids=CHANGES.keys())
+def test_faulty_lanes_are_refused(whole: Made, change: Change, words: str) -> None:
+    check(whole.plan, whole.model.work, HOST)
+    assert words in refused(whole, changed(whole.plan, change))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (other_columns(0, 9), "columns"),
+        (other_columns(0, 8), "is not made whole, and once"),
+        (other_columns(0, 1), "is not made whole, and once"),
+        (other_columns(0, 0), "columns"),
+        (other_columns(8, 8), "columns"),
+    ],
+    ids=["beyond the row", "of the other core", "too few", "none", "none, behind the row"],
+)
+def test_columns_that_are_not_there_are_refused(blocks: Made, change: Change, words: str) -> None:
+    check(blocks.plan, blocks.model.work, HOST)
+    assert words in refused(blocks, changed(blocks.plan, change))
+
+
+def test_no_columns_are_not_taken_for_all(whole: Made) -> None:
+    """Whole rows that are to have none of their columns would not be made."""
+
+    def none(first: Entries, _: Entries) -> None:
+        old = first.pop(last_part(first))
+        rows = range(old.rows.lo, old.rows.hi)
+        first += [Part(old.entry, Interval(row, row + 1), Interval(8, 8)) for row in rows]
+
+    assert "columns" in refused(whole, changed(whole.plan, none))
+
+
+def test_columns_of_several_rows_are_refused(whole: Made) -> None:
+    def several(first: Entries, _: Entries) -> None:
+        old = first.pop(last_part(first))
+        first += [replace(old, columns=Interval(0, 4)), replace(old, columns=Interval(4, 8))]
+
+    assert "makes rows" in refused(whole, changed(whole.plan, several))
+
+
+def test_a_part_that_another_core_does_without_waits_is_refused(whole: Made) -> None:
+    def moved(first: Entries, second: Entries) -> None:
+        at = next(at for at, it in enumerate(first) if isinstance(it, Part) and it.entry == 1)
+        part = first.pop(at)
+        second.insert(next(at for at, it in enumerate(second) if it.entry == 2), part)
+
+    assert "has waited for part" in refused(whole, changed(whole.plan, moved))
+
+
+def test_lanes_that_change_places_are_as_good(whole: Made) -> None:
+    """Which core is which is all the same where nothing is fed, transferred or waited for."""
+    first, second = (
+        [replace(it, core=1 - it.core) if isinstance(it, Await) else it for it in lane]
+        for lane in whole.plan.lanes
+    )
+    check(with_lanes(whole.plan, second, first), whole.model.work, HOST)
+
+
+def test_a_core_may_have_nothing_to_do(whole: Made) -> None:
+    every = [part for pair in zip(*map(parts_of, whole.plan.lanes), strict=True) for part in pair]
+    check(with_lanes(whole.plan, every, []), whole.model.work, HOST)
+    check(with_lanes(whole.plan, [], every), whole.model.work, HOST)
+
+
+def parts_of(lane: Lane) -> list[Part]:
+    return [it for it in lane if isinstance(it, Part)]
+
+
+def test_a_feed_beside_the_first_core_is_refused() -> None:
+    made = shared_out(models(2)[0], "streamed", 0, 2)
+    feed = next(
+        number
+        for number, entry in enumerate(made.plan.tape)
+        if isinstance(entry, Run) and not made.plan.graph.operators[entry.operator].inputs
+    )
+    first, second = map(list, made.plan.lanes)
+    at = next(at for at, it in enumerate(first) if it == Part(feed, it.rows) and isinstance(it, Part))
+    second.insert(0, first.pop(at))
+    assert "asks the application" in refused(made, with_lanes(made.plan, first, sorted(second, key=by_entry)))
+
+
+def by_entry(entry: Part | Await) -> int:
+    return entry.entry
+
+
+def test_an_accumulation_by_two_cores_is_refused() -> None:
+    made = shared_out(models(2)[1], "cut", 3, 2)
+    numbers = [
+        number
+        for number, entry in enumerate(made.plan.tape)
+        if isinstance(entry, Run) and made.plan.graph.operators[entry.operator].op.accumulates
+    ]
+    for core, lane in enumerate(made.plan.lanes):
+        for at, part in enumerate(lane):
+            if isinstance(part, Part) and part.entry in numbers and len(part.rows) > 1:
+                rows = part.rows
+                lanes = [list(each) for each in made.plan.lanes]
+                lanes[core][at] = replace(part, rows=Interval(rows.lo, rows.lo + 1))
+                lanes[core].insert(at + 1, replace(part, rows=Interval(rows.lo + 1, rows.hi)))
+                assert "accumulates: one core does it" in refused(made, with_lanes(made.plan, *lanes))
+                return
+    pytest.fail("no step accumulates several rows")
+
+
+def test_a_transfer_beside_the_first_core_is_refused() -> None:
+    made = shared_out(models(2)[0], "moved", 3, 2)
+    number = next(at for at, entry in enumerate(made.plan.tape) if not isinstance(entry, Run))
+    first, second = map(list, made.plan.lanes)
+    part = next(it for it in first if isinstance(it, Part) and it.entry == number)
+    first.remove(part)
+    plan = with_lanes(made.plan, first, sorted([*second, part], key=by_entry))
+    assert f"entry {number} is not done by core 0" in refused(made, plan)
+
+
+def test_a_wait_less_is_refused(blocks: Made) -> None:
+    for core, at in awaits_of(blocks.plan):
+        assert "has waited for part" in refused(blocks, without(blocks.plan, core, at))
+
+
+@pytest.mark.parametrize("way", ["unsplit", "cut", "streamed", "wandering"])
+@pytest.mark.parametrize("cores", [2, 4])
+def test_lanes_come_back_from_a_file(way: str, cores: int) -> None:
+    made = shared_out(models(2)[0], way, 5, cores)
+    again = stored_again(Trip(way, made, made))
+    assert again.lanes == made.plan.lanes
+    check(again, made.model.work, made.board)
