@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 import rich_click as click
 
 from mcudeploy import __version__
-from mcudeploy.cli import boards, build, model, place, run, schedule
+from mcudeploy.cli import boards, build, model, pipeline, place, run, schedule
 from mcudeploy.cli.compiling import compiled_code_kept
 from mcudeploy.cli.config import load_settings
 from mcudeploy.cli.output import describe, print_error
@@ -97,7 +97,7 @@ def cli() -> None:
     """Run an ONNX model on a microcontroller."""
 
 
-for group in (boards, model, build, run, schedule, place):
+for group in (boards, model, build, run, schedule, place, pipeline):
     for command in group.COMMANDS:
         cli.add_command(command)
 

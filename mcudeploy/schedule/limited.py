@@ -91,7 +91,7 @@ def _least_cycles(trace: Trace, limit: int, limits: Limits, effort: Effort) -> f
     if len(trace.steps) > MOST_STEPS or not limits.rate:
         return None
     found = exact_cycles(trace, limit, limits.link, recompute=limits.recompute, effort=effort)
-    return found and found.bound_cycles
+    return None if found is None else found.bound_cycles
 
 
 def write_plan(found: Limited, path: Path) -> None:

@@ -257,14 +257,7 @@ def _stored_plan(model: Model, board: Board, path: Path, rules: tuple[str, ...])
     plan = planfile.load_plan(path, made.graph, model.sha256, board.name, made.work)
     if plan.functions != made.functions:
         raise ConfigError(f"{path} is no plan of this model: its functions are not those of their operators")
-    division = Division.of(Flow.of(plan.graph), made.calls, made.cores)
-    for lane in plan.lanes:
-        for part in (each for each in lane if isinstance(each, Part) and each.columns is not None):
-            entry = plan.tape[part.entry]
-            if not isinstance(entry, Run) or not division.takes(
-                plan.graph.operators[entry.operator], part.columns
-            ):
-                raise planfile.no_plan(path, f"lanes: columns {part.columns} of entry {part.entry}")
+    _require_columns(plan, made, path)
     for name in plan.layout.arenas:
         board.memory(name)  # or it is none of this board
     footprint.require_fit(plan, made.calls, board, None)
@@ -273,3 +266,15 @@ def _stored_plan(model: Model, board: Board, path: Path, rules: tuple[str, ...])
     except PlanFaultError as error:
         raise planfile.no_plan(path, error) from error
     return model, made, plan
+
+
+def _require_columns(plan: Plan, model: Model, path: Path) -> None:
+    """Raises ConfigError where a part of a stored plan has columns that no kernel makes."""
+    division = Division.of(Flow.of(plan.graph), model.calls, model.cores)
+    for part in (each for lane in plan.lanes for each in lane if isinstance(each, Part)):
+        entry, columns = plan.tape[part.entry], part.columns
+        if columns is None:
+            continue
+        operator = plan.graph.operators[entry.operator] if isinstance(entry, Run) else None
+        if operator is None or not division.takes(operator, columns):
+            raise planfile.no_plan(path, f"lanes: columns {columns} of entry {part.entry}")

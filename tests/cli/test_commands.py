@@ -76,6 +76,7 @@ def test_boards(mcudeploy_command: Invoke, deploy: Deploy) -> None:
             "memory_costs": {"sram": 1.0},
             "memory_rates": {"sram": {"read": None, "write": None}},
             "links": [],
+            "cores": 1,
             "units": {"core": ["sram"]},
             "facts_only": False,
             "source": "",
