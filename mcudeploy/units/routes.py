@@ -19,6 +19,7 @@ from mcudeploy.ir.graph import Graph, Operator
 from mcudeploy.ir.opdef import OperatorDef
 from mcudeploy.memory.flow import Flow
 from mcudeploy.ops.transfer import Clean, Copy, Invalidate
+from mcudeploy.ops.view import Reshape
 from mcudeploy.units.functions import Assignment
 from mcudeploy.units.meeting import common, is_cached, meet
 
@@ -34,7 +35,27 @@ def with_transfers(graph: Graph, board: Board, assignment: Assignment) -> tuple[
     """
     if not assignment.elsewhere:
         return graph, assignment
-    return _Rewrite(graph, board, assignment).done()
+    made, assignment = _Rewrite(graph, board, assignment).done()
+    return _with_whole_inputs(made, board), assignment
+
+
+def _with_whole_inputs(graph: Graph, board: Board) -> Graph:
+    """The graph with inputs, whose rows would share a line of a cache, read through views: they do not die row
+    by row. What another unit puts in place of dead rows is invalidated, and live ones in that line with it.
+    """
+    lines = [unit.cache_line for unit in board.units if unit.cached]
+    rows = {it.tensor: graph.tensors[it.tensor].row_bytes for it in graph.inputs}
+    shared = [name for name, row_bytes in rows.items() if any(row_bytes % line for line in lines)]
+    views = {name: replace(graph.tensors[name], name=f"{name}_whole") for name in shared}
+    before = tuple(
+        Operator(f"view_{name}", Reshape(view.shape), (name,), view.name) for name, view in views.items()
+    )
+    behind = tuple(
+        replace(it, inputs=tuple(views[name].name if name in views else name for name in it.inputs))
+        for it in graph.operators
+    )
+    tensors = {**graph.tensors, **{view.name: view for view in views.values()}}
+    return replace(graph, tensors=tensors, operators=before + behind) if views else graph
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,7 +77,8 @@ def test_a_cache_is_cleaned_by_who_wrote_and_invalidated_by_who_reads() -> None:
     pair = board(Unit(name="core", cached=("ram",)), Unit(name="npu"))
     graph, assignment = with_transfers(chain(), pair, Assignment("core", {"make_b": "npu"}))
     assert made(graph) == [
-        ("Unary", "x", "a_raw"),
+        ("Reshape", "x", "x_whole"),
+        ("Unary", "x_whole", "a_raw"),
         ("Clean", "a_raw", "a"),
         ("Unary", "a", "b"),
         ("Invalidate", "b", "b_core"),
@@ -89,8 +90,9 @@ def test_a_cache_is_cleaned_by_who_wrote_and_invalidated_by_who_reads() -> None:
 def test_rows_of_an_input_get_lines_of_their_own_before_a_cache_reads_them() -> None:
     pair = board(Unit(name="core"), Unit(name="npu", cached=("ram",)))
     graph, _ = with_transfers(chain(), pair, Assignment("core", {"make_a": "npu"}))
-    assert made(graph)[:3] == [
-        ("Clean", "x_raw", "x"),
+    assert made(graph)[:4] == [
+        ("Reshape", "x_raw", "x_raw_whole"),  # its own rows share lines: none dies before the others
+        ("Clean", "x_raw_whole", "x"),
         ("Invalidate", "x", "x_npu"),
         ("Unary", "x_npu", "a_raw"),
     ]
