@@ -40,8 +40,8 @@ def with_transfers(graph: Graph, board: Board, assignment: Assignment) -> tuple[
 
 
 def _with_whole_inputs(graph: Graph, board: Board) -> Graph:
-    """The graph with inputs, whose rows would share a line of a cache, read through views: they do not die row
-    by row. What another unit puts in place of dead rows is invalidated, and live ones in that line with it.
+    """The graph with inputs, whose rows would share a line of a cache, read through views: they do not die
+    row by row. What another unit puts in place of dead rows is invalidated, and live ones in that line too.
     """
     lines = [unit.cache_line for unit in board.units if unit.cached]
     rows = {it.tensor: graph.tensors[it.tensor].row_bytes for it in graph.inputs}
