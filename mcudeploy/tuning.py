@@ -27,7 +27,7 @@ from mcudeploy.report import objects
 from mcudeploy.search.planner import Options, Planned, find_plans
 from mcudeploy.targets import Firmware
 from mcudeploy.verify.iterating import Iteration, Loop, between_memories, iterations, with_times
-from mcudeploy.verify.running import Observation, keep, observe
+from mcudeploy.verify.running import Observation, Place, along_path, keep, observe
 from mcudeploy.verify.samples import Sample, load_samples
 
 _PREFETCH_SHARE = 2
@@ -85,9 +85,11 @@ def _iterated(
     tuned: Tuned, target: Target, options: Options, progress: Progress
 ) -> tuple[Tuned, list[Iteration]]:
     """The best of the plan that was chosen and of the iterations with the device in the loop, where its
-    blocks leave a memory and come back: the one with the least latency, stalls included.
+    blocks leave a memory and come back: the one with the least latency, stalls included. There are none where
+    several cores run the plan.
     """
-    if target.board.is_host or not between_memories(tuned.made.plan):
+    plan = tuned.made.plan
+    if target.board.is_host or plan.lanes or not between_memories(plan):
         return tuned, []
     samples = load_samples(tuned.made.model.graph, [], [], options.seed)
     effort = Effort.of(options.time_limit)
@@ -194,8 +196,10 @@ def _run_all(
         firmwares = [made.build(targets[0]) for made in group]
         progress.stage(f"running on {targets[0].board.name}")
         observed += _run_together(list(zip(group, firmwares, targets, strict=False)), samples)
-        for made, firmware, found in zip(group, firmwares, observed[first:], strict=True):
-            keep(made, firmware, found)
+        for number, (made, firmware) in enumerate(zip(group, firmwares, strict=True), first):
+            place = Place(targets[0], firmware)
+            observed[number] = along_path(observed[number], made, place, samples[0])
+            keep(made, firmware, observed[number])
     return observed
 
 

@@ -49,6 +49,14 @@ class Ran:
     unsplit: Measurement | None
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Place:
+    """A target, and the firmware on it."""
+
+    target: Target
+    firmware: Firmware
+
+
 def run_within_limit(
     made: Deployment, target: Target, samples: list[Sample], max_overhead: float, progress: Progress
 ) -> Ran:
@@ -124,17 +132,16 @@ def run_on(
     progress.stage(f"running on {target.board.name}")
     with open_device(target, firmware, made.patience_s) as device:
         observed = observe(device, target, made, samples, progress)
-    if made.plan.lanes and target.emulated:
-        progress.stage("counting instructions on the critical path")
-        observed = replace(observed, measurement=_along_path(made, target, firmware, samples[0], observed))
+    observed = along_path(observed, made, Place(target, firmware), samples[0])
     keep(made, firmware, observed)
     return firmware, observed
 
 
-def _along_path(
-    made: Deployment, target: Target, firmware: Firmware, sample: Sample, observed: Observation
-) -> Measurement:
-    """What was measured, with the latency of cores that run at a time: in the emulator they take turns."""
+def along_path(observed: Observation, made: Deployment, place: Place, sample: Sample) -> Observation:
+    """What was observed, with the latency of cores that run at a time: in the emulator they take turns."""
+    target, firmware = place.target, place.firmware
+    if not made.plan.lanes or not target.emulated:
+        return observed
     storage = Storage.of(made.plan)
     counts = count_lanes(
         made.plan.lanes,
@@ -144,12 +151,9 @@ def _along_path(
         made.patience_s,
     )
     measured = observed.measurement
-    return replace(
-        measured,
-        latency=counts.latency(made.plan.lanes),
-        unit=PATH_UNIT,
-        cores=CoresTime(measured.latency, measured.unit, tuple(sum(each) for each in counts.parts)),
-    )
+    cores = CoresTime(measured.latency, measured.unit, tuple(sum(each) for each in counts.parts))
+    latency = counts.latency(made.plan.lanes)
+    return replace(observed, measurement=replace(measured, latency=latency, unit=PATH_UNIT, cores=cores))
 
 
 def keep(made: Deployment, firmware: Firmware, observed: Observation) -> None:
