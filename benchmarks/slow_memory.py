@@ -30,7 +30,7 @@ COLUMNS = (
 def row(model: Path, limits: str, board: Board, options: Options) -> tuple[str, ...]:
     """One line of the table."""
     named = tuple(Limit().convert(limit, None, None) for limit in limits.split(","))
-    target, begin = Target(board, emulate=True), time.process_time()
+    target = Target(board, emulate=True)
     try:
         unsplit = run_model(model, target, replace(options, split=False), inputs=[], expected=[])
         begin = time.process_time()

@@ -80,7 +80,7 @@ class Deployment:
         """Firmware with the measurer; the target may be the host, to check the same plan there."""
         program = guarded(self.program) if target.guards else self.program
         files = render_firmware(program, self.plan, self.source)
-        return build_firmware(target.board, files, program.kernels, emulate=target.emulated)
+        return build_firmware(target.board, files, program.sources, emulate=target.emulated)
 
     def run_key(self, firmware_hash: int) -> RunKey:
         """What a measurement of this plan is stored under."""
@@ -112,6 +112,6 @@ class Deployment:
         files = render_firmware(self.program, self.plan, self.source)
         forms = [form for form in forms if self.board.has_form(form)]
         try:
-            return [firmware_hash(self.board, files, self.program.kernels, emulate=form) for form in forms]
+            return [firmware_hash(self.board, files, self.program.sources, emulate=form) for form in forms]
         except BuildError:  # without its compiler nothing can have been measured
             return []

@@ -6,14 +6,14 @@
  * Whoever runs the program provides the four functions at the end. On a board of mcudeploy its HAL does; for a chip of
  * your own, with C11 or GNU C:
  *
- *   static struct { mcud_core_work *work; const void *argument; uint32_t posted, served; } box[CORES];
+ *   static struct { mcud_core_work *work; void *argument; uint32_t posted, served; } box[CORES];
  *
- *   void mcud_core_start(uint32_t core, mcud_core_work *work, const void *argument)
+ *   void mcud_core_start(uint32_t core, mcud_core_work *work, void *argument)
  *   {
  *       box[core].work = work;
  *       box[core].argument = argument;
  *       __atomic_store_n(&box[core].posted, box[core].posted + 1u, __ATOMIC_RELEASE);
- *       wake the core;                  RP2040, RP2350: __sev(); STM32H747: HSEM or SEV; ESP32-S3: it spins
+ *       wake the core;                  Arm: dsb, sev (RP2040, RP2350: __dsb(); __sev()); FreeRTOS: xTaskNotifyGive
  *   }
  *
  *   int32_t mcud_core_is_busy(uint32_t core)
@@ -25,7 +25,7 @@
  *   for (;;) {
  *       uint32_t posted = __atomic_load_n(&box[n].posted, __ATOMIC_ACQUIRE);
  *       if (posted == box[n].served) {
- *           mcud_core_wait();
+ *           sleep until it is woken;    Arm: wfe; FreeRTOS: ulTaskNotifyTake
  *           continue;
  *       }
  *       box[n].work(box[n].argument);
@@ -40,8 +40,8 @@
 
 #include "mcud.h"
 
-/* In place of an operator: wait until core `first_row` has done `end_row` parts. */
-#define MCUD_AWAIT ((mcud_code)-1)
+/* Instead of an operator: core `first_row` must have done `end_row` parts. */
+#define MCUD_CORE_WAIT ((mcud_code)-1)
 
 /* Rows [first_row, end_row) of an operator, by the record `op`; or a wait. */
 typedef struct {
@@ -59,35 +59,38 @@ typedef struct {
 /* What a core is to do, and how many parts of its tape it has done. */
 typedef struct {
     const struct mcud_cores *program;
+    const mcud_lane *lane;
     const mcud_part *next;
     uint32_t end_entry;
     uint32_t done;
 } mcud_core_state;
 
 typedef struct mcud_cores {
-    void (*run)(const struct mcud_cores *program, uint32_t first_entry, uint32_t end_entry); /* mcud_run_cores */
+    /* mcud_run_cores; by a pointer, so that firmware for one core links without it */
+    void (*run)(const struct mcud_cores *program, uint32_t first_entry, uint32_t end_entry);
     const mcud_op *ops;
     const mcud_lane *lanes; /* of each core */
     mcud_core_state *state; /* of each core */
     uint32_t count;         /* of cores, 2 or more */
 } mcud_cores;
 
-/* Runs all parts of entries [first_entry, end_entry) of the schedule, on core 0 and by all others. What the entries
- * before make is there. */
+/* Runs entries [first_entry, end_entry) of the schedule on all cores; called on core 0. All earlier entries are done.
+ * Returns when every core is done. */
 void mcud_run_cores(const mcud_cores *program, uint32_t first_entry, uint32_t end_entry);
 
-typedef void mcud_core_work(const void *argument);
+typedef void mcud_core_work(void *argument);
 
-/* Lets a core (1 or more), which is not busy, call work(argument); what this core wrote before is seen by it. */
-void mcud_core_start(uint32_t core, mcud_core_work *work, const void *argument);
+/* Lets core `core` (1 or more, not busy) call work(argument). It sees everything that this core wrote before. */
+void mcud_core_start(uint32_t core, mcud_core_work *work, void *argument);
 
-/* 1 until the call has returned; then what it wrote is seen by this core. */
+/* 1 until that call has returned; from then on this core sees what it wrote. */
 int32_t mcud_core_is_busy(uint32_t core);
 
-/* Ends the waiting of other cores. */
+/* Ends mcud_core_wait() on all other cores, or the next one that they begin. */
 void mcud_core_wake(void);
 
-/* Waits until another core calls mcud_core_wake(), or less long; never for a call that came before it. */
+/* Waits until another core calls mcud_core_wake(); may return early. A wake since this core's last wait must end it at
+ * once: callers test their condition before they wait. */
 void mcud_core_wait(void);
 
 #endif

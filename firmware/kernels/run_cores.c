@@ -1,13 +1,13 @@
 #include "mcud_cores.h"
 
-/* Functions that the emulator's counter knows by their names. */
+/* timing/marks.c finds the functions APART by their names: the compiler must neither inline nor clone them. */
 #if defined(__GNUC__) && !defined(__clang__)
 #define APART __attribute__((noinline, noclone))
 #else
 #define APART __attribute__((noinline))
 #endif
 
-/* What is executed here is time that a core waits. */
+/* Instructions that are executed in here count as waiting. */
 APART static void mcud_core_spin(const uint32_t *done, uint32_t wanted)
 {
     while (__atomic_load_n(done, __ATOMIC_ACQUIRE) < wanted) {
@@ -28,14 +28,13 @@ APART static void mcud_core_publish(mcud_core_state *state, uint32_t done)
     mcud_core_wake();
 }
 
-APART static void mcud_core_run(const void *argument)
+APART static void mcud_core_run(void *argument)
 {
-    const mcud_cores *const program = ((const mcud_core_state *)argument)->program;
-    mcud_core_state *const state = &program->state[(const mcud_core_state *)argument - program->state];
-    const mcud_lane *const lane = &program->lanes[state - program->state];
-    const mcud_part *const end = lane->parts + lane->count;
+    mcud_core_state *const state = argument;
+    const mcud_cores *const program = state->program;
+    const mcud_part *const end = state->lane->parts + state->lane->count;
     for (const mcud_part *part = state->next; part < end && part->entry < state->end_entry; part++) {
-        if (part->op == MCUD_AWAIT) {
+        if (part->op == MCUD_CORE_WAIT) {
             const uint32_t *const done = &program->state[part->first_row].done;
             if (__atomic_load_n(done, __ATOMIC_ACQUIRE) < part->end_row) {
                 mcud_core_spin(done, part->end_row);
@@ -48,18 +47,24 @@ APART static void mcud_core_run(const void *argument)
     }
 }
 
+/* The first part at or behind an entry; what the core has done before counts. */
+static void set_out(mcud_core_state *state, uint32_t first_entry)
+{
+    const mcud_part *const end = state->lane->parts + state->lane->count;
+    state->done = 0;
+    for (state->next = state->lane->parts; state->next < end && state->next->entry < first_entry; state->next++) {
+        state->done += state->next->op != MCUD_CORE_WAIT;
+    }
+}
+
 void mcud_run_cores(const mcud_cores *program, uint32_t first_entry, uint32_t end_entry)
 {
     for (uint32_t core = 0; core < program->count; core++) {
         mcud_core_state *const state = &program->state[core];
-        const mcud_part *const end = program->lanes[core].parts + program->lanes[core].count;
         state->program = program;
+        state->lane = &program->lanes[core];
         state->end_entry = end_entry;
-        state->done = 0;
-        for (state->next = program->lanes[core].parts; state->next < end && state->next->entry < first_entry;
-             state->next++) {
-            state->done += state->next->op != MCUD_AWAIT;
-        }
+        set_out(state, first_entry);
     }
     for (uint32_t core = 1; core < program->count; core++) {
         mcud_core_start(core, mcud_core_run, &program->state[core]);

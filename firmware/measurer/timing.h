@@ -7,7 +7,8 @@
 /* Ticks between two readings of the counter with nothing in between; subtracted from every time. */
 uint32_t timing_empty(void);
 
-/* Runs steps [first, end) of the model; returns their ticks. No step may take 2^32 ticks or more. */
+/* Runs steps [first, end) of the model; returns their ticks. No step may take 2^32 ticks or more; on several cores no call
+ * may. */
 uint64_t timing_run(const mcud_model *model, uint32_t first, uint32_t end);
 
 /* Runs one step and returns its ticks. */

@@ -38,7 +38,7 @@ FIRMWARE_RAM_BYTES = 656
 boards at hand (the buffers of its serial line above all), and the two pointers of an application that feeds.
 """
 CORE_STACK_BYTES = 2048
-"""The stack of each further core that runs a program: in the HAL, or by its unit."""
+"""The stack of each further core that runs a program; those of units have no less."""
 MOST_LINKS = 4
 """As many engines as hal/dma_soft.c has."""
 
@@ -47,10 +47,10 @@ class Board(Facts):
     """One board. Sizes are bytes, addresses are those of the processor, rates are Hz.
 
     `vectors`: the core has the M-profile Vector Extension (Helium), and `cpu_flags` allow it. `unit_hal`:
-    HAL sources of programs that use more than the first compute unit. `cores`: how many of one kind share all
-    memories and may run a program together; `core_hal`: HAL sources of programs that several of them run.
-    Without `hal` it is known by the facts of its `source` only: models are planned and libraries built for
-    it, no firmware.
+    HAL sources of programs that use more than the first compute unit. `cores`: how many of one kind can run
+    one program together, in the memories that all reach; `core_hal`: HAL sources of such programs. Without
+    `hal` it is known by the facts of its `source` only: models are planned and libraries built for it, no
+    firmware.
     """
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")]
@@ -105,6 +105,10 @@ class Board(Facts):
             raise ValueError("uart is missing")
         if self.core_hal and self.cores == 1:
             raise ValueError("core_hal is of programs that several cores run: cores is missing")
+        if self.cores > 1 and any(
+            it.stack is not None and it.stack.bytes < CORE_STACK_BYTES for it in self.units
+        ):
+            raise ValueError(f"a core that runs a program needs a stack of {CORE_STACK_BYTES} B")
         if (self.emulator is None) != (self.timer.emulated is None):
             raise ValueError("emulator and timer.emulated come together")
         if (self.openocd is None) != (self.timer.hardware is None):

@@ -93,7 +93,8 @@ def planning_options(command: Command) -> Command:
         type=Cores(),
         default="1",
         show_default=True,
-        help="So many cores of the board run the model together, each a part of every step; `auto`: all.",
+        help="Number of the board's cores that run the model together, each a part of every step; "
+        "`auto`: all of them.",
     )
     @click.option(
         "--seed",

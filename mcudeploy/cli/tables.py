@@ -269,9 +269,7 @@ def _limited_facts(report: Values) -> list[tuple[str, str]]:
 
 def _least(least: float | None, cycles: float) -> str:
     """How far a plan is from what the exact model allows in its order."""
-    return (
-        "" if not least else f"at least {least:,.0f} cycles in this order; the plan {cycles / least - 1:+.2%}"
-    )
+    return "" if not least else f"lower bound {least:,.0f} cycles; the plan {cycles / least - 1:+.2%}"
 
 
 def _plan_facts(report: Values) -> list[tuple[str, str]]:

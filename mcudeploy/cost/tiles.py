@@ -22,8 +22,14 @@ from mcudeploy.ops.transfer import Copy
 STEP_TICKS = 21
 """Instructions of the tape for each step: reading its code, the division into blocks, the call."""
 
+SYNC_TICKS = 90
+"""Instructions of a core for its part of a step: the entry of its tape, a wait, telling the others."""
+
 TileTime = Callable[[Operator, Interval], float]
 """Ticks of one tile: an operator and iteration rows that are one block of a cut."""
+
+TileShare = Callable[[Operator, Interval], float]
+"""The part of a tile's work that the busiest core does, above 0 and at most 1."""
 
 CallTime = Callable[[Operator, KernelCall, Interval], float]
 """The same of an operator by one of the calls that compute it."""
@@ -112,10 +118,6 @@ def timed_blocks(flow: Flow, position: int, block_rows: int) -> Iterator[tuple[I
         yield alike[len(alike) // 2], len(alike)
 
 
-HAND_OVER_TICKS = 90
-"""Instructions of a core for its part of a step: the entry of its tape, a wait, telling the others."""
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Costs:
     """Times of all operators of a flow under any cut, by a source of tile times. Where several cores share
@@ -124,7 +126,7 @@ class Costs:
 
     flow: Flow
     tile_time: TileTime
-    share: TileTime | None = None
+    share: TileShare | None = None
     _known: dict[tuple[int, int], float] = field(default_factory=dict)
 
     def operator_ticks(self, position: int, block_rows: int) -> float:
@@ -147,7 +149,7 @@ class Costs:
         ticks = self.tile_time(operator, rows)
         if self.share is None:
             return ticks + STEP_TICKS
-        return ticks * self.share(operator, rows) + HAND_OVER_TICKS
+        return ticks * self.share(operator, rows) + SYNC_TICKS
 
     def ticks(self, block_rows: Sequence[int]) -> float:
         """Ticks of the whole graph, given the rows of every operator's steps by position."""

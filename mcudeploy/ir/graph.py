@@ -63,6 +63,11 @@ class Tensor:
         return self.shape[1] if self.shape[1] > 1 else self.shape[2]
 
     @property
+    def cell_bytes(self) -> int:
+        """Bytes of a cell."""
+        return self.row_bytes // self.cells
+
+    @property
     def row_bytes(self) -> int:
         return self.shape[1] * self.shape[2] * self.dtype.size_bytes
 

@@ -153,14 +153,14 @@ class Symbol:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Behind:
+class ArrayPointer:
     """A pointer into an array in flash, to the value of this number."""
 
     array: ConstantArray
     first: int
 
 
-ParamValue = int | float | ConstantArray | Behind | Symbol | None
+ParamValue = int | float | ConstantArray | ArrayPointer | Symbol | None
 """A scalar (int -> int32_t, float -> float), an array in flash or a place in it, a function, or None for a
 null pointer.
 """

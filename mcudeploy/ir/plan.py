@@ -102,7 +102,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Await:
+class CoreWait:
     """An entry of a core's tape, in front of a part of the same entry: it waits until another core has done
     so many parts of its tape.
     """
@@ -112,7 +112,7 @@ class Await:
     parts: int
 
 
-Lane = tuple[Part | Await, ...]
+Lane = tuple[Part | CoreWait, ...]
 """The tape of one core, in the order of the program's."""
 
 
@@ -305,8 +305,8 @@ PATH_UNIT = "critical-path instructions"
 
 @dataclass(frozen=True, slots=True)
 class CoresTime:
-    """Of a run on several emulated cores, which take turns: the sum over them, in `unit`, and what each core
-    executed in its parts.
+    """Of a run on emulated cores: `total`, the clock's time, which is their sum, in `unit`; `busy`, what each
+    core executed in its parts.
     """
 
     total: int

@@ -64,7 +64,7 @@ def _require_cores(plan: Plan, board: Board) -> None:
     if len(plan.lanes) > board.cores:
         raise PlanFaultError(f"tapes for {len(plan.lanes)} cores, {board.name} has {board.cores}")
     if plan.functions:
-        raise PlanFaultError("operators on other units, and tapes for several cores")
+        raise PlanFaultError("a plan has operators on other units or tapes for several cores, not both")
     for memory in (name for name, size in plan.layout.arenas.items() if size):
         for unit in board.units:
             if unit.memories and memory not in unit.memories:

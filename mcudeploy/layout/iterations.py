@@ -20,7 +20,6 @@ from mcudeploy.memory.live import WorkBytes
 from mcudeploy.residency.passive import passive_plan, tight_operands
 from mcudeploy.residency.planner import plan_residency
 from mcudeploy.residency.trace import Link, Residency, Trace
-from mcudeploy.units.needs import needs
 
 SLACK = 32.0
 """Cycles that a transfer may end later than the times of an iteration before say, and nobody waits."""
@@ -45,8 +44,8 @@ class Iterations:
         """Those of a plan, with its graph inputs and outputs in the memories where it has them; times are not
         known yet. None for a board without a fast and a slow memory that all its units reach.
         """
-        pair = Pair.of(board)
-        if pair is None or not pair.serves(needs(tiled.graph, board, plan.functions)):
+        pair = Pair.serving(plan, board)
+        if pair is None:
             return None
         scene, still = scene_of(tiled, plan, work, board)
         homes = _homes_of(plan, scene, still, pair.slow.name)

@@ -28,7 +28,7 @@ from mcudeploy.memory.live import WorkBytes, buffers, lives
 from mcudeploy.residency import trace as over
 from mcudeploy.residency.planner import plan_residency
 from mcudeploy.residency.timeline import timeline
-from mcudeploy.units.needs import Needs, needs
+from mcudeploy.units.needs import needs
 
 _TURNS = 6
 """So often the room is made smaller where the stays in it do not pack."""
@@ -64,10 +64,14 @@ class Pair:
         joined = (it for it in board.links if {fast.name, best.name} <= set(it.memories))
         return cls(fast, best, next(joined, None))
 
-    def serves(self, wanted: Needs) -> bool:
-        """Whether everything may lie in either of them."""
-        both = {self.fast.name, self.slow.name}
-        return all(both <= set(need.memories) for need in (*wanted.tensors.values(), *wanted.work.values()))
+    @classmethod
+    def serving(cls, plan: Plan, board: Board) -> Pair | None:
+        """That of a board, where everything of a plan may lie in either; None where it may not."""
+        pair, wanted = cls.of(board), needs(plan.graph, board, plan.functions)
+        every = (*wanted.tensors.values(), *wanted.work.values())
+        if pair is None or not all({pair.fast.name, pair.slow.name} <= set(need.memories) for need in every):
+            return None
+        return pair
 
     def engine(self, relocation: Relocation) -> over.Link:
         """What a transfer takes."""
@@ -94,13 +98,13 @@ def over_time(  # noqa: PLR0917
     What several units touch stays in the fast memory. There is no layout where a unit does not reach both
     memories.
     """
-    pair = Pair.of(board)
-    if pair is None or not pair.serves(needs(tiled.graph, board, plan.functions)):
+    pair = Pair.serving(plan, board)
+    if pair is None:
         return
     scene, still = scene_of(tiled, plan, work, board)
-    fast = sum(board.room(memory) for memory in board.memories if memory.is_fast)
+    fast_bytes = sum(board.room(memory) for memory in board.memories if memory.is_fast)
     room = board.room(pair.fast) // ARENA_GRAIN_BYTES * ARENA_GRAIN_BYTES
-    for homes in homes_tried(scene, still, fast):
+    for homes in homes_tried(scene, still, fast_bytes):
         layout = _spread(scene, homes, pair, room, relocation, cycles)
         if layout is not None:
             yield layout, estimate(tiled, plan.schedule, work, layout)

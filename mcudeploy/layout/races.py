@@ -15,7 +15,7 @@ import numpy as np
 
 from mcudeploy.ir.graph import Operator
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.plan import CPU, Await, Part, Plan, Residence, Run, Transfer, Wait
+from mcudeploy.ir.plan import CPU, CoreWait, Part, Plan, Residence, Run, Transfer, Wait
 from mcudeploy.layout.owners import PlanFaultError, Shapes, Span
 
 _GRAIN = 8
@@ -108,7 +108,7 @@ class _Races:
                 while at[core] < len(lane) and lane[at[core]].entry == number:
                     each = lane[at[core]]
                     at[core] += 1
-                    if isinstance(each, Await):
+                    if isinstance(each, CoreWait):
                         self._await(core, each)
                     else:
                         self._part(core, each, list(self._accesses(entry, each, core, time)))
@@ -117,7 +117,7 @@ class _Races:
             elif isinstance(entry, Transfer):
                 self._begun.append(entry)
 
-    def _await(self, core: int, each: Await) -> None:
+    def _await(self, core: int, each: CoreWait) -> None:
         if not (0 <= each.core < len(self._plan.lanes) and each.core != core):
             raise PlanFaultError(f"core {core} waits for core {each.core} before entry {each.entry}")
         done = self._entry_of[each.core]
@@ -225,9 +225,8 @@ class _Races:
             return _span(place, 0, output.size_bytes)
         first = part.rows.lo - entry.block * self._plan.block_rows[operator.name]
         columns = Interval(0, output.cells) if part.columns is None else part.columns
-        pixel = output.row_bytes // output.cells
-        size = len(part.rows) * output.row_bytes if part.columns is None else len(columns) * pixel
-        return _span(place, first * output.row_bytes + columns.lo * pixel, size)
+        size = len(part.rows) * output.row_bytes if part.columns is None else len(columns) * output.cell_bytes
+        return _span(place, first * output.row_bytes + columns.lo * output.cell_bytes, size)
 
 
 def _span(place: Residence, first: int, size: int) -> Span:

@@ -35,15 +35,14 @@ def core_scratch(size_bytes: int) -> int:
     return -(-size_bytes // _CORE_GRAIN) * _CORE_GRAIN
 
 
+def scratch_bytes(call: KernelCall, cores: int) -> int:
+    """Scratch of a step by this call, of all cores."""
+    return cores * core_scratch(call.scratch_bytes) if cores > 1 else call.scratch_bytes
+
+
 def work_bytes(calls: Mapping[str, KernelCall], cores: int = 1) -> dict[str, tuple[int, int]]:
     """Scratch and state of every operator that has a kernel; several cores have scratch each."""
-    return {
-        name: (
-            cores * core_scratch(call.scratch_bytes) if cores > 1 else call.scratch_bytes,
-            call.state_bytes,
-        )
-        for name, call in calls.items()
-    }
+    return {name: (scratch_bytes(call, cores), call.state_bytes) for name, call in calls.items()}
 
 
 @dataclass(frozen=True, slots=True)

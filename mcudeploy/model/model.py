@@ -13,7 +13,7 @@ from mcudeploy.frontend import load
 from mcudeploy.ir.graph import Graph
 from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.ir.plan import Form, Function
-from mcudeploy.memory.live import WorkBytes, work_bytes
+from mcudeploy.memory.live import WorkBytes, scratch_bytes, work_bytes
 from mcudeploy.model.forms import in_form
 from mcudeploy.units.functions import Assignment, partition, require_types
 from mcudeploy.units.routes import with_transfers
@@ -48,7 +48,7 @@ class Model:
 
     def scratch_bytes(self, call: KernelCall) -> int:
         """Scratch that a step by this call needs, of all cores."""
-        return work_bytes({"": call}, self.cores)[""][0]
+        return scratch_bytes(call, self.cores)
 
     @property
     def macs(self) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 
 from mcudeploy.ir.graph import Tensor
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.opdef import Behind, KernelCall, ParamValue
+from mcudeploy.ir.opdef import ArrayPointer, KernelCall, ParamValue
 from mcudeploy.ops.conv_constants import FOUR
 from mcudeploy.ops.conv_kernels import PAIR
 
@@ -26,7 +26,7 @@ _BY_CHANNELS = _BY_PIXELS | {"conv2d_s8_full", "conv2d_f32_full"}
 _BLOCKED = ("records", "weights", "bias")
 
 
-def granule(call: KernelCall, output: Tensor, cell_bytes: int) -> int:
+def column_alignment(call: KernelCall, output: Tensor, part_bytes: int) -> int:
     """What the first cell of a part of a row is a multiple of, so that the part begins at a multiple of so
     many bytes; 0 where rows are not cut.
     """
@@ -34,13 +34,12 @@ def granule(call: KernelCall, output: Tensor, cell_bytes: int) -> int:
         return FOUR if call.kernel in _BY_CHANNELS else 0
     if call.kernel not in _BY_WINDOWS | _BY_PIXELS:
         return 0
-    pixel = output.row_bytes // output.cells
-    return next(count for count in range(1, cell_bytes + 1) if count * pixel % cell_bytes == 0)
+    return next(count for count in range(1, part_bytes + 1) if count * output.cell_bytes % part_bytes == 0)
 
 
 def part_of(call: KernelCall, output: Tensor, cells: Interval) -> tuple[KernelCall, int]:
-    """The call for these cells of a row whose output begins at the first of them, and how many values later
-    its input begins. For one row at a time: rows of the output are apart.
+    """The call that makes only these cells of one row, its output beginning at the first of them; and by how
+    many values its input begins later.
     """
     if output.shape[1] == 1:
         return replace(call, params=_channels(call, cells)), 0
@@ -60,7 +59,7 @@ def _channels(call: KernelCall, channels: Interval) -> dict[str, ParamValue]:
         array = call.params.get(name)
         if array is not None:
             assert isinstance(array, np.ndarray)
-            params[name] = Behind(array, channels.lo // block * (array.size // blocks))
+            params[name] = ArrayPointer(array, channels.lo // block * (array.size // blocks))
     return params
 
 

@@ -1,1 +1,1 @@
-"""Steps of one plan on several cores at a time: who runs what, when, and who waits for whom."""
+"""Steps of one plan on several cores at once: who runs what, when, and who waits for whom."""

@@ -15,12 +15,12 @@ import numpy as np
 
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import KernelCall
-from mcudeploy.ir.plan import Await, Part, Plan, Residence, Run, Transfer, Wait
+from mcudeploy.ir.plan import CoreWait, Part, Plan, Residence, Run, Transfer, Wait
 from mcudeploy.memory.blocks import TiledGraph
 from mcudeploy.memory.flow import Flow
 from mcudeploy.memory.live import core_scratch
 from mcudeploy.memory.locations import Locations, Table
-from mcudeploy.parallel.parts import Division
+from mcudeploy.parallel.parts import WorkSharing
 
 Span = tuple[str, int, int]
 """Bytes of a memory's arena, from and to."""
@@ -29,7 +29,7 @@ Touched = tuple[list[Span], list[Span]]
 
 
 def on_cores(plan: Plan, calls: Mapping[str, KernelCall], cores: int) -> Plan:
-    """The plan with the tapes of so many cores, for which its scratch has room; as it is for one core."""
+    """The plan with a tape for each core; unchanged for one core. Its scratch must have room for all."""
     return plan if cores == 1 else replace(plan, lanes=_Sharing(plan, calls, cores).lanes())
 
 
@@ -39,14 +39,14 @@ class _Sharing:
     def __init__(self, plan: Plan, calls: Mapping[str, KernelCall], cores: int) -> None:
         self._plan, self._cores = plan, cores
         self._touching = _Touching(plan, calls)
-        self._division = Division.of(self._touching.tiled.flow, calls, cores)
-        self._lanes: list[list[Part | Await]] = [[] for _ in range(cores)]
+        self._division = WorkSharing.of(self._touching.tiled.flow, calls, cores)
+        self._lanes: list[list[Part | CoreWait]] = [[] for _ in range(cores)]
         self._clocks: list[list[list[int]]] = [[[0] * cores] for _ in range(cores)]
         self._bytes = {memory: _Touches(cores, size) for memory, size in plan.layout.arenas.items()}
         self._load = [0.0] * cores
         self._home: dict[int, int] = {}
 
-    def lanes(self) -> tuple[tuple[Part | Await, ...], ...]:
+    def lanes(self) -> tuple[tuple[Part | CoreWait, ...], ...]:
         """The tapes."""
         time = 0
         for number, entry in enumerate(self._plan.tape):
@@ -64,6 +64,7 @@ class _Sharing:
         first = 0
         if len(pieces) == 1 and operator.inputs:  # without, it asks the application, which runs on core 0
             idlest = min(range(self._cores), key=lambda core: self._load[core])
+            # an operator's whole steps stay on one core: fewer waits
             first = self._home.setdefault(entry.operator, idlest)
             self._load[first] += self._division.iterations(operator, rows)
         for core, mine in enumerate(pieces, first):
@@ -81,7 +82,7 @@ class _Sharing:
             needed = list(map(max, needed, self._bytes[memory].before(lo, hi, writing=writing)))
         needed[core] = 0
         for other in self._missing(needed, clock):
-            lane.append(Await(part.entry, other, needed[other]))
+            lane.append(CoreWait(part.entry, other, needed[other]))
             clock = list(map(max, clock, self._clocks[other][needed[other]]))
         lane.append(part)
         clock[core] = len(clocks)
@@ -190,8 +191,8 @@ class _Touching:
         lo = found.offset + (part.rows.lo - begin) * output.row_bytes
         hi = found.offset + (part.rows.hi - begin) * output.row_bytes
         if part.columns is not None:
-            pixel = output.row_bytes // output.cells
-            lo, hi = lo + part.columns.lo * pixel, lo + part.columns.hi * pixel
+            cell = output.cell_bytes
+            lo, hi = lo + part.columns.lo * cell, lo + part.columns.hi * cell
         yield found.memory, lo, hi
 
     def _work(self, name: str, block: int, time: int, core: int) -> list[Span]:

@@ -11,14 +11,14 @@ from mcudeploy.ir.graph import Graph, Operator
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.memory.flow import Flow
-from mcudeploy.ops.columns import granule
+from mcudeploy.ops.columns import column_alignment
 from mcudeploy.ops.feed import Feed
 
-_WORTH = 400
-"""Iterations of an operator's loops that a core must be spared for a step to be shared out."""
-_UNEVEN = 1.02
-"""Where one core gets so much more than its share by whole rows, some rows are cut."""
-_CELL_BYTES = 4
+_LEAST_ITERATIONS = 400
+"""The fewest iterations of its loops that each core must get where a step is shared."""
+_MOST_IMBALANCE = 1.02
+"""Rows are cut where whole rows would give one core this many times its fair part."""
+_PART_ALIGNMENT = 4
 """A part begins at a multiple of so many bytes of its row."""
 
 Piece = tuple[Interval, Interval | None]
@@ -26,10 +26,10 @@ Piece = tuple[Interval, Interval | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Division:
-    """How a graph's steps are shared out among so many cores. `in_place`: operators whose output may lie
-    where their input does; only whole rows of these are apart from each other. `over_views`: those of them
-    whose input is a view, all of which each part reads.
+class WorkSharing:
+    """How a graph's steps are shared out among so many cores. `in_place`: operators that may write over their
+    input; these are cut between rows only. `over_views`: those whose input is a view, which every part reads
+    whole; one core does them.
     """
 
     graph: Graph
@@ -39,7 +39,7 @@ class Division:
     over_views: frozenset[str]
 
     @classmethod
-    def of(cls, flow: Flow, calls: Mapping[str, KernelCall], cores: int) -> Division:
+    def of(cls, flow: Flow, calls: Mapping[str, KernelCall], cores: int) -> WorkSharing:
         """That of a graph."""
         every = list(zip(flow.graph.operators, flow.overwrites, flow.readings, strict=True))
         in_place = frozenset(it.name for it, overwritten, _ in every if overwritten)
@@ -54,7 +54,7 @@ class Division:
         if most == 1:
             return [[(rows, None)]]
         width, step = self._cells(operator)
-        if step and -(-len(rows) // most) * most > _UNEVEN * len(rows):
+        if step and -(-len(rows) // most) * most > _MOST_IMBALANCE * len(rows):
             return _by_cells(rows, width, step, most)
         bounds = [rows.lo + round(len(rows) * core / most) for core in range(most + 1)]
         return [[(Interval(lo, hi), None)] if lo < hi else [] for lo, hi in pairwise(bounds)]
@@ -65,7 +65,7 @@ class Division:
         return step > 0 and columns.lo % step == 0
 
     def largest_share(self, operator: Operator, rows: Interval) -> float:
-        """How much of a step the core makes that makes most of it."""
+        """The fraction of a step that the busiest core does."""
         width = self.graph.tensors[operator.output].cells
         made = [
             sum(len(part) * (width if columns is None else len(columns)) for part, columns in mine)
@@ -81,14 +81,14 @@ class Division:
     def _most_cores(self, operator: Operator, rows: Interval) -> int:
         if operator.op.accumulates or isinstance(operator.op, Feed) or operator.name in self.over_views:
             return 1
-        return max(1, min(self.cores, int(self.iterations(operator, rows) / _WORTH)))
+        return max(1, min(self.cores, int(self.iterations(operator, rows) / _LEAST_ITERATIONS)))
 
     def _cells(self, operator: Operator) -> tuple[int, int]:
         """The cells of a row, and what a part's first one is a multiple of; 0 where rows are not cut."""
         output = self.graph.tensors[operator.output]
         if operator.name in self.in_place:
             return output.cells, 0
-        count = granule(self.calls[operator.name], output, _CELL_BYTES)
+        count = column_alignment(self.calls[operator.name], output, _PART_ALIGNMENT)
         return output.cells, count if count < output.cells else 0
 
 

@@ -1,11 +1,11 @@
-"""When several cores do their parts: each as soon as it can, waits being as long as others take."""
+"""When each core's parts begin and end: each part as early as its core and its waits allow."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mcudeploy.ir.plan import Await, Lane, Part
+from mcudeploy.ir.plan import CoreWait, Lane, Part
 
 Times = tuple[tuple[float, ...], ...]
 """By core a time of each part of its lane."""
@@ -23,17 +23,6 @@ class Timeline:
         """The latest end."""
         return max((lane[-1] for lane in self.end if lane), default=0)
 
-    @property
-    def busy(self) -> tuple[float, ...]:
-        """How long each core does parts."""
-        lanes = zip(self.start, self.end, strict=True)
-        return tuple(sum(end - start for start, end in zip(*lane, strict=True)) for lane in lanes)
-
-    @property
-    def idle(self) -> tuple[float, ...]:
-        """How long each core does none, until the last one is done."""
-        return tuple(self.ticks - busy for busy in self.busy)
-
 
 def critical_path(lanes: Sequence[Lane], ticks: Sequence[Sequence[float]]) -> Timeline:
     """When parts begin and end that take so many ticks, by core and part: each begins once the part in front
@@ -50,10 +39,10 @@ def critical_path(lanes: Sequence[Lane], ticks: Sequence[Sequence[float]]) -> Ti
     places = [0] * len(lanes)
 
     def advance(core: int) -> bool:
-        """Whether a core comes on; as far as it can."""
+        """Runs a core as far as it can; whether it moved."""
         first = places[core]
         for entry in lanes[core][first:]:
-            if isinstance(entry, Await):
+            if isinstance(entry, CoreWait):
                 if entry.parts > len(ends[entry.core]):
                     break
                 if entry.parts > 0:

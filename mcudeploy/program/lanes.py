@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import KernelCall
-from mcudeploy.ir.plan import Await, Part
+from mcudeploy.ir.plan import CoreWait, Part
 from mcudeploy.memory.live import core_scratch
 from mcudeploy.ops.columns import part_of
 from mcudeploy.program.tape import Tape
@@ -61,7 +61,7 @@ class LaneTables:
         for core, lane in enumerate(tape.plan.lanes):
             entries = []
             for each in lane:
-                if isinstance(each, Await):
+                if isinstance(each, CoreWait):
                     entries.append(PartEntry(each.entry, None, each.core, each.parts))
                     continue
                 base, block = tape.record_of(each.entry)
@@ -76,7 +76,7 @@ class LaneTables:
 
     @property
     def largest(self) -> int:
-        """The largest number in them; that behind it says that an entry is a wait."""
+        """One more than the largest number in the tapes, so that MCUD_CORE_WAIT is none of them."""
         every = (max(it.entry, it.record or 0, it.first, it.end) + 1 for lane in self.lanes for it in lane)
         return max(every, default=0)
 
@@ -97,7 +97,6 @@ def _record(
         return PartRecord(base, core, None, shift) if shift else None
     source, output = (tape.plan.graph.tensors[name] for name in (operator.inputs[0], operator.output))
     narrow, values = part_of(call, output, part.columns)
-    pixel_bytes = output.row_bytes // output.cells
     return PartRecord(
         base,
         core if shift else 0,
@@ -105,5 +104,5 @@ def _record(
         shift,
         narrow,
         values * source.dtype.size_bytes,
-        part.columns.lo * pixel_bytes,
+        part.columns.lo * output.cell_bytes,
     )

@@ -47,7 +47,7 @@ def library_files(members: Sequence[Member], name: str) -> dict[str, Content]:
     programs = [member.program for member in members]
     offset_bits = max(program.offset_bits for program in programs)
     code_bits = max(program.code_bits for program in programs)
-    kernels = sorted({kernel for program in programs for kernel in program.kernels})
+    kernels = sorted({kernel for program in programs for kernel in program.sources})
     texts: dict[str, Content] = {f"src/{it.name}": it.read_text("utf-8") for it in kernel_files(kernels)}
     for member in members:
         program = replace(member.program, offset_bits=offset_bits, code_bits=code_bits)

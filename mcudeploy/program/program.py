@@ -12,7 +12,7 @@ import numpy as np
 
 from mcudeploy.boards.board import Board
 from mcudeploy.common.text import count_text
-from mcudeploy.ir.opdef import Behind, ConstantArray, KernelCall, Symbol
+from mcudeploy.ir.opdef import ArrayPointer, ConstantArray, KernelCall, Symbol
 from mcudeploy.ir.plan import CPU, Plan
 from mcudeploy.layout.arena import ARENA_GRAIN_BYTES
 from mcudeploy.layout.solve import base_alignments
@@ -153,6 +153,11 @@ class Program:
     streamed: bool
     weights_bytes: int
 
+    @property
+    def sources(self) -> list[str]:
+        """The files of kernels/ that it needs: its kernels, and what runs the tapes of several cores."""
+        return [*self.kernels, *([RUN_CORES] if self.lanes else [])]
+
 
 def make_program(plan: Plan, calls: Mapping[str, KernelCall], prefix: str, board: Board) -> Program:
     """The program of a plan for a board, whose operators call these kernels."""
@@ -184,7 +189,6 @@ def make_program(plan: Plan, calls: Mapping[str, KernelCall], prefix: str, board
     ]
     kernels |= {each.kernel for each in moves} | {each.kernel for each in waits}
     lanes = LaneTables.of(tape, calls)
-    kernels |= {RUN_CORES} if lanes.lanes else set()
     by_symbol = {tensor.symbol: tensor for tensor in tensors}
     largest = max(int(tape.codes.max(initial=0)), lanes.largest)
     return Program(
@@ -350,7 +354,7 @@ def _params_text(operator: str, call: KernelCall, constants: _Constants) -> list
             text = "0"
         elif isinstance(value, Symbol):
             text = value.name
-        elif isinstance(value, Behind):
+        elif isinstance(value, ArrayPointer):
             text = f"{constants.name_of(f'{operator}_{name}', value.array)} + {value.first}"
         elif isinstance(value, np.ndarray):
             text = constants.name_of(f"{operator}_{name}", value)
@@ -408,7 +412,7 @@ def _each_once(operators: Iterable[OperatorText]) -> list[OperatorText]:
 
 def _lane_text(core: int, entries: Sequence[PartEntry]) -> LaneText:
     lines = [
-        f"{{{it.entry}, {'MCUD_AWAIT' if it.record is None else it.record}, {it.first}, {it.end}}}"
+        f"{{{it.entry}, {'MCUD_CORE_WAIT' if it.record is None else it.record}, {it.first}, {it.end}}}"
         for it in entries
     ]
     rows = [", ".join(lines[at : at + 4]) for at in range(0, len(lines), 4)]

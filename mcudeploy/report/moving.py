@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from mcudeploy.ir.plan import Await, Measurement, Part, Plan
+from mcudeploy.ir.plan import CoreWait, Measurement, Part, Plan
 from mcudeploy.memory.blocks import TiledGraph
 from mcudeploy.memory.flow import Flow
 from mcudeploy.memory.live import WorkBytes
@@ -65,9 +65,9 @@ def _latency(plan: Plan, measured: Measurement | None) -> float:
 
 
 def parallel(plan: Plan, measured: Measurement | None) -> JsonObject | None:
-    """The parts of each core's tape, and its waits; null where one core runs the plan. `one_core`: the time
-    of the same steps on the first core alone, measured as `total`, the sum over all cores, and `busy`, what
-    each one did. Null where it was not measured, or on a device, where no clock tells cores apart.
+    """Each core's parts and waits; null where one core runs the plan. `one_core`: the same steps on core 0
+    alone. `total`: the sum over all cores. `busy`: each core's own. These are null where nothing was
+    measured, or on a device, whose clock does not tell cores apart.
     """
     if not plan.lanes:
         return None
@@ -76,7 +76,7 @@ def parallel(plan: Plan, measured: Measurement | None) -> JsonObject | None:
     return {
         "cores": len(plan.lanes),
         "parts": [sum(isinstance(each, Part) for each in lane) for lane in plan.lanes],
-        "waits": [sum(isinstance(each, Await) for each in lane) for lane in plan.lanes],
+        "waits": [sum(isinstance(each, CoreWait) for each in lane) for lane in plan.lanes],
         "one_core": one_core,
         "total": cores and cores.total,
         "busy": cores and list(cores.busy),

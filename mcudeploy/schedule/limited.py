@@ -85,8 +85,8 @@ def order_limited(
 
 
 def _least_cycles(trace: Trace, limit: int, limits: Limits, effort: Effort) -> float | None:
-    """What no plan of this order takes less than, by the exact model; None where the graph is too large for
-    it, or has no link.
+    """The exact model's lower bound for this order; a plan that makes more again than the model allows may
+    lie below it. None where the graph is too large for it, or has no link.
     """
     if len(trace.steps) > MOST_STEPS or not limits.rate:
         return None

@@ -19,7 +19,7 @@ from mcudeploy.common.text import count_text
 from mcudeploy.ir.graph import Graph
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.plan import (
-    Await,
+    CoreWait,
     Form,
     Function,
     Lane,
@@ -81,7 +81,7 @@ class _Part(_Model):
     columns: tuple[_Offset, _Rows] | None = None
 
 
-class _Await(_Model):
+class _CoreWait(_Model):
     entry: _Offset
     core: _Offset
     parts: _Rows
@@ -102,7 +102,7 @@ class _PlanFile(_Model):
     scratch: dict[str, list[list[_Residence]]]
     transfers: list[_Transfer]
     arenas: dict[str, _Offset]
-    lanes: list[list[_Part | _Await]]
+    lanes: list[list[_Part | _CoreWait]]
 
 
 def save_plan(plan: Plan, model_sha256: str, path: Path) -> None:
@@ -143,18 +143,18 @@ def plan_text(plan: Plan, model_sha256: str) -> str:
     return json.dumps(content.model_dump(exclude_none=True), indent=1) + "\n"
 
 
-def _lane_entry(entry: Part | Await) -> _Part | _Await:
-    if isinstance(entry, Await):
-        return _Await(entry=entry.entry, core=entry.core, parts=entry.parts)
+def _lane_entry(entry: Part | CoreWait) -> _Part | _CoreWait:
+    if isinstance(entry, CoreWait):
+        return _CoreWait(entry=entry.entry, core=entry.core, parts=entry.parts)
     columns = None if entry.columns is None else (entry.columns.lo, entry.columns.hi)
     return _Part(entry=entry.entry, rows=(entry.rows.lo, entry.rows.hi), columns=columns)
 
 
-def _lane(entries: Sequence[_Part | _Await]) -> Lane:
+def _lane(entries: Sequence[_Part | _CoreWait]) -> Lane:
     """The tape of a core. Raises ValueError for rows or columns that end before they begin."""
     return tuple(
-        Await(each.entry, each.core, each.parts)
-        if isinstance(each, _Await)
+        CoreWait(each.entry, each.core, each.parts)
+        if isinstance(each, _CoreWait)
         else Part(each.entry, Interval(*each.rows), None if each.columns is None else Interval(*each.columns))
         for each in entries
     )
@@ -168,9 +168,9 @@ def _layout_status(arenas: Mapping[str, int], peak_bytes: int) -> str:
     return "optimal" if least else "feasible"
 
 
-def _content(path: Path) -> _PlanFile:
+def _read(path: Path, model_sha256: str, board: str) -> _PlanFile:
     try:
-        return _PlanFile.model_validate_json(read_limited(path, _MOST_BYTES))
+        content = _PlanFile.model_validate_json(read_limited(path, _MOST_BYTES))
     except ValidationError as error:
         other = next((it["input"] for it in error.errors() if it["loc"] == ("format",)), None)
         if isinstance(other, int):
@@ -181,10 +181,6 @@ def _content(path: Path) -> _PlanFile:
         raise ConfigError(f"{path} is not a plan: {told}") from error
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
-
-
-def _read(path: Path, model_sha256: str, board: str) -> _PlanFile:
-    content = _content(path)
     if content.model_sha256 != model_sha256:
         raise ConfigError(
             f"{path} is a plan of another model. Make a new one: mcudeploy plan MODEL -o {path}"
@@ -199,18 +195,15 @@ def _read(path: Path, model_sha256: str, board: str) -> _PlanFile:
 
 def load_form(
     path: Path, model_sha256: str, board: str
-) -> tuple[Form, tuple[Function, ...], Mapping[str, str]]:
-    """The form that the graph of a plan must have, what units run, and the kernel variant of every operator.
+) -> tuple[Form, tuple[Function, ...], Mapping[str, str], int]:
+    """The form that the graph of a plan must have, what units run, the kernel variant of every operator, and
+    how many cores run the plan.
 
     Raises ConfigError for a file that is no plan, or is one of another model or board.
     """
     content = _read(path, model_sha256, board)
-    return Form(content.streamed, content.accumulating), _functions(content), content.kernels
-
-
-def cores_of(path: Path) -> int:
-    """How many cores run a plan together. Raises ConfigError for a file that is no plan."""
-    return max(1, len(_content(path).lanes))
+    form = Form(content.streamed, content.accumulating)
+    return form, _functions(content), content.kernels, max(1, len(content.lanes))
 
 
 def _functions(content: _PlanFile) -> tuple[Function, ...]:

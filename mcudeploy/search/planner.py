@@ -25,7 +25,7 @@ from mcudeploy.layout.check import check as check_plan
 from mcudeploy.memory.flow import Flow
 from mcudeploy.model.model import Model
 from mcudeploy.parallel.lanes import on_cores
-from mcudeploy.parallel.parts import Division
+from mcudeploy.parallel.parts import WorkSharing
 from mcudeploy.program import footprint
 from mcudeploy.search import planfile
 from mcudeploy.search.kernels import alternatives, fastest
@@ -113,8 +113,6 @@ def find_plans(
     where even the least arena is too large, PlanFaultError where the unsplit plan does not pass.
     """
     board = board.limited(dict(options.memory_limits))
-    if options.cores != 1 or (options.plan_file is not None and planfile.cores_of(options.plan_file) > 1):
-        board = board.shared_by_cores()
     found = search_plans(model, board, options, tiles, start=start, told=told, progress=progress, known=known)
     found = _on_cores(replace(found, limits=dict(options.memory_limits)))
     return through(lambda: _without_faults(_fitting(found, board, options.ram_limit), board))
@@ -127,7 +125,7 @@ def _cores(board: Board, options: Options) -> int:
         has = count_text(board.cores, "core")
         raise UsageError(f"--parallel {cores}: {board.name} has {has} for one program")
     if cores > 1 and (options.assign or options.placement == "tags"):
-        raise UsageError("--parallel goes neither with --assign nor with --placement tags")
+        raise UsageError("--parallel cannot be combined with --assign or --placement tags")
     return cores
 
 
@@ -169,6 +167,8 @@ def search_plans(
             )
         models[made.form] = made
         options = replace(options, stream_input=stored.form.streamed)
+    if model.cores > 1:
+        board = board.shared_by_cores()
 
     def fastest_in(form: Form) -> Model:
         made = model.in_form(form)
@@ -242,8 +242,8 @@ def _stored_plan(model: Model, board: Board, path: Path, rules: tuple[str, ...])
 
     `rules`: those of `--assign`, which the plan must agree with if there are any.
     """
-    form, functions, kernels = planfile.load_form(path, model.sha256, board.name)
-    model = replace(model, cores=planfile.cores_of(path))
+    form, functions, kernels, cores = planfile.load_form(path, model.sha256, board.name)
+    model = replace(model, cores=cores)
     asked = model.on_units(board, assign(model.graph, board, rules)).functions if rules else None
     model = model.on_units(board, Assignment.of(functions, board.units[0].name))
     if rules and model.functions != asked:
@@ -270,7 +270,7 @@ def _stored_plan(model: Model, board: Board, path: Path, rules: tuple[str, ...])
 
 def _require_columns(plan: Plan, model: Model, path: Path) -> None:
     """Raises ConfigError where a part of a stored plan has columns that no kernel makes."""
-    division = Division.of(Flow.of(plan.graph), model.calls, model.cores)
+    division = WorkSharing.of(Flow.of(plan.graph), model.calls, model.cores)
     for part in (each for lane in plan.lanes for each in lane if isinstance(each, Part)):
         entry, columns = plan.tape[part.entry], part.columns
         if columns is None:

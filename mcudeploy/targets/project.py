@@ -12,7 +12,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Literal, get_args
 
-from mcudeploy.boards.board import Board, Timer
+from mcudeploy.boards.board import CORE_STACK_BYTES, Board, Timer
 from mcudeploy.common.errors import BuildError, UsageError
 from mcudeploy.common.resources import resource_dir
 from mcudeploy.program.kernelfiles import AWAIT, ON_UNIT, RUN_CORES, START, kernel_files, read_source
@@ -144,7 +144,7 @@ def board_header(board: Board, timer: Timer | None, *, linked: bool = False) -> 
     """The board's facts for the HAL as mcud_board.h; `linked`: the engines of its links among them."""
     facts = [("MCUD_CLOCK_HZ", f"{board.clock_hz}u")]
     if board.cores > 1:
-        facts.append(("MCUD_CORES", f"{board.cores}u"))
+        facts += [("MCUD_CORES", f"{board.cores}u"), ("MCUD_CORE_STACK_BYTES", f"{CORE_STACK_BYTES}u")]
     irqs = [link.irq for link in board.links if linked and link.irq is not None]
     if board.uart is not None:
         facts += [

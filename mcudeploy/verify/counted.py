@@ -28,7 +28,7 @@ The last two with the stalls of slow memories.
 
 
 def require_timing(timing: Timing, target: Target, cores: int | None = 1) -> None:
-    """Raises ConfigError for a target that has no such timing, or several cores at a time (None: all)."""
+    """Raises ConfigError for a target that has no such timing, or several cores at once (None: all)."""
     if timing != "instructions" and cores != 1:
         raise _one_core(timing)
     if timing == "cycles-model":

@@ -138,7 +138,9 @@ def run_on(
 
 
 def along_path(observed: Observation, made: Deployment, place: Place, sample: Sample) -> Observation:
-    """What was observed, with the latency of cores that run at a time: in the emulator they take turns."""
+    """What was observed, with its latency along the critical path: the emulator runs the cores in turn, so
+    that its clock gives their sum.
+    """
     target, firmware = place.target, place.firmware
     if not made.plan.lanes or not target.emulated:
         return observed

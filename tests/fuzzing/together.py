@@ -16,7 +16,7 @@ from fuzzing import plans, programs
 from fuzzing.plans import HOST, Made
 from fuzzing.trips import MOST_STEPS, Outputs, Trip, difference_of, models, unsplit, with_splits
 from fuzzing.wandering import BOARDS, wandering
-from mcudeploy.ir.plan import Await, Part, Plan
+from mcudeploy.ir.plan import CoreWait, Part, Plan
 from mcudeploy.layout.check import check
 from mcudeploy.model.model import Model
 from mcudeploy.parallel import parts
@@ -52,7 +52,7 @@ class Figures:
 def awaits_of(plan: Plan) -> list[tuple[int, int]]:
     """The waits of the lanes, by core and place."""
     lanes = enumerate(plan.lanes)
-    return [(core, at) for core, lane in lanes for at, it in enumerate(lane) if isinstance(it, Await)]
+    return [(core, at) for core, lane in lanes for at, it in enumerate(lane) if isinstance(it, CoreWait)]
 
 
 def without(plan: Plan, core: int, at: int) -> Plan:
@@ -64,7 +64,7 @@ def without(plan: Plan, core: int, at: int) -> Plan:
 
 def shared_out(model: Model, way: str, seed: int, cores: int, worth: int = 1) -> Made:
     """A plan made in some way for so many cores, which the judge has passed."""
-    with patch.object(parts, "_WORTH", worth):
+    with patch.object(parts, "_LEAST_ITERATIONS", worth):
         made = _made(replace(model, cores=cores), way, seed)
         plan = made.plan
         made = replace(made, plan=plan if plan.lanes else on_cores(plan, made.model.calls, cores))

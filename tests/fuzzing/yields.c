@@ -12,7 +12,7 @@ enum { CORES = 8 }; /* as in host/threads.c */
 
 typedef struct {
     mcud_core_work *work;
-    const void *argument;
+    void *argument;
     uint32_t seed;
 } late_work;
 
@@ -21,9 +21,9 @@ static uint32_t seed_of_run;
 static __thread uint32_t state; /* 0: loses no time */
 
 void yields_begin(uint32_t seed);
-void __real_mcud_core_start(uint32_t core, mcud_core_work *work, const void *argument);
+void __real_mcud_core_start(uint32_t core, mcud_core_work *work, void *argument);
 void __real_mcud_core_wake(void);
-void __wrap_mcud_core_start(uint32_t core, mcud_core_work *work, const void *argument);
+void __wrap_mcud_core_start(uint32_t core, mcud_core_work *work, void *argument);
 void __wrap_mcud_core_wake(void);
 
 /* Of a seed and a core, never 0. */
@@ -52,7 +52,7 @@ static void lose_time(void)
     }
 }
 
-static void begin_late(const void *argument)
+static void begin_late(void *argument)
 {
     const late_work *const it = argument;
     state = it->seed;
@@ -66,7 +66,7 @@ void yields_begin(uint32_t seed)
     state = seed != 0u ? mixed(seed, 0u) : 0u;
 }
 
-void __wrap_mcud_core_start(uint32_t core, mcud_core_work *work, const void *argument)
+void __wrap_mcud_core_start(uint32_t core, mcud_core_work *work, void *argument)
 {
     late[core] = (late_work){work, argument, seed_of_run != 0u ? mixed(seed_of_run, core) : 0u};
     __real_mcud_core_start(core, begin_late, &late[core]);

@@ -14,7 +14,7 @@ from graphs import border
 
 from mcudeploy.ir.graph import DType, Graph, Operator, Tensor
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.plan import Await, Part, Run, Transfer, Wait
+from mcudeploy.ir.plan import CoreWait, Part, Run, Transfer, Wait
 from mcudeploy.layout.owners import PlanFaultError, Shapes
 from mcudeploy.layout.races import require_no_races
 from mcudeploy.ops.elementwise import Unary
@@ -93,10 +93,10 @@ def test_cores_wait_where_windows_reach_into_rows_of_another() -> None:
     for core, lane in enumerate(plan.lanes):
         parts = [entry for entry in lane if isinstance(entry, Part)]
         assert parts == [Part(entry, halves[core]) for entry in range(4)]
-        awaited = [entry for entry in lane if isinstance(entry, Await)]
+        awaited = [entry for entry in lane if isinstance(entry, CoreWait)]
         # c is made where the image was; the sum where c is.
-        assert awaited[:2] == [Await(1, 1 - core, 1), Await(2, 1 - core, 2)]
-        assert len(awaited) == 2 or awaited[2:] == [Await(3, 1 - core, 3)]
+        assert awaited[:2] == [CoreWait(1, 1 - core, 1), CoreWait(2, 1 - core, 2)]
+        assert len(awaited) == 2 or awaited[2:] == [CoreWait(3, 1 - core, 3)]
 
 
 def test_what_moves_is_done_by_the_first_core() -> None:

@@ -17,15 +17,15 @@ from mcudeploy.memory.flow import Flow
 from mcudeploy.model.forms import in_form
 from mcudeploy.model.model import kernel_variants
 from mcudeploy.ops.elementwise import Unary
-from mcudeploy.parallel.parts import Division, Piece
+from mcudeploy.parallel.parts import Piece, WorkSharing
 
 GRAIN = 4
 """Bytes that a part of a row begins at a multiple of."""
 
 
-def division_of(graph: Graph, cores: int) -> Division:
+def division_of(graph: Graph, cores: int) -> WorkSharing:
     calls = {name: found[0] for name, found in kernel_variants(graph).items()}
-    return Division.of(Flow.of(graph), calls, cores)
+    return WorkSharing.of(Flow.of(graph), calls, cores)
 
 
 def convolution(rows: int, cols: int, channels: tuple[int, int], kernel: int) -> Graph:

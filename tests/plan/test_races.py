@@ -11,10 +11,10 @@ from fuzzing.together import awaits_of, shared_out, without
 from fuzzing.trips import Trip, models, stored_again
 
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.plan import Await, Lane, Part, Plan, Run
+from mcudeploy.ir.plan import CoreWait, Lane, Part, Plan, Run
 from mcudeploy.layout.check import PlanFaultError, check
 
-Entries = list[Part | Await]
+Entries = list[Part | CoreWait]
 Change = Callable[[Entries, Entries], object]
 
 
@@ -92,19 +92,19 @@ CHANGES: dict[str, tuple[Change, str]] = {
     "too many rows": (other_rows(0, 9), "makes rows"),
     "rows of the other core": (other_rows(4, 8), "is not made whole, and once"),
     "no rows": (other_rows(2, 2), "makes rows"),
-    "a wait for a later part": (lambda a, _: a.insert(1, Await(1, 1, 4)), "which comes no earlier"),
+    "a wait for a later part": (lambda a, _: a.insert(1, CoreWait(1, 1, 4)), "which comes no earlier"),
     "a wait for a part of its own step": (
-        lambda a, _: a.insert(1, Await(1, 1, 2)),
+        lambda a, _: a.insert(1, CoreWait(1, 1, 2)),
         "which comes no earlier",
     ),
-    "a wait for no part": (lambda a, _: a.insert(1, Await(1, 1, 0)), "which comes no earlier"),
+    "a wait for no part": (lambda a, _: a.insert(1, CoreWait(1, 1, 0)), "which comes no earlier"),
     "a wait for more parts than there are": (
-        lambda a, _: a.insert(1, Await(1, 1, 99)),
+        lambda a, _: a.insert(1, CoreWait(1, 1, 99)),
         "which comes no earlier",
     ),
-    "a wait for itself": (lambda a, _: a.insert(1, Await(1, 0, 1)), "waits for core 0"),
-    "a wait for a core that is not there": (lambda a, _: a.insert(1, Await(1, 2, 1)), "waits for core 2"),
-    "a wait for a core before the first": (lambda a, _: a.insert(1, Await(1, -1, 1)), "waits for core -1"),
+    "a wait for itself": (lambda a, _: a.insert(1, CoreWait(1, 0, 1)), "waits for core 0"),
+    "a wait for a core that is not there": (lambda a, _: a.insert(1, CoreWait(1, 2, 1)), "waits for core 2"),
+    "a wait for a core before the first": (lambda a, _: a.insert(1, CoreWait(1, -1, 1)), "waits for core -1"),
 }
 
 
@@ -161,7 +161,7 @@ def test_a_part_that_another_core_does_without_waits_is_refused(whole: Made) -> 
 def test_lanes_that_change_places_are_as_good(whole: Made) -> None:
     """Which core is which is all the same where nothing is fed, transferred or waited for."""
     first, second = (
-        [replace(it, core=1 - it.core) if isinstance(it, Await) else it for it in lane]
+        [replace(it, core=1 - it.core) if isinstance(it, CoreWait) else it for it in lane]
         for lane in whole.plan.lanes
     )
     check(with_lanes(whole.plan, second, first), whole.model.work, HOST)
@@ -190,7 +190,7 @@ def test_a_feed_beside_the_first_core_is_refused() -> None:
     assert "asks the application" in refused(made, with_lanes(made.plan, first, sorted(second, key=by_entry)))
 
 
-def by_entry(entry: Part | Await) -> int:
+def by_entry(entry: Part | CoreWait) -> int:
     return entry.entry
 
 

@@ -13,7 +13,8 @@ from mcudeploy.program.render import render
 from mcudeploy.targets.build import find_compiler
 
 _PAGE = Path(__file__).parents[2] / "docs" / "parallel.md"
-_SDK = "void __sev(void);\nvoid __wfe(void);\nvoid multicore_launch_core1(void (*entry)(void));\n"
+_SDK = "".join(f"void {name}(void);\n" for name in ("__dsb", "__sev", "__wfe"))
+_SDK += "void multicore_launch_core1(void (*entry)(void));\n"
 
 
 def test_the_second_core_of_the_docs_compiles(tmp_path: Path) -> None:
@@ -21,7 +22,9 @@ def test_the_second_core_of_the_docs_compiles(tmp_path: Path) -> None:
     if compiler is None:
         pytest.skip("no compiler for Arm")
     (code,) = re.findall(r"```c\n(.*?)```", _PAGE.read_text("utf-8"), re.DOTALL)
-    (tmp_path / "pico").mkdir()
+    for folder in ("pico", "hardware"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "hardware" / "sync.h").write_text("")
     (tmp_path / "pico" / "multicore.h").write_text(_SDK)
     (tmp_path / "core1.c").write_text("void core1_main(void);\n" + code)
     (tmp_path / "mcud_config.h").write_text(render("config.h.j2", alignment=4, offset_bits=16, code_bits=16))

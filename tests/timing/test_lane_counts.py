@@ -12,7 +12,7 @@ import pytest
 from mcudeploy.boards.board import load_board
 from mcudeploy.common.errors import BuildError, ProtocolError
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.plan import Await, Lane, Part
+from mcudeploy.ir.plan import CoreWait, Lane, Part
 from mcudeploy.program.kernelfiles import RUN_CORES
 from mcudeploy.targets import Emulator, Firmware, build_firmware
 from mcudeploy.timing.marks import (
@@ -36,8 +36,8 @@ def part(entry: int, rows: int = 1) -> Part:
 
 
 LANES: tuple[Lane, ...] = (
-    (part(0), Await(1, 1, 1), part(1), part(2, 7), Await(3, 1, 2), part(3)),
-    (part(0, 50), Await(2, 0, 2), part(2), Await(4, 0, 4), part(4)),
+    (part(0), CoreWait(1, 1, 1), part(1), part(2, 7), CoreWait(3, 1, 2), part(3)),
+    (part(0, 50), CoreWait(2, 0, 2), part(2), CoreWait(4, 0, 4), part(4)),
 )
 ROUNDS = (1000, 30, 200, 60_000, 5)
 """Of each entry: rounds of its loop by row."""
@@ -65,8 +65,8 @@ def firmware(request: pytest.FixtureRequest, cache: Path) -> Firmware:  # noqa: 
     """The lanes as C."""
     records = [
         [
-            f"{{{it.entry}, MCUD_AWAIT, {it.core}, {it.parts}}}"
-            if isinstance(it, Await)
+            f"{{{it.entry}, MCUD_CORE_WAIT, {it.core}, {it.parts}}}"
+            if isinstance(it, CoreWait)
             else f"{{{it.entry}, {it.entry}, {it.rows.lo}, {it.rows.hi}}}"
             for it in lane
         ]
@@ -98,7 +98,7 @@ def test_parts_count_exactly_and_waits_do_not(firmware: Firmware, tmp_path: Path
     (window,) = counts.windows
     # The loop of the lane, a call, a flag; first parts begin with the lane; a call more where one waits.
     (first, awaiting, plain, _), (other_first, *_) = beyond(counts)
-    assert first == other_first and 10 < plain < min(first, awaiting) and max(first, awaiting) < 60
+    assert first == other_first and 10 < plain < awaiting < 60 and 10 < first < 60
     assert all(
         abs(each - awaiting) < 4 for lane in (beyond(counts)[0][3:], beyond(counts)[1][1:]) for each in lane
     )

@@ -20,7 +20,7 @@ from mcudeploy.targets.disassembly import Functions
 from mcudeploy.timing.plugin import Counts, plugin_arguments, read_windows
 from mcudeploy.timing.traffic import OTHER, UNIT, Accesses, Region, regions_of, require_emulated
 from mcudeploy.verify.counted import Timing
-from tests.targets.board_line import CONFIG, Line
+from tests.targets.board_line import CONFIG, LINE, Line
 from tests.targets.conftest import cache  # noqa: F401 - a fixture
 from tests.targets.test_dma import PROGRAM
 
@@ -28,7 +28,7 @@ from tests.targets.test_dma import PROGRAM
 @pytest.mark.usefixtures("cache")
 def test_a_copy_counts_exactly_and_a_transfer_not_at_all(tmp_path: Path) -> None:
     board, size = load_board("mps2-an505"), 4099
-    files = {"mcud_config.h": CONFIG, "transfers.c": PROGRAM}
+    files = {"mcud_config.h": CONFIG, "line.h": LINE, "transfers.c": PROGRAM}
     firmware = build_firmware(board, files, [START, AWAIT], emulate=True, measurer=False)
     ticks, regions = Functions(firmware.elf).named("hal_ticks").address, regions_of(firmware)
     facts = board.emulator

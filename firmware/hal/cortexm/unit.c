@@ -26,7 +26,7 @@ static uint8_t released;
 
 static struct {
     mcud_core_work *work;
-    const void *argument;
+    void *argument;
 } call;
 
 __attribute__((naked)) static void unit_reset_handler(void)
@@ -120,7 +120,7 @@ static void run_call(const mcud_op *op, int32_t first_row, int32_t end_row)
     call.work(call.argument);
 }
 
-void mcud_core_start(uint32_t core, mcud_core_work *work, const void *argument)
+void mcud_core_start(uint32_t core, mcud_core_work *work, void *argument)
 {
     static const mcud_op step = {.kernel = run_call};
     (void)core;

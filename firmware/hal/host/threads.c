@@ -14,7 +14,7 @@ typedef struct {
     pthread_mutex_t lock;
     pthread_cond_t posted;
     mcud_core_work *work; /* NULL once it is begun */
-    const void *argument;
+    void *argument;
     uint32_t busy;
     uint32_t exists;
 } core_thread;
@@ -30,7 +30,7 @@ static void *serve(void *argument)
             pthread_cond_wait(&self->posted, &self->lock);
         }
         mcud_core_work *const work = self->work;
-        const void *const its_argument = self->argument;
+        void *const its_argument = self->argument;
         self->work = NULL;
         pthread_mutex_unlock(&self->lock);
         work(its_argument);
@@ -51,7 +51,7 @@ static void begin(core_thread *self)
     self->exists = 1;
 }
 
-void mcud_core_start(uint32_t core, mcud_core_work *work, const void *argument)
+void mcud_core_start(uint32_t core, mcud_core_work *work, void *argument)
 {
     core_thread *const other = &threads[core];
     if (!other->exists) {

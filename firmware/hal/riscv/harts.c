@@ -14,11 +14,9 @@ __asm__(".option arch, +zicsr");
 #define MSTATUS_FS_INITIAL 0x2000u
 #define MIE_SOFTWARE 8u
 
-enum { STACK_BYTES = 2048 };
-
 typedef struct {
     mcud_core_work *work;
-    const void *argument;
+    void *argument;
     uint32_t busy;
 } hart_box;
 
@@ -30,27 +28,31 @@ void riscv_trap(uint32_t cause, uint32_t address);
 static hart_box boxes[MCUD_CORES];
 
 /* Harts use them before hart 0 has cleared .bss. */
-static uint8_t stacks[MCUD_CORES - 1][STACK_BYTES] __attribute__((aligned(16), section(".noinit.hart_stacks")));
+static uint8_t stacks[MCUD_CORES - 1][MCUD_CORE_STACK_BYTES]
+    __attribute__((aligned(16), section(".noinit.hart_stacks")));
 
-/* None returns: a hart takes no interrupts. The stack may be what overflowed. */
-__attribute__((naked, aligned(4))) static void trap_entry(void)
+/* For faults only, since a hart takes no interrupts; never returns. The stack starts afresh: the old one may have
+ * overflowed. */
+__attribute__((naked, aligned(4))) static void hart_trap_entry(void)
 {
     __asm__ volatile("csrr a0, mcause\n\t"
                      "csrr a1, mepc\n\t"
                      "csrr a2, mhartid\n\t"
-                     "slli t0, a2, 11\n\t"
+                     "li t0, %1\n\t"
+                     "mul t0, t0, a2\n\t"
                      "la sp, %0\n\t"
                      "add sp, sp, t0\n\t"
                      "call hart_trap"
                      :
-                     : "i"(stacks));
+                     : "i"(stacks), "i"(MCUD_CORE_STACK_BYTES));
 }
 
 /* Where reset.S leads the others; its global pointer is set. */
 __attribute__((naked)) void hart_reset(void)
 {
     __asm__ volatile("csrr a0, mhartid\n\t"
-                     "slli t0, a0, 11\n\t" /* STACK_BYTES */
+                     "li t0, %3\n\t"
+                     "mul t0, t0, a0\n\t"
                      "la sp, %0\n\t"
                      "add sp, sp, t0\n\t"
                      "li t0, %1\n\t"
@@ -59,7 +61,7 @@ __attribute__((naked)) void hart_reset(void)
                      "csrw mtvec, t0\n\t"
                      "call hart_main"
                      :
-                     : "i"(stacks), "i"(MSTATUS_FS_INITIAL), "i"(trap_entry));
+                     : "i"(stacks), "i"(MSTATUS_FS_INITIAL), "i"(hart_trap_entry), "i"(MCUD_CORE_STACK_BYTES));
 }
 
 void hart_trap(uint32_t cause, uint32_t address, uint32_t hart)
@@ -93,7 +95,7 @@ void hart_main(uint32_t hart)
     }
 }
 
-void mcud_core_start(uint32_t core, mcud_core_work *work, const void *argument)
+void mcud_core_start(uint32_t core, mcud_core_work *work, void *argument)
 {
     boxes[core].work = work;
     boxes[core].argument = argument;
@@ -111,13 +113,15 @@ void mcud_core_wake(void)
 {
 }
 
-/* All spin: a software interrupt is pending, by which wfi ends at once and which is not taken. But the emulator, which
- * runs one hart at a time, then goes on with the next. */
+/* A waiting core spins: its software interrupt is pending but not enabled to trap, so wfi returns at once. It is wfi all
+ * the same, because the emulator then goes on with the next hart. */
 void mcud_core_wait(void)
 {
     uint32_t status;
     __asm__ volatile("csrrc %0, mstatus, %1" : "=r"(status) : "r"(MSTATUS_MIE) : "memory");
-    reg_write(CLINT_MSIP(0u), 1u); /* those of the others are, until their calls return */
+    /* Hart 0's own; those of the others are pending until their calls return. It stays set: nothing enables it but this
+     * function. */
+    reg_write(CLINT_MSIP(0u), 1u);
     __asm__ volatile("csrs mie, %0" ::"r"(MIE_SOFTWARE) : "memory");
     core_sleep();
     __asm__ volatile("csrc mie, %0" ::"r"(MIE_SOFTWARE) : "memory");

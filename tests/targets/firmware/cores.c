@@ -58,8 +58,8 @@ static void make_lanes(uint32_t rounds)
         lane->count = 0;
         for (uint32_t round = 0; round < rounds; round++) {
             if (round > 0u) {
-                add(lane, parts[core], round, MCUD_AWAIT, (core + 1u) % MCUD_CORES, round);
-                add(lane, parts[core], round, MCUD_AWAIT, (core + MCUD_CORES - 1u) % MCUD_CORES, round);
+                add(lane, parts[core], round, MCUD_CORE_WAIT, (core + 1u) % MCUD_CORES, round);
+                add(lane, parts[core], round, MCUD_CORE_WAIT, (core + MCUD_CORES - 1u) % MCUD_CORES, round);
             }
             add(lane, parts[core], round, (mcud_code)(round & 1u), core, core + 1u);
         }
