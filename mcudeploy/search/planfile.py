@@ -11,7 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from mcudeploy.common.errors import ConfigError
 from mcudeploy.common.files import read_limited, write_file
@@ -19,12 +19,9 @@ from mcudeploy.common.text import count_text
 from mcudeploy.ir.graph import Graph
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.plan import (
-    CoreWait,
     Form,
     Function,
-    Lane,
     Layout,
-    Part,
     Plan,
     Residence,
     Residences,
@@ -39,55 +36,34 @@ from mcudeploy.layout.solve import estimate
 from mcudeploy.memory.blocks import TiledGraph
 from mcudeploy.memory.flow import Flow
 from mcudeploy.memory.live import WorkBytes, buffers, joined, lives
+from mcudeploy.search.lanefile import FileModel, Offset, PartModel, Rows, WaitModel, lane_entry, lane_of
 
 _FORMAT: Literal[10] = 10
 _MOST_BYTES = 16 * 2**20
 """A plan of ten thousand steps takes about two of these."""
 
-_Offset = Annotated[int, Field(ge=0, lt=2**32)]
-_Rows = Annotated[int, Field(ge=1, lt=2**32)]
-
-
-_Residence = tuple[_Offset, _Offset, str, _Offset]
+_Residence = tuple[Offset, Offset, str, Offset]
 """The first step, the step behind the last one, the memory, the offset."""
 
-_Transfer = tuple[str, str, _Offset, _Offset, _Rows, _Offset]
+_Transfer = tuple[str, str, Offset, Offset, Rows, Offset]
 """The engine, the tensor, its block, the numbers of the residences that it comes from and to, and the step
 before which the program waits for its end.
 """
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-
-class _Split(_Model):
+class _Split(FileModel):
     operators: Annotated[list[str], Field(min_length=1)]
     axis: Literal["row"]
-    rows: _Rows
+    rows: Rows
     apart: bool
 
 
-class _Function(_Model):
+class _Function(FileModel):
     unit: str
     operators: Annotated[list[str], Field(min_length=1)]
 
 
-class _Part(_Model):
-    """A part of an entry of the tape: rows from and to; columns from and to of a single row."""
-
-    entry: _Offset
-    rows: tuple[_Offset, _Offset]
-    columns: tuple[_Offset, _Rows] | None = None
-
-
-class _CoreWait(_Model):
-    entry: _Offset
-    core: _Offset
-    parts: _Rows
-
-
-class _PlanFile(_Model):
+class _PlanFile(FileModel):
     format: Literal[10]
     model_sha256: str
     board: str
@@ -96,13 +72,13 @@ class _PlanFile(_Model):
     functions: list[_Function]
     kernels: dict[str, str]
     splits: list[_Split]
-    block_rows: dict[str, _Rows]
-    steps: list[tuple[_Offset, _Offset]]
+    block_rows: dict[str, Rows]
+    steps: list[tuple[Offset, Offset]]
     blocks: dict[str, list[list[_Residence]]]
     scratch: dict[str, list[list[_Residence]]]
     transfers: list[_Transfer]
-    arenas: dict[str, _Offset]
-    lanes: list[list[_Part | _CoreWait]]
+    arenas: dict[str, Offset]
+    lanes: list[list[PartModel | WaitModel]]
 
 
 def save_plan(plan: Plan, model_sha256: str, path: Path) -> None:
@@ -138,26 +114,9 @@ def plan_text(plan: Plan, model_sha256: str) -> str:
             (it.engine, it.tensor, it.block, it.source, it.to, it.end) for it in plan.layout.transfers
         ],
         arenas=dict(plan.layout.arenas),
-        lanes=[[_lane_entry(each) for each in lane] for lane in plan.lanes],
+        lanes=[[lane_entry(each) for each in lane] for lane in plan.lanes],
     )
     return json.dumps(content.model_dump(exclude_none=True), indent=1) + "\n"
-
-
-def _lane_entry(entry: Part | CoreWait) -> _Part | _CoreWait:
-    if isinstance(entry, CoreWait):
-        return _CoreWait(entry=entry.entry, core=entry.core, parts=entry.parts)
-    columns = None if entry.columns is None else (entry.columns.lo, entry.columns.hi)
-    return _Part(entry=entry.entry, rows=(entry.rows.lo, entry.rows.hi), columns=columns)
-
-
-def _lane(entries: Sequence[_Part | _CoreWait]) -> Lane:
-    """The tape of a core. Raises ValueError for rows or columns that end before they begin."""
-    return tuple(
-        CoreWait(each.entry, each.core, each.parts)
-        if isinstance(each, _CoreWait)
-        else Part(each.entry, Interval(*each.rows), None if each.columns is None else Interval(*each.columns))
-        for each in entries
-    )
 
 
 def _layout_status(arenas: Mapping[str, int], peak_bytes: int) -> str:
@@ -241,7 +200,7 @@ def load_plan(path: Path, graph: Graph, model_sha256: str, board: str, work: Wor
         }
 
     try:
-        lanes = tuple(_lane(lane) for lane in content.lanes)
+        lanes = tuple(lane_of(lane) for lane in content.lanes)
     except ValueError as error:
         raise no_plan(path, error) from error
     tiled = TiledGraph(flow, content.block_rows)

@@ -1,0 +1,54 @@
+"""The tapes of several cores in a plan file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.plan import CoreWait, Lane, Part
+
+Offset = Annotated[int, Field(ge=0, lt=2**32)]
+Rows = Annotated[int, Field(ge=1, lt=2**32)]
+
+
+class FileModel(BaseModel):
+    """An object of a plan file: these keys, of these types."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class PartModel(FileModel):
+    """A part of an entry of the tape: rows from and to; columns from and to of a single row."""
+
+    entry: Offset
+    rows: tuple[Offset, Offset]
+    columns: tuple[Offset, Rows] | None = None
+
+
+class WaitModel(FileModel):
+    """A wait of an entry of the tape, until a core has done so many parts."""
+
+    entry: Offset
+    core: Offset
+    parts: Rows
+
+
+def lane_entry(entry: Part | CoreWait) -> PartModel | WaitModel:
+    """An entry of a core's tape as a plan file has it."""
+    if isinstance(entry, CoreWait):
+        return WaitModel(entry=entry.entry, core=entry.core, parts=entry.parts)
+    columns = None if entry.columns is None else (entry.columns.lo, entry.columns.hi)
+    return PartModel(entry=entry.entry, rows=(entry.rows.lo, entry.rows.hi), columns=columns)
+
+
+def lane_of(entries: Sequence[PartModel | WaitModel]) -> Lane:
+    """The tape of a core. Raises ValueError for rows or columns that end before they begin."""
+    return tuple(
+        CoreWait(each.entry, each.core, each.parts)
+        if isinstance(each, WaitModel)
+        else Part(each.entry, Interval(*each.rows), None if each.columns is None else Interval(*each.columns))
+        for each in entries
+    )
