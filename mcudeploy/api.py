@@ -169,6 +169,7 @@ def measure_model(
     if options.plan_file is None and not target.board.is_host:
         _time_variants(path, target, options, progress)
     made = _planned(path, target.board, options, progress)
+    require_timing(timing, target, made.model.cores)
     samples = load_samples(made.model.graph, [], [], options.seed)
     ran = run_within_limit(made, target, samples, options.max_overhead, progress)
     return _measured(ran, _Counted(timing, target, samples[0], progress))
@@ -220,6 +221,7 @@ def run_model(
         load_samples(load_model(path, options.float_io).graph, inputs, expected, options.seed)
     progress.stage(f"planning {path.name}")
     made = _planned(path, target.board, options, progress)
+    require_timing(timing, target, made.model.cores)
     samples = load_samples(made.model.graph, inputs, expected, options.seed)
     ran = run_within_limit(made, target, samples, options.max_overhead, progress)
     verdict = verdict_on_host(ran.made, samples, progress).with_device(ran.observed.outputs)

@@ -34,6 +34,16 @@ def parse_size(text: str | int) -> int:
     return size
 
 
+def parse_cores(value: object) -> int:
+    """A number of cores, or 0 for `auto`. Raises ValueError."""
+    text = str(value)
+    if text == "auto" or value == 0:
+        return 0
+    if isinstance(value, bool) or not (text.isascii() and text.isdigit()) or not 0 < int(text) < 2**31:
+        raise ValueError(f"{text!r} is neither a number of cores nor auto")
+    return int(text)
+
+
 def parse_limit(text: str) -> tuple[str, int]:
     """Name and bytes of a limit for a memory such as `sram=64k`; 0 is a size here. Raises ValueError."""
     name, equals, size = text.partition("=")
@@ -80,7 +90,7 @@ class Settings(BaseModel):
     guards: bool | None = None
     assign: Annotated[tuple[str, ...], BeforeValidator(_listed)] | None = None
     placement: Literal["blocks", "tags"] | None = None
-    parallel: Annotated[int, Field(ge=1)] | Literal["auto"] | None = None
+    parallel: Annotated[int, BeforeValidator(parse_cores)] | None = None
     measurers: Annotated[int, Field(ge=1)] | None = None
     timing: Literal["instructions", "cycles-model", "traffic"] | None = None
     float_io: bool | None = None

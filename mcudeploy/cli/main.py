@@ -21,6 +21,9 @@ from mcudeploy.cli.output import describe, print_error
 from mcudeploy.common import interrupts
 from mcudeploy.common.errors import DeployError
 
+_OTHER_MEANING = {("schedule", "memory")}
+"""Options of commands that are not what the settings mean by that name."""
+
 
 class Program(click.RichGroup):
     """A group with options from `mcudeploy.toml` and variables, and one way to end for every error."""
@@ -58,7 +61,7 @@ class Program(click.RichGroup):
             name: {
                 str(option.name): settings[key]
                 for option in command.params
-                if (key := _long_name(option)) in settings
+                if (key := _long_name(option)) in settings and (name, key) not in _OTHER_MEANING
             }
             for name, command in self.commands.items()
         }

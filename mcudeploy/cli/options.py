@@ -91,10 +91,8 @@ def planning_options(command: Command) -> Command:
         "--parallel",
         metavar="N|auto",
         type=Cores(),
-        default="1",
-        show_default=True,
         help="Number of the board's cores that run the model together, each a part of every step; "
-        "`auto`: all of them.",
+        "`auto`: all of them.  [default: 1]",
     )
     @click.option(
         "--seed",

@@ -46,6 +46,7 @@ _METHODS = ("auto", "rpo", "lifetime_bfs", "chain_dfs", "deferred_updates", "ref
 )
 @click.option(
     "--memory",
+    "percent",
     metavar="P%",
     type=Percent(),
     help="Plan for a fast memory of so much of the peak: tensors leave it and come back, or are made again.",
@@ -77,7 +78,7 @@ def schedule(
     time_limit: float,
     method: str,
     destination: Path | None,
-    memory: float | None,
+    percent: float | None,
     link: float | None,
     link_latency: float | None,
     recompute: bool,
@@ -90,8 +91,8 @@ def schedule(
     """
     from mcudeploy.schedule.ordering import order_graph
 
-    if memory is not None:
-        limits = _limits(memory, link, link_latency, recompute)
+    if percent is not None:
+        limits = _limits(percent, link, link_latency, recompute)
         return _limited(graph, (time_limit, method), limits, (destination, chart), output)
     if link is not None or link_latency is not None or recompute or chart:
         raise UsageError(

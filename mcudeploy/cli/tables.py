@@ -27,7 +27,8 @@ def boards(console: Console, report: Values) -> None:
         flash = _binary(board["flash_bytes"])
         ways = ["hardware"] * board["hardware"] + [board["emulator"]] * bool(board["emulator"])
         runs = ", ".join(ways) or ("library only" if board["facts_only"] else "this computer")
-        table.add_row(*map(cell, (board["name"], board["core"], flash, memories, runs)))
+        core = f"{board['cores']} x {board['core']}" if board["cores"] > 1 else board["core"]
+        table.add_row(*map(cell, (board["name"], core, flash, memories, runs)))
     console.print(table)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import rich_click as click
 
-from mcudeploy.cli.config import parse_limit, parse_size
+from mcudeploy.cli.config import parse_cores, parse_limit, parse_size
 
 
 class Size(click.ParamType[int]):
@@ -41,19 +41,17 @@ class Limit(click.ParamType[tuple[str, int]]):
             self.fail(str(error), param, ctx)
 
 
-class Cores(click.ParamType[int | None]):
-    """A number of cores; None for `auto`."""
+class Cores(click.ParamType[int]):
+    """A number of cores; 0 for `auto`."""
 
     name = "cores"
 
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int | None:
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """Raises BadParameter for what is neither a number above 0 nor `auto`."""
-        if value is None or value == "auto":
-            return None
-        text = str(value)
-        if not text.isascii() or not text.isdigit() or int(text) < 1:
-            self.fail(f"{text!r} is neither a number of cores nor auto.", param, ctx)
-        return int(text)
+        try:
+            return parse_cores(value)
+        except ValueError as error:
+            self.fail(f"{error}.", param, ctx)
 
 
 class Percent(click.ParamType[float]):

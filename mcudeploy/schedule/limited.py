@@ -19,6 +19,9 @@ from mcudeploy.schedule.ordering import AUTO, ordered
 from mcudeploy.schedule.plaingraph import PlainGraph
 from mcudeploy.schedule.traces import trace_of
 
+_EXACT_S = 20.0
+"""The exact model takes a quarter of so many seconds at most."""
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -79,19 +82,21 @@ def order_limited(
         "cycles": plan.cycles,
         "overhead_percent": 100 * (plan.cycles / base - 1) if base else 0.0,
         "residency_method": plan.method,
-        "least_cycles": _least_cycles(trace, limit, limits, effort),
+        "least_cycles": _least_cycles(trace, limit, limits, seconds),
     }
     return Limited(graph, found.order, plan, limit, report)
 
 
-def _least_cycles(trace: Trace, limit: int, limits: Limits, effort: Effort) -> float | None:
-    """The exact model's lower bound for this order; a plan that makes more again than the model allows may
-    lie below it. None where the graph is too large for it, or has no link.
+def _least_cycles(trace: Trace, limit: int, limits: Limits, seconds: float) -> float | None:
+    """The exact model's lower bound for plans of this order, found in some of the seconds. None where the
+    graph is too large for it, has no link, or steps may run again: the model does not know all ways of that.
     """
-    if len(trace.steps) > MOST_STEPS or not limits.rate:
+    if len(trace.steps) > MOST_STEPS or not limits.rate or limits.recompute:
         return None
-    found = exact_cycles(trace, limit, limits.link, recompute=limits.recompute, effort=effort)
-    return None if found is None else found.bound_cycles
+    effort = Effort.of(min(seconds, _EXACT_S) / 4)
+    found = exact_cycles(trace, limit, limits.link, recompute=False, effort=effort)
+    base = sum(step.cycles for step in trace.steps)
+    return None if found is None else max(base, found.bound_cycles)
 
 
 def write_plan(found: Limited, path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.plan import CoreWait, Lane, Part
@@ -34,6 +34,17 @@ class WaitModel(FileModel):
     entry: Offset
     core: Offset
     parts: Rows
+
+
+def _kind(entry: object) -> str:
+    """What an entry of a tape is, by its keys."""
+    found = "parts" in entry if isinstance(entry, dict) else isinstance(entry, WaitModel)
+    return "wait" if found else "part"
+
+
+EntryModel = Annotated[
+    Annotated[PartModel, Tag("part")] | Annotated[WaitModel, Tag("wait")], Discriminator(_kind)
+]
 
 
 def lane_entry(entry: Part | CoreWait) -> PartModel | WaitModel:

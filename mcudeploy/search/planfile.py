@@ -36,7 +36,7 @@ from mcudeploy.layout.solve import estimate
 from mcudeploy.memory.blocks import TiledGraph
 from mcudeploy.memory.flow import Flow
 from mcudeploy.memory.live import WorkBytes, buffers, joined, lives
-from mcudeploy.search.lanefile import FileModel, Offset, PartModel, Rows, WaitModel, lane_entry, lane_of
+from mcudeploy.search.lanefile import EntryModel, FileModel, Offset, Rows, lane_entry, lane_of
 
 _FORMAT: Literal[10] = 10
 _MOST_BYTES = 16 * 2**20
@@ -78,7 +78,7 @@ class _PlanFile(FileModel):
     scratch: dict[str, list[list[_Residence]]]
     transfers: list[_Transfer]
     arenas: dict[str, Offset]
-    lanes: list[list[PartModel | WaitModel]]
+    lanes: list[list[EntryModel]]
 
 
 def save_plan(plan: Plan, model_sha256: str, path: Path) -> None:

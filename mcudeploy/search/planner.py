@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
@@ -50,8 +51,8 @@ class Options:
 
     `assign` has the rules of `units.functions.assign`, `memory_limits` the bytes that arenas may take in
     memories of the board, by name. `placement`: blocks lie where there is room, or, in an unsplit plan,
-    tensors share memory by their tags. `cores`: so many run the plan together; None: all
-    that the board has.
+    tensors share memory by their tags. `cores`: so many run the plan together, 0: all
+    that the board has; None: one, or as many as a stored plan is for.
     """
 
     max_overhead: float = 5.0
@@ -67,7 +68,7 @@ class Options:
     resume: bool = False
     assign: tuple[str, ...] = ()
     placement: Placement = "blocks"
-    cores: int | None = 1
+    cores: int | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -120,7 +121,9 @@ def find_plans(
 
 def _cores(board: Board, options: Options) -> int:
     """How many cores run a plan. Raises UsageError where that cannot be."""
-    cores = board.cores if options.cores is None else options.cores
+    cores = 1 if options.cores is None else options.cores
+    if cores == 0:
+        cores = min(board.cores, os.cpu_count() or 1) if board.is_host else board.cores
     if cores > board.cores:
         has = count_text(board.cores, "core")
         raise UsageError(f"--parallel {cores}: {board.name} has {has} for one program")
@@ -161,9 +164,10 @@ def search_plans(
         model = replace(model, cores=_cores(board, options))
     else:
         model, made, stored = _stored_plan(model, board, options.plan_file, options.assign)
-        if _cores(board, options) not in (1, model.cores):
+        if options.cores is not None and _cores(board, options) != model.cores:
             raise ConfigError(
-                f"{options.plan_file} is for {count_text(model.cores, 'core')}: leave --parallel out"
+                f"{options.plan_file} is for {count_text(model.cores, 'core')}, --parallel asks for "
+                f"{_cores(board, options)}: leave --parallel out, or make a new plan"
             )
         models[made.form] = made
         options = replace(options, stream_input=stored.form.streamed)

@@ -27,9 +27,9 @@ The last two with the stalls of slow memories.
 """
 
 
-def require_timing(timing: Timing, target: Target, cores: int | None = 1) -> None:
-    """Raises ConfigError for a target that has no such timing, or several cores at once (None: all)."""
-    if timing != "instructions" and cores != 1:
+def require_timing(timing: Timing, target: Target, cores: int | None = None) -> None:
+    """Raises ConfigError for a target that has no such timing, or several cores at once (0: all)."""
+    if timing != "instructions" and cores not in (None, 1):
         raise _one_core(timing)
     if timing == "cycles-model":
         core_of(target)
@@ -93,4 +93,4 @@ def _qemu(board: Board) -> str:
 
 
 def _one_core(timing: str) -> ConfigError:
-    return ConfigError(f"--timing {timing} counts what one core does: plan with --parallel 1")
+    return ConfigError(f"--timing {timing} counts what one core does: make a plan with --parallel 1")
