@@ -146,7 +146,7 @@ CHANGES: dict[str, tuple[Callable[[File], object], str]] = {
     ),
     "a number too much": (lambda p: first(p).append(0), r"transfers\.0"),
     "the format before": (
-        lambda p: (p.update(format=7), p.pop("transfers")), "its format is 7, not 9. .* Make a new one"
+        lambda p: (p.update(format=7), p.pop("transfers")), "its format is 7, not 10. .* Make a new one"
     ),
     "a name of two lines": (lambda p: first(p).__setitem__(1, "a\nb"), r"'a\\nb' is moved"),
 }  # fmt: skip

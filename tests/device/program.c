@@ -92,7 +92,7 @@ static const mcud_code schedule[STEPS + 1] = {
     21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 64,
 };
 static const mcud_arena arenas[] = {{arena.bytes, sizeof arena.bytes}};
-static const mcud_model model = {ops, schedule, arenas, STEPS + 1, 6, 1};
+static const mcud_model model = {ops, schedule, arenas, NULL, STEPS + 1, 6, 1};
 const mcud_model *const mcud_deployed = &model;
 
 mcud_kernel *const mcud_kernels[] = {mcud_count, mcud_crash, mcud_deep, mcud_hang, mcud_sleep};

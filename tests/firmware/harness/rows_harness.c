@@ -55,7 +55,7 @@ void harness(void)
 
     const mcud_op op = {make_rows, 0, 0, &tensor, 0, rows, block_rows};
     const mcud_arena arenas[] = {{arena, ARENA_BYTES}};
-    const mcud_model model = {&op, schedule, arenas, blocks, block_bits, 1};
+    const mcud_model model = {&op, schedule, arenas, 0, blocks, block_bits, 1};
     for (uint32_t i = 0; i < MOST_ROWS; i++) {
         made[i] = 0;
     }
