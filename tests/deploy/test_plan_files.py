@@ -149,7 +149,9 @@ def test_a_changed_file_is_refused(what: str, stored: tuple[Path, File], tmp_pat
     assert caught.value.exit_code == 3
 
 
-@pytest.mark.parametrize("text", ["{", "\x00", "[]", "[" * 100_000, '{"format": 1e400}', '{"format": 10}', ""])
+@pytest.mark.parametrize(
+    "text", ["{", "\x00", "[]", "[" * 100_000, '{"format": 1e400}', '{"format": 10}', ""]
+)
 def test_what_is_no_plan_is_refused(text: str, stored: tuple[Path, File], tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="is not a plan"):
         _load(stored, text, tmp_path)
