@@ -132,6 +132,17 @@ def _cores(board: Board, options: Options) -> int:
     return cores
 
 
+def _shared_by_cores(board: Board, options: Options) -> Board:
+    """The board with the memories that all cores reach. Raises UsageError where another is asked for."""
+    shared = board.shared_by_cores()
+    for name, size in options.memory_limits:
+        if size and not shared.room(shared.memory(name)):
+            raise UsageError(
+                f"--memory {name}: not all cores reach it; leave it out, or plan with --parallel 1"
+            )
+    return shared
+
+
 def _on_cores(planned: Planned) -> Planned:
     """The plans with the tapes of the cores that their models are for."""
 
@@ -172,7 +183,7 @@ def search_plans(
         models[made.form] = made
         options = replace(options, stream_input=stored.form.streamed)
     if model.cores > 1:
-        board = board.shared_by_cores()
+        board = _shared_by_cores(board, options)
 
     def fastest_in(form: Form) -> Model:
         made = model.in_form(form)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from models import quantised_convolutions
 
 from mcudeploy import api
 from mcudeploy.boards.board import load_board
+from mcudeploy.common.errors import UsageError
 from mcudeploy.device.target import Target, open_device
 from mcudeploy.ir.plan import PATH_UNIT
 from mcudeploy.search.planner import Options
@@ -76,3 +78,9 @@ def test_their_outputs_are_those_of_one_core(model: Path, board: str, cores: int
                 (border,) = made.plan.graph.outputs
                 found.append(storage.get_tensor(device, border.tensor))
     assert all(np.array_equal(each, found[0]) for each in found) and found[0].any()
+
+
+def test_a_memory_that_not_all_cores_reach_is_refused(model: Path) -> None:
+    asked = replace(options(2, streamed=False), memory_limits=(("cpu0_ram", 32768),))
+    with pytest.raises(UsageError, match="cpu0_ram: not all cores reach it"):
+        api.plan_model(model, load_board("mps2-an521"), asked)
