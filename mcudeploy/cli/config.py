@@ -37,7 +37,7 @@ def parse_size(text: str | int) -> int:
 def parse_cores(value: object) -> int:
     """A number of cores, or 0 for `auto`. Raises ValueError."""
     text = str(value)
-    if text == "auto" or value == 0:
+    if text == "auto":
         return 0
     if isinstance(value, bool) or not (text.isascii() and text.isdigit()) or not 0 < int(text) < 2**31:
         raise ValueError(f"{text!r} is neither a number of cores nor auto")
@@ -65,6 +65,11 @@ def _checked_limit(text: str) -> str:
     return text
 
 
+def _checked_cores(value: object) -> str:
+    parse_cores(value)
+    return str(value)
+
+
 def _option(field: str) -> str:
     return field.removeprefix("as_").replace("_", "-")
 
@@ -90,7 +95,7 @@ class Settings(BaseModel):
     guards: bool | None = None
     assign: Annotated[tuple[str, ...], BeforeValidator(_listed)] | None = None
     placement: Literal["blocks", "tags"] | None = None
-    parallel: Annotated[int, BeforeValidator(parse_cores)] | None = None
+    parallel: Annotated[str, BeforeValidator(_checked_cores)] | None = None
     measurers: Annotated[int, Field(ge=1)] | None = None
     timing: Literal["instructions", "cycles-model", "traffic"] | None = None
     float_io: bool | None = None

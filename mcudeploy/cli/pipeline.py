@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import rich_click as click
-from rich import box
 from rich.console import Console
-from rich.table import Table
 
+from mcudeploy.cli.grids import facts, table_of
 from mcudeploy.cli.options import files_option, float_io_option, model_argument, output_options
 from mcudeploy.cli.output import Output, cell, plain
 from mcudeploy.cli.values import InputFile, NewFile
@@ -91,9 +90,7 @@ def pipeline(
 
 def _table(console: Console, told: dict[str, Any], drawn: dict[str, list[str]]) -> None:
     """The report for people: regions, facts, units, stages over time."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in _HEADINGS:
-        table.add_column(heading.rstrip(">"), justify="right" if heading.endswith(">") else "left")
+    table = table_of(*_HEADINGS)
     links = [*told["links"], {}]
     for number, (stage, region, link) in enumerate(
         zip(told["stages"], told["regions"], links, strict=True), 1
@@ -112,10 +109,7 @@ def _table(console: Console, told: dict[str, Any], drawn: dict[str, list[str]]) 
         )
         table.add_row(*map(cell, row))
     console.print(table)
-    facts = Table.grid(padding=(0, 2))
-    for name, value in _facts(told):
-        facts.add_row(cell(name, "dim"), cell(value))
-    console.print(facts)
+    facts(console, _facts(told))
     for heading, lines in (("units, by stage", drawn["grid"]), ("frames over time", drawn["gantt"])):
         console.print()
         console.print(cell(heading, "dim"))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import rich_click as click
 
-from mcudeploy.cli import tables
+from mcudeploy.cli import graphtables
 from mcudeploy.cli.options import files_option, output_options
 from mcudeploy.cli.output import Output
 from mcudeploy.cli.values import Finite, InputFile, NewFile, Size
@@ -79,7 +79,7 @@ def place(
         "status": placed.status,
         "rectangles": len(named),
     }
-    output.result(report, tables.placed)
+    output.result(report, graphtables.placed)
 
 
 COMMANDS = (place,)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import rich_click as click
 
-from mcudeploy.cli import tables
+from mcudeploy.cli import graphtables
 from mcudeploy.cli.options import files_option, output_options
 from mcudeploy.cli.output import Output
 from mcudeploy.cli.values import Finite, InputFile, NewFile, Percent
@@ -100,7 +100,7 @@ def schedule(
         )
     with output.progress() as progress:
         report = order_graph(graph, time_limit, method, destination, progress)
-    output.result(report, tables.schedule)
+    output.result(report, graphtables.schedule)
 
 
 def _limits(memory: float, link: float | None, latency: float | None, recompute: bool) -> Limits:
@@ -135,7 +135,7 @@ def _limited(
     if chart:
         run = timeline(found.plan, limits.link)
         write_file(chart, gantt_picture(found.graph.name, found.plan, run, found.limit_bytes))
-    output.result(found.report, tables.schedule)
+    output.result(found.report, graphtables.schedule)
 
 
 COMMANDS = (schedule,)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from rich import box
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
+from mcudeploy.cli.grids import facts, table_of
 from mcudeploy.cli.moving import cores_facts, memory_facts, stall_facts
 from mcudeploy.cli.output import cell, lines, plain
 from mcudeploy.common.text import agree, count_text
@@ -20,7 +19,7 @@ Values = Mapping[str, Any]
 
 def boards(console: Console, report: Values) -> None:
     """The `boards` report."""
-    table = _table("board", "core", "flash>", "memories", "runs on")
+    table = table_of("board", "core", "flash>", "memories", "runs on")
     for board in report["boards"]:
         memories = ", ".join(f"{name} {_binary(size)}" for name, size in board["memories"].items())
         memories += "".join(f"; {link['engine']}" for link in board["links"])
@@ -34,7 +33,7 @@ def boards(console: Console, report: Values) -> None:
 
 def checks(console: Console, report: Values) -> None:
     """The `doctor` report."""
-    table = _table("", "check", "found", "remedy")
+    table = table_of("", "check", "found", "remedy")
     for check in report["checks"]:
         mark = cell("ok", "green") if check["ok"] else cell("missing", "red")
         table.add_row(
@@ -46,21 +45,21 @@ def checks(console: Console, report: Values) -> None:
 def check(console: Console, report: Values) -> None:
     """The `check` report."""
     if report["problems"]:
-        table = _table("node", "operator", "why it cannot be deployed")
+        table = table_of("node", "operator", "why it cannot be deployed")
         for problem in report["problems"]:
             table.add_row(cell(problem["node"]), cell(problem["op"]), cell(problem["reason"]))
         console.print(table)
-    facts = [("parameters", _count(report, "parameters")), ("MACs", _count(report, "macs"))]
-    facts += [("weights", _bytes(report, "weights_bytes"))]
+    known = [("parameters", _count(report, "parameters")), ("MACs", _count(report, "macs"))]
+    known += [("weights", _bytes(report, "weights_bytes"))]
     if "plans" in report:
         way = {"streamed": "streamed (--stream-input)"}
-        facts += [
+        known += [
             (f"arena, {way.get(name, name)}", _fit(report["board"], found))
             for name, found in report["plans"].items()
         ]
     else:
-        facts += [("arena, unsplit", _bytes(report, "arena_bytes"))]
-    _facts(console, facts)
+        known += [("arena, unsplit", _bytes(report, "arena_bytes"))]
+    facts(console, known)
     for line in (*report["notes"], *report.get("missing", ())):
         console.print(cell(line), soft_wrap=True)
     verdict = ("supported", "green") if report["supported"] else ("not supported", "bold red")
@@ -75,14 +74,14 @@ def plan(console: Console, report: Values) -> None:
     """The `plan` report."""
     if "explanation" in report:
         console.print(Text(lines(report["explanation"]) + "\n"), soft_wrap=True)
-    _facts(console, [*_plan_facts(report), *_latency_facts(report)])
+    facts(console, [*_plan_facts(report), *_latency_facts(report)])
 
 
 def tune(console: Console, report: Values) -> None:
     """The `tune` report."""
     search = report["search"]
     predicted = report["predicted_overhead_percent"]
-    _facts(
+    facts(
         console,
         [
             *_plan_facts(report),
@@ -103,7 +102,7 @@ def build(console: Console, report: Values) -> None:
     for model in report.get("models", (report,)):
         if "models" in report:
             console.print(cell(f"\n{model['name']}".strip(), "bold"))
-        _facts(console, [*_size_facts(model), ("stack", _library_stack(model))])
+        facts(console, [*_size_facts(model), ("stack", _library_stack(model))])
         if model["verified"] is None:
             console.print(Text("not verified: the program was not run (--no-verify)"))
         else:
@@ -115,13 +114,13 @@ def flash(console: Console, report: Values) -> None:
     if report.get("command"):
         console.print(cell(shlex.join(report["command"])), soft_wrap=True)
     port = [("port", plain(report["port"]))] if report["port"] else []
-    _facts(console, [*port, ("firmware", plain(report["firmware_hash"]))])
+    facts(console, [*port, ("firmware", plain(report["firmware_hash"]))])
 
 
 def measure(console: Console, report: Values) -> None:
     """The `measure` report."""
     _operators(console, report)
-    _facts(
+    facts(
         console,
         [
             *_plan_facts(report),
@@ -196,7 +195,7 @@ def _operator_checks(console: Console, checked: Values) -> None:
 
 def _operators(console: Console, report: Values) -> None:
     unit = (report.get("latency") or {}).get("unit", "ticks")
-    table = _table("operator", "kernel", "steps>", "MACs>", f"{unit}>", "per MAC>", "share>")
+    table = table_of("operator", "kernel", "steps>", "MACs>", f"{unit}>", "per MAC>", "share>")
     for operator in report["operators"]:
         macs, ticks = operator["macs"], operator["ticks"]
         texts = (
@@ -210,67 +209,6 @@ def _operators(console: Console, report: Values) -> None:
         )
         table.add_row(*map(cell, texts))
     console.print(table)
-
-
-def placed(console: Console, report: Values) -> None:
-    """The `place` report."""
-    _facts(
-        console,
-        [
-            ("rectangles", f"{report['rectangles']:,}"),
-            ("capacity", f"{report['capacity']:,} B"),
-            ("used", f"{report['used_bytes']:,} B"),
-            ("lower bound", f"{report['lower_bound_bytes']:,} B"),
-            ("status", plain(report["status"])),
-        ],
-    )
-
-
-def schedule(console: Console, report: Values) -> None:
-    """The `schedule` report."""
-    peak, bound, file_order = (
-        report[key] for key in ("peak_bytes", "lower_bound_bytes", "file_order_peak_bytes")
-    )
-    steps = report["steps"]
-    gap = f" (gap {peak / bound - 1:.2%})" if peak > bound > 0 else ""
-    _facts(
-        console,
-        [
-            ("nodes", f"{report['nodes']:,} ({steps:,} of them {agree(steps, 'computes', 'compute')})"),
-            ("peak", f"{peak:,} B"),
-            ("file order", f"{file_order:,} B"),
-            ("lower bound", f"{bound:,} B{gap}"),
-            ("status", plain(report["status"])),
-            ("method", f"{plain(report['method'])}, {report['seconds']:.1f} s"),
-            *_limited_facts(report),
-        ],
-    )
-
-
-def _limited_facts(report: Values) -> list[tuple[str, str]]:
-    """What keeps a memory limit, and what that costs."""
-    if "memory_limit_bytes" not in report:
-        return []
-    moved, again = report["transfers"], report["recompute"]
-    base = max(1.0, report["base_cycles"])
-    exposed, repeated = moved["exposed_cycles"], again["cycles"]
-    return [
-        ("memory limit", f"{report['memory_limit_bytes']:,} B, {report['fast_peak_bytes']:,} B used"),
-        ("transfers", f"{moved['count']:,}, {moved['bytes']:,} B"),
-        ("exposed", f"{exposed:,.0f} cycles ({exposed / base:.2%})"),
-        (
-            "recomputed",
-            f"{count_text(again['steps'], 'step')}, {repeated:,.0f} cycles ({repeated / base:.2%})",
-        ),
-        ("overhead", f"{report['overhead_percent']:.2f} % of {base:,.0f} cycles"),
-        ("planned by", plain(report["residency_method"])),
-        ("exact model", _least(report["least_cycles"], report["cycles"])),
-    ]
-
-
-def _least(least: float | None, cycles: float) -> str:
-    """How far a plan is from what the exact model allows in its order."""
-    return "" if not least else f"lower bound {least:,.0f} cycles; the plan {cycles / least - 1:+.2%}"
 
 
 def _plan_facts(report: Values) -> list[tuple[str, str]]:
@@ -384,21 +322,6 @@ def _latency_facts(report: Values) -> list[tuple[str, str]]:
 
 def _latency(latency: Values | None) -> str:
     return f"{latency['value']:,} {plain(latency['unit'])}" if latency else ""
-
-
-def _facts(console: Console, facts: Iterable[tuple[str, str]]) -> None:
-    grid = Table.grid(padding=(0, 2))
-    for name, value in facts:
-        if value:
-            grid.add_row(cell(name, "dim"), cell(value))
-    console.print(grid)
-
-
-def _table(*headings: str) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in headings:
-        table.add_column(heading.rstrip(">"), justify="right" if heading.endswith(">") else "left")
-    return table
 
 
 def _bytes(report: Values, key: str) -> str:

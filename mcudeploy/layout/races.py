@@ -98,6 +98,8 @@ class _Races:
         self._wrote = {name: np.zeros((count, size), np.int32) for name, size in plan.layout.arenas.items()}
         self._read = {name: np.zeros((count, size), np.int32) for name, size in plan.layout.arenas.items()}
         self._begun: list[Transfer] = []
+        # Of residences that transfers fill: the step from which on they may be read.
+        self._ready = {(it.tensor, it.block, it.to): it.end for it in plan.layout.transfers}
 
     def run(self) -> None:
         """All entries."""
@@ -205,11 +207,8 @@ class _Races:
                 yield _span(place, first, len(rows) * row_bytes)
 
     def _there(self, tensor: str, block: int, memory: str, time: int) -> Residence | None:
-        ends = {
-            (it.tensor, it.block, it.to): it.end for it in self._plan.layout.transfers if it.tensor == tensor
-        }
         for at, each in enumerate(self._plan.layout.blocks[tensor][block]):
-            ready = ends.get((tensor, block, at), each.life.lo)
+            ready = self._ready.get((tensor, block, at), each.life.lo)
             if each.memory == memory and ready <= time < each.life.hi:
                 return each
         return None
@@ -217,9 +216,8 @@ class _Races:
     def _made(self, entry: Run, operator: Operator, part: Part, time: int) -> Span:
         output = self._plan.graph.tensors[operator.output]
         block = 0 if operator.op.accumulates else entry.block
-        filled = {(it.tensor, it.block, it.to) for it in self._plan.layout.transfers}
         found = list(enumerate(self._plan.layout.blocks[operator.output][block]))
-        here = [it for at, it in found if time in it.life and (operator.output, block, at) not in filled]
+        here = [it for at, it in found if time in it.life and (operator.output, block, at) not in self._ready]
         place = here[-1] if here else next(it for _, it in found if time in it.life)
         if operator.op.accumulates:
             return _span(place, 0, output.size_bytes)

@@ -30,21 +30,21 @@ Touched = tuple[list[Span], list[Span]]
 
 def on_cores(plan: Plan, calls: Mapping[str, KernelCall], cores: int) -> Plan:
     """The plan with a tape for each core; unchanged for one core. Its scratch must have room for all."""
-    return plan if cores == 1 else replace(plan, lanes=_Sharing(plan, calls, cores).lanes())
+    return plan if cores == 1 else replace(plan, lanes=_LaneBuilder(plan, calls, cores).lanes())
 
 
-class _Sharing:
+class _LaneBuilder:
     """Entries are shared out in order; the bytes of all arenas know who touched them last."""
 
     def __init__(self, plan: Plan, calls: Mapping[str, KernelCall], cores: int) -> None:
         self._plan, self._cores = plan, cores
         self._touching = _Touching(plan, calls)
-        self._division = WorkSharing.of(self._touching.tiled.flow, calls, cores)
+        self._sharing = WorkSharing.of(self._touching.tiled.flow, calls, cores)
         self._lanes: list[list[Part | CoreWait]] = [[] for _ in range(cores)]
         self._clocks: list[list[list[int]]] = [[[0] * cores] for _ in range(cores)]
         self._bytes = {memory: _Touches(cores, size) for memory, size in plan.layout.arenas.items()}
         self._load = [0.0] * cores
-        self._home: dict[int, int] = {}
+        self._core_of: dict[int, int] = {}
 
     def lanes(self) -> tuple[tuple[Part | CoreWait, ...], ...]:
         """The tapes."""
@@ -60,13 +60,13 @@ class _Sharing:
     def _share(self, number: int, entry: Run, time: int) -> None:
         operator = self._plan.graph.operators[entry.operator]
         rows = self._touching.rows(entry)
-        pieces = self._division.pieces(operator, rows)
+        pieces = self._sharing.pieces(operator, rows)
         first = 0
         if len(pieces) == 1 and operator.inputs:  # without, it asks the application, which runs on core 0
             idlest = min(range(self._cores), key=lambda core: self._load[core])
             # an operator's whole steps stay on one core: fewer waits
-            first = self._home.setdefault(entry.operator, idlest)
-            self._load[first] += self._division.iterations(operator, rows)
+            first = self._core_of.setdefault(entry.operator, idlest)
+            self._load[first] += self._sharing.iterations(operator, rows)
         for core, mine in enumerate(pieces, first):
             for part_rows, columns in mine:
                 part = Part(number, part_rows, columns)

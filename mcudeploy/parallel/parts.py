@@ -76,7 +76,8 @@ class WorkSharing:
     def iterations(self, operator: Operator, rows: Interval) -> float:
         """How often the loops of an operator run for these rows."""
         every = prod(axis.size for axis in self.graph.loops(operator).axes)
-        return every * len(rows) / self.graph.tensors[operator.output].shape[0]
+        of = operator.inputs[0] if operator.op.accumulates else operator.output
+        return every * len(rows) / self.graph.tensors[of].shape[0]
 
     def _most_cores(self, operator: Operator, rows: Interval) -> int:
         if operator.op.accumulates or isinstance(operator.op, Feed) or operator.name in self.over_views:

@@ -58,14 +58,19 @@ def part_text(
     part: PartRecord, base: OperatorText, tensors: Mapping[str, TensorText], constants: Constants
 ) -> OperatorText:
     """The record of parts: that of their step, with what is theirs."""
-    mark = f"k{part.core}" + (f"c{part.columns.lo}to{part.columns.hi}" if part.columns else "")
+    mark, about = f"k{part.core}", f"{base.name}, whole rows on core {part.core}"
+    if part.columns is not None:
+        mark += f"c{part.columns.lo}to{part.columns.hi}"
+        where = f" on core {part.core}" if part.core else ""
+        about = f"{base.name}, cells {part.columns.lo} to {part.columns.hi - 1} of a row{where}"
     made: list[TensorText] = []
 
     def shifted(role: str, symbol: str, shift: int) -> str:
         if not shift:
             return symbol
         own = replace(tensors[symbol], symbol=mark + role + symbol, shift=shift)
-        made.extend([own] if own not in made else [])
+        if own not in made:
+            made.append(own)
         return own.symbol
 
     inputs = [shifted("i", symbol, part.input_shift) for symbol in base.inputs]
@@ -79,6 +84,7 @@ def part_text(
         params=params,
         params_symbol=f"{mark}p_{base.name}" if params else base.params_symbol,
         tensors=made,
+        about=about,
         inputs=inputs,
         inputs_symbol=mark + base.inputs_symbol,
         output=output,
@@ -99,6 +105,7 @@ def each_once(operators: Iterable[OperatorText]) -> list[OperatorText]:
 
 
 def lane_text(core: int, entries: Sequence[PartEntry]) -> LaneText:
+    """The tape of a core, four entries to a line."""
     lines = [
         f"{{{it.entry}, {'MCUD_CORE_WAIT' if it.record is None else it.record}, {it.first}, {it.end}}}"
         for it in entries

@@ -225,6 +225,7 @@ def _operator_text(
         params=[] if record.number else params,
         params_symbol=f"p_{operator.name}" if params else "",
         tensors=[],
+        about="",
         inputs=touched[:count],
         inputs_symbol=_symbol("in", record.number, operator.name),
         output=touched[count],

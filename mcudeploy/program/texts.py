@@ -53,7 +53,7 @@ class OperatorText:
     """An operator's record. `unit`: the number of the compute unit that runs it, 0 for the first.
 
     `params`: those that it brings along, as `params_symbol`; none where another record has them. `tensors`:
-    what it brings of those that it touches.
+    what it brings of those that it touches. `about`: which parts it is for, where it is for some alone.
     """
 
     name: str
@@ -62,6 +62,7 @@ class OperatorText:
     params: list[tuple[str, str]]
     params_symbol: str
     tensors: list[TensorText]
+    about: str
     inputs: list[str]
     inputs_symbol: str
     output: str

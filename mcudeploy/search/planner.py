@@ -285,11 +285,11 @@ def _stored_plan(model: Model, board: Board, path: Path, rules: tuple[str, ...])
 
 def _require_columns(plan: Plan, model: Model, path: Path) -> None:
     """Raises ConfigError where a part of a stored plan has columns that no kernel makes."""
-    division = WorkSharing.of(Flow.of(plan.graph), model.calls, model.cores)
+    sharing = WorkSharing.of(Flow.of(plan.graph), model.calls, model.cores)
     for part in (each for lane in plan.lanes for each in lane if isinstance(each, Part)):
         entry, columns = plan.tape[part.entry], part.columns
         if columns is None:
             continue
         operator = plan.graph.operators[entry.operator] if isinstance(entry, Run) else None
-        if operator is None or not division.takes(operator, columns):
+        if operator is None or not sharing.takes(operator, columns):
             raise planfile.no_plan(path, f"lanes: columns {columns} of entry {part.entry}")

@@ -172,8 +172,15 @@ def observe(
 ) -> Observation:
     """Run all samples on a device, and the first one a second time step by step.
 
-    Raises DeployError where the stack got deeper than its bound, or a guard was overwritten.
+    Raises DeployError where the stack got deeper than its bound, or a guard was overwritten, and before a run
+    where further cores have too little of it.
     """
+    bound = stack_bound(device.firmware)
+    if bound is not None and made.plan.lanes and bound.library_bytes > CORE_STACK_BYTES:
+        raise DeployError(
+            f"a call of the library needs up to {bound.library_bytes:,} B of stack, further cores have "
+            f"{CORE_STACK_BYTES:,} B: plan with --parallel 1"
+        )
     storage = Storage.of(made.plan)
     if target.guards:
         arm(device, made.program)
@@ -186,16 +193,10 @@ def observe(
     if target.guards:
         require_intact(device, made.program, stack)
     stack_bytes = stack.used_bytes
-    bound = stack_bound(device.firmware)
     if bound is not None and stack_bytes > bound.program_bytes + bound.interrupt_bytes:
         raise DeployError(
             f"the run used {stack_bytes:,} B of stack, more than the bound of {bound.program_bytes:,} B and "
             f"{bound.interrupt_bytes:,} B for an interrupt: this is a defect of mcudeploy"
-        )
-    if bound is not None and made.plan.lanes and bound.library_bytes > CORE_STACK_BYTES:
-        raise DeployError(
-            f"a call of the library needs up to {bound.library_bytes:,} B of stack, further cores have "
-            f"{CORE_STACK_BYTES:,} B: plan with --parallel 1"
         )
     ticks_by: dict[str, list[int]] = {}
     timed: list[int] = []

@@ -1,0 +1,28 @@
+"""The two shapes of a report for people: rows under headings, and facts with their names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from mcudeploy.cli.output import cell
+
+
+def facts(console: Console, found: Iterable[tuple[str, str]]) -> None:
+    """Names and values, a line each; none for an empty value."""
+    grid = Table.grid(padding=(0, 2))
+    for name, value in found:
+        if value:
+            grid.add_row(cell(name, "dim"), cell(value))
+    console.print(grid)
+
+
+def table_of(*headings: str) -> Table:
+    """A table with these headings; columns whose heading ends in `>` are flush right."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in headings:
+        table.add_column(heading.rstrip(">"), justify="right" if heading.endswith(">") else "left")
+    return table
