@@ -23,8 +23,11 @@ void core_interrupts_on(void);
 /* Sleeps until an interrupt is pending, also one that is masked. Called with interrupts off. */
 void core_sleep(void);
 
-/* Lets the UART's interrupt reach the core, or keeps it pending. */
-void core_uart_irq(int32_t on);
+/* Lets an interrupt reach the core, or keeps it pending. */
+void core_irq(uint32_t irq, int32_t on);
+
+/* Lets port_work() run as soon as no interrupt does: above the program, never nested. Where a chip has ports. */
+void core_defer(void);
 
 /* Asks the emulator for a service. Only where MCUD_EMULATED: on hardware the instruction faults. */
 void core_semihosting(uint32_t operation, const void *argument);
@@ -53,25 +56,31 @@ void report_text(const char *text);
 /* `label` and the value as eight hexadecimal digits. */
 void report_value(const char *label, uint32_t value);
 
-/* --- UART driver: registers only -------------------------------------------------------------- */
+/* --- UART driver: registers only, of the UART at `base` --------------------------------------- */
 
-/* Sets the baud rate from the clock that feeds the UART; receiver, transmitter and receive interrupt on.
- * Ends with core_uart_irq(1). */
-void uart_init(uint32_t clock_hz);
+/* Sets the baud rate from the clock that feeds the UART; receiver, transmitter and receive interrupt on. */
+void uart_init(uintptr_t base, uint32_t clock_hz, uint32_t baud);
 
 /* 1 when a received byte waits in the device. */
-int32_t uart_receive_ready(void);
+int32_t uart_receive_ready(uintptr_t base);
 
 /* The received byte; clears what signalled it. */
-uint8_t uart_receive(void);
+uint8_t uart_receive(uintptr_t base);
 
 /* Waits for the transmitter to take one byte. */
-void uart_send(uint8_t byte);
+void uart_send(uintptr_t base, uint8_t byte);
 
-/* --- receive ring: uart_ring.c ---------------------------------------------------------------- */
+/* Where a chip has ports: 1 when the transmitter takes a byte at once; an interrupt as soon as it does, or none. */
+int32_t uart_send_ready(uintptr_t base);
+void uart_send_interrupt(uintptr_t base, int32_t on);
 
-/* The receive interrupt's handler. */
+/* --- receive rings: uart_ring.c --------------------------------------------------------------- */
+
+/* The handler of all UARTs' interrupts. */
 void uart_interrupt(void);
+
+/* Where a chip has ports: starts their clocks and pins. The clock that feeds their UARTs, in Hz. */
+uint32_t port_init(void);
 
 /* --- driver of the board's links, where a program has transfers -------------------------------- */
 

@@ -6,6 +6,10 @@
 #include "sanitizer.h"
 #include "timing.h"
 
+#if MCUD_CHAIN
+#include "chain_stage.h"
+#endif
+
 /* A reply: its type and the length of its data, which stand in the frame. */
 typedef struct {
     uint32_t length;
@@ -218,10 +222,82 @@ static reply guard(mcud_frame *frame)
     return sanitizer_guard(bytes, count, data[9] != 0) ? ok(frame, 0, false) : error(frame, ERROR_UNSUPPORTED);
 }
 
-/* Data bytes of each request, 0xFF where there is no such request; WRITE has these or more. */
+#if MCUD_CHAIN
+static reply put_payload(mcud_frame *frame)
+{
+    const uint8_t *const data = frame_data(frame);
+    const bool taken = chain_put(get_u32(data), data + 4, frame->length - 4);
+    return taken ? ok(frame, 0, true) : error(frame, ERROR_NOT_NOW);
+}
+
+static reply take_payload(mcud_frame *frame)
+{
+    uint8_t *const data = frame_data(frame);
+    const uint32_t count = get_u16(data + 4);
+    const uint8_t *const bytes = count <= MCUD_DATA_BYTES ? chain_output(get_u32(data), count) : NULL;
+    if (bytes == NULL) {
+        return error(frame, ERROR_NOT_NOW);
+    }
+    memcpy(data, bytes, count);
+    return ok(frame, count, false);
+}
+
+static reply chain_report(mcud_frame *frame)
+{
+    uint8_t *const data = frame_data(frame);
+    const chain_state *const now = chain_now();
+    const chain_counts counts = chain_links_counts();
+    put_u32(data, now->session);
+    put_u32(data + 4, now->taken);
+    put_u32(data + 8, now->done);
+    put_u64(data + 12, now->ticks);
+    put_u32(data + 20, counts.resends);
+    put_u32(data + 24, counts.damaged);
+    data[28] = (uint8_t)((mcud_chain.in->full ? 1 : 0) | (mcud_chain.out->full ? 2 : 0) | (now->running ? 4 : 0));
+    return ok(frame, 29, false);
+}
+
+static reply execute_chain(mcud_frame *frame)
+{
+    const uint8_t *const data = frame_data(frame);
+    switch (frame->bytes[0]) {
+    case REQUEST_START:
+        chain_start(get_u32(data), (uint32_t)((uint64_t)get_u32(data + 4) * hal_ticks_hz() / 1000000u));
+        return ok(frame, 0, true);
+    case REQUEST_PUT:
+        return put_payload(frame);
+    case REQUEST_TAKE:
+        return take_payload(frame);
+    case REQUEST_NEXT:
+        return chain_next() ? ok(frame, 0, true) : error(frame, ERROR_NOT_NOW);
+    default:
+        return chain_report(frame);
+    }
+}
+
+/* What would disturb a payload that is being computed. */
+static bool not_now(uint8_t type)
+{
+    return chain_now()->running && (type == REQUEST_WRITE || type == REQUEST_RUN || type == REQUEST_TIME ||
+                                    type == REQUEST_CALL || type == REQUEST_STACK);
+}
+#else
+static reply execute_chain(mcud_frame *frame)
+{
+    return error(frame, ERROR_UNSUPPORTED);
+}
+
+static bool not_now(uint8_t type)
+{
+    (void)type;
+    return false;
+}
+#endif
+
+/* Data bytes of each request, 0xFF where there is no such request; WRITE and PUT have these or more. */
 static uint32_t length_of(uint8_t type)
 {
-    static const uint8_t lengths[] = {0xFF, 4, 5, 7, 8, 5, 0, 17, 4, 10};
+    static const uint8_t lengths[] = {0xFF, 4, 5, 7, 8, 5, 0, 17, 4, 10, 8, 4, 6, 0, 0};
     return type < sizeof lengths ? lengths[type] : 0xFF;
 }
 
@@ -233,8 +309,11 @@ static reply execute(mcud_link *link)
     if (needed == 0xFF) {
         return error(frame, ERROR_TYPE);
     }
-    if (frame->length < needed || (frame->length > needed && type != REQUEST_WRITE)) {
+    if (frame->length < needed || (frame->length > needed && type != REQUEST_WRITE && type != REQUEST_PUT)) {
         return error(frame, ERROR_LENGTH);
+    }
+    if (not_now(type)) {
+        return error(frame, ERROR_NOT_NOW);
     }
     switch (type) {
     case REQUEST_HELLO:
@@ -253,8 +332,10 @@ static reply execute(mcud_link *link)
         return call(frame);
     case REQUEST_KERNELS:
         return kernels(frame);
-    default:
+    case REQUEST_GUARD:
         return guard(frame);
+    default:
+        return execute_chain(frame);
     }
 }
 

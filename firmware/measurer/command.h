@@ -14,6 +14,11 @@ enum {
     REQUEST_CALL,
     REQUEST_KERNELS,
     REQUEST_GUARD,
+    REQUEST_START, /* this one and the following: boards of a chain only */
+    REQUEST_PUT,
+    REQUEST_TAKE,
+    REQUEST_NEXT,
+    REQUEST_STATE,
     REPLY = 0x80, /* added to the type of the request */
     REPLY_BUSY = 0xFE,
     REPLY_ERROR = 0xFF
@@ -26,7 +31,8 @@ enum {
     ERROR_LENGTH,             /* the data do not have the length this request needs */
     ERROR_RANGE,              /* outside the arena, the schedule or the operator's rows */
     ERROR_KERNEL,             /* the operator's kernel is not one that is linked in */
-    ERROR_UNSUPPORTED         /* this build cannot do that */
+    ERROR_UNSUPPORTED,        /* this build cannot do that */
+    ERROR_NOT_NOW             /* the board computes, or the payload is not there */
 };
 
 enum { KEPT_BYTES = 1 + 4 * MCUD_TIME_STEPS };
@@ -43,6 +49,10 @@ typedef struct {
     uint32_t crc; /* of the last request that was executed: the same again is a repeat */
     uint32_t stack_bytes;
 } mcud_link;
+
+#ifndef MCUD_CHAIN
+#define MCUD_CHAIN 0 /* 1: this board is one of a chain */
+#endif
 
 /* Executes the request in `link->frame`, or recognises it as a repeat, and sends the reply. */
 void command_answer(mcud_link *link);

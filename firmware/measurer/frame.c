@@ -1,5 +1,7 @@
 #include "frame.h"
 
+#include <stddef.h>
+
 #include "mcud_hal.h"
 
 uint32_t get_u16(const uint8_t *from)
@@ -61,7 +63,7 @@ static uint32_t cobs_decode(uint8_t *bytes, uint32_t count)
     return to;
 }
 
-static void cobs_send(const uint8_t *bytes, uint32_t count)
+static void cobs_encode(const uint8_t *bytes, uint32_t count, frame_sink *sink, void *user)
 {
     const uint8_t zero = 0;
     uint32_t run = 0;
@@ -72,12 +74,12 @@ static void cobs_send(const uint8_t *bytes, uint32_t count)
         }
         if (ends || run == 254) {
             const uint8_t code = (uint8_t)(run + 1);
-            hal_uart_write(&code, 1);
-            hal_uart_write(bytes + (ends ? i : i + 1) - run, run);
+            sink(user, &code, 1);
+            sink(user, bytes + (ends ? i : i + 1) - run, run);
             run = 0;
         }
     }
-    hal_uart_write(&zero, 1);
+    sink(user, &zero, 1);
 }
 
 bool frame_receive(mcud_frame *frame, uint8_t byte)
@@ -108,7 +110,7 @@ bool frame_receive(mcud_frame *frame, uint8_t byte)
     return frame->crc == get_u32(frame->bytes + raw - FRAME_CRC_BYTES);
 }
 
-void frame_send(mcud_frame *frame, uint8_t type, uint32_t length)
+void frame_encode(mcud_frame *frame, uint8_t type, uint32_t length, frame_sink *sink, void *user)
 {
     const uint32_t checked = FRAME_HEADER_BYTES + length;
     frame->length = length;
@@ -116,5 +118,16 @@ void frame_send(mcud_frame *frame, uint8_t type, uint32_t length)
     frame->bytes[2] = (uint8_t)length;
     frame->bytes[3] = (uint8_t)(length >> 8);
     put_u32(frame->bytes + checked, crc32(frame->bytes, checked));
-    cobs_send(frame->bytes, checked + FRAME_CRC_BYTES);
+    cobs_encode(frame->bytes, checked + FRAME_CRC_BYTES, sink, user);
+}
+
+static void to_host(void *user, const uint8_t *bytes, uint32_t count)
+{
+    (void)user;
+    hal_uart_write(bytes, count);
+}
+
+void frame_send(mcud_frame *frame, uint8_t type, uint32_t length)
+{
+    frame_encode(frame, type, length, to_host, NULL);
 }

@@ -31,7 +31,13 @@ static inline uint8_t *frame_data(mcud_frame *frame)
  * place; a damaged one is dropped. */
 bool frame_receive(mcud_frame *frame, uint8_t byte);
 
-/* Sends the frame with this type, its own sequence number and `length` bytes of data. */
+/* Takes the encoded bytes of a frame, piece by piece. */
+typedef void frame_sink(void *user, const uint8_t *bytes, uint32_t count);
+
+/* Encodes the frame with this type, its own sequence number and `length` bytes of data. */
+void frame_encode(mcud_frame *frame, uint8_t type, uint32_t length, frame_sink *sink, void *user);
+
+/* The same, to the host. */
 void frame_send(mcud_frame *frame, uint8_t type, uint32_t length);
 
 /* Little-endian fields at any address. */

@@ -1,18 +1,43 @@
-/* The measurer: answers requests on the serial line for ever. */
+/* The measurer: answers requests on the serial line for ever; on a board of a chain, computes payloads meanwhile. */
+#include <stddef.h>
+
 #include "command.h"
 #include "mcud_hal.h"
 
+#if MCUD_CHAIN
+#include "chain_stage.h"
+#include "mcud_ports.h"
+#endif
+
 static mcud_link host_link;
 
-int main(void)
+static void answer_host(void)
 {
-    hal_init();
-    for (;;) {
-        const int32_t byte = hal_uart_read();
-        if (byte < 0) {
-            hal_wait();
-        } else if (frame_receive(&host_link.frame, (uint8_t)byte)) {
+    for (int32_t byte = hal_uart_read(); byte >= 0; byte = hal_uart_read()) {
+        if (frame_receive(&host_link.frame, (uint8_t)byte)) {
             command_answer(&host_link);
         }
     }
 }
+
+#if MCUD_CHAIN
+int main(void)
+{
+    hal_init();
+    hal_port_init();
+    for (;;) {
+        answer_host();
+        chain_turn(answer_host);
+        hal_wait(chain_busy);
+    }
+}
+#else
+int main(void)
+{
+    hal_init();
+    for (;;) {
+        answer_host();
+        hal_wait(NULL);
+    }
+}
+#endif

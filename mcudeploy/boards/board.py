@@ -21,6 +21,7 @@ from mcudeploy.boards.facts import (
     Link,
     Memory,
     OpenOcd,
+    Port,
     Registry,
     Timer,
     Timers,
@@ -48,7 +49,8 @@ class Board(Facts):
 
     `vectors`: the core has the M-profile Vector Extension (Helium), and `cpu_flags` allow it. `unit_hal`:
     HAL sources of programs that use more than the first compute unit. `cores`: how many of one kind can run
-    one program together, in the memories that all reach; `core_hal`: HAL sources of such programs. Without
+    one program together, in the memories that all reach; `core_hal`: HAL sources of such programs. `ports`:
+    the lines to the boards before and behind it in a chain; `port_hal`: HAL sources that they need. Without
     `hal` it is known by the facts of its `source` only: models are planned and libraries built for it, no
     firmware.
     """
@@ -74,6 +76,8 @@ class Board(Facts):
     units: Annotated[tuple[Unit, ...], Field(alias="unit", min_length=1)] = (Unit(name="core"),)
     links: Annotated[tuple[Link, ...], Field(alias="link", max_length=MOST_LINKS)] = ()
     uart: Uart | None = None
+    ports: Annotated[tuple[Port, ...], Field(alias="port", max_length=2)] = ()
+    port_hal: tuple[HalSource, ...] = ()
     timer: Timers = Timers()
     emulator: EmulatorFacts | None = None
     openocd: OpenOcd | None = None
@@ -105,6 +109,8 @@ class Board(Facts):
             raise ValueError("uart is missing")
         if self.core_hal and self.cores == 1:
             raise ValueError("core_hal is of programs that several cores run: cores is missing")
+        if len(self.ports) == 1:
+            raise ValueError("a board of a chain needs two ports: before and behind it")
         if self.cores > 1 and any(
             it.stack is not None and it.stack.bytes < CORE_STACK_BYTES for it in self.units
         ):
@@ -144,6 +150,11 @@ class Board(Facts):
     def facts_only(self) -> bool:
         """Whether there is no firmware for it: no start-up code, no serial driver."""
         return not self.hal
+
+    @property
+    def has_ports(self) -> bool:
+        """Whether it can be one of a chain of boards."""
+        return bool(self.ports or self.port_hal)
 
     @property
     def emulated_only(self) -> bool:

@@ -143,13 +143,24 @@ class Unit(Facts):
     stack: Stack | None = None
 
 
-class Uart(Facts):
-    """The serial line to the host; `pins` tells the user where to connect it."""
+class SerialLine(Facts):
+    """A UART: its registers, its receiver's interrupt; `pins` tells the user where to connect it."""
 
     base: Address
     irq: Annotated[int, Field(ge=0, lt=240)]
-    baud: Annotated[int, Field(ge=9600)]
     pins: str = ""
+
+
+class Uart(SerialLine):
+    """The serial line to the host."""
+
+    baud: Annotated[int, Field(ge=9600)]
+
+
+class Port(SerialLine):
+    """The serial line to another board. `send_irq`: the transmitter's interrupt, where it has its own."""
+
+    send_irq: Annotated[int, Field(ge=0, lt=240)] | None = None
 
 
 class Timer(Facts):

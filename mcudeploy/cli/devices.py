@@ -15,9 +15,11 @@ from mcudeploy.common.errors import UsageError
 
 if TYPE_CHECKING:
     from mcudeploy.boards.board import Board
+    from mcudeploy.device.target import Target
 
 
 _MOST_MEASURERS = 64
+_MOST_CHAINED = 16
 
 _emulate_option = click.option(
     "--emulate/--no-emulate",
@@ -48,11 +50,13 @@ def _load_board(_: click.Context, __: click.Parameter, name: str | None) -> Boar
     return None if name is None else load_board(name)
 
 
-def _load_attached(context: click.Context, _: click.Parameter, name: str) -> Board:
+def _load_attached(context: click.Context, _: click.Parameter, name: str | None) -> Board | None:
     """The board of that name; of a family's boards the attached one, or else the family's default."""
     from mcudeploy.boards.board import family
     from mcudeploy.targets.ports import list_serial_ports
 
+    if name is None:
+        return None
     boards = family(name)
     if len(boards) == 1 or context.params["emulate"]:
         return boards[0]
@@ -60,15 +64,18 @@ def _load_attached(context: click.Context, _: click.Parameter, name: str) -> Boa
     return next((board for board in boards if board.name in attached), boards[0])
 
 
+_port_option = click.option(
+    "--port",
+    metavar="PORT",
+    help="Serial port of the board, or a URL that pyserial knows; found if not given.",
+)
+
+
 def device_options(command: Command) -> Command:
     """Adds --board, --port and --emulate, packed as `target: Target`."""
 
     @_board_name(True, _load_attached)
-    @click.option(
-        "--port",
-        metavar="PORT",
-        help="Serial port of the board, or a URL that pyserial knows; found if not given.",
-    )
+    @_port_option
     @_emulate_option
     @functools.wraps(command)
     def packed(*args: Any, board: Board, port: str | None, emulate: bool, **rest: Any) -> None:
@@ -79,6 +86,95 @@ def device_options(command: Command) -> Command:
         command(*args, target=Target(board, port, emulate), **rest)
 
     return packed
+
+
+def chain_options(command: Command) -> Command:
+    """Adds --boards, --link and --frames to what `device_options` adds; `target` or `chain` is None."""
+
+    @click.option(
+        "--boards",
+        metavar="NAME,NAME,...",
+        help="Boards in a row, joined by serial lines: each computes a part of every frame. Real ones are "
+        "named by --port PORT,PORT,...",
+    )
+    @click.option(
+        "--link",
+        metavar="uart:RATE",
+        default="uart:2M",
+        show_default=True,
+        help="Rate of the lines between the boards, in bits a second.",
+    )
+    @click.option(
+        "--frames",
+        metavar="N",
+        type=click.IntRange(1, 100_000),
+        default=10,
+        show_default=True,
+        help="Frames that go through the boards, several at a time.",
+    )
+    @_board_name(False, _load_attached)
+    @_port_option
+    @_emulate_option
+    @functools.wraps(command)
+    def packed(
+        *args: Any,
+        boards: str | None,
+        link: str,
+        frames: int,
+        board: Board | None,
+        port: str | None,
+        emulate: bool,
+        **rest: Any,
+    ) -> None:
+        from mcudeploy.chain.link import line_of
+        from mcudeploy.chain.run import Asked
+        from mcudeploy.device.target import Target
+
+        _require_one_kind(boards, board)
+        if boards is not None:
+            asked = Asked(_chained(boards, port, emulate), line_of(link), frames)
+            command(*args, target=None, chain=asked, **rest)
+        elif board is not None:
+            if port is not None and not _takes_port(board, emulate):
+                port = None
+            command(*args, target=Target(board, port, emulate), chain=None, **rest)
+
+    return packed
+
+
+def _require_one_kind(boards: str | None, board: Board | None) -> None:
+    """A usage error where no board is named, or options of one board and of several are mixed."""
+    given = get_current_context().get_parameter_source
+    if boards is None and board is None:
+        raise UsageError("name a board with --board, or several in a row with --boards")
+    if boards is None:
+        alone = [name for name in ("link", "frames") if given(name) is ParameterSource.COMMANDLINE]
+        if alone:
+            raise UsageError(f"--{alone[0]} is of a chain of boards: name them with --boards")
+    elif given("board") is ParameterSource.COMMANDLINE:
+        raise UsageError("--board and --boards exclude each other")
+
+
+def _chained(names: str, ports: str | None, emulate: bool) -> tuple[Target, ...]:
+    """The boards of a chain, all emulated or processes here, or all real, each with its port."""
+    from mcudeploy.boards.board import load_board
+    from mcudeploy.device.target import Target
+
+    boards = [load_board(name.strip()) for name in names.split(",")]
+    if not 2 <= len(boards) <= _MOST_CHAINED:
+        raise UsageError(f"--boards names 2 to {_MOST_CHAINED} boards, separated by commas")
+    for board in boards:
+        if not board.has_ports:
+            raise UsageError(f"{board.name} has no lines to other boards: its board file names no [[port]]")
+    real = [board for board in boards if not (emulate or board.is_host or board.emulated_only)]
+    if not real:
+        return tuple(Target(board, None, emulate) for board in boards)
+    if len(real) < len(boards):
+        raise UsageError(f"{real[0].name} is real and cannot be wired to emulated boards: add --emulate")
+    given = ports.split(",") if ports else []
+    if len(given) != len(boards) or len(set(given)) < len(given):
+        raise UsageError(f"{len(boards)} real boards need --port with as many ports, or --emulate")
+    return tuple(Target(board, port) for board, port in zip(boards, given, strict=True))
 
 
 class _Several(click.Option):

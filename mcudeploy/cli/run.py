@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import rich_click as click
 
-from mcudeploy.cli import tables
-from mcudeploy.cli.devices import device_options
+from mcudeploy.cli import chaintable, tables
+from mcudeploy.cli.devices import chain_options, device_options
 from mcudeploy.cli.options import (
     model_argument,
     output_options,
@@ -18,9 +18,10 @@ from mcudeploy.cli.options import (
     timing_option,
 )
 from mcudeploy.cli.output import Output
-from mcudeploy.common.errors import OutputsDifferError
+from mcudeploy.common.errors import OutputsDifferError, UsageError
 
 if TYPE_CHECKING:
+    from mcudeploy.chain.run import Asked
     from mcudeploy.device.target import Target
     from mcudeploy.search.planner import Options
     from mcudeploy.verify.counted import Timing
@@ -43,7 +44,7 @@ def measure(*, model: Path, target: Target, timing: Timing, options: Options, ou
 
 @click.command()
 @model_argument
-@device_options
+@chain_options
 @sample_options
 @timing_option
 @click.option(
@@ -58,7 +59,8 @@ def run(
     context: click.Context,
     *,
     model: Path,
-    target: Target,
+    target: Target | None,
+    chain: Asked | None,
     inputs: tuple[Path, ...],
     expected: tuple[Path, ...],
     timing: Timing,
@@ -68,20 +70,38 @@ def run(
 ) -> None:
     """Build a model, flash it, run it on the device, and verify its outputs."""
     from mcudeploy import api
+    from mcudeploy.chain.report import report as chain_report
+    from mcudeploy.chain.run import run_chain
 
-    with output.progress() as progress:
-        report = api.run_model(
-            model,
-            replace(target, guards=guards),
-            options,
-            inputs=list(inputs),
-            expected=list(expected),
-            timing=timing,
-            progress=progress,
-        )
-    output.result(report, tables.run)
+    samples = {"inputs": list(inputs), "expected": list(expected)}
+    if chain is not None:
+        _require_plain(timing, guards, options)
+        with output.progress() as progress:
+            report = chain_report(run_chain(model, chain, options, **samples, progress=progress))
+        output.result(report, chaintable.run)
+    elif target is not None:
+        guarded = replace(target, guards=guards)
+        with output.progress() as progress:
+            report = api.run_model(model, guarded, options, **samples, timing=timing, progress=progress)
+        output.result(report, tables.run)
     if not report["verified"]:
         context.exit(OutputsDifferError.exit_code)
+
+
+def _require_plain(timing: Timing, guards: bool, options: Options) -> None:
+    """A usage error for an option that a chain of boards does not have."""
+    given = {
+        "--plan": options.plan_file is not None,
+        "--stream-input": options.stream_input,
+        "--assign": bool(options.assign),
+        "--placement tags": options.placement == "tags",
+        "--parallel": options.cores not in (None, 1),
+        "--guards": guards,
+        f"--timing {timing}": timing != "instructions",
+    }
+    found = next((name for name, there in given.items() if there), None)
+    if found is not None:
+        raise UsageError(f"{found} cannot be combined with --boards")
 
 
 COMMANDS = (measure, run)

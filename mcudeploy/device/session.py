@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import struct
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from types import TracebackType
@@ -38,6 +38,11 @@ class Request(IntEnum):
     CALL = 7
     KERNELS = 8
     GUARD = 9
+    START = 10
+    PUT = 11
+    TAKE = 12
+    NEXT = 13
+    STATE = 14
 
 
 _CHANGING = frozenset({Request.HELLO, Request.WRITE, Request.RUN, Request.TIME, Request.CALL})
@@ -49,7 +54,9 @@ _REASONS = {
     4: "refuses the length of this request: write the current measurer to the board.",
     5: "refuses it: out of range.",
     6: "refuses it: the kernel is not linked into this firmware.",
-    7: "cannot do it: only a host build with the address sanitizer guards memory.",
+    7: "cannot do it: only a host build with the address sanitizer guards memory, only a board of a chain "
+    "takes payloads.",
+    8: "cannot do it now: it computes, or the payload is not there.",
 }
 
 
@@ -202,6 +209,10 @@ class Session:
         request = struct.pack("<BIIB", memory, offset, count, poison)
         self._request(Request.GUARD, request, reply_bytes=0)
 
+    def request(self, kind: Request, data: bytes = b"", *, reply_bytes: int | None = 0) -> bytes:
+        """Any other request; the data of its reply, which are `reply_bytes` long, or of any length."""
+        return self._request(kind, data, reply_bytes=reply_bytes)
+
     def _request(
         self,
         kind: Request,
@@ -313,13 +324,14 @@ def connect(
     board: str = "",
     firmware_hash: int | None = None,
     timeout_s: float = 5.0,
+    wires: Sequence[int | None] = (),
 ) -> Session:
     """A session with the measurer at `socket://host:port`, `process:FILE` or a serial port, after its HELLO.
 
-    Raises PortError where the line cannot be opened, ProtocolError where nobody answers within
-    `timeout_s` or the firmware is not the one with `firmware_hash`.
+    `wires`: descriptors for the ports of a process. Raises PortError where the line cannot be opened,
+    ProtocolError where nobody answers within `timeout_s` or the firmware is not the one with `firmware_hash`.
     """
-    session = Session(open_transport(url_or_port, baud), board=board)
+    session = Session(open_transport(url_or_port, baud, wires), board=board)
     try:
         session.hello(firmware_hash, timeout_s)
     except BaseException:

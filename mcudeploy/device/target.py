@@ -96,19 +96,26 @@ def _baud(board: Board) -> int:
 
 @contextmanager
 def open_device(
-    target: Target, firmware: Firmware, patience_s: float = 60.0, emulator_arguments: Sequence[str] = ()
+    target: Target,
+    firmware: Firmware,
+    patience_s: float = 60.0,
+    emulator_arguments: Sequence[str] = (),
+    wires: Sequence[int | None] = (),
 ) -> Iterator[Device]:
     """Start (or flash) the firmware and say hello; everything that was started ends with the block.
 
+    `wires`: descriptors that its ports to other boards are connected to, on the host and in the emulator.
     Raises FlashError, BoardNotFoundError, PortError, or ProtocolError where the firmware does not answer.
     """
     board, port = target.board, require_port(target)  # better known before flashing
     if board.is_host:
         name = f"process:{firmware.elf}"
-        with connect(name, board=board.name, firmware_hash=firmware.hash, timeout_s=START_S) as session:
+        with connect(
+            name, board=board.name, firmware_hash=firmware.hash, timeout_s=START_S, wires=wires
+        ) as session:
             yield Device(session, name, firmware, patience_s)
     elif port is None:
-        with Emulator(board, firmware.elf, emulator_arguments) as emulator:
+        with Emulator(board, firmware.elf, emulator_arguments, wires) as emulator:
             try:
                 with connect(
                     emulator.url, board=board.name, firmware_hash=firmware.hash, timeout_s=START_S

@@ -122,11 +122,16 @@ class SocketTransport(_Descriptor):
 class ProcessTransport(_Descriptor):
     """The measurer as a process of this machine, on its standard input and output.
 
-    When it dies, the error shows the end of what it said on standard error (the sanitizers' reports).
-    Raises PortError where it cannot be started.
+    It inherits `descriptors`. When it dies, the error shows the end of what it said on standard error (the
+    sanitizers' reports). Raises PortError where it cannot be started.
     """
 
-    def __init__(self, command: Sequence[str | Path], environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        command: Sequence[str | Path],
+        environment: Mapping[str, str] | None = None,
+        descriptors: Sequence[int] = (),
+    ) -> None:
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the transport)
         try:
             self._process = subprocess.Popen(
@@ -136,6 +141,7 @@ class ProcessTransport(_Descriptor):
                 stderr=self._stderr,
                 bufsize=0,
                 env=None if environment is None else {**os.environ, **environment},
+                pass_fds=descriptors,
             )
         except OSError as error:
             self._stderr.close()
@@ -236,10 +242,15 @@ def _why_not_open(port: str, error: Exception) -> str:
     return f"cannot open {port}: {hint}"
 
 
-def open_transport(url_or_port: str, baud: int = 115200) -> Transport:
-    """A transport for `socket://host:port`, `process:FILE`, or the name or URL of a serial port."""
+def open_transport(url_or_port: str, baud: int = 115200, wires: Sequence[int | None] = ()) -> Transport:
+    """A transport for `socket://host:port`, `process:FILE`, or the name or URL of a serial port.
+
+    A process gets the descriptors `wires` as its ports to other processes.
+    """
     if url_or_port.startswith("socket://"):
         return SocketTransport(url_or_port)
     if url_or_port.startswith("process:"):
-        return ProcessTransport([url_or_port.removeprefix("process:")])
+        there = {f"MCUD_PORT{number}": wire for number, wire in enumerate(wires) if wire is not None}
+        environment = {name: str(wire) for name, wire in there.items()}
+        return ProcessTransport([url_or_port.removeprefix("process:")], environment, list(there.values()))
     return SerialTransport(url_or_port, baud)

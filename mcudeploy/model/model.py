@@ -84,6 +84,10 @@ class Model:
             functions=functions,
         )
 
+    def of_graph(self, graph: Graph, sha256: str) -> Model:
+        """A model with a graph of its own for one unit, known by another digest: a part of this one."""
+        return replace(self._of(graph, Form(), Assignment()), sha256=sha256)
+
     @property
     def kernels(self) -> dict[str, str]:
         """The chosen variant of every operator."""

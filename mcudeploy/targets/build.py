@@ -44,19 +44,28 @@ def build_firmware(
     sanitize: bool = False,
     measurer: bool = True,
     engine: SoftEngine | None = None,
+    port_baud: int | None = None,
 ) -> Firmware:
     """Compiles and links generated C `files` (by name) with the board's HAL, the kernels and the measurer.
 
     `emulate` makes the program for the board's emulator instead of the hardware; `sanitize` (host only) adds
     address and undefined-behaviour checks; without `measurer`, `files` bring their own main(). Transfers are
-    done by the driver of the board's links, by an `engine` in software, or else by the core.
+    done by the driver of the board's links, by an `engine` in software, or else by the core. With
+    `port_baud` it is for one board of a chain, with lines of that rate to the others.
 
     Raises FitError where a memory of the board is too small, BuildError where a tool is missing or refuses,
     and UsageError where the board has no such form.
     """
     sanitize = sanitize and board.is_host
     project = _project(
-        board, files, kernels, emulate=emulate, sanitize=sanitize, measurer=measurer, engine=engine
+        board,
+        files,
+        kernels,
+        emulate=emulate,
+        sanitize=sanitize,
+        measurer=measurer,
+        engine=engine,
+        port_baud=port_baud,
     )
     compiler = _compiler(board.toolchain)
     entry = cache.lookup(project.name)
@@ -83,10 +92,20 @@ def _project(
     sanitize: bool = False,
     measurer: bool = True,
     engine: SoftEngine | None = None,
+    port_baud: int | None = None,
 ) -> Project:
     compiler = _version(_compiler(board.toolchain))
     salt = f"{compiler} {sanitize} {' '.join(HOST_FLAGS) if board.is_host else ''}"
-    return assemble(board, files, kernels, emulate=emulate, measurer=measurer, engine=engine, salt=salt)
+    return assemble(
+        board,
+        files,
+        kernels,
+        emulate=emulate,
+        measurer=measurer,
+        engine=engine,
+        port_baud=port_baud,
+        salt=salt,
+    )
 
 
 def write_project(project: Project, folder: Path) -> None:

@@ -68,18 +68,33 @@ def _qemu_version(program: str) -> float:
     return int(found[1]) if found else math.inf
 
 
+def _ports(wires: Sequence[int | None]) -> list[str]:
+    """QEMU's arguments that connect further serial lines to descriptors."""
+    found = []
+    for number, wire in enumerate(wires):
+        if wire is None:
+            found += ["-serial", "null"]
+        else:
+            found += ["-chardev", f"socket,id=port{number},fd={wire}", "-serial", f"chardev:port{number}"]
+    return found
+
+
 class Emulator:
     """Context manager: the board runs while inside, and is gone afterwards however this process ends.
-    QEMU also gets `arguments`.
+    QEMU also gets `arguments`, and the descriptors `wires`: what the board's serial ports to other boards are
+    connected to, in the order of the board file; None where nothing is.
 
     The program starts when something connects to `url`, so that no byte of it is lost. The socket is bound
     and listens here before QEMU inherits it: nobody else can take the port, connecting is never too early.
     """
 
-    def __init__(self, board: Board, elf: Path, arguments: Sequence[str] = ()) -> None:
+    def __init__(
+        self, board: Board, elf: Path, arguments: Sequence[str] = (), wires: Sequence[int | None] = ()
+    ) -> None:
         self.board = board
         self.elf = elf
         self.arguments = arguments
+        self.wires = wires
         self.url = ""
         self._process: subprocess.Popen[bytes] | None = None
         self._guard: subprocess.Popen[bytes] | None = None
@@ -146,7 +161,7 @@ class Emulator:
         with socket.create_server(("127.0.0.1", 0), backlog=1) as listener:
             chardev = f"socket,id=uart,fd={listener.fileno()},server=on,wait=on"
             serial = ("-chardev", chardev, "-serial", "chardev:uart")
-            command = [*qemu_command(self.board, self.elf, serial), *self.arguments]
+            command = [*qemu_command(self.board, self.elf, serial), *_ports(self.wires), *self.arguments]
             self.url = f"socket://127.0.0.1:{listener.getsockname()[1]}"
             self._messages = tempfile.TemporaryFile()  # noqa: SIM115 - closed in close()
             self._process = subprocess.Popen(
@@ -154,7 +169,7 @@ class Emulator:
                 stdin=subprocess.DEVNULL,
                 stdout=self._messages,
                 stderr=subprocess.STDOUT,
-                pass_fds=(listener.fileno(),),
+                pass_fds=(listener.fileno(), *(wire for wire in self.wires if wire is not None)),
                 start_new_session=True,  # an interrupt of ours is not one of QEMU
             )
         # A pipe that ends with this process, even when it is killed, ends QEMU. PR_SET_PDEATHSIG would do so

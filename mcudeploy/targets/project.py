@@ -7,12 +7,13 @@ import hashlib
 import io
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import Literal, get_args
 
 from mcudeploy.boards.board import CORE_STACK_BYTES, Board, Timer
+from mcudeploy.boards.facts import SerialLine
 from mcudeploy.common.errors import BuildError, UsageError
 from mcudeploy.common.resources import resource_dir
 from mcudeploy.program.kernelfiles import AWAIT, ON_UNIT, RUN_CORES, START, kernel_files, read_source
@@ -25,7 +26,12 @@ writes over what nobody may read (firmware/hal/dma_soft.c).
 _SOFT_ENGINE = "dma_soft.c"
 _DRIVER_INTERFACE = "mcud_dma.h"
 _CORE_INTERFACES = ("mcud_cores.h", "mcud_unit.h")  # one HAL may serve both
-_INTERFACES = ("mcud_cores.h", "mcud_hal.h", "mcud_measurer.h")  # beside the kernels' own headers
+_INTERFACES = (
+    "mcud_cores.h",
+    "mcud_hal.h",
+    "mcud_measurer.h",
+    "mcud_ports.h",
+)  # beside kernels' own
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +42,8 @@ class Project:
     files: Mapping[str, str]
     emulated: bool
     digest: str
-    engine: SoftEngine | None = None
-
-    @property
-    def defines(self) -> dict[str, int]:
-        """What the compiler is told beside the board."""
-        return engine_defines(self.engine)
+    defines: Mapping[str, int] = field(default_factory=dict)
+    """What the compiler is told beside the board."""
 
     @property
     def firmware_hash(self) -> int:
@@ -62,13 +64,15 @@ def assemble(
     emulate: bool,
     measurer: bool = True,
     engine: SoftEngine | None = None,
+    port_baud: int | None = None,
     salt: str = "",
 ) -> Project:
     """Collects everything a firmware is made of.
 
     `files` are the generated C and header files by name; `kernels` the kernels to compile in (what they
     include comes along); without `measurer` the generated files bring their own main(). `engine`: transfers
-    are done by software, see `SoftEngine`. `salt` stands for whatever else the result depends on (compiler,
+    are done by software, see `SoftEngine`. `port_baud`: the rate of the lines to other boards, for one of a
+    chain. `salt` stands for whatever else the result depends on (compiler,
     options). Raises UsageError where the board lacks the wanted form, BuildError where a source is missing.
     """
     firmware = resource_dir("firmware")
@@ -83,6 +87,11 @@ def assemble(
             f"nothing runs programs on several cores of {board.name}: name the source of a HAL that does as "
             "core_hal in its board file, or plan for one core."
         )
+    chained = port_baud is not None
+    if chained and not board.has_ports:
+        raise BuildError(
+            f"{board.name} cannot be one of a chain: name its lines to other boards as [[port]] in its file."
+        )
     collected = {f"src/generated/{name}": text for name, text in files.items()}
     drivers = _drivers(board, kernels, engine)
     others = _other_cores(board, kernels)
@@ -93,18 +102,21 @@ def assemble(
     )
     for name in interfaces:
         collected[f"include/{name}"] = read_source(firmware / "include" / name)
-    collected["include/mcud_board.h"] = board_header(board, timer, linked=bool(drivers) and engine is None)
+    linked = bool(drivers) and engine is None
+    collected["include/mcud_board.h"] = board_header(board, timer, linked=linked, port_baud=port_baud)
     for path in kernel_files(kernels):
         folder = "include" if path.parent.name == "include" else "src/kernels"
         collected[f"{folder}/{path.name}"] = read_source(path)
     if measurer:
-        for path in sorted((firmware / "measurer").glob("*.[ch]")):
+        folders = ("measurer", "chain") if chained else ("measurer",)
+        for path in sorted(path for name in folders for path in (firmware / name).glob("*.[ch]")):
             collected[f"src/measurer/{path.name}"] = read_source(path)
     sources = [
         *board.hal,
         *([timer.source] if timer else []),
         *others,
         *drivers,
+        *(board.port_hal if chained else ()),
     ]
     for source in sources:
         collected[f"src/hal/{source}"] = read_source(firmware / "hal" / source)
@@ -116,9 +128,10 @@ def assemble(
         collected |= _platform(emulated_board(board) if emulate else board, firmware)
     inputs = json.dumps([board.name, board.cpu_flags, emulate, engine, salt, sorted(collected.items())])
     digest = hashlib.sha256(inputs.encode()).hexdigest()
+    defines = engine_defines(engine) | ({"MCUD_CHAIN": 1} if chained else {})
     if not board.is_host:
-        collected[f"boards/{board.name}.json"] = board_json(board, emulate, int(digest[:8], 16), engine)
-    return Project(board, collected, emulate, digest, engine)
+        collected[f"boards/{board.name}.json"] = board_json(board, emulate, int(digest[:8], 16), defines)
+    return Project(board, collected, emulate, digest, defines)
 
 
 def engine_defines(engine: SoftEngine | None) -> dict[str, int]:
@@ -140,18 +153,32 @@ def _other_cores(board: Board, kernels: Sequence[str]) -> list[str]:
     return sorted({*chain(*used)})
 
 
-def board_header(board: Board, timer: Timer | None, *, linked: bool = False) -> str:
-    """The board's facts for the HAL as mcud_board.h; `linked`: the engines of its links among them."""
+def board_header(
+    board: Board, timer: Timer | None, *, linked: bool = False, port_baud: int | None = None
+) -> str:
+    """The board's facts for the HAL as mcud_board.h; `linked`: the engines of its links among them. With
+    `port_baud`, its lines to other boards as well.
+    """
     facts = [("MCUD_CLOCK_HZ", f"{board.clock_hz}u")]
     if board.cores > 1:
         facts += [("MCUD_CORES", f"{board.cores}u"), ("MCUD_CORE_STACK_BYTES", f"{CORE_STACK_BYTES}u")]
     irqs = [link.irq for link in board.links if linked and link.irq is not None]
     if board.uart is not None:
+        ports = board.ports if port_baud else ()
+        uarts: list[SerialLine] = [board.uart, *ports]
+        send_irqs = [it.irq if it.send_irq is None else it.send_irq for it in ports]
+        all_irqs = sorted({*(it.irq for it in uarts), *send_irqs})
         facts += [
             ("MCUD_UART_BASE", f"{board.uart.base:#010x}u"),
             ("MCUD_UART_IRQ", str(board.uart.irq)),
             ("MCUD_UART_BAUD", f"{board.uart.baud}u"),
-            ("MCUD_LAST_IRQ", str(max([board.uart.irq, *irqs]))),
+            ("MCUD_UARTS", str(len(uarts))),
+            ("MCUD_UART_BASES", ", ".join(f"{it.base:#010x}u" for it in uarts)),
+            ("MCUD_UART_IRQS", ", ".join(str(it.irq) for it in uarts)),
+            ("MCUD_UART_SEND_IRQS", ", ".join(map(str, [board.uart.irq, *send_irqs]))),
+            ("MCUD_UART_VECTORS", " ".join(f"[{irq}] = uart_interrupt," for irq in all_irqs)),
+            *([("MCUD_PORT_BAUD", f"{port_baud}u")] if port_baud else ()),
+            ("MCUD_LAST_IRQ", str(max([*all_irqs, *irqs]))),
             ("MCUD_DMA_VECTORS", " ".join(f"[{irq}] = dma_interrupt," for irq in irqs)),
         ]
     if timer is not None:
@@ -185,8 +212,8 @@ def board_header(board: Board, timer: Timer | None, *, linked: bool = False) -> 
     return "\n".join(lines) + "\n"
 
 
-def board_json(board: Board, emulated: bool, firmware_hash: int, engine: SoftEngine | None = None) -> str:
-    """PlatformIO's description of the board."""
+def board_json(board: Board, emulated: bool, firmware_hash: int, defines: Mapping[str, int]) -> str:
+    """PlatformIO's description of the board; `defines`: what the compiler is told beside it."""
     build = {
         "mcu": board.core,
         "f_cpu": f"{board.clock_hz}L",
@@ -196,7 +223,7 @@ def board_json(board: Board, emulated: bool, firmware_hash: int, engine: SoftEng
             "cpu_flags": list(board.cpu_flags),
             "emulated": emulated,
             "firmware_hash": f"{firmware_hash:#010x}",
-            "defines": engine_defines(engine),
+            "defines": dict(defines),
         },
     }
     upload = {

@@ -4,12 +4,17 @@
 #include "hal_parts.h"
 #include "mcud_board.h"
 #include "mcud_hal.h"
+#include "mcud_ports.h"
 #include "registers.h"
 
 #define SCB_VTOR 0xE000ED08u
 #define SCB_AIRCR 0xE000ED0Cu
 #define AIRCR_RESET 0x05FA0004u /* SYSRESETREQ with its key */
 #define SCB_CFSR 0xE000ED28u
+#define SCB_ICSR 0xE000ED04u
+#define ICSR_PENDSV_SET (1u << 28)
+#define SCB_SHPR3 0xE000ED20u
+#define SHPR3_PENDSV_LEAST (0xFFu << 16)
 #define NVIC_ISER 0xE000E100u
 #define NVIC_ICER 0xE000E180u
 
@@ -41,8 +46,11 @@ __attribute__((section(".vectors"), used)) const struct vector_table mcud_vector
              [4] = fault_handler,
              [5] = fault_handler,
              [6] = fault_handler,
+#if MCUD_UARTS > 1
+             [13] = port_work,
+#endif
              [14] = core_timer_interrupt},
-    .device = {[MCUD_UART_IRQ] = uart_interrupt, MCUD_DMA_VECTORS},
+    .device = {MCUD_UART_VECTORS MCUD_DMA_VECTORS},
 };
 
 __attribute__((weak)) void core_timer_interrupt(void)
@@ -64,10 +72,18 @@ void core_sleep(void)
     __asm__ volatile("dsb\n\twfi" ::: "memory");
 }
 
-void core_uart_irq(int32_t on)
+void core_irq(uint32_t irq, int32_t on)
 {
     const uintptr_t base = on ? NVIC_ISER : NVIC_ICER;
-    reg_write(base + 4u * (MCUD_UART_IRQ / 32u), 1u << (MCUD_UART_IRQ % 32u));
+    reg_write(base + 4u * (irq / 32u), 1u << (irq % 32u));
+    __asm__ volatile("dsb\n\tisb" ::: "memory");
+}
+
+/* PendSV, of the least priority: whatever else interrupts comes first. */
+void core_defer(void)
+{
+    reg_set(SCB_SHPR3, SHPR3_PENDSV_LEAST);
+    reg_write(SCB_ICSR, ICSR_PENDSV_SET);
     __asm__ volatile("dsb\n\tisb" ::: "memory");
 }
 

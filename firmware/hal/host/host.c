@@ -2,6 +2,7 @@
 #define _POSIX_C_SOURCE 200809L
 
 #include <poll.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
@@ -76,9 +77,9 @@ int32_t hal_uart_read(void)
     return host.input[host.taken++];
 }
 
-void hal_wait(void)
+void hal_wait(hal_condition *ready)
 {
-    (void)input_ready(-1);
+    (void)input_ready(ready == NULL ? -1 : 1); /* what changes the condition does not end the wait */
 }
 
 uint32_t hal_ticks(void)

@@ -6,23 +6,26 @@
 #include "mcud_hal.h"
 #include "registers.h"
 
-#define UART_DATA (MCUD_UART_BASE + 0x00u)
-#define UART_STATE (MCUD_UART_BASE + 0x04u)
-#define UART_CTRL (MCUD_UART_BASE + 0x08u)
-#define UART_INTCLEAR (MCUD_UART_BASE + 0x0Cu)
-#define UART_BAUDDIV (MCUD_UART_BASE + 0x10u)
+#define UART_DATA 0x00u
+#define UART_STATE 0x04u
+#define UART_CTRL 0x08u
+#define UART_INTCLEAR 0x0Cu
+#define UART_BAUDDIV 0x10u
 
 #define STATE_TX_FULL 1u
 #define STATE_RX_FULL 2u
 #define CTRL_TX 1u
 #define CTRL_RX 2u
+#define CTRL_TX_INTERRUPT 4u
 #define CTRL_RX_INTERRUPT 8u
+#define INT_TX 1u
 #define INT_RX 2u
 
 void hal_init(void)
 {
     timer_init();
-    uart_init(MCUD_CLOCK_HZ);
+    uart_init(MCUD_UART_BASE, MCUD_CLOCK_HZ, MCUD_UART_BAUD);
+    core_irq(MCUD_UART_IRQ, 1);
 }
 
 uint32_t hal_clock_hz(void)
@@ -30,28 +33,45 @@ uint32_t hal_clock_hz(void)
     return MCUD_CLOCK_HZ;
 }
 
-void uart_init(uint32_t clock_hz)
+uint32_t port_init(void)
 {
-    reg_write(UART_BAUDDIV, clock_hz / MCUD_UART_BAUD);
-    reg_write(UART_CTRL, CTRL_TX | CTRL_RX | CTRL_RX_INTERRUPT);
-    core_uart_irq(1);
+    return MCUD_CLOCK_HZ;
 }
 
-int32_t uart_receive_ready(void)
+void uart_init(uintptr_t base, uint32_t clock_hz, uint32_t baud)
+{
+    reg_write(base + UART_BAUDDIV, clock_hz / baud);
+    reg_write(base + UART_CTRL, CTRL_TX | CTRL_RX | CTRL_RX_INTERRUPT);
+}
+
+int32_t uart_receive_ready(uintptr_t base)
 {
     /* Cleared before the state is read: a byte that comes later raises the interrupt again. */
-    reg_write(UART_INTCLEAR, INT_RX);
-    return (reg_read(UART_STATE) & STATE_RX_FULL) != 0u;
+    reg_write(base + UART_INTCLEAR, INT_RX);
+    return (reg_read(base + UART_STATE) & STATE_RX_FULL) != 0u;
 }
 
-uint8_t uart_receive(void)
+uint8_t uart_receive(uintptr_t base)
 {
-    return (uint8_t)reg_read(UART_DATA);
+    return (uint8_t)reg_read(base + UART_DATA);
 }
 
-void uart_send(uint8_t byte)
+int32_t uart_send_ready(uintptr_t base)
 {
-    while ((reg_read(UART_STATE) & STATE_TX_FULL) != 0u) {
+    return (reg_read(base + UART_STATE) & STATE_TX_FULL) == 0u;
+}
+
+void uart_send_interrupt(uintptr_t base, int32_t on)
+{
+    reg_change(base + UART_CTRL, CTRL_TX_INTERRUPT, on ? CTRL_TX_INTERRUPT : 0u);
+    if (!on) {
+        reg_write(base + UART_INTCLEAR, INT_TX);
     }
-    reg_write(UART_DATA, byte);
+}
+
+void uart_send(uintptr_t base, uint8_t byte)
+{
+    while (!uart_send_ready(base)) {
+    }
+    reg_write(base + UART_DATA, byte);
 }

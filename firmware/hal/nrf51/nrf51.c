@@ -12,19 +12,19 @@
 #define GPIO_DIRSET 0x50000518u
 #define GPIO_PIN_CNF(pin) (0x50000700u + 4u * (pin))
 
-#define UART_STARTRX (MCUD_UART_BASE + 0x000u)
-#define UART_STARTTX (MCUD_UART_BASE + 0x008u)
-#define UART_RXDRDY (MCUD_UART_BASE + 0x108u)
-#define UART_TXDRDY (MCUD_UART_BASE + 0x11Cu)
-#define UART_INTENSET (MCUD_UART_BASE + 0x304u)
-#define UART_ENABLE (MCUD_UART_BASE + 0x500u)
-#define UART_PSELRTS (MCUD_UART_BASE + 0x508u)
-#define UART_PSELTXD (MCUD_UART_BASE + 0x50Cu)
-#define UART_PSELCTS (MCUD_UART_BASE + 0x510u)
-#define UART_PSELRXD (MCUD_UART_BASE + 0x514u)
-#define UART_RXD (MCUD_UART_BASE + 0x518u)
-#define UART_TXD (MCUD_UART_BASE + 0x51Cu)
-#define UART_BAUDRATE (MCUD_UART_BASE + 0x524u)
+#define UART_STARTRX 0x000u
+#define UART_STARTTX 0x008u
+#define UART_RXDRDY 0x108u
+#define UART_TXDRDY 0x11Cu
+#define UART_INTENSET 0x304u
+#define UART_ENABLE 0x500u
+#define UART_PSELRTS 0x508u
+#define UART_PSELTXD 0x50Cu
+#define UART_PSELCTS 0x510u
+#define UART_PSELRXD 0x514u
+#define UART_RXD 0x518u
+#define UART_TXD 0x51Cu
+#define UART_BAUDRATE 0x524u
 
 #define TX_PIN 24u
 #define RX_PIN 25u
@@ -39,7 +39,8 @@ void hal_init(void)
     reg_write(TASKS_HFCLKSTART, 1u);
     (void)reg_wait(EVENTS_HFCLKSTARTED, 1u, 1u, READY_ATTEMPTS); /* else the RC oscillator serves */
     timer_init();
-    uart_init(MCUD_CLOCK_HZ);
+    uart_init(MCUD_UART_BASE, MCUD_CLOCK_HZ, MCUD_UART_BAUD);
+    core_irq(MCUD_UART_IRQ, 1);
 }
 
 uint32_t hal_clock_hz(void)
@@ -47,41 +48,40 @@ uint32_t hal_clock_hz(void)
     return MCUD_CLOCK_HZ;
 }
 
-void uart_init(uint32_t clock_hz)
+void uart_init(uintptr_t base, uint32_t clock_hz, uint32_t baud)
 {
     reg_write(GPIO_OUTSET, 1u << TX_PIN); /* idle level before the UART takes the pin */
     reg_write(GPIO_DIRSET, 1u << TX_PIN);
     reg_write(GPIO_PIN_CNF(RX_PIN), 0); /* input; after reset its buffer is off */
-    reg_write(UART_PSELTXD, TX_PIN);
-    reg_write(UART_PSELRXD, RX_PIN);
-    reg_write(UART_PSELRTS, NO_PIN);
-    reg_write(UART_PSELCTS, NO_PIN);
+    reg_write(base + UART_PSELTXD, TX_PIN);
+    reg_write(base + UART_PSELRXD, RX_PIN);
+    reg_write(base + UART_PSELRTS, NO_PIN);
+    reg_write(base + UART_PSELCTS, NO_PIN);
     /* Rate in units of clock / 2^32, of which the UART uses the upper 20 bits. */
-    const uint64_t rate = (((uint64_t)MCUD_UART_BAUD << 32) + clock_hz / 2u) / clock_hz;
-    reg_write(UART_BAUDRATE, (uint32_t)(rate + 0x800u) & 0xFFFFF000u);
-    reg_write(UART_ENABLE, 4u);
-    reg_write(UART_RXDRDY, 0);
-    reg_write(UART_INTENSET, RXDRDY_INTERRUPT);
-    reg_write(UART_STARTTX, 1u);
-    reg_write(UART_STARTRX, 1u);
-    core_uart_irq(1);
+    const uint64_t rate = (((uint64_t)baud << 32) + clock_hz / 2u) / clock_hz;
+    reg_write(base + UART_BAUDRATE, (uint32_t)(rate + 0x800u) & 0xFFFFF000u);
+    reg_write(base + UART_ENABLE, 4u);
+    reg_write(base + UART_RXDRDY, 0);
+    reg_write(base + UART_INTENSET, RXDRDY_INTERRUPT);
+    reg_write(base + UART_STARTTX, 1u);
+    reg_write(base + UART_STARTRX, 1u);
 }
 
-int32_t uart_receive_ready(void)
+int32_t uart_receive_ready(uintptr_t base)
 {
-    return reg_read(UART_RXDRDY) != 0u;
+    return reg_read(base + UART_RXDRDY) != 0u;
 }
 
-uint8_t uart_receive(void)
+uint8_t uart_receive(uintptr_t base)
 {
-    reg_write(UART_RXDRDY, 0); /* before the read, which raises it again while the FIFO holds more */
-    return (uint8_t)reg_read(UART_RXD);
+    reg_write(base + UART_RXDRDY, 0); /* before the read, which raises it again while the FIFO holds more */
+    return (uint8_t)reg_read(base + UART_RXD);
 }
 
-void uart_send(uint8_t byte)
+void uart_send(uintptr_t base, uint8_t byte)
 {
-    reg_write(UART_TXDRDY, 0);
-    reg_write(UART_TXD, byte);
-    while (reg_read(UART_TXDRDY) == 0u) {
+    reg_write(base + UART_TXDRDY, 0);
+    reg_write(base + UART_TXD, byte);
+    while (reg_read(base + UART_TXDRDY) == 0u) {
     }
 }

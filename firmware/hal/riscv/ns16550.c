@@ -5,11 +5,11 @@
 #include "mcud_board.h"
 #include "mcud_hal.h"
 
-#define UART_DATA (MCUD_UART_BASE + 0u)
-#define UART_INTERRUPTS (MCUD_UART_BASE + 1u)
-#define UART_FIFO (MCUD_UART_BASE + 2u)
-#define UART_LINE (MCUD_UART_BASE + 3u)
-#define UART_STATUS (MCUD_UART_BASE + 5u)
+#define UART_DATA 0u
+#define UART_INTERRUPTS 1u
+#define UART_FIFO 2u
+#define UART_LINE 3u
+#define UART_STATUS 5u
 
 static uint8_t read(uintptr_t address)
 {
@@ -24,31 +24,32 @@ static void write(uintptr_t address, uint8_t value)
 void hal_init(void)
 {
     timer_init();
-    uart_init(MCUD_CLOCK_HZ);
+    uart_init(MCUD_UART_BASE, MCUD_CLOCK_HZ, MCUD_UART_BAUD);
+    core_irq(MCUD_UART_IRQ, 1);
 }
 
-void uart_init(uint32_t clock_hz)
+void uart_init(uintptr_t base, uint32_t clock_hz, uint32_t baud)
 {
-    (void)clock_hz; /* the machine's line has no rate */
-    write(UART_LINE, 3u);        /* eight bits, no parity */
-    write(UART_FIFO, 7u);        /* FIFOs on and empty, interrupt at the first byte */
-    write(UART_INTERRUPTS, 1u);  /* received data */
-    core_uart_irq(1);
+    (void)clock_hz;
+    (void)baud; /* the machine's line has no rate */
+    write(base + UART_LINE, 3u);        /* eight bits, no parity */
+    write(base + UART_FIFO, 7u);        /* FIFOs on and empty, interrupt at the first byte */
+    write(base + UART_INTERRUPTS, 1u);  /* received data */
 }
 
-int32_t uart_receive_ready(void)
+int32_t uart_receive_ready(uintptr_t base)
 {
-    return (read(UART_STATUS) & 1u) != 0u;
+    return (read(base + UART_STATUS) & 1u) != 0u;
 }
 
-uint8_t uart_receive(void)
+uint8_t uart_receive(uintptr_t base)
 {
-    return read(UART_DATA);
+    return read(base + UART_DATA);
 }
 
-void uart_send(uint8_t byte)
+void uart_send(uintptr_t base, uint8_t byte)
 {
-    while ((read(UART_STATUS) & 0x20u) == 0u) {
+    while ((read(base + UART_STATUS) & 0x20u) == 0u) {
     }
-    write(UART_DATA, byte);
+    write(base + UART_DATA, byte);
 }

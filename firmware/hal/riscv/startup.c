@@ -38,9 +38,9 @@ void core_sleep(void)
     __asm__ volatile("wfi" ::: "memory");
 }
 
-void core_uart_irq(int32_t on)
+void core_irq(uint32_t irq, int32_t on)
 {
-    reg_change(PLIC_ENABLE, 1u << MCUD_UART_IRQ, on ? 1u << MCUD_UART_IRQ : 0u);
+    reg_change(PLIC_ENABLE, 1u << irq, on ? 1u << irq : 0u);
 }
 
 uint32_t hal_clock_hz(void)

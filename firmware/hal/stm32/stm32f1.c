@@ -41,7 +41,8 @@ void hal_init(void)
     reg_set(RCC_APB2ENR, (1u << 2) | (1u << 14));   /* GPIOA, USART1 */
     reg_change(GPIOA_CRH, 0xFF0u, 0x4B0u);          /* PA9 alternate push-pull 50 MHz, PA10 floating input */
     timer_init();
-    uart_init(core_hz);
+    uart_init(MCUD_UART_BASE, core_hz, MCUD_UART_BAUD);
+    core_irq(MCUD_UART_IRQ, 1);
 }
 
 uint32_t hal_clock_hz(void)

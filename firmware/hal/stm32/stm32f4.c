@@ -17,7 +17,11 @@
 #define FLASH_ACR 0x40023C00u
 #define GPIOA_MODER 0x40020000u
 #define GPIOA_OSPEEDR 0x40020008u
+#define GPIOA_AFRL 0x40020020u
 #define GPIOA_AFRH 0x40020024u
+#define GPIOB_MODER 0x40020400u
+#define GPIOB_OSPEEDR 0x40020408u
+#define GPIOB_AFRH 0x40020424u
 
 #define CR_HSION (1u << 0)
 #define CR_PLLON (1u << 24)
@@ -29,6 +33,7 @@
 #define READY_ATTEMPTS 100000u /* far above the data sheet's 300 us; an emulator never gets ready */
 
 static uint32_t core_hz = HSI_HZ;
+static uint32_t apb1_hz = HSI_HZ;
 static uint32_t apb2_hz = HSI_HZ;
 
 /* 16 MHz / 8 * 168 / 2 = 168 MHz; APB1 at a quarter, APB2 at half. Stays on the oscillator when the PLL fails. */
@@ -55,6 +60,7 @@ static void start_pll(void)
         return;
     }
     core_hz = 168000000u;
+    apb1_hz = core_hz / 4u;
     apb2_hz = core_hz / 2u;
 }
 
@@ -67,7 +73,21 @@ void hal_init(void)
     reg_change(GPIOA_MODER, 0xFu << 18, 0xAu << 18);
     reg_change(GPIOA_OSPEEDR, 0xFu << 18, 0x5u << 18);
     timer_init();
-    uart_init(apb2_hz);
+    uart_init(MCUD_UART_BASE, apb2_hz, MCUD_UART_BAUD);
+    core_irq(MCUD_UART_IRQ, 1);
+}
+
+uint32_t port_init(void)
+{
+    reg_set(RCC_AHB1ENR, 3u << 0);                       /* GPIOA, GPIOB */
+    reg_set(RCC_APB1ENR, 3u << 17);                      /* USART2, USART3 */
+    reg_change(GPIOA_AFRL, 0xFF00u, 0x7700u);            /* PA2, PA3: alternate function 7 */
+    reg_change(GPIOA_MODER, 0xFu << 4, 0xAu << 4);
+    reg_change(GPIOA_OSPEEDR, 0xFu << 4, 0x5u << 4);
+    reg_change(GPIOB_AFRH, 0xFF00u, 0x7700u);            /* PB10, PB11: alternate function 7 */
+    reg_change(GPIOB_MODER, 0xFu << 20, 0xAu << 20);
+    reg_change(GPIOB_OSPEEDR, 0xFu << 20, 0x5u << 20);
+    return apb1_hz;
 }
 
 uint32_t hal_clock_hz(void)

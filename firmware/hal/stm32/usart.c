@@ -5,10 +5,10 @@
 #include "mcud_board.h"
 #include "registers.h"
 
-#define USART_SR (MCUD_UART_BASE + 0x00u)
-#define USART_DR (MCUD_UART_BASE + 0x04u)
-#define USART_BRR (MCUD_UART_BASE + 0x08u)
-#define USART_CR1 (MCUD_UART_BASE + 0x0Cu)
+#define USART_SR 0x00u
+#define USART_DR 0x04u
+#define USART_BRR 0x08u
+#define USART_CR1 0x0Cu
 
 #define SR_ORE (1u << 3)
 #define SR_RXNE (1u << 5)
@@ -16,29 +16,39 @@
 #define CR1_RE (1u << 2)
 #define CR1_TE (1u << 3)
 #define CR1_RXNEIE (1u << 5)
+#define CR1_TXEIE (1u << 7)
 #define CR1_UE (1u << 13)
 
-void uart_init(uint32_t clock_hz)
+void uart_init(uintptr_t base, uint32_t clock_hz, uint32_t baud)
 {
-    reg_write(USART_BRR, (clock_hz + MCUD_UART_BAUD / 2u) / MCUD_UART_BAUD); /* oversampling by 16 */
-    reg_write(USART_CR1, CR1_UE | CR1_TE | CR1_RE | CR1_RXNEIE);
-    core_uart_irq(1);
+    reg_write(base + USART_BRR, (clock_hz + baud / 2u) / baud); /* oversampling by 16 */
+    reg_write(base + USART_CR1, CR1_UE | CR1_TE | CR1_RE | CR1_RXNEIE);
 }
 
-int32_t uart_receive_ready(void)
+int32_t uart_receive_ready(uintptr_t base)
 {
     /* An overrun keeps the interrupt pending until the data register is read, even when it holds nothing new. */
-    return (reg_read(USART_SR) & (SR_RXNE | SR_ORE)) != 0u;
+    return (reg_read(base + USART_SR) & (SR_RXNE | SR_ORE)) != 0u;
 }
 
-uint8_t uart_receive(void)
+uint8_t uart_receive(uintptr_t base)
 {
-    return (uint8_t)reg_read(USART_DR);
+    return (uint8_t)reg_read(base + USART_DR);
 }
 
-void uart_send(uint8_t byte)
+int32_t uart_send_ready(uintptr_t base)
 {
-    while ((reg_read(USART_SR) & SR_TXE) == 0u) {
+    return (reg_read(base + USART_SR) & SR_TXE) != 0u;
+}
+
+void uart_send_interrupt(uintptr_t base, int32_t on)
+{
+    reg_change(base + USART_CR1, CR1_TXEIE, on ? CR1_TXEIE : 0u);
+}
+
+void uart_send(uintptr_t base, uint8_t byte)
+{
+    while (!uart_send_ready(base)) {
     }
-    reg_write(USART_DR, byte);
+    reg_write(base + USART_DR, byte);
 }

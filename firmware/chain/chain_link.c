@@ -1,0 +1,257 @@
+#include "chain_link.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "frame.h"
+#include "mcud_hal.h"
+#include "mcud_ports.h"
+
+enum {
+    PACKET_DATA = 0x20,
+    PACKET_ACK = 0x21,
+    SESSION_BYTES = 4,
+    PACKET_BYTES = 236, /* of a payload in one packet: what makes at most 250 bytes on the line */
+    WINDOW = 4,         /* packets sent and not confirmed: what a receive ring and a busy neighbour put up with */
+    LONGEST_RESEND = 16 /* times the first delay */
+};
+
+/* The sending half of a port: one encoded frame at a time, as fast as the transmitter takes it. */
+typedef struct {
+    uint8_t bytes[FRAME_WIRE_BYTES];
+    uint32_t count;
+    uint32_t sent;
+} transmitter;
+
+/* From the board before: payloads, in order. */
+typedef struct {
+    chain_buffer *buffer;
+    uint32_t position; /* bytes of the payload that are there */
+    uint8_t expected;  /* sequence number of the next packet */
+    bool answer;       /* an acknowledgement is due */
+    bool told_full;    /* the last one left no room */
+} receiver;
+
+/* To the board behind: go-back-N. Packets are counted within the payload. */
+typedef struct {
+    chain_buffer *buffer;
+    uint32_t confirmed;
+    uint32_t next;
+    uint32_t credit;  /* packets that the receiver has room for, beyond those confirmed */
+    uint32_t since;   /* ticks when something was last confirmed, or sent again */
+    uint32_t delay;   /* ticks until the next is sent again */
+    uint8_t sequence; /* number of the first packet that is not confirmed */
+    bool gone_back;   /* and nothing was confirmed since */
+} sender;
+
+static struct {
+    mcud_frame received[PORTS];
+    transmitter transmitters[PORTS];
+    mcud_frame packet; /* about to be encoded */
+    receiver in;
+    sender out;
+    chain_counts counts;
+    volatile uint32_t session; /* 0 before the first one, and while one is prepared */
+    uint32_t resend_ticks;
+} links;
+
+static uint32_t packets(const chain_buffer *buffer)
+{
+    return (buffer->count + PACKET_BYTES - 1u) / PACKET_BYTES;
+}
+
+static uint32_t less(uint32_t one, uint32_t other)
+{
+    return one < other ? one : other;
+}
+
+static void collect(void *user, const uint8_t *bytes, uint32_t count)
+{
+    transmitter *const to = user;
+    memcpy(to->bytes + to->count, bytes, count);
+    to->count += count;
+}
+
+/* Encodes a packet with `length` bytes behind the session, which stand in `links.packet`. */
+static void send(uint32_t port, uint8_t type, uint8_t sequence, uint32_t length)
+{
+    transmitter *const to = &links.transmitters[port];
+    put_u32(frame_data(&links.packet), links.session);
+    links.packet.bytes[1] = sequence;
+    to->count = 0;
+    to->sent = 0;
+    frame_encode(&links.packet, type, SESSION_BYTES + length, collect, to);
+}
+
+/* True when the port can take another packet. */
+static bool transmit(uint32_t port)
+{
+    transmitter *const from = &links.transmitters[port];
+    if (from->sent < from->count) {
+        from->sent += hal_port_write(port, from->bytes + from->sent, from->count - from->sent);
+    }
+    return from->sent == from->count;
+}
+
+/* --- from the board before -------------------------------------------------------------------- */
+
+static void take_packet(const uint8_t *bytes, uint32_t count, uint8_t sequence)
+{
+    receiver *const in = &links.in;
+    in->answer = true;
+    if (sequence != in->expected || in->buffer->full || count == 0 || count > in->buffer->count - in->position) {
+        return;
+    }
+    memcpy(in->buffer->bytes + in->position, bytes, count);
+    in->position += count;
+    in->expected++;
+    if (in->position == in->buffer->count) {
+        in->position = 0;
+        in->buffer->full = true;
+    }
+}
+
+static void acknowledge(void)
+{
+    receiver *const in = &links.in;
+    const bool full = in->buffer->full;
+    if ((in->answer || (in->told_full && !full)) && transmit(PORT_BEFORE)) {
+        const uint32_t left = in->buffer->count - in->position;
+        const uint32_t room = full ? 0 : less((left + PACKET_BYTES - 1u) / PACKET_BYTES, WINDOW);
+        frame_data(&links.packet)[SESSION_BYTES] = (uint8_t)room;
+        send(PORT_BEFORE, PACKET_ACK, in->expected, 1);
+        in->answer = false;
+        in->told_full = full;
+    }
+    (void)transmit(PORT_BEFORE);
+}
+
+/* --- to the board behind ---------------------------------------------------------------------- */
+
+static void go_back(sender *out)
+{
+    links.counts.resends += out->next - out->confirmed;
+    out->next = out->confirmed;
+    out->since = hal_ticks();
+}
+
+static void take_acknowledgement(uint8_t sequence, uint8_t credit)
+{
+    sender *const out = &links.out;
+    const uint32_t more = (uint8_t)(sequence - out->sequence);
+    if (more > out->next - out->confirmed) {
+        return; /* of packets that were not sent, or confirmed long ago */
+    }
+    out->credit = credit;
+    if (more == 0) {
+        if (out->next > out->confirmed && credit > 0 && !out->gone_back) {
+            go_back(out); /* a packet behind the lost one has arrived */
+            out->gone_back = true;
+        }
+        return;
+    }
+    out->confirmed += more;
+    out->sequence = sequence;
+    out->gone_back = false;
+    out->since = hal_ticks();
+    out->delay = links.resend_ticks;
+    if (out->confirmed == packets(out->buffer)) {
+        out->confirmed = 0;
+        out->next = 0;
+        out->buffer->full = false;
+    }
+}
+
+/* Nothing was confirmed for long: sends again what was not, and at least one packet where there was no room. */
+static void resend(sender *out)
+{
+    const bool waits = out->next > out->confirmed || out->credit == 0;
+    if (!waits || hal_ticks() - out->since < out->delay) {
+        return;
+    }
+    go_back(out);
+    out->gone_back = false;
+    out->credit = out->credit > 0 ? out->credit : 1;
+    out->delay = less(2 * out->delay, LONGEST_RESEND * links.resend_ticks);
+}
+
+static void send_payload(void)
+{
+    sender *const out = &links.out;
+    if (out->buffer->full) {
+        resend(out);
+    }
+    while (transmit(PORT_BEHIND) && out->buffer->full && out->next < packets(out->buffer) &&
+           out->next < out->confirmed + out->credit) {
+        if (out->next == out->confirmed) {
+            out->since = hal_ticks();
+        }
+        const uint32_t first = out->next * PACKET_BYTES;
+        const uint32_t count = less(PACKET_BYTES, out->buffer->count - first);
+        memcpy(frame_data(&links.packet) + SESSION_BYTES, out->buffer->bytes + first, count);
+        send(PORT_BEHIND, PACKET_DATA, (uint8_t)(out->sequence + (out->next - out->confirmed)), count);
+        out->next++;
+    }
+}
+
+/* --- both ------------------------------------------------------------------------------------- */
+
+static void receive(uint32_t port)
+{
+    mcud_frame *const frame = &links.received[port];
+    for (int32_t byte = hal_port_read(port); byte >= 0; byte = hal_port_read(port)) {
+        const bool any = frame->count > 0;
+        if (!frame_receive(frame, (uint8_t)byte)) {
+            links.counts.damaged += byte == 0 && any;
+            continue;
+        }
+        const uint8_t *const data = frame_data(frame);
+        if (frame->length <= SESSION_BYTES || get_u32(data) != links.session) {
+            continue;
+        }
+        if (port == PORT_BEFORE && frame->bytes[0] == PACKET_DATA) {
+            take_packet(data + SESSION_BYTES, frame->length - SESSION_BYTES, frame->bytes[1]);
+        } else if (port == PORT_BEHIND && frame->bytes[0] == PACKET_ACK) {
+            take_acknowledgement(frame->bytes[1], data[SESSION_BYTES]);
+        }
+    }
+}
+
+void port_work(void)
+{
+    if (links.session == 0) {
+        return;
+    }
+    if (links.in.buffer != NULL) {
+        receive(PORT_BEFORE);
+        acknowledge();
+    }
+    if (links.out.buffer != NULL) {
+        receive(PORT_BEHIND);
+        send_payload();
+    }
+}
+
+void chain_links_start(chain_buffer *in, chain_buffer *out, uint32_t session, uint32_t resend_ticks)
+{
+    links.session = 0; /* from here on port_work() does nothing */
+    __asm__ volatile("" ::: "memory");
+    memset(&links.received, 0, sizeof links.received);
+    memset(&links.transmitters, 0, sizeof links.transmitters);
+    links.in = (receiver){in, 0, 0, true, false}; /* the board before may have started earlier, and wait */
+    links.out = (sender){out, 0, 0, 1, 0, resend_ticks, 0, false};
+    links.counts = (chain_counts){0, 0};
+    links.resend_ticks = resend_ticks;
+    __asm__ volatile("" ::: "memory");
+    links.session = session;
+}
+
+bool chain_links_wait(void)
+{
+    return links.out.buffer != NULL && links.out.buffer->full;
+}
+
+chain_counts chain_links_counts(void)
+{
+    return links.counts;
+}

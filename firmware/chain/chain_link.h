@@ -1,0 +1,32 @@
+/* What two neighbours of a chain tell each other, so that nothing that happens on their line harms a payload. LINK.md
+ * has the protocol. The buffers of payloads are handed over by a flag each: the link owns one while its flag has one
+ * value, the program while it has the other.
+ */
+#ifndef MCUD_CHAIN_LINK_H
+#define MCUD_CHAIN_LINK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* A buffer for one payload: full from its last byte's arrival until its reader has done with it. */
+typedef struct {
+    uint8_t *bytes;
+    uint32_t count;
+    volatile bool full;
+} chain_buffer;
+
+typedef struct {
+    uint32_t resends; /* packets sent again, or to ask for room */
+    uint32_t damaged; /* frames that arrived with a wrong CRC, or cut off */
+} chain_counts;
+
+/* Buffers of payloads from the board before, and for the one behind; NULL where there is no such board. Forgets all
+ * that was under way. Packets of other sessions are ignored from now on. */
+void chain_links_start(chain_buffer *in, chain_buffer *out, uint32_t session, uint32_t resend_ticks);
+
+/* Whether something was sent that has not been confirmed: it may have to be sent again, so the core does not sleep. */
+bool chain_links_wait(void);
+
+chain_counts chain_links_counts(void);
+
+#endif

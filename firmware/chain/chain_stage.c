@@ -1,0 +1,145 @@
+#include "chain_stage.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "mcud_hal.h"
+#include "mcud_measurer.h"
+#include "mcud_ports.h"
+
+static chain_state state;
+
+const chain_state *chain_now(void)
+{
+    return &state;
+}
+
+/* Hands a buffer over: what was done with its bytes is done before, what will be done comes after. */
+static void hand_over(chain_buffer *buffer, bool full)
+{
+    __asm__ volatile("" ::: "memory");
+    buffer->full = full;
+    hal_port_wake();
+}
+
+static uint8_t *in_arena(const chain_piece *piece)
+{
+    return mcud_deployed->arenas[piece->arena].base + piece->offset;
+}
+
+static void take_inputs(void)
+{
+    const uint8_t *const payload = mcud_chain.in->bytes;
+    uint8_t *held = mcud_chain.held;
+    for (uint32_t i = 0; i < mcud_chain.input_count; i++) {
+        const chain_piece *const piece = &mcud_chain.inputs[i];
+        memcpy(in_arena(piece), payload + piece->payload, piece->count);
+    }
+    for (uint32_t i = 0; i < mcud_chain.passed_count; i++) {
+        const chain_passed *const passed = &mcud_chain.passed[i];
+        memcpy(held, payload + passed->from, passed->count);
+        held += passed->count;
+    }
+}
+
+static void give_outputs(void)
+{
+    uint8_t *const payload = mcud_chain.out->bytes;
+    const uint8_t *held = mcud_chain.held;
+    for (uint32_t i = 0; i < mcud_chain.output_count; i++) {
+        const chain_piece *const piece = &mcud_chain.outputs[i];
+        memcpy(payload + piece->payload, in_arena(piece), piece->count);
+    }
+    for (uint32_t i = 0; i < mcud_chain.passed_count; i++) {
+        const chain_passed *const passed = &mcud_chain.passed[i];
+        memcpy(payload + passed->to, held, passed->count);
+        held += passed->count;
+    }
+}
+
+void chain_start(uint32_t session, uint32_t resend_ticks)
+{
+    state = (chain_state){session, 0, 0, 0, false};
+    mcud_chain.in->full = false;
+    mcud_chain.out->full = false;
+    chain_links_start(mcud_chain.first ? NULL : mcud_chain.in, mcud_chain.last ? NULL : mcud_chain.out, session,
+                      resend_ticks);
+}
+
+/* False where a new session has begun meanwhile. */
+static bool run_steps(void (*between)(void), uint32_t session)
+{
+    for (uint32_t step = 0; step < mcud_deployed->steps; step++) {
+        const uint32_t first = hal_ticks();
+        mcud_step(mcud_deployed, step);
+        state.ticks += hal_ticks() - first;
+        hal_port_wake();
+        between();
+        if (state.session != session) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void chain_turn(void (*between)(void))
+{
+    if (state.session == 0) {
+        return;
+    }
+    hal_port_wake();
+    if (!mcud_chain.in->full) {
+        return;
+    }
+    const uint32_t session = state.session;
+    state.running = true;
+    state.taken++;
+    take_inputs();
+    hand_over(mcud_chain.in, false);
+    bool same = run_steps(between, session);
+    while (same && mcud_chain.out->full) {
+        hal_port_wake();
+        between();
+        same = state.session == session;
+    }
+    if (same) {
+        give_outputs();
+        state.done++;
+        state.running = false;
+        hand_over(mcud_chain.out, true);
+    }
+}
+
+bool chain_busy(void)
+{
+    return state.session != 0 && (mcud_chain.in->full || chain_links_wait());
+}
+
+bool chain_put(uint32_t offset, const uint8_t *bytes, uint32_t count)
+{
+    chain_buffer *const in = mcud_chain.in;
+    if (!mcud_chain.first || state.session == 0 || in->full || offset > in->count || count > in->count - offset) {
+        return false;
+    }
+    memcpy(in->bytes + offset, bytes, count);
+    if (offset + count == in->count) {
+        hand_over(in, true);
+    }
+    return true;
+}
+
+const uint8_t *chain_output(uint32_t offset, uint32_t count)
+{
+    const chain_buffer *const out = mcud_chain.out;
+    const bool there = mcud_chain.last && out->full && offset <= out->count && count <= out->count - offset;
+    return there ? out->bytes + offset : NULL;
+}
+
+bool chain_next(void)
+{
+    if (!mcud_chain.last || !mcud_chain.out->full) {
+        return false;
+    }
+    hand_over(mcud_chain.out, false);
+    return true;
+}

@@ -1,0 +1,64 @@
+/* A board's part of a model that a chain of boards computes: payloads come in, the board's operators run, payloads go
+ * out. While it computes one, the next arrives and the last is sent. LINK.md has the whole. */
+#ifndef MCUD_CHAIN_STAGE_H
+#define MCUD_CHAIN_STAGE_H
+
+#include "chain_link.h"
+
+/* Bytes of a payload that are a part of an arena: where a tensor, or a block of it, is before or after a run. */
+typedef struct {
+    uint32_t payload; /* first byte there */
+    uint32_t offset;  /* in the arena */
+    uint32_t count;
+    uint32_t arena; /* number in the model's list */
+} chain_piece;
+
+/* Bytes that a board passes on unread. They wait in `held` while it computes. */
+typedef struct {
+    uint32_t from; /* first byte in the payload that came */
+    uint32_t to;   /* and in the one that goes */
+    uint32_t count;
+} chain_passed;
+
+typedef struct {
+    const chain_piece *inputs;
+    const chain_piece *outputs;
+    const chain_passed *passed;
+    uint8_t *held;
+    chain_buffer *in;
+    chain_buffer *out;
+    uint32_t input_count;
+    uint32_t output_count;
+    uint32_t passed_count;
+    bool first; /* of the chain: the host fills `in` */
+    bool last;  /* of the chain: the host empties `out` */
+} chain_stage;
+
+/* Generated. */
+extern const chain_stage mcud_chain;
+
+typedef struct {
+    uint32_t session; /* 0 before the first one */
+    uint32_t taken;   /* payloads whose run has begun */
+    uint32_t done;    /* payloads that are computed */
+    uint64_t ticks;   /* of all runs, with what interrupted them */
+    bool running;
+} chain_state;
+
+/* Forgets all payloads, and begins anew with the next one. */
+void chain_start(uint32_t session, uint32_t resend_ticks);
+
+/* Computes a payload if one is there. Calls `between` after every step, and while it waits. */
+void chain_turn(void (*between)(void));
+
+/* Whether chain_turn() would do something, or a packet may have to be sent again. */
+bool chain_busy(void);
+
+const chain_state *chain_now(void);
+
+/* Host's part of the first and the last board; 0 or NULL where it cannot be now. */
+bool chain_put(uint32_t offset, const uint8_t *bytes, uint32_t count);
+const uint8_t *chain_output(uint32_t offset, uint32_t count);
+bool chain_next(void);
+
+#endif

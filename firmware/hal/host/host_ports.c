@@ -1,0 +1,59 @@
+/* Ports of a process: file descriptors that it inherits, by the environment: MCUD_PORT0 before, MCUD_PORT1 behind. */
+#define _POSIX_C_SOURCE 200809L
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "mcud_ports.h"
+
+enum { RING_BYTES = 4096 };
+
+static struct {
+    int descriptor; /* -1 where there is no neighbour, or it has gone */
+    uint32_t received;
+    uint32_t taken;
+    uint8_t bytes[RING_BYTES];
+} ports[PORTS];
+
+void hal_port_init(void)
+{
+    static const char *const names[PORTS] = {"MCUD_PORT0", "MCUD_PORT1"};
+    for (uint32_t i = 0; i < PORTS; i++) {
+        const char *const number = getenv(names[i]);
+        ports[i].descriptor = number != NULL ? (int)strtol(number, NULL, 10) : -1;
+        if (ports[i].descriptor >= 0) {
+            (void)fcntl(ports[i].descriptor, F_SETFL, O_NONBLOCK);
+        }
+    }
+}
+
+int32_t hal_port_read(uint32_t port)
+{
+    if (ports[port].taken == ports[port].received) {
+        if (ports[port].descriptor < 0) {
+            return -1;
+        }
+        const ssize_t count = read(ports[port].descriptor, ports[port].bytes, RING_BYTES);
+        if (count <= 0) {
+            return -1;
+        }
+        ports[port].received = (uint32_t)count;
+        ports[port].taken = 0;
+    }
+    return ports[port].bytes[ports[port].taken++];
+}
+
+uint32_t hal_port_write(uint32_t port, const uint8_t *bytes, uint32_t count)
+{
+    if (ports[port].descriptor < 0 || count == 0) {
+        return count; /* as a line with nobody at its end */
+    }
+    const ssize_t sent = write(ports[port].descriptor, bytes, count);
+    return sent > 0 ? (uint32_t)sent : 0;
+}
+
+void hal_port_wake(void)
+{
+    port_work();
+}

@@ -1,0 +1,1 @@
+"""A model on several boards in a row, joined by serial lines: each computes its own part of every frame."""

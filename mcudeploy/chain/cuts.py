@@ -1,0 +1,92 @@
+"""Where to cut a model for boards in a row: the longest of all stages and transfers is as short as can be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from math import inf
+
+from mcudeploy.boards.board import Board
+from mcudeploy.chain.link import Line
+from mcudeploy.common.errors import FitError
+from mcudeploy.cost.estimate import estimated, load_costs
+from mcudeploy.cost.tiles import by_calls, nothing_known
+from mcudeploy.memory.flow import Flow
+from mcudeploy.model.model import Model
+from mcudeploy.pipeline.cost import Link, core_operators
+from mcudeploy.pipeline.line import Line as GroupLine
+from mcudeploy.pipeline.line import Needs, Units, line_of
+from mcudeploy.pipeline.reduce import single_groups
+from mcudeploy.pipeline.workgraph import work_graph
+from mcudeploy.program.footprint import weights_bytes
+from mcudeploy.search.kernels import alternatives, fastest
+
+CODE_BYTES = 32 * 1024
+"""Flash that is left for code and tables beside a stage's weights."""
+
+
+Bounds = tuple[tuple[int, int], ...]
+"""The stretch of operators of each board, [first, end)."""
+
+
+def cuts_of(model: Model, boards: Sequence[Board], line: Line) -> Bounds:
+    """The cuts with the shortest longest stage or transfer, by estimates, for unsplit stages that fit.
+
+    Where none fits unsplit, RAM is left to the planner, which cuts operators into rows. Raises FitError
+    where there are fewer operators than boards, or the weights fit no stretches.
+    """
+    lines = [_line(model, board) for board in boards]
+    if len(lines[0].groups) < len(boards):
+        raise FitError(f"{len(lines[0].groups)} operators cannot be cut for {len(boards)} boards")
+    seconds = [cut / line.bytes_per_second for cut in lines[0].crossing]
+    rooms = [sum(board.room(memory) for memory in board.memories) for board in boards]
+    for limits in (rooms, [inf] * len(boards)):
+        found = _least(lines, boards, seconds, limits)
+        if found is not None:
+            return found
+    raise FitError(
+        f"the weights of {model.path.name} do not fit the flash of these boards in their order: add a board, "
+        "or one with more flash"
+    )
+
+
+def _line(model: Model, board: Board) -> GroupLine:
+    """Operators one by one, with their ticks and bytes on a board."""
+    flow = Flow.of(model.graph)
+    graph, positions = work_graph(flow)
+    source = estimated(load_costs(board.core))
+    known = nothing_known(model.graph)
+    chosen = fastest(model, source(model.graph, alternatives(model)), known)
+    ticks = core_operators(flow, positions, by_calls(source(model.graph, ()), chosen.calls))
+    calls = [chosen.calls[name] for name in graph.names]
+    needs = Needs(
+        tuple(weights_bytes({"": call}) for call in calls),
+        tuple(call.scratch_bytes + call.state_bytes for call in calls),
+    )
+    return line_of(graph, single_groups(graph), Units(1), (ticks, Link(inf)), needs)
+
+
+def _least(
+    lines: Sequence[GroupLine], boards: Sequence[Board], transfers: Sequence[float], rooms: Sequence[float]
+) -> Bounds | None:
+    """By dynamic programming: `found[j]`: the longest stage or transfer of the first j operators on the
+    boards so far, and where their stretches end.
+    """
+    count = len(lines[0].groups)
+    found: dict[int, tuple[float, tuple[int, ...]]] = {0: (0.0, (0,))}
+    for line, board, room in zip(lines, boards, rooms, strict=True):
+        following: dict[int, tuple[float, tuple[int, ...]]] = {}
+        for first, (longest, ends) in found.items():
+            before = max(longest, transfers[first] if first else 0.0)
+            for end in range(first + 1, count + 1):
+                if line.flash_bytes(first, end) > board.flash_bytes - CODE_BYTES:
+                    break
+                if line.ram_bytes(first, end) > room:
+                    continue
+                ticks = max(before, line.work(first, end) / board.clock_hz)
+                if end not in following or ticks < following[end][0]:
+                    following[end] = ticks, (*ends, end)
+        found = following
+    if count not in found:
+        return None
+    return tuple(pairwise(found[count][1]))

@@ -1,0 +1,156 @@
+"""Frames through a chain: the host fills the first board, empties the last, and watches all of them."""
+
+from __future__ import annotations
+
+import os
+import struct
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from mcudeploy.common.errors import ProtocolError
+from mcudeploy.device.session import Request, Session
+from mcudeploy.device.target import Device
+
+_STATE = struct.Struct("<IIIQIIB")
+_POLL_S = 0.002
+_LOOK_S = 2.0
+"""Without progress for so long, all boards are asked whether they are well."""
+RESEND_US = 200_000
+"""First delay of a packet that nobody confirms, in time of the board: an emulated one may be far ahead."""
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What a board of a chain says of itself. `ticks`: of all its runs, with what interrupted them."""
+
+    session: int
+    taken: int
+    done: int
+    ticks: int
+    resends: int
+    damaged: int
+    flags: int
+
+    @property
+    def received(self) -> bool:
+        """Whether a payload has come that is not computed yet."""
+        return bool(self.flags & 1)
+
+    @property
+    def ready(self) -> bool:
+        """Whether a payload waits to be sent, or is being sent."""
+        return bool(self.flags & 2)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Node:
+    """A board of a chain that runs, and what messages call it."""
+
+    title: str
+    device: Device
+
+    @property
+    def session(self) -> Session:
+        return self.device.session
+
+    @contextmanager
+    def named(self) -> Iterator[None]:
+        """Errors of the line to it say which board it is."""
+        try:
+            yield
+        except ProtocolError as error:
+            raise ProtocolError(f"{self.title}: {error}") from error
+
+    def state(self) -> State:
+        """Ask it."""
+        with self.named():
+            return State(*_STATE.unpack(self.session.request(Request.STATE, reply_bytes=_STATE.size)))
+
+    def start(self, number: int, resend_us: int) -> None:
+        """Have it forget all payloads."""
+        with self.named():
+            self.session.request(Request.START, struct.pack("<II", number, resend_us))
+
+    def put(self, payload: bytes) -> None:
+        """Give the first board a payload."""
+        size = self.session.info.max_data_bytes - 4
+        with self.named():
+            for first in range(0, len(payload), size):
+                self.session.request(Request.PUT, struct.pack("<I", first) + payload[first : first + size])
+
+    def take(self, count: int) -> bytes:
+        """Take a payload of so many bytes from the last board."""
+        size, found = self.session.info.max_data_bytes, bytearray()
+        with self.named():
+            while len(found) < count:
+                part = min(size, count - len(found))
+                asked = struct.pack("<IH", len(found), part)
+                found += self.session.request(Request.TAKE, asked, reply_bytes=part)
+            self.session.request(Request.NEXT)
+        return bytes(found)
+
+
+class Chain:
+    """Boards in a row that have started. `patience_s`: without any progress for so long, it stands still."""
+
+    def __init__(self, nodes: Sequence[Node], patience_s: float, resend_us: int = RESEND_US) -> None:
+        self.nodes = tuple(nodes)
+        self._patience_s = patience_s
+        self._resend_us = resend_us
+
+    def run(
+        self, payloads: Sequence[bytes], result_bytes: int, told: Callable[[int], None] = lambda done: None
+    ) -> list[bytes]:
+        """Several frames in flight: the payloads of the first board, in order; those of the last.
+
+        Raises ProtocolError, which names the board, where one is silent, was reset, or nothing goes on.
+        """
+        number = int.from_bytes(os.urandom(4), "little") | 1
+        for node in reversed(self.nodes):
+            node.start(number, self._resend_us)
+        results: list[bytes] = []
+        given = 0
+        moved = looked = time.monotonic()
+        while len(results) < len(payloads):
+            progress = False
+            if given < len(payloads) and not self._known(self.nodes[0], number).received:
+                self.nodes[0].put(payloads[given])
+                given, progress = given + 1, True
+            if self._known(self.nodes[-1], number).ready:
+                results.append(self.nodes[-1].take(result_bytes))
+                told(len(results))
+                progress = True
+            now = time.monotonic()
+            if progress:
+                moved = looked = now
+                continue
+            if now - looked > _LOOK_S:
+                self._look(number, now - moved)
+                looked = time.monotonic()
+            time.sleep(_POLL_S)
+        return results
+
+    def _known(self, node: Node, number: int) -> State:
+        state = node.state()
+        if state.session != number:
+            raise ProtocolError(
+                f"{node.title} was started by another program meanwhile. Close the other one."
+            )
+        return state
+
+    def _look(self, number: int, waited_s: float) -> None:
+        """Raises ProtocolError where a board is gone, or nothing has moved for too long."""
+        states = [self._known(node, number) for node in self.nodes]
+        if waited_s < self._patience_s:
+            return
+        for node, following, state, after in zip(
+            self.nodes, self.nodes[1:], states, states[1:], strict=False
+        ):
+            if state.ready and not after.received:
+                raise ProtocolError(
+                    f"nothing goes from {node.title} to {following.title}: {state.resends} packets were sent "
+                    f"again, {state.damaged + after.damaged} came damaged. Check wires, ground and rate"
+                )
+        raise ProtocolError(f"no frame came out of the chain for {waited_s:.0f} s, though all boards answer")

@@ -1,0 +1,185 @@
+"""The whole flow of `run --boards`: cut, plan, build, flash, run frames, verify."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from itertools import cycle, islice
+from pathlib import Path
+from typing import Any
+
+from mcudeploy.boards.board import load_board
+from mcudeploy.chain.cuts import cuts_of
+from mcudeploy.chain.firmware import Member, built, planned
+from mcudeploy.chain.frames import Chain, Node, State
+from mcudeploy.chain.link import Line
+from mcudeploy.chain.stages import stages_of
+from mcudeploy.common.progress import Progress
+from mcudeploy.common.text import count_text
+from mcudeploy.deployment import Deployment
+from mcudeploy.device.target import Target, open_device, require_port
+from mcudeploy.ir.graph import Graph
+from mcudeploy.memory.flow import Flow
+from mcudeploy.model.model import Model, load_model
+from mcudeploy.search.planner import Options, find_plans
+from mcudeploy.targets import Firmware
+from mcudeploy.verify.compare import as_array
+from mcudeploy.verify.samples import Sample, load_samples
+from mcudeploy.verify.verdict import Verdict, judge
+
+_DRAWN = 4
+"""Samples that are drawn where none are given: frames take them in turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the user asks of a chain."""
+
+    targets: tuple[Target, ...]
+    line: Line
+    frames: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Alone:
+    """A run of one board's part, without the others."""
+
+    latency: int
+    unit: str
+    stack_bytes: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RanBoard:
+    """A board of a chain that ran. `state`: after all frames."""
+
+    member: Member
+    firmware: Firmware
+    alone: Alone
+    state: State
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ran:
+    """What became of it; boards in the order of the chain."""
+
+    asked: Asked
+    boards: tuple[RanBoard, ...]
+    verdict: Verdict
+
+
+def run_chain(
+    path: Path,
+    asked: Asked,
+    options: Options,
+    *,
+    inputs: list[Path],
+    expected: list[Path],
+    progress: Progress,
+) -> Ran:
+    """Run frames of a model on boards in a row, and judge every result. Raises FitError where a stage does
+    not fit its board.
+    """
+    for target in asked.targets:
+        require_port(target)
+    model = load_model(path, options.float_io)
+    samples = _samples(model.graph, inputs, expected, options.seed, asked.frames)
+    members = plan_chain(model, asked, options, progress)
+    firmware = []
+    for member in members:
+        progress.stage(f"building firmware for {member.title}")
+        firmware.append(built(member, len(members), asked.line))
+    with started(members, firmware) as nodes:
+        progress.stage("measuring each board alone")
+        alone = [_alone(node, member) for node, member in zip(nodes, members, strict=True)]
+        progress.stage(f"running {count_text(asked.frames, 'frame')}")
+        results = _results(nodes, members, samples, asked.frames, progress)
+        states = [node.state() for node in nodes]
+    progress.stage("checking every operator against ONNX Runtime")
+    verdict = _verdict(model, samples, options, progress)
+    order = list(islice(cycle(range(len(samples))), asked.frames))
+    every = replace(
+        verdict,
+        host=[verdict.host[sample] for sample in order],
+        expected=[verdict.expected[sample] for sample in order],
+    )
+    outputs = [_outputs(model.graph, members[-1], result) for result in results]
+    boards = tuple(map(RanBoard, members, firmware, alone, states))
+    return Ran(asked, boards, every.with_device(outputs))
+
+
+def plan_chain(model: Model, asked: Asked, options: Options, progress: Progress) -> tuple[Member, ...]:
+    """Cut a model, and plan each part for its board; the search time is shared out."""
+    boards = [target.board for target in asked.targets]
+    progress.stage(f"cutting {model.path.name} for {len(boards)} boards")
+    cuts = cuts_of(model, boards, asked.line)
+    share = replace(options, time_limit=options.time_limit / len(boards))
+    members = []
+    for number, (stage, target) in enumerate(zip(stages_of(model, cuts), asked.targets, strict=True)):
+        progress.stage(f"planning board {number + 1} of {len(boards)}, {target.board.name}")
+        members.append(planned(number, stage, target, share, progress))
+    return tuple(members)
+
+
+@contextmanager
+def started(members: Sequence[Member], firmware: Sequence[Firmware]) -> Iterator[list[Node]]:
+    """All boards, joined by pairs of sockets where this computer emulates them."""
+    with ExitStack() as stack:
+        pairs = [socket.socketpair() for _ in members[1:]]
+        for pair in pairs:
+            for end in pair:
+                stack.callback(end.close)
+        nodes = []
+        for number, (member, each) in enumerate(zip(members, firmware, strict=True)):
+            before = pairs[number - 1][1].fileno() if number else None
+            behind = pairs[number][0].fileno() if number < len(pairs) else None
+            device = open_device(member.target, each, member.made.patience_s, wires=(before, behind))
+            nodes.append(Node(member.title, stack.enter_context(device)))
+        yield nodes
+
+
+def _samples(graph: Graph, inputs: list[Path], expected: list[Path], seed: int, frames: int) -> list[Sample]:
+    """The samples that are given, or a few that are drawn."""
+    if inputs or expected:
+        return load_samples(graph, inputs, expected, seed)[:frames]
+    return [load_samples(graph, [], [], seed + one)[0] for one in range(min(_DRAWN, frames))]
+
+
+def _alone(node: Node, member: Member) -> Alone:
+    with node.named():
+        ticks = node.device.run(0, len(member.made.plan.tape))
+        unit, convert = node.device.time_unit(member.target)
+        return Alone(convert(ticks), unit, node.session.stack().used_bytes)
+
+
+def _results(
+    nodes: Sequence[Node],
+    members: Sequence[Member],
+    samples: Sequence[Sample],
+    frames: int,
+    progress: Progress,
+) -> list[bytes]:
+    """The last payload of every frame; frames take the samples in turn."""
+    first, last = members[0].stage.received, members[-1].stage.sent
+    stored = [b"".join(sample.stored[it.name].tobytes() for it in first.tensors) for sample in samples]
+    chain = Chain(nodes, max(member.made.patience_s for member in members))
+    given = list(islice(cycle(stored), frames))
+    return chain.run(given, last.size_bytes, lambda done: progress.advance(done, frames))
+
+
+def _outputs(graph: Graph, last: Member, result: bytes) -> dict[str, Any]:
+    """The stored outputs of the model that a payload holds."""
+    roots, sent = Flow.of(graph).roots, last.stage.sent
+    names = [border.tensor for border in graph.outputs]
+    return {name: as_array(result[sent.span(roots[name])], graph.tensors[name]) for name in names}
+
+
+def _verdict(model: Model, samples: list[Sample], options: Options, progress: Progress) -> Verdict:
+    """The verdict on the whole model on this computer, against ONNX Runtime."""
+    host = Target(load_board("host"))
+    found = find_plans(model, host.board, replace(options, split=False, memory_limits=()))
+    whole = Deployment.of(found, found.unsplit, host.board, options)
+    with open_device(host, whole.build(host), whole.patience_s) as machine:
+        return judge(machine, whole.plan, model.path, samples, progress)

@@ -1,0 +1,48 @@
+"""The report of `run --boards` for people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from mcudeploy.cli.grids import facts, table_of
+from mcudeploy.cli.output import cell, lines
+from mcudeploy.common.text import count_text
+
+
+def run(console: Console, report: Mapping[str, Any]) -> None:
+    """A board in each row, then what limits the rate of frames, and the verdict."""
+    headings = ("board", "operators", "arena>", "payloads>", "RAM>", "flash>", "latency>", "ms>", "sends>")
+    table = table_of(*headings)
+    for number, board in enumerate(report["boards"], 1):
+        table.add_row(
+            cell(f"{number} {board['board']}"),
+            cell(f"{board['first_operator']}..{board['last_operator']}"),
+            f"{board['arena_bytes']:,}",
+            f"{board['payload_bytes']:,}",
+            f"{board['ram_bytes']:,} of {board['board_ram_bytes']:,}",
+            f"{board['flash_bytes']:,} of {board['board_flash_bytes']:,}",
+            f"{board['latency']:,} {board['unit']}",
+            f"{1000 * board['seconds']:.2f}",
+            f"{board['sent_bytes']:,}",
+        )
+    console.print(table)
+    resends = sum(board["resends"] for board in report["boards"])
+    facts(
+        console,
+        [
+            ("link", f"{report['link']}, modelled: bytes over its rate"),
+            ("a frame every", f"{1000 * report['frame_seconds']:.2f} ms, limited by {report['bottleneck']}"),
+            ("throughput", f"{report['throughput_ratio']:.2f} times all operators one after the other"),
+            ("first frame after", f"{1000 * report['latency_seconds']:.2f} ms"),
+            ("sent again", count_text(resends, "packet")),
+        ],
+    )
+    verified = report["verified"]
+    text = f"{count_text(report['frames'], 'frame')} {'verified' if verified else 'run, NOT verified'}"
+    console.print(Text(text, "bold green" if verified else "bold red"))
+    for reason in report["reasons"][:10]:
+        console.print(Text(lines(reason)), soft_wrap=True)
