@@ -69,24 +69,23 @@ def _line(model: Model, board: Board) -> GroupLine:
 def _least(
     lines: Sequence[GroupLine], boards: Sequence[Board], transfers: Sequence[float], rooms: Sequence[float]
 ) -> Bounds | None:
-    """By dynamic programming: `found[j]`: the longest stage or transfer of the first j operators on the
-    boards so far, and where their stretches end.
+    """The bounds with the least longest stage or transfer; of equal ones those with the least transfers.
+
+    By dynamic programming: `found[j]` is the best for the first j operators on the boards so far: its longest
+    time, the sum of its transfers, and where its stretches end. None where nothing fits.
     """
-    count = len(lines[0].groups)
-    found: dict[int, tuple[float, tuple[int, ...]]] = {0: (0.0, (0,))}
+    found: dict[int, tuple[float, float, tuple[int, ...]]] = {0: (0.0, 0.0, (0,))}
     for line, board, room in zip(lines, boards, rooms, strict=True):
-        following: dict[int, tuple[float, tuple[int, ...]]] = {}
-        for first, (longest, ends) in found.items():
-            before = max(longest, transfers[first] if first else 0.0)
-            for end in range(first + 1, count + 1):
+        following: dict[int, tuple[float, float, tuple[int, ...]]] = {}
+        for first, (longest, carried, ends) in found.items():
+            transfer = transfers[first] if first else 0.0
+            for end in range(first + 1, len(line.groups) + 1):
                 if line.flash_bytes(first, end) > board.flash_bytes - CODE_BYTES:
                     break
-                if line.ram_bytes(first, end) > room:
-                    continue
-                ticks = max(before, line.work(first, end) / board.clock_hz)
-                if end not in following or ticks < following[end][0]:
-                    following[end] = ticks, (*ends, end)
+                if line.ram_bytes(first, end) <= room:
+                    seconds = max(longest, transfer, line.work(first, end) / board.clock_hz)
+                    one = seconds, carried + transfer, (*ends, end)
+                    following[end] = min(one, following.get(end, one))
         found = following
-    if count not in found:
-        return None
-    return tuple(pairwise(found[count][1]))
+    best = found.get(len(lines[0].groups))
+    return tuple(pairwise(best[2])) if best else None

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 
+from mcudeploy.boards.board import Board, Memory
 from mcudeploy.chain.link import Line
 from mcudeploy.chain.stages import Payload, Stage
 from mcudeploy.common.errors import FitError
@@ -41,11 +43,14 @@ class Passed:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Member:
-    """A board of a chain: its stage, planned. `target` says how to reach it."""
+    """A board of a chain: its stage, planned. `target` says how to reach it, `home` is the memory that its
+    payloads are in.
+    """
 
     number: int
     stage: Stage
     target: Target
+    home: str
     made: Deployment
 
     @property
@@ -67,32 +72,53 @@ def buffer_bytes(stage: Stage) -> int:
 
 def planned(number: int, stage: Stage, target: Target, options: Options, progress: Progress) -> Member:
     """Plan a stage for its board, with room for its payloads. Raises FitError, which names the board."""
-    board = target.board
-    first = board.memories[0]
-    room = board.room(first) - buffer_bytes(stage) - LINK_RAM_BYTES
-    if room <= 0:
+    board, size = target.board, buffer_bytes(stage)
+    home = _home(board, size)
+    if home is None:
         raise FitError(
-            f"board {number + 1} ({board.name}): payloads of {buffer_bytes(stage):,} bytes leave nothing of "
-            f"{first.name}: add a board, or one with more memory"
+            f"board {number + 1} ({board.name}): payloads of {size:,} bytes leave nothing of its memories: "
+            "add a board, or one with more memory"
         )
-    limits = dict(options.memory_limits)
-    limits[first.name] = min(room, limits.get(first.name, room))
+    limits, taken = dict(options.memory_limits), Counter({board.memories[0].name: LINK_RAM_BYTES})
+    taken[home.name] += size
+    for name, bytes_taken in taken.items():
+        room = board.room(board.memory(name)) - bytes_taken
+        limits[name] = min(room, limits.get(name, room))
     own = replace(options, memory_limits=tuple(limits.items()), name=f"stage{number + 1}")
     try:
         found = find_plans(stage.model, board, own, progress=progress, known=known_times(board))
     except FitError as error:
         raise FitError(f"board {number + 1}: {error}") from error
-    return Member(number, stage, target, Deployment.of(found, found.plans[0], board, own))
+    return Member(number, stage, target, home.name, Deployment.of(found, found.plans[0], board, own))
 
 
-def built(member: Member, count: int, line: Line) -> Firmware:
-    """Build the firmware of one of `count` boards."""
+def _home(board: Board, size: int) -> Memory | None:
+    """The smallest of a board's fast memories that has room for payloads; None where none has."""
+    reached = board.reach(board.units[0])
+    rooms = {
+        it.name: board.room(it) - (LINK_RAM_BYTES if it is board.memories[0] else 0)
+        for it in board.memories
+        if it.is_fast and it.name in reached
+    }
+    fitting = [it for it in board.memories if rooms.get(it.name, -1) >= size]
+    return min(fitting, key=lambda it: rooms[it.name], default=None)
+
+
+def built(member: Member, count: int, line: Line, *, sanitize: bool = False) -> Firmware:
+    """Build the firmware of one of `count` boards; `sanitize` on this computer only."""
     made = member.made
     files = render_firmware(made.program, made.plan, made.source)
     ends = {"first": member.number == 0, "last": member.number == count - 1}
     files["chain.c"] = render("chain.c.j2", **_tables(member), **ends)
     board, emulated = member.target.board, member.target.emulated
-    return build_firmware(board, files, made.program.sources, emulate=emulated, port_baud=line.baud)
+    return build_firmware(
+        board,
+        files,
+        made.program.sources,
+        emulate=emulated,
+        sanitize=sanitize,
+        port_baud=line.baud,
+    )
 
 
 def _tables(member: Member) -> dict[str, object]:
@@ -122,6 +148,7 @@ def _tables(member: Member) -> dict[str, object]:
         "in_bytes": stage.received.size_bytes,
         "out_bytes": stage.sent.size_bytes,
         "board": member.title,
+        "section": "" if member.home == member.target.board.memories[0].name else member.home,
     }
 
 

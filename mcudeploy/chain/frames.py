@@ -17,8 +17,6 @@ _STATE = struct.Struct("<IIIQIIB")
 _POLL_S = 0.002
 _LOOK_S = 2.0
 """Without progress for so long, all boards are asked whether they are well."""
-RESEND_US = 200_000
-"""First delay of a packet that nobody confirms, in time of the board: an emulated one may be far ahead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +44,13 @@ class State:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Node:
-    """A board of a chain that runs, and what messages call it."""
+    """A board of a chain that runs, and what messages call it. `resend_us`: after so much of its time it
+    sends a packet again that nobody confirms, later ones after longer.
+    """
 
     title: str
     device: Device
+    resend_us: int
 
     @property
     def session(self) -> Session:
@@ -68,10 +69,10 @@ class Node:
         with self.named():
             return State(*_STATE.unpack(self.session.request(Request.STATE, reply_bytes=_STATE.size)))
 
-    def start(self, number: int, resend_us: int) -> None:
+    def start(self, number: int) -> None:
         """Have it forget all payloads."""
         with self.named():
-            self.session.request(Request.START, struct.pack("<II", number, resend_us))
+            self.session.request(Request.START, struct.pack("<II", number, self.resend_us))
 
     def put(self, payload: bytes) -> None:
         """Give the first board a payload."""
@@ -95,10 +96,9 @@ class Node:
 class Chain:
     """Boards in a row that have started. `patience_s`: without any progress for so long, it stands still."""
 
-    def __init__(self, nodes: Sequence[Node], patience_s: float, resend_us: int = RESEND_US) -> None:
+    def __init__(self, nodes: Sequence[Node], patience_s: float) -> None:
         self.nodes = tuple(nodes)
         self._patience_s = patience_s
-        self._resend_us = resend_us
 
     def run(
         self, payloads: Sequence[bytes], result_bytes: int, told: Callable[[int], None] = lambda done: None
@@ -109,7 +109,7 @@ class Chain:
         """
         number = int.from_bytes(os.urandom(4), "little") | 1
         for node in reversed(self.nodes):
-            node.start(number, self._resend_us)
+            node.start(number)
         results: list[bytes] = []
         given = 0
         moved = looked = time.monotonic()

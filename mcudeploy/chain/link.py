@@ -11,6 +11,8 @@ PACKET_BYTES = 236
 """Of a payload in one packet: PACKET_BYTES of firmware/chain/chain_link.c."""
 _LINE_BYTES = PACKET_BYTES + 4 + 8 + 2
 """With the session, the frame around it, and its encoding."""
+WINDOW_BYTES = 4 * _LINE_BYTES
+"""On the line and not confirmed at most."""
 _TEXT = re.compile(r"(?P<kind>[a-z]+):(?P<number>\d+(\.\d+)?)(?P<unit>[kM]?)")
 _UNITS = {"": 1, "k": 1_000, "M": 1_000_000}
 _LEAST_BAUD, _MOST_BAUD = 9600, 10_000_000

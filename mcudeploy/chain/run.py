@@ -14,7 +14,7 @@ from mcudeploy.boards.board import load_board
 from mcudeploy.chain.cuts import cuts_of
 from mcudeploy.chain.firmware import Member, built, planned
 from mcudeploy.chain.frames import Chain, Node, State
-from mcudeploy.chain.link import Line
+from mcudeploy.chain.link import WINDOW_BYTES, Line
 from mcudeploy.chain.stages import stages_of
 from mcudeploy.common.progress import Progress
 from mcudeploy.common.text import count_text
@@ -29,6 +29,7 @@ from mcudeploy.verify.compare import as_array
 from mcudeploy.verify.samples import Sample, load_samples
 from mcudeploy.verify.verdict import Verdict, judge
 
+_RESEND_INSTRUCTIONS = 20_000_000
 _DRAWN = 4
 """Samples that are drawn where none are given: frames take them in turn."""
 
@@ -91,7 +92,7 @@ def run_chain(
     for member in members:
         progress.stage(f"building firmware for {member.title}")
         firmware.append(built(member, len(members), asked.line))
-    with started(members, firmware) as nodes:
+    with _started(members, firmware, asked.line) as nodes:
         progress.stage("measuring each board alone")
         alone = [_alone(node, member) for node, member in zip(nodes, members, strict=True)]
         progress.stage(f"running {count_text(asked.frames, 'frame')}")
@@ -124,7 +125,7 @@ def plan_chain(model: Model, asked: Asked, options: Options, progress: Progress)
 
 
 @contextmanager
-def started(members: Sequence[Member], firmware: Sequence[Firmware]) -> Iterator[list[Node]]:
+def _started(members: Sequence[Member], firmware: Sequence[Firmware], line: Line) -> Iterator[list[Node]]:
     """All boards, joined by pairs of sockets where this computer emulates them."""
     with ExitStack() as stack:
         pairs = [socket.socketpair() for _ in members[1:]]
@@ -136,8 +137,18 @@ def started(members: Sequence[Member], firmware: Sequence[Firmware]) -> Iterator
             before = pairs[number - 1][1].fileno() if number else None
             behind = pairs[number][0].fileno() if number < len(pairs) else None
             device = open_device(member.target, each, member.made.patience_s, wires=(before, behind))
-            nodes.append(Node(member.title, stack.enter_context(device)))
+            delay = resend_us(member.target, line)
+            nodes.append(Node(member.title, stack.enter_context(device), delay))
         yield nodes
+
+
+def resend_us(target: Target, line: Line) -> int:
+    """After how much of its time a board sends again what nobody confirms: far longer than a confirmation
+    takes. Emulated boards run at rates of their own: there it is so many instructions.
+    """
+    if target.emulated and target.board.emulator is not None:
+        return (_RESEND_INSTRUCTIONS << target.board.emulator.icount_shift) // 1000
+    return 20_000 + round(2e6 * WINDOW_BYTES * 10 / line.baud)
 
 
 def _samples(graph: Graph, inputs: list[Path], expected: list[Path], seed: int, frames: int) -> list[Sample]:
