@@ -16,11 +16,10 @@ enum {
     LONGEST_RESEND = 16 /* times the first delay */
 };
 
-/* The sending half of a port: one encoded frame at a time, as fast as the transmitter takes it. */
+/* The encoded frame that a port is sending. */
 typedef struct {
     uint8_t bytes[FRAME_WIRE_BYTES];
     uint32_t count;
-    uint32_t sent;
 } transmitter;
 
 /* From the board before: payloads, in order. */
@@ -72,25 +71,15 @@ static void collect(void *user, const uint8_t *bytes, uint32_t count)
     to->count += count;
 }
 
-/* Encodes a packet with `length` bytes behind the session, which stand in `links.packet`. */
+/* Sends a packet with `length` bytes behind the session, which stand in `links.packet`. */
 static void send(uint32_t port, uint8_t type, uint8_t sequence, uint32_t length)
 {
     transmitter *const to = &links.transmitters[port];
     put_u32(frame_data(&links.packet), links.session);
     links.packet.bytes[1] = sequence;
     to->count = 0;
-    to->sent = 0;
     frame_encode(&links.packet, type, SESSION_BYTES + length, collect, to);
-}
-
-/* True when the port can take another packet. */
-static bool transmit(uint32_t port)
-{
-    transmitter *const from = &links.transmitters[port];
-    if (from->sent < from->count) {
-        from->sent += hal_port_write(port, from->bytes + from->sent, from->count - from->sent);
-    }
-    return from->sent == from->count;
+    hal_port_send(port, to->bytes, to->count);
 }
 
 /* --- from the board before -------------------------------------------------------------------- */
@@ -115,7 +104,7 @@ static void acknowledge(void)
 {
     receiver *const in = &links.in;
     const bool full = in->buffer->full;
-    if ((in->answer || (in->told_full && !full)) && transmit(PORT_BEFORE)) {
+    if ((in->answer || (in->told_full && !full)) && !hal_port_sending(PORT_BEFORE)) {
         const uint32_t left = in->buffer->count - in->position;
         const uint32_t room = full ? 0 : less((left + PACKET_BYTES - 1u) / PACKET_BYTES, WINDOW);
         frame_data(&links.packet)[SESSION_BYTES] = (uint8_t)room;
@@ -123,7 +112,6 @@ static void acknowledge(void)
         in->answer = false;
         in->told_full = full;
     }
-    (void)transmit(PORT_BEFORE);
 }
 
 /* --- to the board behind ---------------------------------------------------------------------- */
@@ -181,7 +169,7 @@ static void send_payload(void)
     if (out->buffer->full) {
         resend(out);
     }
-    while (transmit(PORT_BEHIND) && out->buffer->full && out->next < packets(out->buffer) &&
+    while (!hal_port_sending(PORT_BEHIND) && out->buffer->full && out->next < packets(out->buffer) &&
            out->next < out->confirmed + out->credit) {
         if (out->next == out->confirmed) {
             out->since = hal_ticks();
@@ -237,7 +225,6 @@ void chain_links_start(chain_buffer *in, chain_buffer *out, uint32_t session, ui
     links.session = 0; /* from here on port_work() does nothing */
     __asm__ volatile("" ::: "memory");
     memset(&links.received, 0, sizeof links.received);
-    memset(&links.transmitters, 0, sizeof links.transmitters);
     links.in = (receiver){in, 0, 0, true, false}; /* the board before may have started earlier, and wait */
     links.out = (sender){out, 0, 0, 1, 0, resend_ticks, 0, false};
     links.counts = (chain_counts){0, 0};

@@ -24,32 +24,73 @@ static const uintptr_t bases[MCUD_UARTS] = {MCUD_UART_BASES};
 static const uint8_t irqs[MCUD_UARTS] = {MCUD_UART_IRQS};
 static receive_ring rings[MCUD_UARTS];
 
-/* Moves what a UART holds into its ring. Interrupts are off, or this is the interrupt. */
-static void drain(uint32_t uart)
+/* Moves what a UART holds into its ring; 1 where its reader should look at once: a frame has ended, or the ring is
+ * half full. Interrupts are off, or this is the interrupt. */
+static int32_t drain(uint32_t uart)
 {
     receive_ring *const ring = &rings[uart];
+    int32_t urgent = 0;
     while (uart_receive_ready(bases[uart])) {
         const uint8_t next = (uint8_t)(ring->head + 1u);
         if (next == ring->tail) {
             ring->stalled = 1;
             core_irq(irqs[uart], 0);
-            return;
+            return 1;
         }
-        ring->bytes[ring->head] = uart_receive(bases[uart]);
+        const uint8_t byte = uart_receive(bases[uart]);
+        ring->bytes[ring->head] = byte;
         ring->head = next;
+        urgent |= byte == 0u || (uint8_t)(next - ring->tail) >= 128u;
     }
+    return urgent;
 }
+
+#if MCUD_UARTS > 1
+typedef struct {
+    const uint8_t *next;
+    volatile uint32_t left;
+} send_queue;
+
+static send_queue queues[MCUD_UARTS];
+
+/* Gives the transmitter what it takes, and asks for an interrupt where something is left. Interrupts are off, or this
+ * is the interrupt. */
+static void feed_transmitter(uint32_t uart)
+{
+    send_queue *const queue = &queues[uart];
+    const uintptr_t base = bases[uart];
+    do {
+        while (queue->left > 0u && uart_send_ready(base)) {
+            uart_send(base, *queue->next);
+            queue->next++;
+            queue->left--;
+        }
+        uart_send_interrupt(base, queue->left > 0u);
+    } while (queue->left > 0u && uart_send_ready(base)); /* it became ready before it was asked */
+}
+
+static int32_t serve_ports(void)
+{
+    int32_t urgent = 0;
+    for (uint32_t uart = 1; uart < MCUD_UARTS; uart++) {
+        const uint32_t left = queues[uart].left;
+        urgent |= drain(uart);
+        if (left > 0u) {
+            feed_transmitter(uart);
+            urgent |= queues[uart].left == 0u;
+        }
+    }
+    return urgent;
+}
+#endif
 
 void uart_interrupt(void)
 {
-    for (uint32_t uart = 0; uart < MCUD_UARTS; uart++) {
-        drain(uart);
-    }
+    (void)drain(0);
 #if MCUD_UARTS > 1
-    for (uint32_t uart = 1; uart < MCUD_UARTS; uart++) {
-        uart_send_interrupt(bases[uart], 0);
+    if (serve_ports()) {
+        core_defer();
     }
-    core_defer();
 #endif
 }
 
@@ -63,7 +104,7 @@ static int32_t ring_read(uint32_t uart)
         core_interrupts_off();
         ring->stalled = 0;
         core_irq(irqs[uart], 1);
-        drain(uart); /* a byte that already waits need not raise the interrupt again */
+        (void)drain(uart); /* a byte that already waits need not raise the interrupt again */
         core_interrupts_on();
         if (ring->tail == ring->head) {
             return -1;
@@ -89,7 +130,7 @@ void hal_uart_write(const uint8_t *bytes, uint32_t count)
 void hal_wait(hal_condition *ready)
 {
     core_interrupts_off(); /* between the check and the sleep no byte may slip in unseen */
-    drain(0);
+    (void)drain(0);
     if (rings[0].tail == rings[0].head && !rings[0].stalled && (ready == NULL || !ready())) {
         core_sleep();
     }
@@ -113,19 +154,19 @@ int32_t hal_port_read(uint32_t port)
     return ring_read(port + 1u);
 }
 
-uint32_t hal_port_write(uint32_t port, const uint8_t *bytes, uint32_t count)
+void hal_port_send(uint32_t port, const uint8_t *bytes, uint32_t count)
 {
-    const uintptr_t base = bases[port + 1u];
-    for (uint32_t i = 0; i < count; i++) {
-        if (!uart_send_ready(base)) {
-            uart_send_interrupt(base, 1);
-            if (!uart_send_ready(base)) { /* it did not become ready in between */
-                return i;
-            }
-        }
-        uart_send(base, bytes[i]);
-    }
-    return count;
+    send_queue *const queue = &queues[port + 1u];
+    core_interrupts_off();
+    queue->next = bytes;
+    queue->left = count;
+    feed_transmitter(port + 1u);
+    core_interrupts_on();
+}
+
+bool hal_port_sending(uint32_t port)
+{
+    return queues[port + 1u].left > 0u;
 }
 
 void hal_port_wake(void)

@@ -3,6 +3,7 @@
 #ifndef MCUD_PORTS_H
 #define MCUD_PORTS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum { PORT_BEFORE, PORT_BEHIND, PORTS };
@@ -13,15 +14,17 @@ void hal_port_init(void);
 /* The next received byte, or -1 when none waits. */
 int32_t hal_port_read(uint32_t port);
 
-/* Gives the transmitter as many bytes as it takes without waiting; how many. Where it takes fewer, port_work() runs
- * when it takes more. */
-uint32_t hal_port_write(uint32_t port, const uint8_t *bytes, uint32_t count);
+/* Begins to send bytes, which stay where they are meanwhile, and does not wait. port_work() runs when all are sent. */
+void hal_port_send(uint32_t port, const uint8_t *bytes, uint32_t count);
+
+/* Whether bytes of the last hal_port_send() are left. */
+bool hal_port_sending(uint32_t port);
 
 /* Has port_work() run soon. */
 void hal_port_wake(void);
 
-/* What the user of the ports provides: called when bytes have come or the transmitter takes more, never nested. It
- * interrupts the program, and every interrupt of a device interrupts it. */
+/* What the user of the ports provides: called when a frame has come, or been sent, never nested. It interrupts
+ * the program, and every interrupt of a device interrupts it. */
 void port_work(void);
 
 #endif

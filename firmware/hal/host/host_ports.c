@@ -2,6 +2,7 @@
 #define _POSIX_C_SOURCE 200809L
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -13,11 +14,14 @@ static struct {
     int descriptor; /* -1 where there is no neighbour, or it has gone */
     uint32_t received;
     uint32_t taken;
+    const uint8_t *next; /* to be sent */
+    uint32_t left;
     uint8_t bytes[RING_BYTES];
 } ports[PORTS];
 
 void hal_port_init(void)
 {
+    (void)signal(SIGPIPE, SIG_IGN); /* a neighbour that is gone is a line that is cut */
     static const char *const names[PORTS] = {"MCUD_PORT0", "MCUD_PORT1"};
     for (uint32_t i = 0; i < PORTS; i++) {
         const char *const number = getenv(names[i]);
@@ -44,13 +48,26 @@ int32_t hal_port_read(uint32_t port)
     return ports[port].bytes[ports[port].taken++];
 }
 
-uint32_t hal_port_write(uint32_t port, const uint8_t *bytes, uint32_t count)
+void hal_port_send(uint32_t port, const uint8_t *bytes, uint32_t count)
 {
-    if (ports[port].descriptor < 0 || count == 0) {
-        return count; /* as a line with nobody at its end */
+    ports[port].next = bytes;
+    ports[port].left = count;
+    (void)hal_port_sending(port);
+}
+
+bool hal_port_sending(uint32_t port)
+{
+    if (ports[port].descriptor < 0) {
+        ports[port].left = 0; /* as a line with nobody at its end */
     }
-    const ssize_t sent = write(ports[port].descriptor, bytes, count);
-    return sent > 0 ? (uint32_t)sent : 0;
+    if (ports[port].left > 0) {
+        const ssize_t sent = write(ports[port].descriptor, ports[port].next, ports[port].left);
+        if (sent > 0) {
+            ports[port].next += sent;
+            ports[port].left -= (uint32_t)sent;
+        }
+    }
+    return ports[port].left > 0;
 }
 
 void hal_port_wake(void)

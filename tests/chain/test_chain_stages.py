@@ -1,0 +1,157 @@
+"""Models cut into stretches: every cut gives the same outputs, and the cuts chosen are the best."""
+
+from __future__ import annotations
+
+from itertools import combinations, pairwise
+from pathlib import Path
+
+import onnx
+import pytest
+from fuzzing.generate import draw
+
+from mcudeploy.boards.board import Board, load_board
+from mcudeploy.chain.cuts import Bounds, _line, cuts_of
+from mcudeploy.chain.firmware import built, planned
+from mcudeploy.chain.link import Line, line_of
+from mcudeploy.chain.run import Asked, run_chain
+from mcudeploy.chain.stages import operators_without_views, stages_of
+from mcudeploy.common.errors import DeployError, FitError, ModelError, UsageError
+from mcudeploy.common.progress import SILENT
+from mcudeploy.device.target import Target
+from mcudeploy.model.model import Model, load_model
+from mcudeploy.search.planner import Options
+
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "vww" / "model.onnx"
+HOST = Target(load_board("host"))
+LINE = line_of("uart:2M")
+QUICK = Options(time_limit=0.5)
+
+
+def _write(model: onnx.ModelProto, folder: Path) -> Path:
+    path = folder / "model.onnx"
+    onnx.save(model, path)
+    return path
+
+
+@pytest.mark.parametrize("seed", range(40, 46))
+def test_random_graphs_on_three_boards_are_verified(seed: int, tmp_path: Path) -> None:
+    path = _write(draw(seed).model, tmp_path)
+    try:
+        model = load_model(path)
+    except ModelError:
+        pytest.skip("refused by name")
+    boards = min(3, len(operators_without_views(model.graph)))
+    if boards < 2:
+        pytest.skip("one operator")
+    asked = Asked((HOST,) * boards, LINE, 2)
+    ran = run_chain(path, asked, QUICK, inputs=[], expected=[], progress=SILENT)
+    assert not ran.verdict.reasons, ran.verdict.reasons
+
+
+def test_payloads_hold_what_later_boards_read() -> None:
+    model = load_model(EXAMPLE)
+    count = len(operators_without_views(model.graph))
+    stages = stages_of(model, [(0, 5), (5, 6), (6, count)])
+    assert [tensor.name for tensor in stages[0].received.tensors] == [model.graph.inputs[0].tensor]
+    for one, other in pairwise(stages):
+        assert one.sent == other.received
+    made = [operator.name for stage in stages for operator in stage.model.graph.operators]
+    assert len(set(made)) == len(made)
+    assert len({stage.model.sha256 for stage in stages}) == 3
+
+
+def _brute(model: Model, boards: list[Board], line: Line) -> float:
+    """The least longest time of all cuts, by trying them."""
+    lines = [_line(model, board) for board in boards]
+    count = len(lines[0].groups)
+    times = []
+    for cuts in combinations(range(1, count), len(boards) - 1):
+        bounds = tuple(pairwise((0, *cuts, count)))
+        times.append(_longest(lines, boards, line, bounds))
+    return min(times)
+
+
+def _longest(lines: list, boards: list[Board], line: Line, bounds: Bounds) -> float:  # type: ignore[type-arg]
+    work = [
+        one.work(*bound) / board.clock_hz for one, board, bound in zip(lines, boards, bounds, strict=True)
+    ]
+    carried = [lines[0].crossing[end] / line.bytes_per_second for _, end in bounds[:-1]]
+    return max([*work, *carried])
+
+
+@pytest.mark.parametrize("link", ["uart:115200", "uart:2M", "uart:10M"])
+def test_the_longest_stage_or_transfer_is_as_short_as_can_be(link: str) -> None:
+    model, line = load_model(EXAMPLE), line_of(link)
+    boards = [load_board(name) for name in ("stm32f405", "mps2-an505", "stm32f405")]
+    bounds = cuts_of(model, boards, line)
+    lines = [_line(model, board) for board in boards]
+    assert _longest(lines, boards, line, bounds) == pytest.approx(_brute(model, boards, line))
+
+
+def test_weights_that_fit_no_stretches_are_an_error() -> None:
+    model = load_model(EXAMPLE)
+    small = load_board("stm32f405")
+    small = small.model_copy(update={"flash": small.flash.model_copy(update={"bytes": 64 * 1024})})
+    with pytest.raises(FitError, match="do not fit the flash of these boards"):
+        cuts_of(model, [small, small], LINE)
+    bounds = cuts_of(model, [small, load_board("stm32f405")], LINE)
+    lines = [_line(model, small)]
+    assert lines[0].flash_bytes(*bounds[0]) <= 32 * 1024
+
+
+def test_fewer_operators_than_boards_are_an_error() -> None:
+    model = load_model(EXAMPLE)
+    count = len(operators_without_views(model.graph))
+    with pytest.raises(FitError, match=f"{count} operators cannot be cut for {count + 1} boards"):
+        cuts_of(model, [HOST.board] * (count + 1), LINE)
+
+
+def test_payloads_larger_than_memory_are_an_error() -> None:
+    model = load_model(EXAMPLE)
+    board = load_board("stm32f405")
+    memories = tuple(it.model_copy(update={"bytes": 16 * 1024}) for it in board.memories)
+    target = Target(board.model_copy(update={"memories": memories}), emulate=True)
+    stage = stages_of(model, [(0, 3), (3, len(operators_without_views(model.graph)))])[0]
+    with pytest.raises(FitError, match=r"board 1 \(stm32f405\): payloads of [\d,]+ bytes"):
+        planned(0, stage, target, QUICK, SILENT)
+
+
+def test_payloads_take_room_from_the_arena() -> None:
+    """The linker agrees: what the planner allows fits, with the link's own memory."""
+    model = load_model(EXAMPLE)
+    target = Target(load_board("stm32f405"), emulate=True)
+    stages = stages_of(model, [(0, 3), (3, len(operators_without_views(model.graph)))])
+    member = planned(0, stages[0], target, QUICK, SILENT)
+    firmware = built(member, 2, LINE)
+    arenas = member.made.plan.layout.arena_bytes
+    assert member.home == "ccm"
+    own = firmware.sizes.static_ram_bytes - arenas - member.buffer_bytes
+    assert own <= 656 + 2048
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("uart", "write uart and a rate"),
+        ("uart:2G", "write uart and a rate"),
+        ("spi:8M", "no driver for spi"),
+        ("uart:300", "a rate is from"),
+        ("uart:1000M", "a rate is from"),
+    ],
+)
+def test_links_that_cannot_be_are_usage_errors(text: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        line_of(text)
+
+
+def test_links_are_read() -> None:
+    assert [line_of(text).baud for text in ("uart:921600", "uart:2M", "uart:1.5M", "uart:115.2k")] == [
+        921_600, 2_000_000, 1_500_000, 115_200,
+    ]  # fmt: skip
+
+
+def test_boards_without_ports_are_refused() -> None:
+    stage = stages_of(load_model(EXAMPLE), [(0, 3), (3, 30)])[0]
+    member = planned(0, stage, Target(load_board("riscv32-virt")), QUICK, SILENT)
+    with pytest.raises(DeployError, match="cannot be one of a chain"):
+        built(member, 2, LINE)
