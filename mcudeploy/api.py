@@ -17,14 +17,14 @@ from mcudeploy.deployment import Deployment
 from mcudeploy.device.image import build_bench, known_times, measured_tiles
 from mcudeploy.device.target import Target, open_device, require_port
 from mcudeploy.ir.plan import Form
-from mcudeploy.model.model import Model, load_model
+from mcudeploy.model.model import Model
 from mcudeploy.program import footprint
 from mcudeploy.program.ctext import model_name
 from mcudeploy.report import chart, moving, objects
 from mcudeploy.search import planfile
 from mcudeploy.search.kernels import alternatives
 from mcudeploy.search.placing import unsplit_plan, unsplit_schedule
-from mcudeploy.search.planner import Options, find_plans, search_plans
+from mcudeploy.search.planner import Options, find_plans, read_model, search_plans
 from mcudeploy.targets.flashing import flash_command
 from mcudeploy.verify.counted import Timing, by_operator, count_steps, counted_report, require_timing
 from mcudeploy.verify.running import Ran, known_within_limit, run_within_limit
@@ -55,7 +55,7 @@ def plan_model(
 def _planned(path: Path, board: Board, options: Options, progress: Progress) -> Deployment:
     """The plan with the least arena, and all others that were found."""
     model_name(options.name, path.stem)  # refused before the search, not after it
-    model = load_model(path, options.float_io, vectors=board.vectors)
+    model = read_model(path, options, vectors=board.vectors)
     tell_notes(model)
     known = known_times(board)
     try:
@@ -91,7 +91,7 @@ def check_model(path: Path, board: Board | None, options: Options) -> JsonObject
     Unsupported nodes are part of the objects.
     """
     try:
-        model = load_model(path, options.float_io, vectors=board is not None and board.vectors)
+        model = read_model(path, options, vectors=board is not None and board.vectors)
     except ModelError as error:
         if not error.problems:
             raise
@@ -177,7 +177,7 @@ def measure_model(
 
 def _time_variants(path: Path, target: Target, options: Options, progress: Progress) -> None:
     """Have the times of all kernels that are to be chosen from in the database."""
-    model = load_model(path, options.float_io, vectors=target.board.vectors)
+    model = read_model(path, options, vectors=target.board.vectors)
     known = known_times(target.board)
     forms = (Form(options.stream_input), Form(options.stream_input, accumulating=True))
     models = [model.in_form(form) for form in forms]
@@ -218,7 +218,7 @@ def run_model(
     require_timing(timing, target, options.cores)
     require_port(target)
     if inputs or expected:  # files that do not fit the model are better known before the search
-        load_samples(load_model(path, options.float_io).graph, inputs, expected, options.seed)
+        load_samples(read_model(path, options).graph, inputs, expected, options.seed)
     progress.stage(f"planning {path.name}")
     made = _planned(path, target.board, options, progress)
     require_timing(timing, target, made.model.cores)

@@ -22,9 +22,9 @@ from mcudeploy.device.image import known_times, measured_tiles
 from mcudeploy.device.target import Target, open_device, require_port
 from mcudeploy.ir.graph import Graph
 from mcudeploy.ir.plan import Plan, Search
-from mcudeploy.model.model import Model, load_model
+from mcudeploy.model.model import Model
 from mcudeploy.report import objects
-from mcudeploy.search.planner import Options, Planned, find_plans
+from mcudeploy.search.planner import Options, Planned, find_plans, read_model
 from mcudeploy.targets import Firmware
 from mcudeploy.verify.iterating import Iteration, Loop, between_memories, iterations, with_times
 from mcudeploy.verify.running import Observation, Place, along_path, keep, observe
@@ -59,7 +59,7 @@ def tune_model(
     """
     for target in targets:
         require_port(target)
-    model = load_model(path, options.float_io, vectors=targets[0].board.vectors)
+    model = read_model(path, options, vectors=targets[0].board.vectors)
     tell_notes(model)
     planned = _search(model, targets, options, progress)
     tuned = _choose(planned, targets, options, progress)

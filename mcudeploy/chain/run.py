@@ -22,8 +22,8 @@ from mcudeploy.deployment import Deployment
 from mcudeploy.device.target import Target, open_device, require_port
 from mcudeploy.ir.graph import Graph
 from mcudeploy.memory.flow import Flow
-from mcudeploy.model.model import Model, load_model
-from mcudeploy.search.planner import Options, find_plans
+from mcudeploy.model.model import Model
+from mcudeploy.search.planner import Options, find_plans, read_model
 from mcudeploy.targets import Firmware
 from mcudeploy.verify.compare import as_array
 from mcudeploy.verify.samples import Sample, load_samples
@@ -85,7 +85,7 @@ def run_chain(
     """
     for target in asked.targets:
         require_port(target)
-    model = load_model(path, options.float_io)
+    model = read_model(path, options)
     samples = _samples(model.graph, inputs, expected, options.seed, asked.frames)
     members = plan_chain(model, asked, options, progress)
     firmware = []

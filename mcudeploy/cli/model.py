@@ -12,6 +12,7 @@ from mcudeploy.cli import tables
 from mcudeploy.cli.devices import board_option, devices_options
 from mcudeploy.cli.options import (
     float_io_option,
+    keep_option,
     model_argument,
     output_options,
     plan_file_options,
@@ -31,16 +32,23 @@ if TYPE_CHECKING:
 @model_argument
 @board_option(required=False)
 @float_io_option
+@keep_option
 @output_options
 @click.pass_context
 def check(
-    context: click.Context, *, model: Path, board: Board | None, float_io: bool, output: Output
+    context: click.Context,
+    *,
+    model: Path,
+    board: Board | None,
+    float_io: bool,
+    keep_constant_channels: bool,
+    output: Output,
 ) -> None:
     """List every node that cannot be deployed, with its reason, and the model's sizes."""
     from mcudeploy import api
     from mcudeploy.search.planner import Options
 
-    report = api.check_model(model, board, Options(float_io=float_io))
+    report = api.check_model(model, board, Options(float_io=float_io, keep_constant=keep_constant_channels))
     output.result(report, tables.check)
     if not report["supported"]:
         context.exit(ModelError.exit_code)

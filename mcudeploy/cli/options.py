@@ -35,6 +35,15 @@ def float_io_option(command: Command) -> Command:
     )(command)
 
 
+def keep_option(command: Command) -> Command:
+    """Adds --keep-constant-channels as `keep_constant_channels: bool`."""
+    return click.option(
+        "--keep-constant-channels/--no-keep-constant-channels",
+        default=False,
+        help="Compute the channels that always have one value, and those that nobody reads, too.",
+    )(command)
+
+
 def planning_options(command: Command) -> Command:
     """Adds the options of the search, packed as `options: deploy.Options`."""
 
@@ -103,6 +112,7 @@ def planning_options(command: Command) -> Command:
         help="Start of every random choice.",
     )
     @float_io_option
+    @keep_option
     @functools.wraps(command)
     def packed(
         *args: Any,
@@ -118,6 +128,7 @@ def planning_options(command: Command) -> Command:
         parallel: int | None,
         seed: int,
         float_io: bool,
+        keep_constant_channels: bool,
         **rest: Any,
     ) -> None:
         from mcudeploy.search.planner import Options
@@ -139,6 +150,7 @@ def planning_options(command: Command) -> Command:
             placement=placement,
             cores=parallel,
             float_io=float_io,
+            keep_constant=keep_constant_channels,
             seed=seed,
             plan_file=plan_file,
         )

@@ -50,7 +50,7 @@ def check(console: Console, report: Values) -> None:
             table.add_row(cell(problem["node"]), cell(problem["op"]), cell(problem["reason"]))
         console.print(table)
     known = [("parameters", _count(report, "parameters")), ("MACs", _count(report, "macs"))]
-    known += [("weights", _bytes(report, "weights_bytes"))]
+    known += [("weights", _bytes(report, "weights_bytes")), ("left out", _left_out(report))]
     if "plans" in report:
         way = {"streamed": "streamed (--stream-input)"}
         known += [
@@ -64,6 +64,15 @@ def check(console: Console, report: Values) -> None:
         console.print(cell(line), soft_wrap=True)
     verdict = ("supported", "green") if report["supported"] else ("not supported", "bold red")
     console.print(Text(*verdict))
+
+
+def _left_out(report: Values) -> str:
+    """What the front end removed."""
+    found = report.get("constant_channels")
+    if not found:
+        return ""
+    channels = count_text(found["channels"], "constant or unread channel")
+    return f"{channels}: {found['macs']:,} MACs, {found['weight_bytes']:,} B of weights"
 
 
 def _fit(board: str, found: Values) -> str:
@@ -237,7 +246,7 @@ def _plan_facts(report: Values) -> list[tuple[str, str]]:
         )
         facts.append(("split", "; ".join(cuts)))
     facts += [("sharing", _sharing(report.get("sharing"))), *cores_facts(report), ("steps", _steps(report))]
-    facts += [("estimates", _stand_in(report.get("estimates")))]
+    facts += [("left out", _left_out(report)), ("estimates", _stand_in(report.get("estimates")))]
     if "flash_bytes" not in report:  # else it stands with the other parts of the flash
         facts += [("tables in flash", _bytes(report, "tables_bytes"))]
     return facts

@@ -9,21 +9,24 @@ from mcudeploy.frontend.folding import fold
 from mcudeploy.frontend.lowering import lower
 from mcudeploy.frontend.reader import read
 from mcudeploy.frontend.simplify import drop_dead, drop_identities, fold_pads
+from mcudeploy.frontend.trim import trim
 from mcudeploy.ir.graph import Graph
 
 __all__ = ["load"]
 
 
-def load(path: Path, float_io: bool = False) -> Graph:
+def load(path: Path, float_io: bool = False, *, keep_constant: bool = False) -> Graph:
     """The graph of an ONNX file (opset 13 to 21, float32 or QDQ int8, static shapes, batch 1).
 
     Float borders of a quantised model are stored quantised unless `float_io`; Graph.inputs and
-    Graph.outputs say how they relate to the model's own.
+    Graph.outputs say how they relate to the model's own. Channels that always have one value, or that nobody
+    reads, are removed unless `keep_constant`.
     Raises ModelError for files that are malformed, and for nodes that are not supported, listing them all.
     """
     model, reasons = fold(drop_dead(read(path)))
     model = drop_dead(fold_pads(drop_dead(drop_identities(model))))
     try:
-        return lower(model, reasons, float_io=float_io)
+        graph = lower(model, reasons, float_io=float_io)
+        return graph if keep_constant else trim(graph)
     except MemoryError as fault:
         raise ModelError("the model is too large to be read in the memory of this computer") from fault

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from math import prod
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,7 +79,8 @@ class Border:
 
     `shape` and `dtype` (a numpy name) are the ONNX model's own. `order[i]` is the position in the
     flattened tensor of element i of the flattened ONNX tensor. A uint8 ONNX tensor is held as int8
-    (see `UNSIGNED_OFFSET`); a float32 one may be held quantised (see `Tensor.quantization`).
+    (see `UNSIGNED_OFFSET`); a float32 one may be held quantised (see `Tensor.quantization`). Elements of
+    channels that the tensor does not have (see `Trimmed`) are at -1.
     """
 
     tensor: str
@@ -86,6 +88,24 @@ class Border:
     shape: tuple[int, ...]
     dtype: str
     order: NDArray[np.int32]
+
+    def stored(self, values: NDArray[Any]) -> NDArray[Any]:
+        """The elements that the tensor has, where it has them, of the flattened ONNX tensor's values."""
+        there = self.order >= 0
+        found = np.empty(int(there.sum()), values.dtype)
+        found[self.order[there]] = values[there]
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Trimmed:
+    """What was removed because it always has one value, or nobody reads it: channels of tensors, the
+    multiply-accumulates of an inference, bytes of weights.
+    """
+
+    channels: int
+    macs: int
+    weight_bytes: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -109,7 +129,8 @@ class Graph:
     """Operators in a valid execution order.
 
     `references` has, for each tensor that exists in the ONNX model too, how to compare the two.
-    `notes` say what the front end took for granted about the model, for its user to confirm.
+    `notes` say what the front end took for granted about the model, for its user to confirm; `trimmed` what
+    it has left out, if anything.
     Raises ValueError for a graph that is dangling, unordered, or whose shapes do not fit.
     """
 
@@ -120,6 +141,7 @@ class Graph:
     outputs: tuple[Border, ...]
     references: Mapping[str, Border] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    trimmed: Trimmed | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "tensors", MappingProxyType(dict(self.tensors)))

@@ -123,12 +123,15 @@ class Model:
         return replace(self, calls=lean)
 
 
-def load_model(path: Path, float_io: bool = False, *, vectors: bool = False) -> Model:
-    """Read a model and choose its kernels, `vectors`: for a core with them.
+def load_model(
+    path: Path, float_io: bool = False, *, vectors: bool = False, keep_constant: bool = False
+) -> Model:
+    """Read a model and choose its kernels, `vectors`: for a core with them; `float_io` and `keep_constant`
+    are those of the front end.
 
     Raises ModelError with all problems at once.
     """
-    graph = load(path, float_io=float_io)
+    graph = load(path, float_io=float_io, keep_constant=keep_constant)
     sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
     variants = kernel_variants(graph, vectors)
     if not variants:

@@ -30,6 +30,11 @@ class Constants:
     bias: NDArray[Any]
     multipliers: NDArray[np.int32] | None = None
 
+    def same_as(self, other: Constants) -> bool:
+        """Whether all arrays are equal."""
+        mine, others = self.arrays(), other.arrays()
+        return mine.keys() == others.keys() and all(np.array_equal(mine[it], others[it]) for it in mine)  # type: ignore[arg-type]
+
     def arrays(self) -> dict[str, ParamValue]:
         """As they are."""
         arrays: dict[str, ParamValue] = {"weights": self.weights, "bias": self.bias}

@@ -40,19 +40,16 @@ def to_device(border: Border, tensor: Tensor, array: Array) -> Array:
         stored = (flat.astype(np.int16) - UNSIGNED_OFFSET).astype(np.int8)
     else:
         stored = flat
-    result = np.empty(tensor.elements, stored.dtype)
-    result[border.order] = stored
-    return result.reshape(tensor.shape)
+    return border.stored(stored).reshape(tensor.shape)
 
 
 def _require(border: Border, tensor: Tensor) -> None:
     held = ("float32",) if tensor.dtype is DType.FLOAT32 else ("int8", "uint8", "float32")
     if border.dtype not in held:
         raise ValueError(f"{border.name!r} is {border.dtype}; {tensor.dtype} {tensor.name} cannot hold that")
-    if border.order.size != tensor.elements:
-        raise ValueError(
-            f"{border.name!r} has {border.order.size} elements, {tensor.name} has {tensor.elements}"
-        )
+    elements = int((border.order >= 0).sum())
+    if elements != tensor.elements:
+        raise ValueError(f"{border.name!r} has {elements} elements, {tensor.name} has {tensor.elements}")
 
 
 def _quantization(border: Border, tensor: Tensor) -> Quantization:

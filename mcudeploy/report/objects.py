@@ -9,7 +9,7 @@ from typing import Any
 from mcudeploy.boards.board import Board
 from mcudeploy.common.errors import ModelError
 from mcudeploy.deployment import Deployment
-from mcudeploy.ir.graph import DType
+from mcudeploy.ir.graph import DType, Graph
 from mcudeploy.ir.plan import MOVES, Measurement, Plan, memories_of
 from mcudeploy.layout.sharing import sharing
 from mcudeploy.memory.flow import Flow
@@ -47,10 +47,16 @@ def check(model: Model, arena_bytes: int) -> JsonObject:
         "notes": list(model.graph.notes),
         "parameters": parameters,
         "macs": model.macs,
+        "constant_channels": trimmed(model.graph),
         "weights_bytes": weights_bytes(model.calls),
         "arena_bytes": arena_bytes,
         "operators": len(model.calls),
     }
+
+
+def trimmed(graph: Graph) -> JsonObject | None:
+    """What the front end has left out of a model; None for nothing."""
+    return None if graph.trimmed is None else asdict(graph.trimmed)
 
 
 def fits(board: Board, plans: Mapping[str, tuple[Plan, Model]]) -> JsonObject:
@@ -104,6 +110,7 @@ def plan(made: Deployment, measured: Measurement | None = None) -> JsonObject:
         "transfers": moving.transfers(found, measured),
         "memory_limits": dict(made.planned.limits),
         "macs": made.model.macs,
+        "constant_channels": trimmed(made.model.graph),
         "search": asdict(made.planned.search),
         "estimates": costs_of and {"core": made.board.core, "costs_of": costs_of},
     }

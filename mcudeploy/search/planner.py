@@ -24,7 +24,7 @@ from mcudeploy.layout.arena import Relocation
 from mcudeploy.layout.check import PlanFaultError
 from mcudeploy.layout.check import check as check_plan
 from mcudeploy.memory.flow import Flow
-from mcudeploy.model.model import Model
+from mcudeploy.model.model import Model, load_model
 from mcudeploy.parallel.lanes import on_cores
 from mcudeploy.parallel.parts import WorkSharing
 from mcudeploy.program import footprint
@@ -52,7 +52,8 @@ class Options:
     `assign` has the rules of `units.functions.assign`, `memory_limits` the bytes that arenas may take in
     memories of the board, by name. `placement`: blocks lie where there is room, or, in an unsplit plan,
     tensors share memory by their tags. `cores`: so many run the plan together, 0: all
-    that the board has; None: one, or as many as a stored plan is for.
+    that the board has; None: one, or as many as a stored plan is for. `float_io` and `keep_constant` are
+    those of the front end.
     """
 
     max_overhead: float = 5.0
@@ -62,6 +63,7 @@ class Options:
     split: bool = True
     stream_input: bool = False
     float_io: bool = False
+    keep_constant: bool = False
     seed: int = 0
     name: str | None = None
     plan_file: Path | None = None
@@ -69,6 +71,11 @@ class Options:
     assign: tuple[str, ...] = ()
     placement: Placement = "blocks"
     cores: int | None = None
+
+
+def read_model(path: Path, options: Options, *, vectors: bool = False) -> Model:
+    """The model of a file as the user wants it read; see `load_model`."""
+    return load_model(path, options.float_io, vectors=vectors, keep_constant=options.keep_constant)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -218,13 +218,13 @@ def stored_ties(graph: Graph, values: Mapping[str, Array], quantizers: Mapping[s
         if quantization is None or border.name not in quantizers:
             continue
         steps = values[quantizers[border.name]].astype(np.float64).ravel() / quantization.scale
-        mask = np.empty(steps.size, np.bool_)
-        window = np.full(steps.size, TIE_LSB)
+        tensor = graph.tensors[border.tensor]
+        window = np.full(tensor.elements, TIE_LSB)
         if border.tensor in makers:
-            window += np.resize(_rounding(graph, makers[border.tensor]), steps.size)
+            window += np.resize(_rounding(graph, makers[border.tensor]), tensor.elements)
         with np.errstate(invalid="ignore"):  # infinity is no tie
-            mask[border.order] = np.abs(steps - np.floor(steps) - 0.5) < window[border.order]
-        ties[name] = mask.reshape(graph.tensors[border.tensor].shape)
+            gap = np.abs(steps - np.floor(steps) - 0.5)
+            ties[name] = (border.stored(gap) < window).reshape(tensor.shape)
     return ties
 
 

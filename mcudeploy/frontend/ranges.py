@@ -1,0 +1,117 @@
+"""What the channels of an activation can be: for each the least and the largest stored value.
+
+By interval arithmetic on the integers that the kernels compute with, so that a channel whose two bounds are
+equal has that value at every position of every inference. Of float32 channels only constants are known.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcudeploy.ir.graph import DType, Graph, Operator, Tensor
+from mcudeploy.ops.concat import Concat
+from mcudeploy.ops.conv import Conv2d
+from mcudeploy.ops.conv_constants import Constants, numbers_of
+from mcudeploy.ops.elementwise import Lut
+from mcudeploy.ops.pool import AveragePool, MaxPool
+from mcudeploy.ops.requantize import INT32_MAX, float_bounds
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Range:
+    """Bounds of every channel; int64 for int8 tensors, else float64, infinite where nothing is known."""
+
+    low: Array
+    high: Array
+
+    @property
+    def constant(self) -> NDArray[np.bool_]:
+        """The channels that have one value."""
+        return np.asarray(self.low == self.high)
+
+
+def ranges_of(graph: Graph) -> dict[str, Range]:
+    """The range of every tensor of a graph."""
+    found = {border.tensor: _anything(graph.tensors[border.tensor]) for border in graph.inputs}
+    for operator in graph.operators:
+        output = graph.tensors[operator.output]
+        known = _range(graph, operator, [found[name] for name in operator.inputs])
+        found[operator.output] = known or _anything(output)
+    return found
+
+
+def _anything(tensor: Tensor) -> Range:
+    channels = tensor.shape[2]
+    if tensor.dtype is DType.INT8:
+        return Range(np.full(channels, -128, np.int64), np.full(channels, 127, np.int64))
+    return Range(np.full(channels, -np.inf), np.full(channels, np.inf))
+
+
+def _range(graph: Graph, operator: Operator, inputs: list[Range]) -> Range | None:
+    """None where the operator is not one whose results are followed."""
+    op, sources, output = operator.op, graph.input_tensors(operator), graph.tensors[operator.output]
+    if isinstance(op, Conv2d):
+        if output.dtype is DType.FLOAT32:
+            return _float_convolution(op, operator, inputs[0])
+        try:
+            constants, numbers = numbers_of(op, operator, sources[0], output)
+        except ValueError:  # the kernel will refuse it, and say why
+            return None
+        sums = products(op, constants.weights, _padded(op, sources[0], inputs[0]))
+        ends = (requantized(constants, numbers, constants.bias + each) for each in (sums.low, sums.high))
+        return Range(*ends)
+    alike = all(source.quantization == output.quantization for source in sources)
+    if isinstance(op, MaxPool | AveragePool) and alike and output.dtype is DType.INT8:
+        return inputs[0]
+    if isinstance(op, Lut):
+        return _looked_up(operator.constants["table"].astype(np.int64), inputs[0])
+    if isinstance(op, Concat) and op.axis == 2 and alike:
+        return Range(np.concatenate([it.low for it in inputs]), np.concatenate([it.high for it in inputs]))
+    return None
+
+
+def _looked_up(table: Array, given: Range) -> Range:
+    spans = [table[low + 128 : high + 129] for low, high in zip(given.low, given.high, strict=True)]
+    return Range(np.array([it.min() for it in spans]), np.array([it.max() for it in spans]))
+
+
+def _padded(conv: Conv2d, source: Tensor, given: Range) -> Range:
+    """With the zero point where windows reach beyond the input."""
+    if conv.pads == (0, 0, 0, 0) or source.quantization is None:
+        return given
+    zero_point = source.quantization.zero_point
+    return Range(np.minimum(given.low, zero_point), np.maximum(given.high, zero_point))
+
+
+def products(conv: Conv2d, weights: Array, given: Range) -> Range:
+    """Bounds of the sum of products of every output channel; `weights` are [K, kh, kw, C/groups]."""
+    outputs, groups = len(weights), conv.groups
+    low, high = (each.reshape(groups, 1, 1, 1, -1) for each in (given.low, given.high))
+    by_group = weights.astype(np.int64).reshape(groups, outputs // groups, *weights.shape[1:])
+    one, other = by_group * low, by_group * high
+    sums = (pick(one, other).sum(axis=(2, 3, 4)).reshape(-1) for pick in (np.minimum, np.maximum))
+    return Range(*sums)
+
+
+def requantized(constants: Constants, numbers: dict[str, Any], sums: Array) -> Array:
+    """What the kernels make of sums with their bias, by channel; see mcud_quant.h."""
+    assert constants.multipliers is not None
+    shifted = np.clip(sums.astype(np.int64) << numbers["left"], -INT32_MAX - 1, INT32_MAX)
+    scaled = (shifted * constants.multipliers + (1 << 31)) >> 32
+    return np.asarray(np.clip(scaled + numbers["output_zero_point"], numbers["low"], numbers["high"]))
+
+
+def _float_convolution(conv: Conv2d, operator: Operator, given: Range) -> Range:
+    """A channel whose products are all zero, whatever the input is, is its bias."""
+    weights = operator.constants["weights"]
+    zero = (given.low == 0) & (given.high == 0)
+    by_group = weights.reshape(conv.groups, -1, *weights.shape[1:])
+    silent = ((by_group == 0) | zero.reshape(conv.groups, 1, 1, 1, -1)).all(axis=(2, 3, 4)).reshape(-1)
+    bias = np.clip(operator.constants["bias"].astype(np.float64), *float_bounds(conv.low, conv.high))
+    return Range(np.where(silent, bias, -np.inf), np.where(silent, bias, np.inf))
