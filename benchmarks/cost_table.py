@@ -1,11 +1,12 @@
 """The costs of kernels that the package ships: instructions fitted to what the emulator counts.
 
-    python benchmarks/cost_table.py [--core cortex-m4 ...]
+    python benchmarks/cost_table.py [--core cortex-m4 ...] [--kernel dwconv2d_s8 ...]
     python benchmarks/cost_table.py --check MODEL... [--board mps2-an386 ...]
 
 Every variant of every case in cost_cases.py is timed as a whole and by few rows, in the middle and at the
 edges; per variant the costs of its loops (`mcudeploy.cost.estimate.counts_of`) are those, none negative,
-of the least sum of relative errors (a linear program). Writes mcudeploy/cost/tables/<core>.csv.
+of the least sum of relative errors (a linear program). Writes mcudeploy/cost/tables/<core>.csv, with
+`--kernel` the lines of these kernels alone.
 `--check` prints predicted beside measured instructions.
 """
 
@@ -15,7 +16,7 @@ import argparse
 import csv
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from statistics import median
 
@@ -27,7 +28,7 @@ from ortools.linear_solver import pywraplp
 from mcudeploy.api import measure_model, plan_model
 from mcudeploy.boards.board import Board, load_board
 from mcudeploy.common.errors import DeployError
-from mcudeploy.cost.estimate import COSTS, CoreCosts, counts_of, estimated_tile_time
+from mcudeploy.cost.estimate import COSTS, CoreCosts, counts_of, estimated_tile_time, read_costs
 from mcudeploy.cost.tiles import Costs
 from mcudeploy.deployment import Deployment
 from mcudeploy.device.image import build_bench
@@ -69,8 +70,10 @@ def board_of(core: str) -> Board:
     return board.model_copy(update={"core": core, "cpu_flags": (f"-mcpu={core}", "-mthumb")})
 
 
-def samples(board: Board) -> dict[str, list[Sample]]:
-    """What every variant does in each case, and the instructions that it takes."""
+def samples(board: Board, chosen: Collection[str] = ()) -> dict[str, list[Sample]]:
+    """What every variant does in each case, and the instructions that it takes; of `chosen` kernels alone, if
+    there are any.
+    """
     target = Target(board, emulate=True)
     found: defaultdict[str, list[Sample]] = defaultdict(list)
     with open_device(target, build_bench(target)) as device:
@@ -79,7 +82,7 @@ def samples(board: Board) -> dict[str, list[Sample]]:
         for dtype in DType:
             timer = TileTimer(device.session, kernels, flash=floats if dtype is DType.FLOAT32 else any_bytes)
             for graph in cases(dtype):
-                for variant, sample in times(graph, timer, board):
+                for variant, sample in times(graph, timer, board, chosen):
                     found[variant].append(sample)
     return found
 
@@ -97,13 +100,17 @@ def fill(session: Session) -> Region:
     return Region(arena.base + middle, len(values))
 
 
-def times(graph: Graph, timer: TileTimer, board: Board) -> Iterator[tuple[str, Sample]]:
+def times(
+    graph: Graph, timer: TileTimer, board: Board, chosen: Collection[str]
+) -> Iterator[tuple[str, Sample]]:
     """Each variant of the graph's operator with what was timed of it."""
     (operator,) = graph.operators
     output, loops = graph.tensors["y"], graph.loops(operator)
     inputs = graph.input_tensors(operator)
     total = (inputs[0] if operator.op.accumulates else output).shape[0]
     for call in operator.op.kernel(operator, inputs, output).variants(vectors=board.vectors):
+        if chosen and call.kernel not in chosen:
+            continue
         for rows in _blocks(total):
             ticks = timer.time(graph, operator, call, rows).ticks
             yield call.variant, (counts_of(graph, operator, loops, call, rows), board.instructions(ticks))
@@ -137,18 +144,25 @@ def fit(found: Sequence[Sample]) -> dict[str, float]:
     return {name: float(f"{cost.solution_value():.4g}") for name, cost in costs.items()}
 
 
-def write_table(core: str) -> Iterator[tuple[object, ...]]:
-    """Fit and write the table of a core; rows of a report on how well it fits."""
-    found = samples(board_of(core))
-    missing = set(all_kernels()) - {"feed"} - {variant.partition(":")[0] for variant in found}
+def write_table(core: str, chosen: Collection[str]) -> Iterator[tuple[object, ...]]:
+    """Fit and write the table of a core, or the lines of `chosen` kernels; rows of a report on how well it
+    fits.
+    """
+    found = samples(board_of(core), chosen)
+    path = COSTS / f"{core}.csv"
+    kept = {name: cost for name, cost in read_costs(path).items() if name not in found} if chosen else {}
+    missing = set(chosen or all_kernels()) - {"feed"} - {variant.partition(":")[0] for variant in found}
     if not board_of(core).vectors:
         missing = {kernel for kernel in missing if not kernel.endswith("_mve")}
     if missing:
         raise RuntimeError(f"no case for {', '.join(sorted(missing))}")
-    with (COSTS / f"{core}.csv").open("w", encoding="utf-8", newline="") as file:
+    with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["variant", "loop", "instructions"])
-        for variant in sorted(found):
+        for variant in sorted({*found, *kept}):
+            if variant in kept:
+                writer.writerows([variant, loop, f"{each:g}"] for loop, each in kept[variant].items())
+                continue
             try:
                 cost = fit(found[variant])
             except RuntimeError as error:
@@ -209,6 +223,7 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--core", action="append", choices=list(BOARDS))
+    parser.add_argument("--kernel", action="append", default=[])
     parser.add_argument("--check", type=Path, nargs="+", default=[])
     parser.add_argument("--board", action="append", default=[])
     parser.add_argument("--stream-input", action="store_true", help="check split plans, fed in parts")
@@ -226,7 +241,9 @@ def main() -> int:
             return 0
         for core in options.core or BOARDS:
             print(f"\n## {core}\n")
-            print_table(["variant", "tiles", "median error %", "worst %"], list(write_table(core)))
+            print_table(
+                ["variant", "tiles", "median error %", "worst %"], list(write_table(core, options.kernel))
+            )
     except DeployError as error:
         print(error, file=sys.stderr)
         return 1

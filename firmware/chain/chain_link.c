@@ -40,7 +40,7 @@ typedef struct {
     uint32_t since;   /* ticks when something was last confirmed, or sent again */
     uint32_t delay;   /* ticks until the next is sent again */
     uint8_t sequence; /* number of the first packet that is not confirmed */
-    bool gone_back;   /* and nothing was confirmed since */
+    uint32_t recover; /* what was sent before the last time back: until it is confirmed, nothing tells of a new loss */
 } sender;
 
 static struct {
@@ -88,7 +88,8 @@ static void take_packet(const uint8_t *bytes, uint32_t count, uint8_t sequence)
 {
     receiver *const in = &links.in;
     in->answer = true;
-    if (sequence != in->expected || in->buffer->full || count == 0 || count > in->buffer->count - in->position) {
+    const uint32_t whole = less(PACKET_BYTES, in->buffer->count - in->position);
+    if (sequence != in->expected || in->buffer->full || count != whole) {
         return;
     }
     memcpy(in->buffer->bytes + in->position, bytes, count);
@@ -119,6 +120,7 @@ static void acknowledge(void)
 static void go_back(sender *out)
 {
     links.counts.resends += out->next - out->confirmed;
+    out->recover = out->next;
     out->next = out->confirmed;
     out->since = hal_ticks();
 }
@@ -127,25 +129,26 @@ static void take_acknowledgement(uint8_t sequence, uint8_t credit)
 {
     sender *const out = &links.out;
     const uint32_t more = (uint8_t)(sequence - out->sequence);
-    if (more > out->next - out->confirmed) {
+    const uint32_t sent = out->next > out->recover ? out->next : out->recover;
+    if (more > sent - out->confirmed) {
         return; /* of packets that were not sent, or confirmed long ago */
     }
-    out->credit = credit;
+    out->credit = less(credit, WINDOW);
     if (more == 0) {
-        if (out->next > out->confirmed && credit > 0 && !out->gone_back) {
+        if (out->next > out->confirmed && credit > 0 && out->confirmed >= out->recover) {
             go_back(out); /* a packet behind the lost one has arrived */
-            out->gone_back = true;
         }
         return;
     }
     out->confirmed += more;
+    out->next = out->next > out->confirmed ? out->next : out->confirmed;
     out->sequence = sequence;
-    out->gone_back = false;
     out->since = hal_ticks();
     out->delay = links.resend_ticks;
     if (out->confirmed == packets(out->buffer)) {
         out->confirmed = 0;
         out->next = 0;
+        out->recover = 0;
         out->buffer->full = false;
     }
 }
@@ -158,7 +161,6 @@ static void resend(sender *out)
         return;
     }
     go_back(out);
-    out->gone_back = false;
     out->credit = out->credit > 0 ? out->credit : 1;
     out->delay = less(2 * out->delay, LONGEST_RESEND * links.resend_ticks);
 }
@@ -220,13 +222,17 @@ void port_work(void)
     }
 }
 
-void chain_links_start(chain_buffer *in, chain_buffer *out, uint32_t session, uint32_t resend_ticks)
+void chain_links_start(const chain_ends *ends, uint32_t session, uint32_t resend_ticks)
 {
+    chain_buffer *const in = ends->in;
+    chain_buffer *const out = ends->out;
     links.session = 0; /* from here on port_work() does nothing */
     __asm__ volatile("" ::: "memory");
+    in->full = false;
+    out->full = false;
     memset(&links.received, 0, sizeof links.received);
-    links.in = (receiver){in, 0, 0, true, false}; /* the board before may have started earlier, and wait */
-    links.out = (sender){out, 0, 0, 1, 0, resend_ticks, 0, false};
+    links.in = (receiver){ends->before ? in : NULL, 0, 0, true, false}; /* the board before may have started earlier, and wait */
+    links.out = (sender){ends->behind ? out : NULL, 0, 0, 1, 0, resend_ticks, 0, 0};
     links.counts = (chain_counts){0, 0};
     links.resend_ticks = resend_ticks;
     __asm__ volatile("" ::: "memory");

@@ -15,14 +15,25 @@ typedef struct {
     volatile bool full;
 } chain_buffer;
 
+#define CHAIN_MOST_TICKS (UINT32_MAX / 64u) /* the longest delay is 16 times the first one */
+
 typedef struct {
     uint32_t resends; /* packets sent again, or to ask for room */
     uint32_t damaged; /* frames that arrived with a wrong CRC, or cut off */
 } chain_counts;
 
-/* Buffers of payloads from the board before, and for the one behind; NULL where there is no such board. Forgets all
- * that was under way. Packets of other sessions are ignored from now on. */
-void chain_links_start(chain_buffer *in, chain_buffer *out, uint32_t session, uint32_t resend_ticks);
+/* Buffers of payloads that come and go, and whether there is a board before that fills the one, and a board behind
+ * that takes the other. */
+typedef struct {
+    chain_buffer *in;
+    chain_buffer *out;
+    bool before;
+    bool behind;
+} chain_ends;
+
+/* Empties both buffers, forgets all that was under way, and ignores packets of other sessions from now on. `session` is
+ * not 0; `resend_ticks` is the first delay, CHAIN_MOST_TICKS at most. */
+void chain_links_start(const chain_ends *ends, uint32_t session, uint32_t resend_ticks);
 
 /* Whether something was sent that has not been confirmed: it may have to be sent again, so the core does not sleep. */
 bool chain_links_wait(void);

@@ -8,6 +8,7 @@
 #include "mcud_ports.h"
 
 static chain_state state;
+static uint32_t starts; /* of sessions */
 
 const chain_state *chain_now(void)
 {
@@ -59,15 +60,14 @@ static void give_outputs(void)
 
 void chain_start(uint32_t session, uint32_t resend_ticks)
 {
+    const chain_ends ends = {mcud_chain.in, mcud_chain.out, !mcud_chain.first, !mcud_chain.last};
     state = (chain_state){session, 0, 0, 0, false};
-    mcud_chain.in->full = false;
-    mcud_chain.out->full = false;
-    chain_links_start(mcud_chain.first ? NULL : mcud_chain.in, mcud_chain.last ? NULL : mcud_chain.out, session,
-                      resend_ticks);
+    starts++;
+    chain_links_start(&ends, session, resend_ticks);
 }
 
 /* False where a new session has begun meanwhile. */
-static bool run_steps(void (*between)(void), uint32_t session)
+static bool run_steps(void (*between)(void), uint32_t start)
 {
     for (uint32_t step = 0; step < mcud_deployed->steps; step++) {
         const uint32_t first = hal_ticks();
@@ -75,7 +75,7 @@ static bool run_steps(void (*between)(void), uint32_t session)
         state.ticks += hal_ticks() - first;
         hal_port_wake();
         between();
-        if (state.session != session) {
+        if (starts != start) {
             return false;
         }
     }
@@ -91,16 +91,17 @@ void chain_turn(void (*between)(void))
     if (!mcud_chain.in->full) {
         return;
     }
-    const uint32_t session = state.session;
+    const uint32_t start = starts;
+    __asm__ volatile("" ::: "memory"); /* the buffer is read after its flag */
     state.running = true;
     state.taken++;
     take_inputs();
     hand_over(mcud_chain.in, false);
-    bool same = run_steps(between, session);
+    bool same = run_steps(between, start);
     while (same && mcud_chain.out->full) {
         hal_port_wake();
         between();
-        same = state.session == session;
+        same = starts == start;
     }
     if (same) {
         give_outputs();

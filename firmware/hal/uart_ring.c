@@ -35,7 +35,7 @@ static int32_t drain(uint32_t uart)
         if (next == ring->tail) {
             ring->stalled = 1;
             core_irq(irqs[uart], 0);
-            return 1;
+            return urgent;
         }
         const uint8_t byte = uart_receive(bases[uart]);
         ring->bytes[ring->head] = byte;

@@ -257,13 +257,22 @@ static reply chain_report(mcud_frame *frame)
     return ok(frame, 29, false);
 }
 
+static reply start_chain(mcud_frame *frame)
+{
+    const uint32_t session = get_u32(frame_data(frame));
+    const uint64_t ticks = (uint64_t)get_u32(frame_data(frame) + 4) * hal_ticks_hz() / 1000000u;
+    if (session == 0 || ticks == 0 || ticks > CHAIN_MOST_TICKS) {
+        return error(frame, ERROR_RANGE);
+    }
+    chain_start(session, (uint32_t)ticks);
+    return ok(frame, 0, true);
+}
+
 static reply execute_chain(mcud_frame *frame)
 {
-    const uint8_t *const data = frame_data(frame);
     switch (frame->bytes[0]) {
     case REQUEST_START:
-        chain_start(get_u32(data), (uint32_t)((uint64_t)get_u32(data + 4) * hal_ticks_hz() / 1000000u));
-        return ok(frame, 0, true);
+        return start_chain(frame);
     case REQUEST_PUT:
         return put_payload(frame);
     case REQUEST_TAKE:

@@ -158,8 +158,11 @@ class Uart(SerialLine):
 
 
 class Port(SerialLine):
-    """The serial line to another board. `send_irq`: the transmitter's interrupt, where it has its own."""
+    """The serial line to another board. `send_irq`: the transmitter's interrupt, where it has its own;
+    `most_baud`: what its clock allows.
+    """
 
+    most_baud: Annotated[int, Field(ge=9600)] | None = None
     send_irq: Annotated[int, Field(ge=0, lt=240)] | None = None
 
 

@@ -79,7 +79,9 @@ def planned(number: int, stage: Stage, target: Target, options: Options, progres
             f"board {number + 1} ({board.name}): payloads of {size:,} bytes leave nothing of its memories: "
             "add a board, or one with more memory"
         )
-    limits, taken = dict(options.memory_limits), Counter({board.memories[0].name: LINK_RAM_BYTES})
+    names = {memory.name for memory in board.memories}
+    limits = {name: limit for name, limit in options.memory_limits if name in names}
+    taken = Counter({board.memories[0].name: LINK_RAM_BYTES})
     taken[home.name] += size
     for name, bytes_taken in taken.items():
         room = board.room(board.memory(name)) - bytes_taken

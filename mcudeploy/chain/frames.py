@@ -7,7 +7,7 @@ import struct
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mcudeploy.common.errors import ProtocolError
 from mcudeploy.device.session import Request, Session
@@ -113,6 +113,7 @@ class Chain:
         results: list[bytes] = []
         given = 0
         moved = looked = time.monotonic()
+        seen: list[State] = []
         while len(results) < len(payloads):
             progress = False
             if given < len(payloads) and not self._known(self.nodes[0], number).received:
@@ -127,7 +128,11 @@ class Chain:
                 moved = looked = now
                 continue
             if now - looked > _LOOK_S:
-                self._look(number, now - moved)
+                states = [self._known(node, number) for node in self.nodes]
+                if not _alike(seen, states):
+                    seen, moved = states, now
+                elif now - moved > self._patience_s:
+                    raise self._still(states, now - moved)
                 looked = time.monotonic()
             time.sleep(_POLL_S)
         return results
@@ -140,17 +145,20 @@ class Chain:
             )
         return state
 
-    def _look(self, number: int, waited_s: float) -> None:
-        """Raises ProtocolError where a board is gone, or nothing has moved for too long."""
-        states = [self._known(node, number) for node in self.nodes]
-        if waited_s < self._patience_s:
-            return
+    def _still(self, states: Sequence[State], waited_s: float) -> ProtocolError:
+        """Why nothing moves."""
         for node, following, state, after in zip(
             self.nodes, self.nodes[1:], states, states[1:], strict=False
         ):
             if state.ready and not after.received:
-                raise ProtocolError(
+                return ProtocolError(
                     f"nothing goes from {node.title} to {following.title}: {state.resends} packets were sent "
                     f"again, {state.damaged + after.damaged} came damaged. Check wires, ground and rate"
                 )
-        raise ProtocolError(f"no frame came out of the chain for {waited_s:.0f} s, though all boards answer")
+        return ProtocolError(f"no frame came out of the chain for {waited_s:.0f} s, though all boards answer")
+
+
+def _alike(before: Sequence[State], now: Sequence[State]) -> bool:
+    """Whether nothing has happened but that packets were sent again."""
+    still = [replace(state, resends=0, damaged=0) for state in now]
+    return still == [replace(state, resends=0, damaged=0) for state in before]

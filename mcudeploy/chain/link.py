@@ -13,7 +13,7 @@ _LINE_BYTES = PACKET_BYTES + 4 + 8 + 2
 """With the session, the frame around it, and its encoding."""
 WINDOW_BYTES = 4 * _LINE_BYTES
 """On the line and not confirmed at most."""
-_TEXT = re.compile(r"(?P<kind>[a-z]+):(?P<number>\d+(\.\d+)?)(?P<unit>[kM]?)")
+_TEXT = re.compile(r"(?P<kind>[a-z]+):(?P<number>\d+(\.\d+)?)(?P<unit>[kM]?)", re.ASCII)
 _UNITS = {"": 1, "k": 1_000, "M": 1_000_000}
 _LEAST_BAUD, _MOST_BAUD = 9600, 10_000_000
 

@@ -10,12 +10,13 @@ from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
-from mcudeploy.boards.board import load_board
+from mcudeploy.boards.board import Board, load_board
 from mcudeploy.chain.cuts import cuts_of
 from mcudeploy.chain.firmware import Member, built, planned
 from mcudeploy.chain.frames import Chain, Node, State
 from mcudeploy.chain.link import WINDOW_BYTES, Line
 from mcudeploy.chain.stages import stages_of
+from mcudeploy.common.errors import ProtocolError, UsageError
 from mcudeploy.common.progress import Progress
 from mcudeploy.common.text import count_text
 from mcudeploy.deployment import Deployment
@@ -30,6 +31,7 @@ from mcudeploy.verify.samples import Sample, load_samples
 from mcudeploy.verify.verdict import Verdict, judge
 
 _RESEND_INSTRUCTIONS = 20_000_000
+_HOST_RESEND_US = 150_000
 _DRAWN = 4
 """Samples that are drawn where none are given: frames take them in turn."""
 
@@ -85,6 +87,7 @@ def run_chain(
     """
     for target in asked.targets:
         require_port(target)
+        _require_rate(target.board, asked.line)
     model = read_model(path, options)
     samples = _samples(model.graph, inputs, expected, options.seed, asked.frames)
     members = plan_chain(model, asked, options, progress)
@@ -114,6 +117,7 @@ def run_chain(
 def plan_chain(model: Model, asked: Asked, options: Options, progress: Progress) -> tuple[Member, ...]:
     """Cut a model, and plan each part for its board; the search time is shared out."""
     boards = [target.board for target in asked.targets]
+    _require_memories(boards, options)
     progress.stage(f"cutting {model.path.name} for {len(boards)} boards")
     cuts = cuts_of(model, boards, asked.line)
     share = replace(options, time_limit=options.time_limit / len(boards))
@@ -122,6 +126,23 @@ def plan_chain(model: Model, asked: Asked, options: Options, progress: Progress)
         progress.stage(f"planning board {number + 1} of {len(boards)}, {target.board.name}")
         members.append(planned(number, stage, target, share, progress))
     return tuple(members)
+
+
+def _require_rate(board: Board, line: Line) -> None:
+    """Raises UsageError for a rate that a board's lines do not reach."""
+    most = min((port.most_baud for port in board.ports if port.most_baud is not None), default=line.baud)
+    if line.baud > most:
+        raise UsageError(f"--link {line.text}: the lines of {board.name} reach {most:,} bits a second")
+
+
+def _require_memories(boards: Sequence[Board], options: Options) -> None:
+    """Raises UsageError for a limit of a memory that no board has."""
+    known = {memory.name for board in boards for memory in board.memories}
+    for name, _ in options.memory_limits:
+        if name not in known:
+            raise UsageError(
+                f"no board of the chain has a memory {name!r}; there are {', '.join(sorted(known))}"
+            )
 
 
 @contextmanager
@@ -139,22 +160,34 @@ def _started(members: Sequence[Member], firmware: Sequence[Firmware], line: Line
             device = open_device(member.target, each, member.made.patience_s, wires=(before, behind))
             delay = resend_us(member.target, line)
             nodes.append(Node(member.title, stack.enter_context(device), delay))
-        yield nodes
+        for pair in pairs:  # what has a line now holds it itself: the end of a board is the end of its lines
+            for end in pair:
+                end.close()
+        try:
+            yield nodes
+        except ProtocolError as error:
+            dead = ((node.title, node.device.why_dead()) for node in nodes)
+            raise next((ProtocolError(f"{title}: {why}") for title, why in dead if why), error) from error
 
 
 def resend_us(target: Target, line: Line) -> int:
     """After how much of its time a board sends again what nobody confirms: far longer than a confirmation
-    takes. Emulated boards run at rates of their own: there it is so many instructions.
+    takes. Emulated boards run at rates of their own: there it is so many instructions. A process of this
+    computer may have an emulated neighbour.
     """
     if target.emulated and target.board.emulator is not None:
         return (_RESEND_INSTRUCTIONS << target.board.emulator.icount_shift) // 1000
-    return 20_000 + round(2e6 * WINDOW_BYTES * 10 / line.baud)
+    on_line = round(2e6 * WINDOW_BYTES * 10 / line.baud)
+    return on_line + (_HOST_RESEND_US if target.board.is_host else 20_000)
 
 
 def _samples(graph: Graph, inputs: list[Path], expected: list[Path], seed: int, frames: int) -> list[Sample]:
     """The samples that are given, or a few that are drawn."""
     if inputs or expected:
-        return load_samples(graph, inputs, expected, seed)[:frames]
+        found = load_samples(graph, inputs, expected, seed)
+        if len(found) > frames:
+            raise UsageError(f"{len(found)} samples need --frames {len(found)}, or more")
+        return found
     return [load_samples(graph, [], [], seed + one)[0] for one in range(min(_DRAWN, frames))]
 
 
@@ -190,7 +223,7 @@ def _outputs(graph: Graph, last: Member, result: bytes) -> dict[str, Any]:
 def _verdict(model: Model, samples: list[Sample], options: Options, progress: Progress) -> Verdict:
     """The verdict on the whole model on this computer, against ONNX Runtime."""
     host = Target(load_board("host"))
-    found = find_plans(model, host.board, replace(options, split=False, memory_limits=()))
+    found = find_plans(model, host.board, replace(options, split=False, memory_limits=(), ram_limit=None))
     whole = Deployment.of(found, found.unsplit, host.board, options)
     with open_device(host, whole.build(host), whole.patience_s) as machine:
         return judge(machine, whole.plan, model.path, samples, progress)

@@ -160,19 +160,22 @@ def _chained(names: str, ports: str | None, emulate: bool) -> tuple[Target, ...]
     from mcudeploy.boards.board import load_board
     from mcudeploy.device.target import Target
 
-    boards = [load_board(name.strip()) for name in names.split(",")]
-    if not 2 <= len(boards) <= _MOST_CHAINED:
+    known = [name.strip() for name in names.split(",")]
+    if not 2 <= len(known) <= _MOST_CHAINED or not all(known):
         raise UsageError(f"--boards names 2 to {_MOST_CHAINED} boards, separated by commas")
+    boards = [load_board(name) for name in known]
     for board in boards:
         if not board.has_ports:
             raise UsageError(f"{board.name} has no lines to other boards: its board file names no [[port]]")
     real = [board for board in boards if not (emulate or board.is_host or board.emulated_only)]
     if not real:
+        if ports is not None:
+            _takes_port(boards[0], emulate)
         return tuple(Target(board, None, emulate) for board in boards)
     if len(real) < len(boards):
         raise UsageError(f"{real[0].name} is real and cannot be wired to emulated boards: add --emulate")
-    given = ports.split(",") if ports else []
-    if len(given) != len(boards) or len(set(given)) < len(given):
+    given = [port.strip() for port in ports.split(",")] if ports else []
+    if not all(given) or len(given) != len(boards) or len(set(given)) < len(given):
         raise UsageError(f"{len(boards)} real boards need --port with as many ports, or --emulate")
     return tuple(Target(board, port) for board, port in zip(boards, given, strict=True))
 

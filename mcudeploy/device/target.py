@@ -53,6 +53,8 @@ class Device:
     port: str
     firmware: Firmware
     patience_s: float = 60.0
+    why_dead: Callable[[], str | None] = lambda: None
+    """Why its emulator stopped; None while it runs, and for other devices."""
 
     def write(self, memory: int, offset: int, data: bytes) -> None:
         """Put bytes at `offset` of arena `memory`."""
@@ -120,10 +122,11 @@ def open_device(
                 with connect(
                     emulator.url, board=board.name, firmware_hash=firmware.hash, timeout_s=START_S
                 ) as session:
-                    yield Device(session, emulator.url, firmware, patience_s)
+                    yield Device(session, emulator.url, firmware, patience_s, emulator.why_dead)
             except ProtocolError as error:
                 reason = emulator.why_dead()
-                raise ProtocolError(f"{error}\n{reason}" if reason else str(error)) from error
+                known = reason is None or reason in str(error)
+                raise ProtocolError(str(error) if known else f"{error}\n{reason}") from error
     else:
         flash(board, firmware.elf, port)
         with connect(

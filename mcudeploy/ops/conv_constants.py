@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from mcudeploy.ir import graph
 from mcudeploy.ir.opdef import ConstantArray, ParamValue
 from mcudeploy.ops import requantize
-from mcudeploy.ops.packing import pack_blocks, pack_fours, pack_records, pack_taps
+from mcudeploy.ops.packing import pack_blocks, pack_columns, pack_fours, pack_records, pack_taps
 
 if TYPE_CHECKING:
     from mcudeploy.ir.graph import Operator, Tensor
@@ -51,6 +51,10 @@ class Constants:
     def packed_taps(self) -> dict[str, ParamValue]:
         """int8, depthwise, in records of four channels; see pack_taps."""
         return self._records(pack_taps(self.weights.reshape(len(self.weights), -1)), 1, FOUR)
+
+    def packed_columns(self) -> dict[str, ParamValue]:
+        """int8, depthwise by windows of 3x3, in records of four channels; see pack_columns."""
+        return self._records(pack_columns(self.weights.reshape(-1, 3, 3)), 1, FOUR)
 
     def _records(self, weights: NDArray[np.int32], groups: int, block: int) -> dict[str, ParamValue]:
         assert self.multipliers is not None

@@ -31,6 +31,9 @@ _PIXELS = 3
 """Pixels that a pointwise convolution takes at a time."""
 _EXPANDED_BYTES = 2
 """One int8 value in a block of pixels that is multiplied."""
+COLUMNS_BYTES = 18 * 6 * 4
+"""The expanded columns of dwconv2d_s8_3x3."""
+_MOST_COLUMN_STRIDE = 2
 PAIR = 2
 """Output channels that a block of pixels is multiplied with at a time."""
 
@@ -136,8 +139,25 @@ def _depthwise_kernel(
     arrays = constants.packed_taps() | {"padding": padding}
     scratch += OFFSET_BYTES
     vectors = conv_mve.depthwise(constants, numbers, fields, padding, scratch)
+    by_columns = _by_columns(conv, constants, numbers, fields, zero_point)
     params, counts = arrays | fields | numbers, conv_counts.depthwise(fields)
-    return KernelCall("dwconv2d_s8", params, scratch, counts=counts, others=vectors)
+    return KernelCall("dwconv2d_s8", params, scratch, counts=counts, others=(*by_columns, *vectors))
+
+
+def _by_columns(
+    conv: Conv2d,
+    constants: Constants,
+    numbers: dict[str, ParamValue],
+    fields: dict[str, ParamValue],
+    zero_point: int,
+) -> tuple[KernelCall, ...]:
+    """dwconv2d_s8_3x3, if it is for such windows."""
+    if conv.kernel_shape != (3, 3) or conv.dilation != (1, 1) or conv.stride[1] > _MOST_COLUMN_STRIDE:
+        return ()
+    own = without(fields, "kernel_rows", "kernel_cols", "dilation_rows", "dilation_cols")
+    params = constants.packed_columns() | own | {"input_zero_point": zero_point} | numbers
+    counts = conv_counts.by_columns(fields)
+    return (KernelCall("dwconv2d_s8_3x3", params, COLUMNS_BYTES, counts=counts),)
 
 
 def _float_kernel(conv: Conv2d, operator: Operator, source: Tensor, output: Tensor) -> KernelCall:

@@ -87,6 +87,17 @@ def pack_taps(weights: NDArray[np.int8]) -> NDArray[np.int32]:
     return _words(np.concatenate([pairs.reshape(len(fours), -1), odd], axis=1)).reshape(len(fours), taps)
 
 
+def pack_columns(weights: NDArray[np.int8]) -> NDArray[np.int32]:
+    """Depthwise weights [C, 3, 3] -> words [fours of channels][18], by columns; see mcud_columns_s8.h."""
+    more = padded(len(weights), 4) - len(weights)
+    fours = np.pad(weights, ((0, more), (0, 0), (0, 0))).astype("<i2").reshape(-1, 4, 3, 3)
+    columns = fours.transpose(0, 3, 1, 2)  # [fours][columns][channels][rows]
+    upper = columns[..., :2].reshape(len(fours), 3, 8)
+    lower = columns[..., 2][:, :, [0, 2, 1, 3]]
+    halves = np.concatenate([upper, lower], axis=2)
+    return np.ascontiguousarray(halves).view("<i4").astype(np.int32).reshape(len(fours), -1)
+
+
 def pack_vector_taps(
     bias: NDArray[np.int32], weights: NDArray[np.int8], multipliers: NDArray[np.int32]
 ) -> NDArray[np.int32]:

@@ -82,7 +82,6 @@ void core_irq(uint32_t irq, int32_t on)
 /* PendSV, of the least priority: whatever else interrupts comes first. */
 void core_defer(void)
 {
-    reg_set(SCB_SHPR3, SHPR3_PENDSV_LEAST);
     reg_write(SCB_ICSR, ICSR_PENDSV_SET);
     __asm__ volatile("dsb\n\tisb" ::: "memory");
 }
@@ -148,5 +147,6 @@ void cortexm_start(void)
     __asm__ volatile("msr msplim, %0" ::"r"(mcud_stack_limit)); /* an overflow faults instead of destroying data */
 #endif
     memory_init();
+    reg_set(SCB_SHPR3, SHPR3_PENDSV_LEAST);
     hal_exit(main());
 }

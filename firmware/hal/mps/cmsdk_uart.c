@@ -64,9 +64,7 @@ int32_t uart_send_ready(uintptr_t base)
 void uart_send_interrupt(uintptr_t base, int32_t on)
 {
     reg_change(base + UART_CTRL, CTRL_TX_INTERRUPT, on ? CTRL_TX_INTERRUPT : 0u);
-    if (!on) {
-        reg_write(base + UART_INTCLEAR, INT_TX);
-    }
+    reg_write(base + UART_INTCLEAR, INT_TX); /* it tells that the transmitter took a byte, once */
 }
 
 void uart_send(uintptr_t base, uint8_t byte)

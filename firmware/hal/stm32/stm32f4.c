@@ -17,10 +17,12 @@
 #define FLASH_ACR 0x40023C00u
 #define GPIOA_MODER 0x40020000u
 #define GPIOA_OSPEEDR 0x40020008u
+#define GPIOA_PUPDR 0x4002000Cu
 #define GPIOA_AFRL 0x40020020u
 #define GPIOA_AFRH 0x40020024u
 #define GPIOB_MODER 0x40020400u
 #define GPIOB_OSPEEDR 0x40020408u
+#define GPIOB_PUPDR 0x4002040Cu
 #define GPIOB_AFRH 0x40020424u
 
 #define CR_HSION (1u << 0)
@@ -82,9 +84,11 @@ uint32_t port_init(void)
     reg_set(RCC_AHB1ENR, 3u << 0);                       /* GPIOA, GPIOB */
     reg_set(RCC_APB1ENR, 3u << 17);                      /* USART2, USART3 */
     reg_change(GPIOA_AFRL, 0xFF00u, 0x7700u);            /* PA2, PA3: alternate function 7 */
+    reg_change(GPIOA_PUPDR, 0xC0u, 0x40u);               /* PA3 pulled up: quiet where nothing is connected */
     reg_change(GPIOA_MODER, 0xFu << 4, 0xAu << 4);
     reg_change(GPIOA_OSPEEDR, 0xFu << 4, 0x5u << 4);
     reg_change(GPIOB_AFRH, 0xFF00u, 0x7700u);            /* PB10, PB11: alternate function 7 */
+    reg_change(GPIOB_PUPDR, 3u << 22, 1u << 22);         /* PB11 too */
     reg_change(GPIOB_MODER, 0xFu << 20, 0xAu << 20);
     reg_change(GPIOB_OSPEEDR, 0xFu << 20, 0x5u << 20);
     return apb1_hz;
