@@ -12,15 +12,10 @@ enum {
     PACKET_ACK = 0x21,
     SESSION_BYTES = 4,
     PACKET_BYTES = 236, /* of a payload in one packet: what makes at most 250 bytes on the line */
+    SENT_BYTES = 1 + FRAME_HEADER_BYTES + SESSION_BYTES + PACKET_BYTES + FRAME_CRC_BYTES + 1,
     WINDOW = 4,         /* packets sent and not confirmed: what a receive ring and a busy neighbour put up with */
     LONGEST_RESEND = 16 /* times the first delay */
 };
-
-/* The encoded frame that a port is sending. */
-typedef struct {
-    uint8_t bytes[FRAME_WIRE_BYTES];
-    uint32_t count;
-} transmitter;
 
 /* From the board before: payloads, in order. */
 typedef struct {
@@ -45,8 +40,7 @@ typedef struct {
 
 static struct {
     mcud_frame received[PORTS];
-    transmitter transmitters[PORTS];
-    mcud_frame packet; /* about to be encoded */
+    uint8_t sent[PORTS][SENT_BYTES]; /* the encoded frame that a port is sending */
     receiver in;
     sender out;
     chain_counts counts;
@@ -64,22 +58,35 @@ static uint32_t less(uint32_t one, uint32_t other)
     return one < other ? one : other;
 }
 
-static void collect(void *user, const uint8_t *bytes, uint32_t count)
+/* Where the bytes of a packet are to be put that a port sends next. */
+static uint8_t *packet_bytes(uint32_t port)
 {
-    transmitter *const to = user;
-    memcpy(to->bytes + to->count, bytes, count);
-    to->count += count;
+    return links.sent[port] + 1 + FRAME_HEADER_BYTES + SESSION_BYTES;
 }
 
-/* Sends a packet with `length` bytes behind the session, which stand in `links.packet`. */
+/* COBS of at most 253 bytes behind bytes[0], in place: each zero, and bytes[0], tells how far the next one is. */
+static void encode(uint8_t *bytes, uint32_t count)
+{
+    uint8_t *code = bytes;
+    for (uint8_t *at = bytes + 1; at <= bytes + count; at++) {
+        if (*at == 0) {
+            *code = (uint8_t)(at - code);
+            code = at;
+        }
+    }
+    *code = (uint8_t)(bytes + count + 1 - code);
+    bytes[count + 1] = 0;
+}
+
+/* Sends a packet with `length` bytes behind the session, which are in place. */
 static void send(uint32_t port, uint8_t type, uint8_t sequence, uint32_t length)
 {
-    transmitter *const to = &links.transmitters[port];
-    put_u32(frame_data(&links.packet), links.session);
-    links.packet.bytes[1] = sequence;
-    to->count = 0;
-    frame_encode(&links.packet, type, SESSION_BYTES + length, collect, to);
-    hal_port_send(port, to->bytes, to->count);
+    uint8_t *const frame = links.sent[port] + 1;
+    frame[1] = sequence;
+    put_u32(frame + FRAME_HEADER_BYTES, links.session);
+    const uint32_t count = frame_complete(frame, type, SESSION_BYTES + length);
+    encode(links.sent[port], count);
+    hal_port_send(port, links.sent[port], count + 2);
 }
 
 /* --- from the board before -------------------------------------------------------------------- */
@@ -108,7 +115,7 @@ static void acknowledge(void)
     if ((in->answer || (in->told_full && !full)) && !hal_port_sending(PORT_BEFORE)) {
         const uint32_t left = in->buffer->count - in->position;
         const uint32_t room = full ? 0 : less((left + PACKET_BYTES - 1u) / PACKET_BYTES, WINDOW);
-        frame_data(&links.packet)[SESSION_BYTES] = (uint8_t)room;
+        packet_bytes(PORT_BEFORE)[0] = (uint8_t)room;
         send(PORT_BEFORE, PACKET_ACK, in->expected, 1);
         in->answer = false;
         in->told_full = full;
@@ -162,7 +169,8 @@ static void resend(sender *out)
     }
     go_back(out);
     out->credit = out->credit > 0 ? out->credit : 1;
-    out->delay = less(2 * out->delay, LONGEST_RESEND * links.resend_ticks);
+    const uint32_t longest = less(links.resend_ticks, CHAIN_MOST_TICKS / LONGEST_RESEND) * LONGEST_RESEND;
+    out->delay = less(2 * out->delay, longest);
 }
 
 static void send_payload(void)
@@ -178,7 +186,7 @@ static void send_payload(void)
         }
         const uint32_t first = out->next * PACKET_BYTES;
         const uint32_t count = less(PACKET_BYTES, out->buffer->count - first);
-        memcpy(frame_data(&links.packet) + SESSION_BYTES, out->buffer->bytes + first, count);
+        memcpy(packet_bytes(PORT_BEHIND), out->buffer->bytes + first, count);
         send(PORT_BEHIND, PACKET_DATA, (uint8_t)(out->sequence + (out->next - out->confirmed)), count);
         out->next++;
     }

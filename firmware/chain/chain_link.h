@@ -15,7 +15,7 @@ typedef struct {
     volatile bool full;
 } chain_buffer;
 
-#define CHAIN_MOST_TICKS (UINT32_MAX / 64u) /* the longest delay is 16 times the first one */
+#define CHAIN_MOST_TICKS (UINT32_MAX / 4u) /* of a delay, so that the counter does not wrap within it */
 
 typedef struct {
     uint32_t resends; /* packets sent again, or to ask for room */

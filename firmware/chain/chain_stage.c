@@ -111,7 +111,7 @@ void chain_turn(void (*between)(void))
     }
 }
 
-bool chain_busy(void)
+bool port_busy(void)
 {
     return state.session != 0 && (mcud_chain.in->full || chain_links_wait());
 }

@@ -51,9 +51,6 @@ void chain_start(uint32_t session, uint32_t resend_ticks);
 /* Computes a payload if one is there. Calls `between` after every step, and while it waits. */
 void chain_turn(void (*between)(void));
 
-/* Whether chain_turn() would do something, or a packet may have to be sent again. */
-bool chain_busy(void);
-
 const chain_state *chain_now(void);
 
 /* Host's part of the first and the last board; 0 or NULL where it cannot be now. */

@@ -127,11 +127,20 @@ void hal_uart_write(const uint8_t *bytes, uint32_t count)
     }
 }
 
-void hal_wait(hal_condition *ready)
+static bool busy(void)
+{
+#if MCUD_UARTS > 1
+    return port_busy();
+#else
+    return false;
+#endif
+}
+
+void hal_wait(void)
 {
     core_interrupts_off(); /* between the check and the sleep no byte may slip in unseen */
     (void)drain(0);
-    if (rings[0].tail == rings[0].head && !rings[0].stalled && (ready == NULL || !ready())) {
+    if (rings[0].tail == rings[0].head && !rings[0].stalled && !busy()) {
         core_sleep();
     }
     core_interrupts_on();

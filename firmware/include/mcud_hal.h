@@ -2,7 +2,6 @@
 #ifndef MCUD_HAL_H
 #define MCUD_HAL_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 /* Clocks, UART with interrupt receive, timer. Called once, first. */
@@ -18,10 +17,8 @@ void hal_uart_write(const uint8_t *bytes, uint32_t count);
  * overrun a real one. */
 int32_t hal_uart_read(void);
 
-/* Sleeps until an interrupt or a byte may have arrived; may return early. Does not sleep where `ready` (or NULL) says
- * true: it is asked when no interrupt can come in between. */
-typedef bool hal_condition(void);
-void hal_wait(hal_condition *ready);
+/* Sleeps until a byte may have arrived; may return early. */
+void hal_wait(void);
 
 /* A free-running counter that wraps at 2^32, and its rate in Hz. */
 uint32_t hal_ticks(void);

@@ -27,4 +27,8 @@ void hal_port_wake(void);
  * the program, and every interrupt of a device interrupts it. */
 void port_work(void);
 
+/* What the user of the ports provides: whether there is something to do, so that hal_wait() does not sleep. It is asked
+ * while no interrupt can come in between. */
+bool port_busy(void);
+
 #endif

@@ -1,7 +1,5 @@
 #include "frame.h"
 
-#include <stddef.h>
-
 #include "mcud_hal.h"
 
 uint32_t get_u16(const uint8_t *from)
@@ -63,7 +61,7 @@ static uint32_t cobs_decode(uint8_t *bytes, uint32_t count)
     return to;
 }
 
-static void cobs_encode(const uint8_t *bytes, uint32_t count, frame_sink *sink, void *user)
+static void cobs_send(const uint8_t *bytes, uint32_t count)
 {
     const uint8_t zero = 0;
     uint32_t run = 0;
@@ -74,12 +72,12 @@ static void cobs_encode(const uint8_t *bytes, uint32_t count, frame_sink *sink, 
         }
         if (ends || run == 254) {
             const uint8_t code = (uint8_t)(run + 1);
-            sink(user, &code, 1);
-            sink(user, bytes + (ends ? i : i + 1) - run, run);
+            hal_uart_write(&code, 1);
+            hal_uart_write(bytes + (ends ? i : i + 1) - run, run);
             run = 0;
         }
     }
-    sink(user, &zero, 1);
+    hal_uart_write(&zero, 1);
 }
 
 bool frame_receive(mcud_frame *frame, uint8_t byte)
@@ -110,24 +108,18 @@ bool frame_receive(mcud_frame *frame, uint8_t byte)
     return frame->crc == get_u32(frame->bytes + raw - FRAME_CRC_BYTES);
 }
 
-void frame_encode(mcud_frame *frame, uint8_t type, uint32_t length, frame_sink *sink, void *user)
+uint32_t frame_complete(uint8_t *bytes, uint8_t type, uint32_t length)
 {
     const uint32_t checked = FRAME_HEADER_BYTES + length;
-    frame->length = length;
-    frame->bytes[0] = type;
-    frame->bytes[2] = (uint8_t)length;
-    frame->bytes[3] = (uint8_t)(length >> 8);
-    put_u32(frame->bytes + checked, crc32(frame->bytes, checked));
-    cobs_encode(frame->bytes, checked + FRAME_CRC_BYTES, sink, user);
-}
-
-static void to_host(void *user, const uint8_t *bytes, uint32_t count)
-{
-    (void)user;
-    hal_uart_write(bytes, count);
+    bytes[0] = type;
+    bytes[2] = (uint8_t)length;
+    bytes[3] = (uint8_t)(length >> 8);
+    put_u32(bytes + checked, crc32(bytes, checked));
+    return checked + FRAME_CRC_BYTES;
 }
 
 void frame_send(mcud_frame *frame, uint8_t type, uint32_t length)
 {
-    frame_encode(frame, type, length, to_host, NULL);
+    frame->length = length;
+    cobs_send(frame->bytes, frame_complete(frame->bytes, type, length));
 }

@@ -31,13 +31,11 @@ static inline uint8_t *frame_data(mcud_frame *frame)
  * place; a damaged one is dropped. */
 bool frame_receive(mcud_frame *frame, uint8_t byte);
 
-/* Takes the encoded bytes of a frame, piece by piece. */
-typedef void frame_sink(void *user, const uint8_t *bytes, uint32_t count);
+/* Completes what is sent, whose sequence number and `length` bytes of data are in place: type, length, CRC. Returns
+ * the bytes in all, not encoded yet. */
+uint32_t frame_complete(uint8_t *bytes, uint8_t type, uint32_t length);
 
-/* Encodes the frame with this type, its own sequence number and `length` bytes of data. */
-void frame_encode(mcud_frame *frame, uint8_t type, uint32_t length, frame_sink *sink, void *user);
-
-/* The same, to the host. */
+/* Sends the frame with this type, its own sequence number and `length` bytes of data. */
 void frame_send(mcud_frame *frame, uint8_t type, uint32_t length);
 
 /* Little-endian fields at any address. */

@@ -1,6 +1,4 @@
 /* The measurer: answers requests on the serial line for ever; on a board of a chain, computes payloads meanwhile. */
-#include <stddef.h>
-
 #include "command.h"
 #include "mcud_hal.h"
 
@@ -28,7 +26,7 @@ int main(void)
     for (;;) {
         answer_host();
         chain_turn(answer_host);
-        hal_wait(chain_busy);
+        hal_wait();
     }
 }
 #else
@@ -37,7 +35,7 @@ int main(void)
     hal_init();
     for (;;) {
         answer_host();
-        hal_wait(NULL);
+        hal_wait();
     }
 }
 #endif

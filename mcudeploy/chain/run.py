@@ -177,8 +177,9 @@ def resend_us(target: Target, line: Line) -> int:
     """
     if target.emulated and target.board.emulator is not None:
         return (_RESEND_INSTRUCTIONS << target.board.emulator.icount_shift) // 1000
-    on_line = round(2e6 * WINDOW_BYTES * 10 / line.baud)
-    return on_line + (_HOST_RESEND_US if target.board.is_host else 20_000)
+    if target.board.is_host:
+        return _HOST_RESEND_US
+    return 20_000 + round(2e6 * WINDOW_BYTES * 10 / line.baud)
 
 
 def _samples(graph: Graph, inputs: list[Path], expected: list[Path], seed: int, frames: int) -> list[Sample]:

@@ -86,7 +86,6 @@ class Settings(BaseModel):
 
     board: str | None = None
     boards: str | None = None
-    link: str | None = None
     frames: Annotated[int, Field(ge=1)] | None = None
     name: str | None = None
     output: Path | None = None

@@ -91,12 +91,12 @@ def test_the_longest_stage_or_transfer_is_as_short_as_can_be(link: str) -> None:
 def test_weights_that_fit_no_stretches_are_an_error() -> None:
     model = load_model(EXAMPLE)
     small = load_board("stm32f405")
-    small = small.model_copy(update={"flash": small.flash.model_copy(update={"bytes": 64 * 1024})})
+    small = small.model_copy(update={"flash": small.flash.model_copy(update={"bytes": 46 * 1024})})
     with pytest.raises(FitError, match="do not fit the flash of these boards"):
         cuts_of(model, [small, small], LINE)
     bounds = cuts_of(model, [small, load_board("stm32f405")], LINE)
     lines = [_line(model, small)]
-    assert lines[0].flash_bytes(*bounds[0]) <= 32 * 1024
+    assert 0 < lines[0].flash_bytes(*bounds[0]) <= 14 * 1024
 
 
 def test_fewer_operators_than_boards_are_an_error() -> None:

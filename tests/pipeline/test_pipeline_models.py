@@ -114,5 +114,5 @@ def test_what_fits_nowhere(vww: Model, mode: Mode, limit: str) -> None:
 
 def test_too_little_flash_on_all_units_together(vww: Model) -> None:
     with pytest.raises(FitError, match=r"no partition among 2 units fits: region conv_.* bytes of flash"):
-        divided(*task_of(vww, topology(width=2, flash_bytes=80_000)), "best", "throughput")
-    assert divided(*task_of(vww, topology(flash_bytes=80_000)), "best", "throughput").regions
+        divided(*task_of(vww, topology(width=2, flash_bytes=16_000)), "best", "throughput")
+    assert divided(*task_of(vww, topology(flash_bytes=16_000)), "best", "throughput").regions

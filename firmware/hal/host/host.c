@@ -2,7 +2,6 @@
 #define _POSIX_C_SOURCE 200809L
 
 #include <poll.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
@@ -77,9 +76,13 @@ int32_t hal_uart_read(void)
     return host.input[host.taken++];
 }
 
-void hal_wait(hal_condition *ready)
+void hal_wait(void)
 {
-    (void)input_ready(ready == NULL ? -1 : 1); /* what changes the condition does not end the wait */
+#ifdef MCUD_CHAIN
+    (void)input_ready(1); /* bytes of ports do not end it */
+#else
+    (void)input_ready(-1);
+#endif
 }
 
 uint32_t hal_ticks(void)

@@ -56,7 +56,7 @@ static uint8_t receive(void)
 {
     int32_t byte = hal_uart_read();
     while (byte < 0) {
-        hal_wait(0);
+        hal_wait();
         byte = hal_uart_read();
     }
     return (uint8_t)byte;
