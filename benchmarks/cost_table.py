@@ -144,35 +144,35 @@ def fit(found: Sequence[Sample]) -> dict[str, float]:
     return {name: float(f"{cost.solution_value():.4g}") for name, cost in costs.items()}
 
 
-def write_table(core: str, chosen: Collection[str]) -> Iterator[tuple[object, ...]]:
+def write_table(core: str, chosen: Collection[str]) -> list[tuple[object, ...]]:
     """Fit and write the table of a core, or the lines of `chosen` kernels; rows of a report on how well it
     fits.
     """
     found = samples(board_of(core), chosen)
     path = COSTS / f"{core}.csv"
-    kept = {name: cost for name, cost in read_costs(path).items() if name not in found} if chosen else {}
+    kept: dict[str, dict[str, float]] = read_costs(path) if chosen else {}
     missing = set(chosen or all_kernels()) - {"feed"} - {variant.partition(":")[0] for variant in found}
     if not board_of(core).vectors:
         missing = {kernel for kernel in missing if not kernel.endswith("_mve")}
     if missing:
         raise RuntimeError(f"no case for {', '.join(sorted(missing))}")
+    table, report = dict(kept), []
+    for variant in sorted(found):
+        try:
+            table[variant] = cost = fit(found[variant])
+        except RuntimeError as error:
+            raise RuntimeError(f"{variant}: {error}") from None
+        fitted = CoreCosts(core, {variant: cost})
+        errors = sorted(
+            abs(100 * (fitted.ticks(variant, counts) / real - 1)) for counts, real in found[variant]
+        )
+        report.append((variant, len(errors), f"{median(errors):.1f}", f"{errors[-1]:.1f}"))
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["variant", "loop", "instructions"])
-        for variant in sorted({*found, *kept}):
-            if variant in kept:
-                writer.writerows([variant, loop, f"{each:g}"] for loop, each in kept[variant].items())
-                continue
-            try:
-                cost = fit(found[variant])
-            except RuntimeError as error:
-                raise RuntimeError(f"{variant}: {error}") from None
+        for variant, cost in sorted(table.items()):
             writer.writerows([variant, loop, f"{each:g}"] for loop, each in cost.items())
-            fitted = CoreCosts(core, {variant: cost})
-            errors = sorted(
-                abs(100 * (fitted.ticks(variant, counts) / real - 1)) for counts, real in found[variant]
-            )
-            yield variant, len(errors), f"{median(errors):.1f}", f"{errors[-1]:.1f}"
+    return report
 
 
 def check(models: Iterable[Path], boards: Iterable[str], *, streamed: bool) -> Iterator[tuple[object, ...]]:
@@ -241,9 +241,7 @@ def main() -> int:
             return 0
         for core in options.core or BOARDS:
             print(f"\n## {core}\n")
-            print_table(
-                ["variant", "tiles", "median error %", "worst %"], list(write_table(core, options.kernel))
-            )
+            print_table(["variant", "tiles", "median error %", "worst %"], write_table(core, options.kernel))
     except DeployError as error:
         print(error, file=sys.stderr)
         return 1

@@ -173,7 +173,8 @@ def no_plan(path: Path, fault: object) -> ConfigError:
     """What is wrong with a plan file, and what to do about it."""
     told = " ".join(str(fault).split())  # names of a file may have any characters
     return ConfigError(
-        f"{path} is no plan of this model: {told}. It was changed, or made by another version of mcudeploy. "
+        f"{path} is no plan of this model: {told}. It was changed, or made by another version of mcudeploy, "
+        "or with another choice of --float-io or --keep-constant-channels. "
         f"Make a new one: mcudeploy plan MODEL -o {path}"
     )
 
