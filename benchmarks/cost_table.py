@@ -150,13 +150,14 @@ def write_table(core: str, chosen: Collection[str]) -> list[tuple[object, ...]]:
     """
     found = samples(board_of(core), chosen)
     path = COSTS / f"{core}.csv"
-    kept: dict[str, dict[str, float]] = read_costs(path) if chosen else {}
     missing = set(chosen or all_kernels()) - {"feed"} - {variant.partition(":")[0] for variant in found}
     if not board_of(core).vectors:
         missing = {kernel for kernel in missing if not kernel.endswith("_mve")}
     if missing:
         raise RuntimeError(f"no case for {', '.join(sorted(missing))}")
-    table, report = dict(kept), []
+    known = read_costs(path) if chosen else {}
+    table = {name: cost for name, cost in known.items() if name.partition(":")[0] not in chosen}
+    report = list[tuple[object, ...]]()
     for variant in sorted(found):
         try:
             table[variant] = cost = fit(found[variant])

@@ -26,6 +26,7 @@ from mcudeploy.chain.firmware import Member  # noqa: E402
 from mcudeploy.chain.frames import Chain  # noqa: E402
 from mcudeploy.chain.link import line_of  # noqa: E402
 from mcudeploy.chain.run import Asked, plan_chain  # noqa: E402
+from mcudeploy.common.errors import ProtocolError  # noqa: E402
 from mcudeploy.common.progress import SILENT  # noqa: E402
 from mcudeploy.device.target import Target  # noqa: E402
 from mcudeploy.model.model import load_model  # noqa: E402
@@ -53,7 +54,11 @@ def main() -> int:
     expected, _, _ = _run(members, frames, arguments.seed, _NO_FAULTS)
     start, faults, resends = time.monotonic(), Counter[str](), 0
     for runs in count(1):
-        found, happened, again = _run(members, frames, arguments.seed * 1000 + runs, _MEAN_BYTES)
+        try:
+            found, happened, again = _run(members, frames, arguments.seed * 1000 + runs, _MEAN_BYTES)
+        except ProtocolError as error:
+            print(f"run {runs}: {error}")
+            return 1
         wrong = sum(one != other for one, other in zip(found, expected, strict=True))
         if wrong:
             print(f"run {runs}: {wrong} of {_FRAMES} frames are wrong")

@@ -35,7 +35,7 @@ typedef struct {
     uint32_t since;   /* ticks when something was last confirmed, or sent again */
     uint32_t delay;   /* ticks until the next is sent again */
     uint8_t sequence; /* number of the first packet that is not confirmed */
-    uint32_t recover; /* what was sent before the last time back: until it is confirmed, nothing tells of a new loss */
+    uint32_t recover; /* end of what was sent before going back: until it is confirmed, repeated ACKs prove no new loss */
 } sender;
 
 static struct {
@@ -127,7 +127,7 @@ static void acknowledge(void)
 static void go_back(sender *out)
 {
     links.counts.resends += out->next - out->confirmed;
-    out->recover = out->next;
+    out->recover = out->next > out->recover ? out->next : out->recover;
     out->next = out->confirmed;
     out->since = hal_ticks();
 }
@@ -140,10 +140,11 @@ static void take_acknowledgement(uint8_t sequence, uint8_t credit)
     if (more > sent - out->confirmed) {
         return; /* of packets that were not sent, or confirmed long ago */
     }
+    const bool had_room = out->credit > 0; /* without, the receiver has dropped what was sent */
     out->credit = less(credit, WINDOW);
     if (more == 0) {
-        if (out->next > out->confirmed && credit > 0 && out->confirmed >= out->recover) {
-            go_back(out); /* a packet behind the lost one has arrived */
+        if (out->next > out->confirmed && credit > 0 && (!had_room || out->confirmed >= out->recover)) {
+            go_back(out); /* a packet behind the lost one has arrived, or there is room again */
         }
         return;
     }
@@ -239,7 +240,8 @@ void chain_links_start(const chain_ends *ends, uint32_t session, uint32_t resend
     in->full = false;
     out->full = false;
     memset(&links.received, 0, sizeof links.received);
-    links.in = (receiver){ends->before ? in : NULL, 0, 0, true, false}; /* the board before may have started earlier, and wait */
+    /* An ACK is due at once: the board before may wait already. */
+    links.in = (receiver){ends->before ? in : NULL, 0, 0, true, false};
     links.out = (sender){ends->behind ? out : NULL, 0, 0, 1, 0, resend_ticks, 0, 0};
     links.counts = (chain_counts){0, 0};
     links.resend_ticks = resend_ticks;

@@ -18,7 +18,7 @@ typedef struct {
 #define CHAIN_MOST_TICKS (UINT32_MAX / 4u) /* of a delay, so that the counter does not wrap within it */
 
 typedef struct {
-    uint32_t resends; /* packets sent again, or to ask for room */
+    uint32_t resends; /* packets sent again */
     uint32_t damaged; /* frames that arrived with a wrong CRC, or cut off */
 } chain_counts;
 

@@ -119,7 +119,7 @@ bool port_busy(void)
 bool chain_put(uint32_t offset, const uint8_t *bytes, uint32_t count)
 {
     chain_buffer *const in = mcud_chain.in;
-    if (!mcud_chain.first || state.session == 0 || in->full || offset > in->count || count > in->count - offset) {
+    if (state.session == 0 || in->full) {
         return false;
     }
     memcpy(in->bytes + offset, bytes, count);
@@ -129,11 +129,9 @@ bool chain_put(uint32_t offset, const uint8_t *bytes, uint32_t count)
     return true;
 }
 
-const uint8_t *chain_output(uint32_t offset, uint32_t count)
+const uint8_t *chain_output(uint32_t offset)
 {
-    const chain_buffer *const out = mcud_chain.out;
-    const bool there = mcud_chain.last && out->full && offset <= out->count && count <= out->count - offset;
-    return there ? out->bytes + offset : NULL;
+    return mcud_chain.out->full ? mcud_chain.out->bytes + offset : NULL;
 }
 
 bool chain_next(void)

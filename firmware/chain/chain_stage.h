@@ -13,7 +13,7 @@ typedef struct {
     uint32_t arena; /* number in the model's list */
 } chain_piece;
 
-/* Bytes that a board passes on unread. They wait in `held` while it computes. */
+/* Bytes that a board passes on as they came. They wait in `held` while it computes. */
 typedef struct {
     uint32_t from; /* first byte in the payload that came */
     uint32_t to;   /* and in the one that goes */
@@ -53,9 +53,10 @@ void chain_turn(void (*between)(void));
 
 const chain_state *chain_now(void);
 
-/* Host's part of the first and the last board; 0 or NULL where it cannot be now. */
+/* The host's part at the first and the last board; false or NULL where that cannot be done now. Bytes are
+ * within the payload; its last one completes what is put. */
 bool chain_put(uint32_t offset, const uint8_t *bytes, uint32_t count);
-const uint8_t *chain_output(uint32_t offset, uint32_t count);
+const uint8_t *chain_output(uint32_t offset);
 bool chain_next(void);
 
 #endif

@@ -87,6 +87,19 @@ static void expand_columns(const mcud_dwconv2d_s8_3x3_params *params, const wind
     (void)expand_padding(window, first + count - end, to);
 }
 
+enum { STORED_WORDS = 4 + 9 + 4 };
+
+static void expand_record(const int32_t *record, int32_t *to)
+{
+    memcpy(to, record, 4 * sizeof *to);
+    to += 4;
+    record += 4;
+    for (int32_t column = 0; column < 3; column++, record += 3) {
+        to = mcud_expand_column(to, record[0], record[1], record[2]);
+    }
+    memcpy(to, record, 4 * sizeof *to);
+}
+
 /* A row of four channels, or fewer. */
 static void four_channels(const mcud_dwconv2d_s8_3x3_params *params, const window_rows *window,
                           const int32_t *record, int32_t channels, int32_t *columns, int8_t *y)
@@ -115,7 +128,8 @@ static void four_channels(const mcud_dwconv2d_s8_3x3_params *params, const windo
 void mcud_dwconv2d_s8_3x3(const mcud_op *op, int32_t first_row, int32_t end_row)
 {
     const mcud_dwconv2d_s8_3x3_params *params = op->params;
-    int32_t *const columns = mcud_row(op->scratch, first_row);
+    int32_t *const record = mcud_row(op->scratch, first_row);
+    int32_t *const columns = record + MCUD_COLUMN_RECORD;
     int8_t *const out = mcud_row(op->out, first_row);
     int8_t *y = out;
     window_rows window;
@@ -129,8 +143,9 @@ void mcud_dwconv2d_s8_3x3(const mcud_op *op, int32_t first_row, int32_t end_row)
             window.steps[r] = inside ? params->channels : 0;
         }
         window.inside = bases[0] != NULL && bases[1] != NULL && bases[2] != NULL;
-        const int32_t *record = params->records;
-        for (int32_t at = 0; at < params->channels; at += 4, record += MCUD_COLUMN_RECORD) {
+        const int32_t *stored = params->records;
+        for (int32_t at = 0; at < params->channels; at += 4, stored += STORED_WORDS) {
+            expand_record(stored, record);
             for (int32_t r = 0; r < 3; r++) {
                 window.rows[r] = bases[r] != NULL ? bases[r] + at : (const int8_t *)&window.padding;
             }

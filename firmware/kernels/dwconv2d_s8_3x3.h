@@ -2,20 +2,20 @@
  *
  * in[0]    int8 [input_rows][input_cols][channels]
  * out      int8 [rows][output_cols][channels]
- * scratch  int32_t [MCUD_COLUMNS][6]
+ * scratch  int32_t [26 + MCUD_COLUMNS * 6]: an expanded record, expanded columns
  *
- * Of four channels at a time the columns of the window are expanded once, to 16 bits and in the order in which they
- * are multiplied, for up to 16 outputs in a row (8 with a stride of 2).
+ * Of four channels at a time weights and columns of the windows are expanded once, to 16 bits and in the order in which
+ * they are multiplied, for up to 12 outputs in a row (6 with a stride of 2).
  */
 #ifndef MCUD_DWCONV2D_S8_3X3_H
 #define MCUD_DWCONV2D_S8_3X3_H
 
 #include "mcud.h"
 
-enum { MCUD_COLUMNS = 18 };
+enum { MCUD_COLUMNS = 14 };
 
 typedef struct {
-    const int32_t *records; /* [fours of channels], see mcud_columns_s8.h */
+    const int32_t *records; /* [fours of channels]: 4 biases, weights [3 columns][3 rows][4] as bytes, 4 multipliers */
     int32_t input_rows;
     int32_t input_cols;
     int32_t channels;

@@ -7,7 +7,7 @@
 #include "timing.h"
 
 #if MCUD_CHAIN
-#include "chain_stage.h"
+#include "chain_requests.h"
 #endif
 
 /* A reply: its type and the length of its data, which stand in the frame. */
@@ -222,86 +222,17 @@ static reply guard(mcud_frame *frame)
     return sanitizer_guard(bytes, count, data[9] != 0) ? ok(frame, 0, false) : error(frame, ERROR_UNSUPPORTED);
 }
 
+static reply chain(mcud_frame *frame)
+{
 #if MCUD_CHAIN
-static reply put_payload(mcud_frame *frame)
-{
-    const uint8_t *const data = frame_data(frame);
-    const bool taken = chain_put(get_u32(data), data + 4, frame->length - 4);
-    return taken ? ok(frame, 0, true) : error(frame, ERROR_NOT_NOW);
-}
-
-static reply take_payload(mcud_frame *frame)
-{
-    uint8_t *const data = frame_data(frame);
-    const uint32_t count = get_u16(data + 4);
-    const uint8_t *const bytes = count <= MCUD_DATA_BYTES ? chain_output(get_u32(data), count) : NULL;
-    if (bytes == NULL) {
-        return error(frame, ERROR_NOT_NOW);
-    }
-    memcpy(data, bytes, count);
-    return ok(frame, count, false);
-}
-
-static reply chain_report(mcud_frame *frame)
-{
-    uint8_t *const data = frame_data(frame);
-    const chain_state *const now = chain_now();
-    const chain_counts counts = chain_links_counts();
-    put_u32(data, now->session);
-    put_u32(data + 4, now->taken);
-    put_u32(data + 8, now->done);
-    put_u64(data + 12, now->ticks);
-    put_u32(data + 20, counts.resends);
-    put_u32(data + 24, counts.damaged);
-    data[28] = (uint8_t)((mcud_chain.in->full ? 1 : 0) | (mcud_chain.out->full ? 2 : 0) | (now->running ? 4 : 0));
-    return ok(frame, 29, false);
-}
-
-static reply start_chain(mcud_frame *frame)
-{
-    const uint32_t session = get_u32(frame_data(frame));
-    const uint64_t ticks = (uint64_t)get_u32(frame_data(frame) + 4) * hal_ticks_hz() / 1000000u;
-    if (session == 0 || ticks == 0 || ticks > CHAIN_MOST_TICKS) {
-        return error(frame, ERROR_RANGE);
-    }
-    chain_start(session, (uint32_t)ticks);
-    return ok(frame, 0, true);
-}
-
-static reply execute_chain(mcud_frame *frame)
-{
-    switch (frame->bytes[0]) {
-    case REQUEST_START:
-        return start_chain(frame);
-    case REQUEST_PUT:
-        return put_payload(frame);
-    case REQUEST_TAKE:
-        return take_payload(frame);
-    case REQUEST_NEXT:
-        return chain_next() ? ok(frame, 0, true) : error(frame, ERROR_NOT_NOW);
-    default:
-        return chain_report(frame);
-    }
-}
-
-/* What would disturb a payload that is being computed. */
-static bool not_now(uint8_t type)
-{
-    return chain_now()->running && (type == REQUEST_WRITE || type == REQUEST_RUN || type == REQUEST_TIME ||
-                                    type == REQUEST_CALL || type == REQUEST_STACK);
-}
+    uint32_t length = 0;
+    bool keep = false;
+    const uint8_t code = chain_request(frame, &length, &keep);
+    return code == 0 ? ok(frame, length, keep) : error(frame, code);
 #else
-static reply execute_chain(mcud_frame *frame)
-{
     return error(frame, ERROR_UNSUPPORTED);
-}
-
-static bool not_now(uint8_t type)
-{
-    (void)type;
-    return false;
-}
 #endif
+}
 
 /* Data bytes of each request, 0xFF where there is no such request; WRITE and PUT have these or more. */
 static uint32_t length_of(uint8_t type)
@@ -321,9 +252,11 @@ static reply execute(mcud_link *link)
     if (frame->length < needed || (frame->length > needed && type != REQUEST_WRITE && type != REQUEST_PUT)) {
         return error(frame, ERROR_LENGTH);
     }
-    if (not_now(type)) {
+#if MCUD_CHAIN
+    if (chain_refuses(type)) {
         return error(frame, ERROR_NOT_NOW);
     }
+#endif
     switch (type) {
     case REQUEST_HELLO:
         return hello(frame);
@@ -344,7 +277,7 @@ static reply execute(mcud_link *link)
     case REQUEST_GUARD:
         return guard(frame);
     default:
-        return execute_chain(frame);
+        return chain(frame);
     }
 }
 

@@ -18,24 +18,17 @@ static void answer_host(void)
     }
 }
 
+int main(void)
+{
+    hal_init();
 #if MCUD_CHAIN
-int main(void)
-{
-    hal_init();
     hal_port_init();
-    for (;;) {
-        answer_host();
-        chain_turn(answer_host);
-        hal_wait();
-    }
-}
-#else
-int main(void)
-{
-    hal_init();
-    for (;;) {
-        answer_host();
-        hal_wait();
-    }
-}
 #endif
+    for (;;) {
+        answer_host();
+#if MCUD_CHAIN
+        chain_turn(answer_host);
+#endif
+        hal_wait();
+    }
+}

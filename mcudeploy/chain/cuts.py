@@ -7,7 +7,7 @@ from itertools import pairwise
 from math import inf
 
 from mcudeploy.boards.board import Board
-from mcudeploy.chain.link import Line
+from mcudeploy.chain.link import LINK_RAM_BYTES, Line
 from mcudeploy.common.errors import FitError
 from mcudeploy.cost.estimate import estimated, load_costs
 from mcudeploy.cost.tiles import by_calls, nothing_known
@@ -39,7 +39,7 @@ def cuts_of(model: Model, boards: Sequence[Board], line: Line) -> Bounds:
     if len(lines[0].groups) < len(boards):
         raise FitError(f"{len(lines[0].groups)} operators cannot be cut for {len(boards)} boards")
     seconds = [cut / line.bytes_per_second for cut in lines[0].crossing]
-    rooms = [sum(board.room(memory) for memory in board.memories) for board in boards]
+    rooms = [sum(map(board.room, board.memories)) - LINK_RAM_BYTES for board in boards]
     for limits in (rooms, [inf] * len(boards)):
         found = _least(lines, boards, seconds, limits)
         if found is not None:
@@ -52,6 +52,7 @@ def cuts_of(model: Model, boards: Sequence[Board], line: Line) -> Bounds:
 
 def _line(model: Model, board: Board) -> GroupLine:
     """Operators one by one, with their ticks and bytes on a board."""
+    model = model.of_graph(model.graph, model.sha256, vectors=board.vectors)
     flow = Flow.of(model.graph)
     graph, positions = work_graph(flow)
     source = estimated(load_costs(board.core))
@@ -69,7 +70,8 @@ def _line(model: Model, board: Board) -> GroupLine:
 def _least(
     lines: Sequence[GroupLine], boards: Sequence[Board], transfers: Sequence[float], rooms: Sequence[float]
 ) -> Bounds | None:
-    """The bounds with the least longest stage or transfer; of equal ones those with the least transfers.
+    """The bounds with the least longest stage or transfer; ties between
+    beginnings go to the least transfers.
 
     By dynamic programming: `found[j]` is the best for the first j operators on the boards so far: its longest
     time, the sum of its transfers, and where its stretches end. None where nothing fits.

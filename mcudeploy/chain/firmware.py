@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 
 from mcudeploy.boards.board import Board, Memory
-from mcudeploy.chain.link import Line
+from mcudeploy.chain.link import LINK_RAM_BYTES, Line
 from mcudeploy.chain.stages import Payload, Stage
 from mcudeploy.common.errors import FitError
 from mcudeploy.common.progress import Progress
@@ -17,9 +17,6 @@ from mcudeploy.program.render import render, render_firmware
 from mcudeploy.search.planner import Options, find_plans
 from mcudeploy.targets import Firmware, build_firmware
 from mcudeploy.verify.compare import Storage
-
-LINK_RAM_BYTES = 2048
-"""What the link keeps beside payloads: two more receive rings, two frames, two transmitters."""
 
 
 @dataclass(frozen=True, slots=True)

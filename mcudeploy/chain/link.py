@@ -11,6 +11,8 @@ PACKET_BYTES = 236
 """Of a payload in one packet: PACKET_BYTES of firmware/chain/chain_link.c."""
 _LINE_BYTES = PACKET_BYTES + 4 + 8 + 2
 """With the session, the frame around it, and its encoding."""
+LINK_RAM_BYTES = 2048
+"""What the firmware of links keeps beside payloads: two more receive rings, and a frame each way for both."""
 WINDOW_BYTES = 4 * _LINE_BYTES
 """On the line and not confirmed at most."""
 _TEXT = re.compile(r"(?P<kind>[a-z]+):(?P<number>\d+(\.\d+)?)(?P<unit>[kM]?)", re.ASCII)

@@ -122,7 +122,7 @@ def plan_chain(model: Model, asked: Asked, options: Options, progress: Progress)
     cuts = cuts_of(model, boards, asked.line)
     share = replace(options, time_limit=options.time_limit / len(boards))
     members = []
-    for number, (stage, target) in enumerate(zip(stages_of(model, cuts), asked.targets, strict=True)):
+    for number, (stage, target) in enumerate(zip(stages_of(model, cuts, boards), asked.targets, strict=True)):
         progress.stage(f"planning board {number + 1} of {len(boards)}, {target.board.name}")
         members.append(planned(number, stage, target, share, progress))
     return tuple(members)

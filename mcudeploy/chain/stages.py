@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mcudeploy.boards.board import Board
 from mcudeploy.ir.graph import Border, Graph, Operator, Tensor
 from mcudeploy.memory.flow import Flow
 from mcudeploy.model.model import Model
@@ -60,17 +61,18 @@ def operators_without_views(graph: Graph) -> list[int]:
     return [place for place, operator in enumerate(graph.operators) if not operator.op.is_view]
 
 
-def stages_of(model: Model, bounds: Sequence[tuple[int, int]]) -> tuple[Stage, ...]:
-    """Stages with the stretches [first, end) of a model's operators, views not counted."""
+def stages_of(model: Model, bounds: Sequence[tuple[int, int]], boards: Sequence[Board]) -> tuple[Stage, ...]:
+    """Stages with stretches [first, end) of a model's operators, views not counted, one for each board."""
     flow = Flow.of(model.graph)
     places = operators_without_views(model.graph)
     payloads = [_payload(flow, places, cut) for cut in (0, *(end for _, end in bounds))]
     stages = []
-    for number, (first, end) in enumerate(bounds):
+    for number, ((first, end), board) in enumerate(zip(bounds, boards, strict=True)):
         received, sent = payloads[number], payloads[number + 1]
         graph = _part(flow, places[first:end], sent)
         digest = hashlib.sha256(f"{model.sha256} {first} {end}".encode()).hexdigest()
-        stages.append(Stage(model.of_graph(graph, digest), received, sent))
+        part = model.of_graph(graph, digest, vectors=board.vectors)
+        stages.append(Stage(part, received, sent))
     return tuple(stages)
 
 

@@ -79,11 +79,7 @@ def device_options(command: Command) -> Command:
     @_emulate_option
     @functools.wraps(command)
     def packed(*args: Any, board: Board, port: str | None, emulate: bool, **rest: Any) -> None:
-        from mcudeploy.device.target import Target
-
-        if port is not None and not _takes_port(board, emulate):
-            port = None
-        command(*args, target=Target(board, port, emulate), **rest)
+        command(*args, target=_target(board, port, emulate), **rest)
 
     return packed
 
@@ -128,31 +124,41 @@ def chain_options(command: Command) -> Command:
     ) -> None:
         from mcudeploy.chain.link import line_of
         from mcudeploy.chain.run import Asked
-        from mcudeploy.device.target import Target
 
-        _require_one_kind(boards, board)
-        if boards is not None:
-            asked = Asked(_chained(boards, port, emulate), line_of(link), frames)
+        if _is_chain(boards, board):
+            asked = Asked(_chained(str(boards), port, emulate), line_of(link), frames)
             command(*args, target=None, chain=asked, **rest)
         elif board is not None:
-            if port is not None and not _takes_port(board, emulate):
-                port = None
-            command(*args, target=Target(board, port, emulate), chain=None, **rest)
+            command(*args, target=_target(board, port, emulate), chain=None, **rest)
 
     return packed
 
 
-def _require_one_kind(boards: str | None, board: Board | None) -> None:
-    """A usage error where no board is named, or options of one board and of several are mixed."""
-    given = get_current_context().get_parameter_source
+def _is_chain(boards: str | None, board: Board | None) -> bool:
+    """Whether several boards are asked for; what the command line says goes before `mcudeploy.toml`. A usage
+    error where no board is named, or options of one board and of several are mixed.
+    """
+    source = get_current_context().get_parameter_source
+    typed = {
+        name for name in ("board", "boards", "link", "frames") if source(name) is ParameterSource.COMMANDLINE
+    }
     if boards is None and board is None:
         raise UsageError("name a board with --board, or several in a row with --boards")
-    if boards is None:
-        alone = [name for name in ("link", "frames") if given(name) is ParameterSource.COMMANDLINE]
-        if alone:
-            raise UsageError(f"--{alone[0]} is of a chain of boards: name them with --boards")
-    elif given("board") is ParameterSource.COMMANDLINE:
+    if {"board", "boards"} <= typed:
         raise UsageError("--board and --boards exclude each other")
+    several = boards is not None and "board" not in typed
+    if not several and typed & {"link", "frames"}:
+        name = min(typed & {"link", "frames"})
+        raise UsageError(f"--{name} is of a chain of boards: name them with --boards")
+    return several
+
+
+def _target(board: Board, port: str | None, emulate: bool) -> Target:
+    """The one board that is asked for, at its port if it has one."""
+    from mcudeploy.device.target import Target
+
+    takes = port is not None and _takes_port(board, emulate)
+    return Target(board, port if takes else None, emulate)
 
 
 def _chained(names: str, ports: str | None, emulate: bool) -> tuple[Target, ...]:

@@ -69,17 +69,18 @@ def run(
     output: Output,
 ) -> None:
     """Build a model, flash it, run it on the device, and verify its outputs."""
-    from mcudeploy import api
-    from mcudeploy.chain.report import report as chain_report
-    from mcudeploy.chain.run import run_chain
-
     samples = {"inputs": list(inputs), "expected": list(expected)}
     if chain is not None:
+        from mcudeploy.chain.report import report as chain_report
+        from mcudeploy.chain.run import run_chain
+
         _require_plain(timing, guards, options)
         with output.progress() as progress:
             report = chain_report(run_chain(model, chain, options, **samples, progress=progress))
         output.result(report, chaintable.run)
     elif target is not None:
+        from mcudeploy import api
+
         guarded = replace(target, guards=guards)
         with output.progress() as progress:
             report = api.run_model(model, guarded, options, **samples, timing=timing, progress=progress)

@@ -45,7 +45,9 @@ class Request(IntEnum):
     STATE = 14
 
 
-_CHANGING = frozenset({Request.HELLO, Request.WRITE, Request.RUN, Request.TIME, Request.CALL})
+_CHANGING = frozenset(
+    {Request.HELLO, Request.WRITE, Request.RUN, Request.TIME, Request.CALL, Request.START, Request.PUT}
+)
 _UNSYNCHRONISED, _SEQUENCE = 1, 2
 _REASONS = {
     1: "was reset in the middle of the session (brown-out, watchdog, crash, or its reset button). Run again.",

@@ -63,12 +63,13 @@ def _range(graph: Graph, operator: Operator, inputs: list[Range]) -> Range | Non
             constants, numbers = numbers_of(op, operator, sources[0], output)
         except ValueError:  # the kernel will refuse it, and say why
             return None
-        sums = products(op, constants.weights, _padded(op, sources[0], inputs[0]))
+        sums = products(op, constants.weights, _padded(op.pads, sources[0], inputs[0]))
         ends = (requantized(constants, numbers, constants.bias + each) for each in (sums.low, sums.high))
         return Range(*ends)
     alike = all(source.quantization == output.quantization for source in sources)
     if isinstance(op, MaxPool | AveragePool) and alike and output.dtype is DType.INT8:
-        return inputs[0]
+        counted = isinstance(op, AveragePool) and op.count_include_pad
+        return _padded(op.pads, sources[0], inputs[0]) if counted else inputs[0]
     if isinstance(op, Lut):
         return _looked_up(operator.constants["table"].astype(np.int64), inputs[0])
     if isinstance(op, Concat) and op.axis == 2 and alike:
@@ -81,9 +82,9 @@ def _looked_up(table: Array, given: Range) -> Range:
     return Range(np.array([it.min() for it in spans]), np.array([it.max() for it in spans]))
 
 
-def _padded(conv: Conv2d, source: Tensor, given: Range) -> Range:
+def _padded(pads: tuple[int, int, int, int], source: Tensor, given: Range) -> Range:
     """With the zero point where windows reach beyond the input."""
-    if conv.pads == (0, 0, 0, 0) or source.quantization is None:
+    if pads == (0, 0, 0, 0) or source.quantization is None:
         return given
     zero_point = source.quantization.zero_point
     return Range(np.minimum(given.low, zero_point), np.maximum(given.high, zero_point))

@@ -84,9 +84,9 @@ class Model:
             functions=functions,
         )
 
-    def of_graph(self, graph: Graph, sha256: str) -> Model:
+    def of_graph(self, graph: Graph, sha256: str, *, vectors: bool = False) -> Model:
         """A model with a graph of its own for one unit, known by another digest: a part of this one."""
-        return replace(self._of(graph, Form(), Assignment()), sha256=sha256)
+        return replace(self, sha256=sha256, vectors=vectors)._of(graph, Form(), Assignment())
 
     @property
     def kernels(self) -> dict[str, str]:

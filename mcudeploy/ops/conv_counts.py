@@ -21,7 +21,7 @@ RunCounts = Callable[[int, int], Counts]
 
 _UNROLLED_PIXELS = 4
 """Groups in a turn of a block of pixels, see mcud_simd_dsp.h."""
-_COLUMNS = 18
+COLUMNS = 14
 """MCUD_COLUMNS of dwconv2d_s8_3x3.h."""
 _UNROLLED_PIXEL = 8
 """The same of one pixel by four channels."""
@@ -188,7 +188,7 @@ def by_columns(fields: Fields) -> CountsOf:
     """dwconv2d_s8_3x3: of four channels columns are expanded for a stretch of outputs, then multiplied."""
     channels, stride, outputs = fields["channels"], fields["stride_cols"], fields["output_cols"]
     windows, (fours, rest) = Windows(fields), divmod(channels, 4)
-    most = (_COLUMNS - 3) // stride + 1
+    most = (COLUMNS - 3) // stride + 1
     inside = beside = 0
     starts = range(0, outputs, most)
     for col in starts:

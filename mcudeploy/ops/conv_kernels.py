@@ -31,8 +31,8 @@ _PIXELS = 3
 """Pixels that a pointwise convolution takes at a time."""
 _EXPANDED_BYTES = 2
 """One int8 value in a block of pixels that is multiplied."""
-COLUMNS_BYTES = 18 * 6 * 4
-"""The expanded columns of dwconv2d_s8_3x3."""
+COLUMNS_BYTES = (26 + conv_counts.COLUMNS * 6) * 4
+"""The expanded record and columns of dwconv2d_s8_3x3."""
 _MOST_COLUMN_STRIDE = 2
 PAIR = 2
 """Output channels that a block of pixels is multiplied with at a time."""

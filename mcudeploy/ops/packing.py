@@ -88,14 +88,10 @@ def pack_taps(weights: NDArray[np.int8]) -> NDArray[np.int32]:
 
 
 def pack_columns(weights: NDArray[np.int8]) -> NDArray[np.int32]:
-    """Depthwise weights [C, 3, 3] -> words [fours of channels][18], by columns; see mcud_columns_s8.h."""
+    """Depthwise weights [C, 3, 3] -> words [fours of channels][3 columns * 3 rows] of four channels."""
     more = padded(len(weights), 4) - len(weights)
-    fours = np.pad(weights, ((0, more), (0, 0), (0, 0))).astype("<i2").reshape(-1, 4, 3, 3)
-    columns = fours.transpose(0, 3, 1, 2)  # [fours][columns][channels][rows]
-    upper = columns[..., :2].reshape(len(fours), 3, 8)
-    lower = columns[..., 2][:, :, [0, 2, 1, 3]]
-    halves = np.concatenate([upper, lower], axis=2)
-    return np.ascontiguousarray(halves).view("<i4").astype(np.int32).reshape(len(fours), -1)
+    fours = np.pad(weights, ((0, more), (0, 0), (0, 0))).reshape(-1, 4, 3, 3)
+    return _words(fours.transpose(0, 3, 2, 1)).reshape(len(fours), -1)
 
 
 def pack_vector_taps(

@@ -51,13 +51,21 @@ def test_random_graphs_on_three_boards_are_verified(seed: int, tmp_path: Path) -
 def test_payloads_hold_what_later_boards_read() -> None:
     model = load_model(EXAMPLE)
     count = len(operators_without_views(model.graph))
-    stages = stages_of(model, [(0, 5), (5, 6), (6, count)])
+    stages = stages_of(model, [(0, 5), (5, 6), (6, count)], [HOST.board] * 3)
     assert [tensor.name for tensor in stages[0].received.tensors] == [model.graph.inputs[0].tensor]
     for one, other in pairwise(stages):
         assert one.sent == other.received
     made = [operator.name for stage in stages for operator in stage.model.graph.operators]
     assert len(set(made)) == len(made)
     assert len({stage.model.sha256 for stage in stages}) == 3
+
+
+def test_parts_have_the_kernels_of_their_boards() -> None:
+    boards = [load_board("mps3-an547"), load_board("mps2-an386")]
+    model = load_model(EXAMPLE)
+    by_vectors, others = stages_of(model, [(0, 3), (3, len(operators_without_views(model.graph)))], boards)
+    assert all(call.needs_vectors for call in by_vectors.model.calls.values())
+    assert not any(call.needs_vectors for call in others.model.calls.values())
 
 
 def _brute(model: Model, boards: list[Board], line: Line) -> float:
@@ -111,7 +119,7 @@ def test_payloads_larger_than_memory_are_an_error() -> None:
     board = load_board("stm32f405")
     memories = tuple(it.model_copy(update={"bytes": 16 * 1024}) for it in board.memories)
     target = Target(board.model_copy(update={"memories": memories}), emulate=True)
-    stage = stages_of(model, [(0, 3), (3, len(operators_without_views(model.graph)))])[0]
+    stage = stages_of(model, [(0, 3), (3, len(operators_without_views(model.graph)))], [HOST.board] * 2)[0]
     with pytest.raises(FitError, match=r"board 1 \(stm32f405\): payloads of [\d,]+ bytes"):
         planned(0, stage, target, QUICK, SILENT)
 
@@ -120,7 +128,7 @@ def test_payloads_take_room_from_the_arena() -> None:
     """The linker agrees: what the planner allows fits, with the link's own memory."""
     model = load_model(EXAMPLE)
     target = Target(load_board("stm32f405"), emulate=True)
-    stages = stages_of(model, [(0, 3), (3, len(operators_without_views(model.graph)))])
+    stages = stages_of(model, [(0, 3), (3, len(operators_without_views(model.graph)))], [HOST.board] * 2)
     member = planned(0, stages[0], target, QUICK, SILENT)
     firmware = built(member, 2, LINE)
     arenas = member.made.plan.layout.arena_bytes
@@ -151,7 +159,7 @@ def test_links_are_read() -> None:
 
 
 def test_boards_without_ports_are_refused() -> None:
-    stage = stages_of(load_model(EXAMPLE), [(0, 3), (3, 30)])[0]
+    stage = stages_of(load_model(EXAMPLE), [(0, 3), (3, 30)], [HOST.board] * 2)[0]
     member = planned(0, stage, Target(load_board("riscv32-virt")), QUICK, SILENT)
     with pytest.raises(DeployError, match="cannot be one of a chain"):
         built(member, 2, LINE)

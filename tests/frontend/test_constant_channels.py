@@ -169,6 +169,18 @@ def test_a_constant_beside_padding_stays_unless_it_is_the_zero_point(model: Mode
     _assert_same_bits(model, graph, smaller)
 
 
+def test_padding_that_an_average_counts_is_no_constant(model: Model) -> None:
+    net = _Net((6, 6, 2))
+    net.conv("a", "x", 4, silent={1: 900, 2: 0})
+    net.add("pool", AveragePool((3, 3), (1, 1), (1, 1), (1, 1, 1, 1), (6, 6), True), "a")
+    net.conv("y", "pool", 3)
+    graph = net.graph("y")
+    assert ranges_of(graph)["pool"].constant.tolist() == [False, False, True, False]
+    smaller = trim(graph)
+    assert _channels(smaller) == {"x": 2, "a": 3, "pool": 3, "y": 3}
+    _assert_same_bits(model, graph, smaller)
+
+
 def test_unread_channels_are_removed_with_what_makes_them(model: Model) -> None:
     net = _Net((6, 6, 4))
     net.conv("a", "x", 8)

@@ -78,7 +78,7 @@ int32_t hal_uart_read(void)
 
 void hal_wait(void)
 {
-#ifdef MCUD_CHAIN
+#if MCUD_CHAIN
     (void)input_ready(1); /* bytes of ports do not end it */
 #else
     (void)input_ready(-1);

@@ -1,6 +1,7 @@
 /* Ports of a process: file descriptors that it inherits, by the environment: MCUD_PORT0 before, MCUD_PORT1 behind. */
 #define _POSIX_C_SOURCE 200809L
 
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -65,6 +66,9 @@ bool hal_port_sending(uint32_t port)
         if (sent > 0) {
             ports[port].next += sent;
             ports[port].left -= (uint32_t)sent;
+        } else if (sent < 0 && errno == EPIPE) {
+            ports[port].descriptor = -1;
+            ports[port].left = 0;
         }
     }
     return ports[port].left > 0;
