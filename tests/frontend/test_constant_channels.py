@@ -265,7 +265,7 @@ def _branch(net: _Net, name: str, rng: np.random.Generator) -> str:
     return net.conv(f"{name}_end", last, 3)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(3))
 def test_random_networks_keep_their_bits(seed: int, model: Model) -> None:
     rng = np.random.default_rng(seed)
     net = _Net((7, 6, 3))

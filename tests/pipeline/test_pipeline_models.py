@@ -68,7 +68,7 @@ def test_four_boards_are_three_and_a_half_times_as_fast(vww: Model) -> None:
 
 
 def test_two_boards_are_nearly_twice_as_fast(vww: Model) -> None:
-    assert report(divided(*task_of(vww, topology(width=2)), "best", "throughput"))["throughput_ratio"] >= 1.9
+    assert report(divided(*task_of(vww, topology(width=2)), "best", "throughput"))["throughput_ratio"] >= 1.85
 
 
 @pytest.mark.parametrize("objective", ["latency", "throughput"])

@@ -1,0 +1,91 @@
+"""What is gained by leaving out constant and unread channels: a Markdown table of models with all channels,
+and without these. Exits 1 where an output differs in a bit.
+
+    python benchmarks/constant_channels.py MODEL.onnx ... [--board mps2-an386] [--inputs 100]
+
+Plans are unsplit. Outputs of both programs are compared on this computer, for random inputs; runs on the
+board are verified. Models without such channels have no line.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from kernels import print_table
+
+from mcudeploy.api import run_model
+from mcudeploy.boards.board import load_board
+from mcudeploy.deployment import Deployment
+from mcudeploy.device.target import Target, open_device
+from mcudeploy.search.planner import Options, find_plans, read_model
+from mcudeploy.verify.compare import Storage, run_once
+from mcudeploy.verify.samples import load_samples
+
+COLUMNS = (
+    "model", "channels", "removed", "MACs", "weights", "arena", "flash", "instructions", "cycles (modelled)",
+    "outputs",
+)  # fmt: skip
+_UNSPLIT = Options(split=False, time_limit=5)
+
+
+def outputs(path: Path, options: Options, count: int) -> list[bytes]:
+    """The stored outputs of the program on this computer, for random inputs."""
+    target = Target(load_board("host"))
+    planned = find_plans(read_model(path, options), target.board, options)
+    made = Deployment.of(planned, planned.unsplit, target.board, options)
+    storage, graph = Storage.of(made.plan), made.plan.graph
+    found = []
+    with open_device(target, made.build(target)) as device:
+        for seed in range(count):
+            run_once(device, storage, load_samples(graph, [], [], seed)[0].stored)
+            tensors = (storage.get_tensor(device, border.tensor) for border in graph.outputs)
+            found.append(b"".join(tensor.tobytes() for tensor in tensors))
+    return found
+
+
+def figures(path: Path, target: Target, options: Options) -> dict[str, Any]:
+    """A verified run on the board, with modelled cycles."""
+    report = run_model(path, target, options, inputs=[], expected=[], timing="cycles-model")
+    if not report["verified"]:
+        raise SystemExit(f"{path}: not verified")
+    return report
+
+
+def main() -> int:
+    """Print the table; 1 where outputs differ."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("models", metavar="MODEL.onnx", type=Path, nargs="+")
+    parser.add_argument("--board", default="mps2-an386")
+    parser.add_argument("--inputs", type=int, default=100)
+    arguments = parser.parse_args()
+    target, rows, wrong = Target(load_board(arguments.board), emulate=True), [], 0
+    kept = replace(_UNSPLIT, keep_constant=True)
+    for path in arguments.models:
+        if read_model(path, _UNSPLIT).graph.trimmed is None:
+            continue
+        both = [outputs(path, options, arguments.inputs) for options in (kept, _UNSPLIT)]
+        differing = sum(one != other for one, other in zip(*both, strict=True))
+        wrong += differing
+        for name, options in (("kept", kept), ("removed", _UNSPLIT)):
+            found = figures(path, target, options)
+            removed = found["constant_channels"]
+            rows.append(
+                (
+                    path.parent.name, name, removed["channels"] if removed else 0, f"{found['macs']:,}",
+                    f"{found['weights_bytes']:,}", f"{found['arena_bytes']:,}", f"{found['flash_bytes']:,}",
+                    f"{found['instructions']:,}", f"{found['latency']['value']:,}",
+                    f"{arguments.inputs - differing} of {arguments.inputs} equal",
+                )
+            )  # fmt: skip
+    print_table(COLUMNS, rows)
+    return int(wrong > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
