@@ -79,7 +79,7 @@ def main() -> int:
                 (
                     path.parent.name, name, removed["channels"] if removed else 0, f"{found['macs']:,}",
                     f"{found['weights_bytes']:,}", f"{found['arena_bytes']:,}", f"{found['flash_bytes']:,}",
-                    f"{found['instructions']:,}", f"{found['latency']['value']:,}",
+                    f"{found['cycles_model']['instructions']:,}", f"{found['latency']['value']:,}",
                     f"{arguments.inputs - differing} of {arguments.inputs} equal",
                 )
             )  # fmt: skip

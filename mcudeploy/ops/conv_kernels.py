@@ -34,6 +34,8 @@ _EXPANDED_BYTES = 2
 COLUMNS_BYTES = (26 + conv_counts.COLUMNS * 6) * 4
 """The expanded record and columns of dwconv2d_s8_3x3."""
 _MOST_COLUMN_STRIDE = 2
+_LEAST_COLUMNS = 8
+"""Outputs in a row that pay for its expanded weights."""
 PAIR = 2
 """Output channels that a block of pixels is multiplied with at a time."""
 
@@ -139,7 +141,8 @@ def _depthwise_kernel(
     arrays = constants.packed_taps() | {"padding": padding}
     scratch += OFFSET_BYTES
     vectors = conv_mve.depthwise(constants, numbers, fields, padding, scratch)
-    by_columns = _by_columns(conv, constants, numbers, fields, zero_point)
+    wide = output.shape[1] >= _LEAST_COLUMNS
+    by_columns = _by_columns(conv, constants, numbers, fields, zero_point) if wide else ()
     params, counts = arrays | fields | numbers, conv_counts.depthwise(fields)
     return KernelCall("dwconv2d_s8", params, scratch, counts=counts, others=(*by_columns, *vectors))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -129,10 +130,17 @@ def model() -> Model:
     return load_model(EXAMPLE)
 
 
+@pytest.fixture
+def one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Channels are not filled up to fours."""
+    monkeypatch.setattr(import_module("mcudeploy.frontend.trim"), "_TOGETHER", 1)
+
+
 def _channels(graph: Graph) -> dict[str, int]:
     return {name: tensor.shape[2] for name, tensor in graph.tensors.items()}
 
 
+@pytest.mark.usefixtures("one_by_one")
 def test_constants_pass_through_a_network(model: Model) -> None:
     """A residual block, a concatenation, pools and a dense layer."""
     net = _Net((12, 10, 3))
@@ -155,6 +163,7 @@ def test_constants_pass_through_a_network(model: Model) -> None:
     _assert_same_bits(model, graph, smaller)
 
 
+@pytest.mark.usefixtures("one_by_one")
 def test_a_constant_beside_padding_stays_unless_it_is_the_zero_point(model: Model) -> None:
     net = _Net((9, 9, 2))
     scale = 0.01 * STEP.scale / STEP.scale  # of a bias, in steps of the output
@@ -169,6 +178,7 @@ def test_a_constant_beside_padding_stays_unless_it_is_the_zero_point(model: Mode
     _assert_same_bits(model, graph, smaller)
 
 
+@pytest.mark.usefixtures("one_by_one")
 def test_padding_that_an_average_counts_is_no_constant(model: Model) -> None:
     net = _Net((6, 6, 2))
     net.conv("a", "x", 4, silent={1: 900, 2: 0})
@@ -181,6 +191,7 @@ def test_padding_that_an_average_counts_is_no_constant(model: Model) -> None:
     _assert_same_bits(model, graph, smaller)
 
 
+@pytest.mark.usefixtures("one_by_one")
 def test_unread_channels_are_removed_with_what_makes_them(model: Model) -> None:
     net = _Net((6, 6, 4))
     net.conv("a", "x", 8)
@@ -196,6 +207,7 @@ def test_unread_channels_are_removed_with_what_makes_them(model: Model) -> None:
     _assert_same_bits(model, graph, smaller)
 
 
+@pytest.mark.usefixtures("one_by_one")
 def test_a_channel_clipped_to_one_value_is_constant(model: Model) -> None:
     """Its weights are not zero, but its bias is beyond the clip for every input."""
     net = _Net((6, 6, 4))
@@ -210,6 +222,18 @@ def test_a_channel_clipped_to_one_value_is_constant(model: Model) -> None:
     _assert_same_bits(model, net.graph("y"), smaller)
 
 
+def test_multiples_of_four_channels_are_left(model: Model) -> None:
+    """Of 11 channels 5 are needed and 8 stay; of 6 channels none is worth removing."""
+    net = _Net((6, 6, 4))
+    net.conv("a", "x", 11, silent=dict.fromkeys(range(6), 40))
+    net.conv("b", "a", 6, silent={3: -(2**20)})
+    net.conv("y", "b", 3)
+    graph = net.graph("y")
+    smaller = trim(graph)
+    assert _channels(smaller) == {"x": 4, "a": 8, "b": 6, "y": 3}
+    _assert_same_bits(model, graph, smaller)
+
+
 def test_outputs_and_what_cannot_be_followed_stay_whole(model: Model) -> None:
     net = _Net((6, 6, 4))
     net.conv("a", "x", 5, silent={0: 3})
@@ -218,6 +242,7 @@ def test_outputs_and_what_cannot_be_followed_stay_whole(model: Model) -> None:
     assert trim(graph) is graph
 
 
+@pytest.mark.usefixtures("one_by_one")
 def test_a_network_of_constants_keeps_a_channel(model: Model) -> None:
     net = _Net((4, 4, 2))
     net.conv("a", "x", 4, silent=dict.fromkeys(range(4), 700))
@@ -265,6 +290,7 @@ def _branch(net: _Net, name: str, rng: np.random.Generator) -> str:
     return net.conv(f"{name}_end", last, 3)
 
 
+@pytest.mark.usefixtures("one_by_one")
 @pytest.mark.parametrize("seed", range(3))
 def test_random_networks_keep_their_bits(seed: int, model: Model) -> None:
     rng = np.random.default_rng(seed)

@@ -151,6 +151,29 @@ def test_depthwise(case: Case, seed: int) -> None:
 
 
 @given(
+    channels=st.integers(2, 9),
+    size=st.tuples(st.integers(1, 5), st.integers(8, 30)),
+    stride=st.integers(1, 2),
+    pads=st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(1, 2), st.integers(0, 2)),
+    seed=seeds,
+)
+@bounded
+def test_wide_depthwise(
+    channels: int, size: tuple[int, int], stride: int, pads: tuple[int, int, int, int], seed: int
+) -> None:
+    """All variants, those by expanded columns among them."""
+    image = (size[0] + 2, size[1] * stride + 2)
+    attributes = {"kernel_shape": [3, 3], "strides": [1, stride], "pads": list(pads), "group": channels}
+    graph = _check_quantized(Case((1, channels, *image), (channels, 1, 3, 3), attributes), seed, np.int8)
+    calls = [
+        operator.op.kernel(operator, graph.input_tensors(operator), graph.tensors[operator.output])
+        for operator in graph.operators
+        if operator.op.kind == "Conv2d"
+    ]
+    assert "dwconv2d_s8_3x3" in {call.kernel for each in calls for call in each.variants(vectors=False)}
+
+
+@given(
     channels=st.integers(1, 19),
     outputs=st.integers(1, 11),
     size=st.tuples(st.integers(1, 6), st.integers(1, 6)),
