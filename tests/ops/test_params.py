@@ -114,6 +114,7 @@ def _convolutions(dtype: DType) -> Iterator[KernelCall]:
         "whole": (Conv2d(5, (6, 6)), 4),
         "whole by rows": (Conv2dByRows(5, (6, 6)), 4),
         "depthwise": (Conv2d(4, (3, 3), groups=4), 1),
+        "depthwise, wide": (Conv2d(4, (3, 3), groups=4, pads=(1, 2, 1, 2)), 1),
         "depthwise, more channels": (Conv2d(8, (3, 3), groups=4), 1),
     }
     for conv, group_inputs in shapes.values():
