@@ -17,8 +17,11 @@ from mcudeploy.common.errors import BuildError
 from mcudeploy.targets.build import COMPILER_PACKAGES, run_logged
 
 _LINE = re.compile(r"^\s*([0-9a-f]+):\t((?:[0-9a-f]{4} ?){1,2})\s*\t(\S+)(?:\s+([^@<]*))?")
-_REGISTER = re.compile(r"\b(?:[rsd]\d+|sb|sl|fp|ip|sp|lr|pc)\b")
+_REGISTER = re.compile(r"\b(?:[rsdq]\d+|sb|sl|fp|ip|sp|lr|pc)\b")
 _RANGE = re.compile(r"\b([sd])(\d+)-[sd](\d+)\b")
+_VECTOR = re.compile(r"\bq\d")
+_SINGLES = {"d": 2, "q": 4}
+"""How many single registers a wider one is."""
 _ALIASES = {"sb": "r9", "sl": "r10", "fp": "r11", "ip": "r12", "sp": "r13", "lr": "r14", "pc": "r15"}
 CONDITION = r"(?:eq|ne|cs|hs|cc|lo|mi|pl|vs|vc|hi|ls|ge|lt|gt|le)"
 
@@ -28,7 +31,9 @@ def spelled(stem: str) -> re.Pattern[str]:
     return re.compile(f"(?:{stem}){CONDITION}?")
 
 
-_NONE = spelled(r"cmp|cmn|tst|teq|str\w*|stm\w*|push|vstr|vstm\w*|vpush|vcmpe?|cbn?z|b|bl|bx|blx|tb[bh]|vmsr")
+_NONE = spelled(
+    r"cmp|cmn|tst|teq|str\w*|stm\w*|push|vstr[bhwd]?[te]?|vstm\w*|vpush|vcmpe?|cbn?z|b|bl|bx|blx|tb[bh]|vmsr"
+)
 _PAIR = spelled(r"ldrd|[us]mull|[us]mlal\w*|umaal|smlal\w*|smlsldx?")
 _LIST = spelled(r"ldm\w*|pop|vldm\w*|vpop")
 _MACS = ("vmla", "vmls", "vnml", "vfm", "vfnm")
@@ -39,7 +44,7 @@ _COPIES = ("mov", "mvn", "neg", "ldr", "v", "sxt", "uxt", "clz", "rev", "rbit")
 class Instruction:
     """One instruction: its address, its bytes, its mnemonic without width and type, its operands as written.
 
-    Registers are named r0 to r15 and s0 to s31; a double register is its two single ones.
+    Registers are named r0 to r15 and s0 to s31; a double register is its two single ones, a vector its four.
     """
 
     address: int
@@ -81,6 +86,13 @@ class Instruction:
         return rest | self.results if accumulates or two_operands else rest
 
     @property
+    def is_vector(self) -> bool:
+        """Whether it is one of the vector extension (MVE), those included that only set predicates."""
+        return _VECTOR.search(self.operands) is not None or self.mnemonic.startswith(
+            ("vpst", "vctp", "vpnot")
+        )
+
+    @property
     def addend(self) -> frozenset[str]:
         """What a floating-point multiply-add adds to: it is needed a cycle later than the factors."""
         return self.results if self.mnemonic.startswith(_MACS) else frozenset()
@@ -90,21 +102,25 @@ def _registers(text: str) -> frozenset[str]:
     listed = _RANGE.sub(lambda it: ",".join(f"{it[1]}{n}" for n in range(int(it[2]), int(it[3]) + 1)), text)
     found: set[str] = set()
     for name in _REGISTER.findall(listed):
-        if name.startswith("d"):
-            number = 2 * int(name[1:])
-            found |= {f"s{number}", f"s{number + 1}"}
+        if name[0] in _SINGLES:
+            count = _SINGLES[name[0]]
+            first = count * int(name[1:])
+            found |= {f"s{number}" for number in range(first, first + count)}
         else:
             found.add(_ALIASES.get(name, name))
     return frozenset(found)
 
 
-def disassemble(elf: Path, toolchain: str) -> Mapping[int, Instruction]:
-    """The instructions of a program by address. Raises BuildError where its toolchain has no objdump."""
+def disassemble(elf: Path, toolchain: str, *, vectors: bool = False) -> Mapping[int, Instruction]:
+    """The instructions of a program by address; `vectors`: it has those of the vector extension (MVE).
+    Raises BuildError where its toolchain has no objdump.
+    """
     tool = shutil.which(f"{toolchain}-objdump")
     if tool is None:
         packages = COMPILER_PACKAGES[toolchain]
         raise BuildError(f"{toolchain}-objdump is not installed: sudo apt-get install {packages}")
-    status, text = run_logged([tool, "-d", str(elf)], None, elf.parent)
+    machine = ("-m", "armv8.1-m.main") if vectors else ()  # objdump does not take it from the file
+    status, text = run_logged([tool, "-d", *machine, str(elf)], None, elf.parent)
     if status:
         raise BuildError(f"{toolchain}-objdump refuses {elf.name}:\n{text.strip()}")
     parsed = (parse(line) for line in text.splitlines())

@@ -9,7 +9,7 @@ from mcudeploy.targets.disassembly import CONDITION, Instruction, spelled
 
 
 class Kind(StrEnum):
-    """Kinds of instructions of Armv7E-M with single-precision floating point."""
+    """Kinds of instructions of Armv7E-M with floating point, and of Armv8.1-M with vectors."""
 
     ALU = "arithmetic and logic"
     EXTEND = "extend and pack"
@@ -30,6 +30,11 @@ class Kind(StrEnum):
     FLOAT_MAC = "float multiply-add"
     FLOAT_DIVIDE = "float divide, square root"
     FLOAT_MOVE = "float move, compare"
+    VECTOR_LOAD = "vector load"
+    VECTOR_STORE = "vector store"
+    VECTOR_MULTIPLY = "vector multiply"
+    VECTOR = "vector, other"
+    LOOP_END = "end of a loop"
     SYSTEM = "system"
 
 
@@ -39,6 +44,7 @@ _SPELLINGS: tuple[tuple[Kind, re.Pattern[str]], ...] = tuple(
         (Kind.BRANCH, r"b|bl|bx|blx|cbn?z"),
         (Kind.BRANCH_TABLE, r"tb[bh]"),
         (Kind.IT, r"it[te]{0,3}"),
+        (Kind.LOOP_END, r"letp|le"),
         (Kind.LOAD, r"ldr(?:s?[bh])?t?|ldrex[bh]?"),
         (Kind.LOAD_MANY, r"ldrd|ldm(?:ia|db|fd|ea)?|pop"),
         (Kind.STORE, r"str[bh]?t?|strex[bh]?"),
@@ -58,12 +64,19 @@ _SPELLINGS: tuple[tuple[Kind, re.Pattern[str]], ...] = tuple(
         (Kind.SYSTEM, r"mrs|msr|cpsi[de]|d[ms]b|isb|wf[ie]|sev|svc|bkpt|nop|clrex|udf"),
     )
 )  # fmt: skip
+_VECTOR_KINDS = (
+    (Kind.VECTOR_LOAD, re.compile(r"vld\w+")),
+    (Kind.VECTOR_STORE, re.compile(r"vst\w+")),
+    (Kind.VECTOR_MULTIPLY, re.compile(r"v\w*mul\w*|vml[as]\w*|vfm\w+|vq?r?dml\w+")),
+)
 _CONDITIONAL = re.compile(rf"cbn?z|(?:b|bl|bx|blx|ldr|ldm\w*|pop|mov|add){CONDITION}")
 
 
 def classify(instruction: Instruction) -> Kind:
     """The kind of an instruction. One that is none of the others is arithmetic or logic."""
     mnemonic = instruction.mnemonic
+    if instruction.is_vector:
+        return next((kind for kind, spelling in _VECTOR_KINDS if spelling.fullmatch(mnemonic)), Kind.VECTOR)
     kind = next((kind for kind, spelling in _SPELLINGS if spelling.fullmatch(mnemonic)), Kind.ALU)
     moves_pc = kind is Kind.ALU and "r15" in instruction.results
     return Kind.BRANCH if moves_pc else kind

@@ -11,24 +11,13 @@ branches. Assumed beyond that:
   after 3, and a multiply-add takes its addend late; only the instruction right behind waits;
 - branches are predicted and cost 1 cycle; a division takes 7 cycles, in floating point 14; several registers
   are loaded and stored 64 bits a cycle.
-
-`least` is two instructions in every cycle and no wait, `most` one in a cycle with all waits.
 """
 
 from __future__ import annotations
 
 from mcudeploy.timing.classes import Kind
-from mcudeploy.timing.core import FLOAT_RESULT, Core, Cycles, Executed
-
-
-def cost(here: Executed, before: Executed | None, paired: bool) -> tuple[Cycles, bool]:
-    """See `Core`. An instruction entered from elsewhere as often as from above begins a pair."""
-    own = _own(here)
-    together = 0 if before is None else min(before.went_on, here.count)
-    waits = 0 if before is None else _wait(before, here) * together
-    pairs = before is not None and not paired and 2 * together > here.count and _pair(before, here)
-    most = own * here.count + waits
-    return Cycles((own - 0.5) * here.count, most - (together if pairs else 0), most), pairs
+from mcudeploy.timing.core import FLOAT_RESULT, Core, Executed
+from mcudeploy.timing.paired import InOrder, depends
 
 
 def _own(it: Executed) -> float:
@@ -67,7 +56,7 @@ def _pair(before: Executed, here: Executed) -> bool:
         return False
     if any(before.kind in unit and here.kind in unit for unit in _UNITS):
         return False
-    return not before.instruction.results & (here.instruction.reads | here.instruction.results)
+    return not depends(before, here)
 
 
 CORTEX_M7 = Core(
@@ -80,5 +69,5 @@ CORTEX_M7 = Core(
         "unaligned loads and stores",
         "interrupts",
     ),
-    cost,
+    InOrder(_own, _wait, _pair).cost,
 )

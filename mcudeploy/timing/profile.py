@@ -14,10 +14,12 @@ from mcudeploy.timing.classes import Kind, classify
 from mcudeploy.timing.core import Core, Cycles, Executed
 from mcudeploy.timing.cortex_m4 import CORTEX_M4
 from mcudeploy.timing.cortex_m7 import CORTEX_M7
+from mcudeploy.timing.cortex_m33 import CORTEX_M33
+from mcudeploy.timing.cortex_m55 import CORTEX_M55
 from mcudeploy.timing.plugin import Counts
 
 UNIT = "cycles (model)"
-CORES = {core.name: core for core in (CORTEX_M4, CORTEX_M7)}
+CORES = {core.name: core for core in (CORTEX_M4, CORTEX_M7, CORTEX_M33, CORTEX_M55)}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,7 +83,7 @@ def core_of(target: Target) -> Core:
 
 def profile(target: Target, firmware: Firmware, operators: Mapping[str, Counts]) -> Profile:
     """What operators executed, with the program's instructions. Raises BuildError where a tool is missing."""
-    instructions = disassemble(firmware.elf, target.board.toolchain)
+    instructions = disassemble(firmware.elf, target.board.toolchain, vectors=target.board.vectors)
     found = Profile(operators, instructions, Functions(firmware.elf))
     unknown = found.whole().executed.keys() - found.instructions.keys()
     if unknown:

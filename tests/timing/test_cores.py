@@ -6,6 +6,7 @@ import subprocess
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Protocol
 
 import pytest
 
@@ -14,23 +15,33 @@ from mcudeploy.timing.classes import Kind, classify, may_pass
 from mcudeploy.timing.core import Core, Cycles
 from mcudeploy.timing.cortex_m4 import CORTEX_M4
 from mcudeploy.timing.cortex_m7 import CORTEX_M7
+from mcudeploy.timing.cortex_m33 import CORTEX_M33
+from mcudeploy.timing.cortex_m55 import CORTEX_M55
 from mcudeploy.timing.plugin import Counts
 from mcudeploy.timing.profile import Profile
 
 Assemble = Callable[[str], list[Instruction]]
+Spend = Callable[[str, Core], Cycles]
+
+
+class Assembler(Protocol):
+    """Makes an ELF file of a function's text."""
+
+    def __call__(self, text: str, core: str = ..., /) -> Path: ...
 
 
 @pytest.fixture
-def elf(tmp_path: Path) -> Callable[[str], Path]:
+def elf(tmp_path: Path) -> Assembler:
     """Assembles one function `f` of instructions that are separated by semicolons, linked at address 0."""
 
-    def assembled(text: str) -> Path:
+    def assembled(text: str, core: str = "cortex-m7") -> Path:
         source = tmp_path / "f.s"
         code = "\n".join(text.split(";"))
         source.write_text(
             ".syntax unified\n.thumb\n.text\n.global f\n.type f, %function\nf:\n" + code + "\n.size f, .-f\n"
         )
-        flags = ["-mcpu=cortex-m7", "-mfpu=fpv5-sp-d16", "-mfloat-abi=hard", "-nostdlib", "-Wl,-Ttext=0,-ef"]
+        fpu = ["-mfpu=fpv5-sp-d16"] if core == "cortex-m7" else []
+        flags = [f"-mcpu={core}", *fpu, "-mfloat-abi=hard", "-nostdlib", "-Wl,-Ttext=0,-ef"]
         path = tmp_path / "f.elf"
         subprocess.run(["arm-none-eabi-gcc", *flags, "-o", path, source], check=True)
         return path
@@ -39,18 +50,19 @@ def elf(tmp_path: Path) -> Callable[[str], Path]:
 
 
 @pytest.fixture
-def assemble(elf: Callable[[str], Path]) -> Assemble:
+def assemble(elf: Assembler) -> Assemble:
     """The instructions of such a function, in order."""
     return lambda text: list(disassemble(elf(text), "arm-none-eabi").values())
 
 
 @pytest.fixture
-def spend(elf: Callable[[str], Path]) -> Callable[[str, Core], Cycles]:
+def spend(elf: Assembler) -> Spend:
     """Cycles of instructions that are executed once, one after the other, none of them jumping."""
 
     def spent(text: str, core: Core) -> Cycles:
-        path = elf(text)
-        instructions = disassemble(path, "arm-none-eabi")
+        vectors = core is CORTEX_M55
+        path = elf(text, "cortex-m55" if vectors else "cortex-m7")
+        instructions = disassemble(path, "arm-none-eabi", vectors=vectors)
         profile = Profile({}, instructions, Functions(path))
         counts = Counts(Counter(dict.fromkeys(instructions, 1)))
         return sum(profile.cycles(counts, core).values(), Cycles())
@@ -112,6 +124,27 @@ def test_kinds(kind: Kind, assemble: Assemble) -> None:
     assert found == dict.fromkeys(found, kind) and len(found) > 1 - (kind is Kind.BRANCH_TABLE)
 
 
+VECTOR_KINDS = {
+    Kind.VECTOR_LOAD: "vldrb.s32 q0, [r0], #4; vldrw.u32 q0, [r0, q1, uxtw #2]; vpst; vldrbt.u8 q0, [r1]",
+    Kind.VECTOR_STORE: "vstrb.32 q0, [r0], #4; vstrw.32 q0, [r0]; vpst; vstrwt.32 q0, [r0]",
+    Kind.VECTOR_MULTIPLY: (
+        "vmladava.s8 r0, q0, q1; vmla.s32 q0, q1, r0; vqrdmulh.s32 q0, q1, r0; vmul.i32 q0, q1, q2; "
+        "vfma.f32 q0, q1, r0; vmullb.s8 q0, q1, q2"
+    ),
+    Kind.VECTOR: (
+        "vadd.i32 q0, q1, r0; vdup.32 q0, r0; vpst; vaddt.i32 q0, q1, q2; vctp.32 r0; vcmp.s32 lt, q0, r1"
+    ),
+    Kind.LOOP_END: "dls lr, r0; 1: nop; le lr, 1b",
+}
+
+
+@pytest.mark.parametrize("kind", VECTOR_KINDS)
+def test_kinds_of_vectors(kind: Kind, elf: Assembler) -> None:
+    found = disassemble(elf(VECTOR_KINDS[kind], "cortex-m55"), "arm-none-eabi", vectors=True).values()
+    beside = {"vpst", "dls", "nop"} - ({"vpst"} if kind is Kind.VECTOR else set())
+    assert {classify(it) for it in found if it.mnemonic not in beside} == {kind}
+
+
 def test_registers_and_sizes() -> None:
     lines = {
         "   0:\tf857 3b04 \tldr.w\tr3, [r7], #4": (4, {"r3"}, {"r7"}),
@@ -171,13 +204,11 @@ def test_which_jumps_may_be_passed() -> None:
         ("vmov r0, r1, d0; vmov s0, r0", 3),
     ],
 )
-def test_cortex_m4_costs_what_its_manual_says(
-    text: str, cycles: int, spend: Callable[[str, Core], Cycles]
-) -> None:
+def test_cortex_m4_costs_what_its_manual_says(text: str, cycles: int, spend: Spend) -> None:
     assert spend(text, CORTEX_M4).typical == cycles
 
 
-def test_cortex_m4_keeps_the_ranges_of_its_manual(spend: Callable[[str, Core], Cycles]) -> None:
+def test_cortex_m4_keeps_the_ranges_of_its_manual(spend: Spend) -> None:
     assert spend("sdiv r0, r1, r2", CORTEX_M4) == Cycles(2, 7, 12)
     assert spend("b f", CORTEX_M4) == Cycles(2, 3, 4)
     assert spend("bne f", CORTEX_M4) == Cycles(1, 1, 1)  # passed
@@ -198,9 +229,48 @@ def test_cortex_m4_keeps_the_ranges_of_its_manual(spend: Callable[[str, Core], C
         ("subs r0, r1, #1; bne f", 1),
     ],
 )
-def test_cortex_m7_follows_its_assumptions(
-    text: str, cycles: int, spend: Callable[[str, Core], Cycles]
-) -> None:
+def test_cortex_m7_follows_its_assumptions(text: str, cycles: int, spend: Spend) -> None:
     found = spend(text, CORTEX_M7)
+    assert found.typical == cycles
+    assert found.least <= found.typical <= found.most
+
+
+@pytest.mark.parametrize(
+    ("text", "cycles"),
+    [
+        ("adds r0, r1, #1; adds r2, r3, #1", 1),
+        ("add.w r8, r1, #1; add.w r9, r3, #1", 2),
+        ("adds r0, r1, #1; adds r2, r0, #1", 2),
+        ("ldr r0, [r1]; ldr r2, [r3]", 2),
+        ("ldr r0, [r1]; adds r2, r3, #1", 1),
+        ("ldr r0, [r1]; adds r2, r0, #1", 3),
+        ("smlad r0, r1, r2, r0; smlad r0, r3, r4, r0", 2),
+        ("vadd.f32 s0, s1, s2; vmul.f32 s3, s0, s5", 3),
+        ("vfma.f32 s0, s1, s2; vfma.f32 s0, s3, s4", 2),
+        ("push {r4, r5, lr}", 4),
+    ],
+)
+def test_cortex_m33_follows_its_assumptions(text: str, cycles: int, spend: Spend) -> None:
+    found = spend(text, CORTEX_M33)
+    assert found.typical == cycles
+    assert found.least <= found.typical <= found.most
+
+
+@pytest.mark.parametrize(
+    ("text", "cycles"),
+    [
+        ("vldrb.s8 q0, [r0]", 2),
+        ("vldrb.s8 q0, [r0]; vmladava.s8 r2, q1, q2", 3),
+        ("vldrb.s8 q0, [r0]; vmladava.s8 r2, q1, q2; vldrb.s8 q1, [r0]; vmladava.s8 r4, q1, q2", 5),
+        ("vldrb.s8 q0, [r0]; vldrb.s8 q1, [r1]", 4),
+        ("vldrb.s32 q0, [r0, q1]", 4),
+        ("vmladav.s8 r2, q1, q2; add.w r8, r2, #1", 4),
+        ("vmladava.s8 r2, q1, q2; vmladava.s8 r2, q3, q2", 4),
+        ("dls lr, r0; 1: vldrb.s8 q0, [r0]; le lr, 1b", 3),
+        ("adds r0, r1, #1; adds r2, r3, #1", 1),
+    ],
+)
+def test_cortex_m55_follows_its_assumptions(text: str, cycles: int, spend: Spend) -> None:
+    found = spend(text, CORTEX_M55)
     assert found.typical == cycles
     assert found.least <= found.typical <= found.most

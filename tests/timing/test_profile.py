@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,13 @@ from mcudeploy.timing.profile import UNIT, core_of
 
 @pytest.mark.parametrize(
     ("board", "stream", "per_instruction"),
-    [("mps2-an386", False, (1.05, 2)), ("stm32f405", True, (1.05, 2)), ("mps2-an500", False, (0.5, 1.1))],
+    [
+        ("mps2-an386", False, (1.05, 2)),
+        ("stm32f405", True, (1.05, 2)),
+        ("mps2-an500", False, (0.5, 1.1)),
+        ("mps2-an505", False, (0.9, 1.6)),
+        ("mps3-an547", False, (1, 2.2)),
+    ],
 )
 def test_cycles_stand_beside_the_counted_instructions(
     tmp_path: Path, board: str, stream: bool, per_instruction: tuple[float, float]
@@ -28,7 +35,8 @@ def test_cycles_stand_beside_the_counted_instructions(
     measured = api.measure_model(model, target, options)
     report = api.measure_model(model, target, options, timing="cycles-model")
     found = report["cycles_model"]
-    assert report["latency"] == {"value": found["cycles"], "unit": UNIT}
+    waits = report["stalls"]["cycles"]
+    assert report["latency"] == {"value": pytest.approx(found["cycles"] + waits, abs=1), "unit": UNIT}
     assert found["least"] <= found["cycles"] <= found["most"]
     low, high = per_instruction
     assert low < found["cycles"] / found["instructions"] < high
@@ -42,8 +50,11 @@ def test_cycles_stand_beside_the_counted_instructions(
     for table in ("histogram", "functions"):
         assert sum(it["instructions"] for it in found[table].values()) == found["instructions"]
         assert sum(it["cycles"] for it in found[table].values()) == pytest.approx(found["cycles"], abs=20)
-    assert "mcud_conv2d_s8_1x1" in found["functions"] and "?" not in found["functions"]
-    assert found["left_out"] and "ARM DDI" in found["source"]
+    assert (
+        any(name.startswith("mcud_conv2d_s8_1x1") for name in found["functions"])
+        and "?" not in found["functions"]
+    )
+    assert found["left_out"] and re.search("ARM DDI|Arm", found["source"])
     assert report["overhead_percent"] is None
 
 
@@ -53,7 +64,6 @@ def test_cycles_stand_beside_the_counted_instructions(
         ("host", False, "is this computer"),
         ("stm32f405", False, "on hardware.*add --emulate"),
         ("microbit", True, "has a cortex-m0"),
-        ("mps3-an547", False, "has a cortex-m55"),
         ("riscv32-virt", False, "has a "),
     ],
 )
