@@ -1,4 +1,5 @@
-"""The costs of kernels that the package ships: instructions fitted to what the emulator counts.
+"""The costs of kernels that the package ships, fitted to what the emulator counts: instructions, and modelled
+cycles where there is a model of the core.
 
     python benchmarks/cost_table.py [--core cortex-m4 ...] [--kernel dwconv2d_s8 ...]
     python benchmarks/cost_table.py --check MODEL... [--board mps2-an386 ...]
@@ -15,6 +16,7 @@ from __future__ import annotations
 import argparse
 import csv
 import sys
+import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -28,7 +30,7 @@ from ortools.linear_solver import pywraplp
 from mcudeploy.api import measure_model, plan_model
 from mcudeploy.boards.board import Board, load_board
 from mcudeploy.common.errors import DeployError
-from mcudeploy.cost.estimate import COSTS, CoreCosts, counts_of, estimated_tile_time, read_costs
+from mcudeploy.cost.estimate import COSTS, CoreCosts, Unit, counts_of, estimated_tile_time, read_costs
 from mcudeploy.cost.tiles import Costs
 from mcudeploy.deployment import Deployment
 from mcudeploy.device.image import build_bench
@@ -42,11 +44,16 @@ from mcudeploy.memory.blocks import TiledGraph
 from mcudeploy.memory.flow import Flow
 from mcudeploy.program.bench import all_kernels
 from mcudeploy.search.planner import Options
+from mcudeploy.targets import Firmware
+from mcudeploy.targets.disassembly import Functions
+from mcudeploy.timing.plugin import plugin_arguments, read_windows
+from mcudeploy.timing.profile import CORES, core_of, profile
 
 BOARDS = {
     "cortex-m0": "mps2-an385",
     "cortex-m3": "mps2-an385",
     "cortex-m4": "mps2-an386",
+    "cortex-m7": "mps2-an500",
     "cortex-m33": "mps2-an505",
     "cortex-m55": "mps3-an547",
     "rv32imafc": "riscv32-virt",
@@ -59,7 +66,8 @@ CHECKED = (
 )  # fmt: skip
 """The columns of `check`."""
 
-Sample = tuple[Counts, float]
+Sample = tuple[Counts, dict[Unit, float]]
+"""How often the loops of a tile run, and its time in each unit."""
 
 
 def board_of(core: str) -> Board:
@@ -71,20 +79,51 @@ def board_of(core: str) -> Board:
 
 
 def samples(board: Board, chosen: Collection[str] = ()) -> dict[str, list[Sample]]:
-    """What every variant does in each case, and the instructions that it takes; of `chosen` kernels alone, if
-    there are any.
-    """
+    """What every variant does in each case, and its times; of `chosen` kernels alone, if there are any."""
     target = Target(board, emulate=True)
+    firmware = build_bench(target)
+    timed: list[tuple[str, Sample]] = []
+    with tempfile.TemporaryDirectory() as folder:
+        counted = _counting(target, firmware, Path(folder) / "counts")
+        with open_device(target, firmware, emulator_arguments=counted) as device:
+            kernels = KernelTable.of(device.session, all_kernels())
+            any_bytes, floats = Region.of(board), fill(device.session)
+            for dtype in DType:
+                flash = floats if dtype is DType.FLOAT32 else any_bytes
+                timer = TileTimer(device.session, kernels, flash=flash)
+                for graph in cases(dtype):
+                    timed += times(graph, timer, board, chosen)
+        if counted:
+            windows = calls_of_kernels(target, firmware, Path(folder) / "counts")
+            for (_, (_, spent)), cycles in zip(timed, windows, strict=True):
+                spent["cycles"] = cycles
     found: defaultdict[str, list[Sample]] = defaultdict(list)
-    with open_device(target, build_bench(target)) as device:
-        kernels = KernelTable.of(device.session, all_kernels())
-        any_bytes, floats = Region.of(board), fill(device.session)
-        for dtype in DType:
-            timer = TileTimer(device.session, kernels, flash=floats if dtype is DType.FLOAT32 else any_bytes)
-            for graph in cases(dtype):
-                for variant, sample in times(graph, timer, board, chosen):
-                    found[variant].append(sample)
+    for variant, sample in timed:
+        found[variant].append(sample)
     return found
+
+
+def _counting(target: Target, firmware: Firmware, out: Path) -> tuple[str, ...]:
+    """Arguments of an emulator that counts between all readings of the counter, if the core has a model."""
+    emulator, ticks = target.board.emulator, Functions(firmware.elf).named("hal_ticks").address
+    if emulator is None or target.board.core not in CORES:
+        return ()
+    return plugin_arguments(emulator.qemu, ticks, ticks, out)
+
+
+def calls_of_kernels(target: Target, firmware: Firmware, counted: Path) -> Iterator[float]:
+    """Modelled cycles of each call of a kernel, without those of the measurement itself."""
+    functions, core = Functions(firmware.elf), core_of(target)
+    entries = {functions.named(f"mcud_{name}").address for name in all_kernels()}
+    outside = [functions.named(name) for name in ("hal_ticks", "timing_call")]
+    found = profile(target, firmware, {})
+    for window in read_windows(counted):
+        if entries.isdisjoint(window.executed):
+            continue
+        for function in outside:
+            for address in [at for at in window.executed if 0 <= at - function.address < function.size]:
+                del window.executed[address]
+        yield sum(cycles.typical for cycles in found.cycles(window, core).values())
 
 
 def fill(session: Session) -> Region:
@@ -113,7 +152,8 @@ def times(
             continue
         for rows in _blocks(total):
             ticks = timer.time(graph, operator, call, rows).ticks
-            yield call.variant, (counts_of(graph, operator, loops, call, rows), board.instructions(ticks))
+            spent: dict[Unit, float] = {"instructions": board.instructions(ticks)}
+            yield call.variant, (counts_of(graph, operator, loops, call, rows), spent)
 
 
 def _blocks(total: int) -> list[Interval]:
@@ -124,7 +164,7 @@ def _blocks(total: int) -> list[Interval]:
     return sorted(middle | {Interval(0, 1), Interval(0, min(2, total)), Interval(last, total)}, key=str)
 
 
-def fit(found: Sequence[Sample]) -> dict[str, float]:
+def fit(found: Sequence[tuple[Counts, float]]) -> dict[str, float]:
     """The costs of the least sum of relative errors."""
     solver = pywraplp.Solver.CreateSolver("GLOP")
     names = sorted({name for counts, _ in found for name in counts})
@@ -155,24 +195,30 @@ def write_table(core: str, chosen: Collection[str]) -> list[tuple[object, ...]]:
         missing = {kernel for kernel in missing if not kernel.endswith("_mve")}
     if missing:
         raise RuntimeError(f"no case for {', '.join(sorted(missing))}")
-    known = read_costs(path) if chosen else {}
-    table = {name: cost for name, cost in known.items() if name.partition(":")[0] not in chosen}
-    report = list[tuple[object, ...]]()
-    for variant in sorted(found):
-        try:
-            table[variant] = cost = fit(found[variant])
-        except RuntimeError as error:
-            raise RuntimeError(f"{variant}: {error}") from None
-        fitted = CoreCosts(core, {variant: cost})
-        errors = sorted(
-            abs(100 * (fitted.ticks(variant, counts) / real - 1)) for counts, real in found[variant]
-        )
-        report.append((variant, len(errors), f"{median(errors):.1f}", f"{errors[-1]:.1f}"))
+    units: tuple[Unit, ...] = ("instructions", "cycles") if core in CORES else ("instructions",)
+    tables, report = list[dict[str, dict[str, float]]](), list[tuple[object, ...]]()
+    for unit in units:
+        known = read_costs(path, unit) if chosen else {}
+        table = {name: cost for name, cost in known.items() if name.partition(":")[0] not in chosen}
+        for variant in sorted(found):
+            measured = [(counts, spent[unit]) for counts, spent in found[variant]]
+            try:
+                table[variant] = cost = fit(measured)
+            except RuntimeError as error:
+                raise RuntimeError(f"{variant}: {error}") from None
+            fitted = CoreCosts(core, {variant: cost})
+            errors = sorted(
+                abs(100 * (fitted.ticks(variant, counts) / real - 1)) for counts, real in measured
+            )
+            report.append((variant, unit, len(errors), f"{median(errors):.1f}", f"{errors[-1]:.1f}"))
+        tables.append(table)
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["variant", "loop", "instructions"])
-        for variant, cost in sorted(table.items()):
-            writer.writerows([variant, loop, f"{each:g}"] for loop, each in cost.items())
+        writer.writerow(["variant", "loop", *units])
+        for variant, cost in sorted(tables[0].items()):
+            writer.writerows(
+                [variant, loop, *(f"{table[variant][loop]:g}" for table in tables)] for loop in cost
+            )
     return report
 
 
@@ -242,7 +288,9 @@ def main() -> int:
             return 0
         for core in options.core or BOARDS:
             print(f"\n## {core}\n")
-            print_table(["variant", "tiles", "median error %", "worst %"], write_table(core, options.kernel))
+            print_table(
+                ["variant", "unit", "tiles", "median error %", "worst %"], write_table(core, options.kernel)
+            )
     except DeployError as error:
         print(error, file=sys.stderr)
         return 1

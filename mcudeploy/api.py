@@ -57,7 +57,7 @@ def _planned(path: Path, board: Board, options: Options, progress: Progress) -> 
     model_name(options.name, path.stem)  # refused before the search, not after it
     model = read_model(path, options, vectors=board.vectors)
     tell_notes(model)
-    known = known_times(board)
+    known = known_times(board, options.objective)
     try:
         planned = find_plans(model, board, options, told=telling(progress), progress=progress, known=known)
     except FitError as error:
@@ -100,7 +100,7 @@ def check_model(path: Path, board: Board | None, options: Options) -> JsonObject
         schedule = unsplit_schedule(model, Effort.of(_CHECK_S))
         return objects.check(model, unsplit_plan(model, load_board("host"), schedule).layout.arena_bytes)
     options = replace(options, time_limit=_CHECK_S)
-    known = known_times(board)
+    known = known_times(board, options.objective)
     split = search_plans(model, board, options, known=known)
     best = {"unsplit": (split, split.unsplit)}
     if split.search.candidates:  # else the weights alone are too large
@@ -164,15 +164,23 @@ def measure_model(
     Before that, unless a plan is given, every variant of its kernels is timed that never was, and the plan
     takes the fastest. Raises ConfigError for a target that has no such `timing`.
     """
+    timing = _timing(timing, target, options)
     require_timing(timing, target, options.cores)
     require_port(target)
-    if options.plan_file is None and not target.board.is_host:
+    modelled = options.objective == "cycles" and target.emulated
+    if options.plan_file is None and not target.board.is_host and not modelled:
         _time_variants(path, target, options, progress)
     made = _planned(path, target.board, options, progress)
     require_timing(timing, target, made.model.cores)
     samples = load_samples(made.model.graph, [], [], options.seed)
     ran = run_within_limit(made, target, samples, options.max_overhead, progress)
     return _measured(ran, _Counted(timing, target, samples[0], progress))
+
+
+def _timing(asked: Timing, target: Target, options: Options) -> Timing:
+    """What is told of a run; the objective says it where nobody asked for more than instructions."""
+    cycles = options.objective == "cycles" and target.emulated and asked == "instructions"
+    return "cycles-model" if cycles else asked
 
 
 def _time_variants(path: Path, target: Target, options: Options, progress: Progress) -> None:
@@ -215,6 +223,7 @@ def run_model(
 
     Raises ConfigError for a target that has no such `timing`.
     """
+    timing = _timing(timing, target, options)
     require_timing(timing, target, options.cores)
     require_port(target)
     if inputs or expected:  # files that do not fit the model are better known before the search
@@ -247,6 +256,9 @@ def _measured(ran: Ran, asked: _Counted) -> JsonObject:
         inputs = asked.sample.stored
         steps = count_steps(made.plan, asked.target, firmware, inputs, made.patience_s)
         operators = by_operator(made.plan, steps)
+        known = measurement["overhead_percent"], measurement["overhead_source"]
         measurement |= counted_report(asked.timing, operators, asked.target, firmware, measurement)
+        if measurement["latency"]["unit"] == ran.observed.measurement.unit:
+            measurement["overhead_percent"], measurement["overhead_source"] = known
         measurement["traffic_predicted"] = moving.predicted(made.plan, made.model.work)
     return objects.plan(made, ran.observed.measurement) | objects.sizes(firmware) | measurement

@@ -82,10 +82,11 @@ class Deployment:
         files = render_firmware(program, self.plan, self.source)
         return build_firmware(target.board, files, program.sources, emulate=target.emulated)
 
-    def run_key(self, firmware_hash: int) -> RunKey:
-        """What a measurement of this plan is stored under."""
+    def run_key(self, firmware_hash: int, *, modelled: bool = False) -> RunKey:
+        """What a measurement of this plan is stored under; `modelled`: one by a cycle model."""
         digest = hashlib.sha256(planfile.plan_text(self.plan, self.model.sha256).encode()).hexdigest()
-        return RunKey(self.model.sha256, self.board.name, f"{firmware_hash:08x}", digest)
+        firmware = f"{firmware_hash:08x}" + ("-modelled" if modelled else "")
+        return RunKey(self.model.sha256, self.board.name, firmware, digest)
 
     def measured(self, *forms: bool) -> Measurement | None:
         """What was measured of this plan before: emulated (True) or on hardware (False), or in either.
@@ -93,10 +94,10 @@ class Deployment:
 
         A database that cannot be read is warned of: the plan at hand is worth more than its history.
         """
-        hashes = self._firmware_hashes(forms or (False, True))
+        keys = self._run_keys(forms or (False, True))
         try:
             with Database() as database:
-                found = [database.run(self.run_key(each)) for each in hashes]
+                found = [database.run(each) for each in keys]
         except ConfigError as error:
             _LOG.warning("warning: no earlier measurement is shown: %s", error)
             return None
@@ -108,10 +109,17 @@ class Deployment:
             return None
         return self.with_plan(self.unsplit).measured()
 
-    def _firmware_hashes(self, forms: Sequence[bool]) -> list[int]:
+    def _run_keys(self, forms: Sequence[bool]) -> list[RunKey]:
         files = render_firmware(self.program, self.plan, self.source)
         forms = [form for form in forms if self.board.has_form(form)]
+        cycles = self.planned.objective == "cycles"
         try:
-            return [firmware_hash(self.board, files, self.program.sources, emulate=form) for form in forms]
+            return [
+                self.run_key(
+                    firmware_hash(self.board, files, self.program.sources, emulate=form),
+                    modelled=cycles and form,
+                )
+                for form in forms
+            ]
         except BuildError:  # without its compiler nothing can have been measured
             return []

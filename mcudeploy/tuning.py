@@ -16,6 +16,7 @@ from mcudeploy.common.effort import Effort
 from mcudeploy.common.errors import LatencyError, OutputsDifferError
 from mcudeploy.common.progress import SILENT, Progress, telling
 from mcudeploy.common.text import count_text
+from mcudeploy.cost.estimate import per_instruction
 from mcudeploy.cost.tiles import CallTile, CallTime
 from mcudeploy.deployment import Deployment
 from mcudeploy.device.image import known_times, measured_tiles
@@ -27,7 +28,7 @@ from mcudeploy.report import objects
 from mcudeploy.search.planner import Options, Planned, find_plans, read_model
 from mcudeploy.targets import Firmware
 from mcudeploy.verify.iterating import Iteration, Loop, between_memories, iterations, with_times
-from mcudeploy.verify.running import Observation, Place, along_path, keep, observe
+from mcudeploy.verify.running import Observation, Place, keep, observe, retimed
 from mcudeploy.verify.samples import Sample, load_samples
 
 _PREFETCH_SHARE = 2
@@ -113,11 +114,12 @@ def _search(model: Model, targets: Sequence[Target], options: Options, progress:
     board = targets[0].board
     start = None
     if options.split and options.plan_file is None:
-        known = known_times(board)
+        known = known_times(board, options.objective)
         begun = find_plans(model, board, options, told=telling(progress), progress=progress, known=known)
         if begun.interrupted:
             return begun
         start = begun.plans[0]
+    paces = per_instruction(board.core, options.objective if targets[0].emulated else "instructions")
     progress.stage(f"building the measurer for {board.name}")
     with measured_tiles(targets) as measured:
 
@@ -128,8 +130,8 @@ def _search(model: Model, targets: Sequence[Target], options: Options, progress:
         def tiles(graph: Graph, wanted: Iterable[CallTile]) -> CallTime:
             share = options.time_limit / _PREFETCH_SHARE
             measured.prefetch(graph, wanted, share, progress.advance)
-            ticks_of = measured.of(graph)
-            return lambda operator, call, rows: convert(ticks_of(operator, call, rows))
+            ticks_of, pace = measured.of(graph), paces(graph)
+            return lambda *tile: convert(ticks_of(*tile)) * pace(*tile)
 
         def counted(search: Search) -> Search:
             return replace(search, measured=measured.measured, cache_hits=measured.hits)
@@ -198,7 +200,7 @@ def _run_all(
         observed += _run_together(list(zip(group, firmwares, targets, strict=False)), samples)
         for number, (made, firmware) in enumerate(zip(group, firmwares, strict=True), first):
             place = Place(targets[0], firmware)
-            observed[number] = along_path(observed[number], made, place, samples[0])
+            observed[number] = retimed(observed[number], made, place, samples[0])
             keep(made, firmware, observed[number])
     return observed
 

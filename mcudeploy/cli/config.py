@@ -99,6 +99,7 @@ class Settings(BaseModel):
     placement: Literal["blocks", "tags"] | None = None
     parallel: Annotated[str, BeforeValidator(_checked_cores)] | None = None
     measurers: Annotated[int, Field(ge=1)] | None = None
+    objective: Literal["instructions", "cycles"] | None = None
     timing: Literal["instructions", "cycles-model", "traffic"] | None = None
     float_io: bool | None = None
     keep_constant_channels: bool | None = None

@@ -104,6 +104,14 @@ def planning_options(command: Command) -> Command:
         "`auto`: all of them.  [default: 1]",
     )
     @click.option(
+        "--objective",
+        type=click.Choice(["instructions", "cycles"]),
+        default="instructions",
+        show_default=True,
+        help="What times of emulated boards and estimates are in, by which kernels and cuts are chosen: "
+        "executed instructions, or cycles by a model of the core. Hardware tells its cycles itself.",
+    )
+    @click.option(
         "--seed",
         metavar="N",
         type=click.IntRange(min=0),
@@ -126,6 +134,7 @@ def planning_options(command: Command) -> Command:
         assign: tuple[str, ...],
         placement: Literal["blocks", "tags"],
         parallel: int | None,
+        objective: Literal["instructions", "cycles"],
         seed: int,
         float_io: bool,
         keep_constant_channels: bool,
@@ -149,6 +158,7 @@ def planning_options(command: Command) -> Command:
             assign=assign,
             placement=placement,
             cores=parallel,
+            objective=objective,
             float_io=float_io,
             keep_constant=keep_constant_channels,
             seed=seed,

@@ -98,6 +98,7 @@ def _require_plain(timing: Timing, guards: bool, options: Options) -> None:
         "--placement tags": options.placement == "tags",
         "--parallel": options.cores not in (None, 1),
         "--guards": guards,
+        f"--objective {options.objective}": options.objective != "instructions",
         f"--timing {timing}": timing != "instructions",
     }
     found = next((name for name, there in given.items() if there), None)

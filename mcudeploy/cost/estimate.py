@@ -1,17 +1,19 @@
-"""Times without a device: instructions of every kernel as a sum over how often its loops run in a tile.
+"""Times without a device: those of every kernel as a sum over how often its loops run in a tile.
 
-The factors come with the package, one table for each core, fitted by benchmarks/cost_table.py to instruction
-counts of the emulator. Instructions are not cycles: they compare kernels and cuts of one core.
+The factors come with the package, one table for each core, fitted by benchmarks/cost_table.py to what the
+emulator counts: instructions, and cycles where there is a model of the core. Instructions compare kernels and
+cuts of one core; modelled cycles also know what loads and taken branches cost.
 """
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from math import prod
 from pathlib import Path
+from typing import Literal
 
 from mcudeploy.common.errors import ConfigError
 from mcudeploy.cost.tiles import CallTile, CallTime, TileSource, TileTime, by_calls
@@ -22,11 +24,12 @@ from mcudeploy.ir.opdef import Counts, KernelCall, LoopNest
 COSTS = Path(__file__).resolve().parent / "tables"
 STAND_INS = {
     "cortex-m0plus": "cortex-m0",
-    "cortex-m7": "cortex-m4",
     "native": "rv32imafc",
     "xtensa-lx7": "rv32imafc",
 }
 """Cores without a table, and the one whose code is most like theirs (of the last two: portable C, an FPU)."""
+Unit = Literal["instructions", "cycles"]
+"""What times are in: executed instructions, or cycles by the model of the core."""
 _REMAKE = "benchmarks/cost_table.py makes it from the emulator"
 
 
@@ -66,10 +69,11 @@ def _is_clipped(call: KernelCall, output: Tensor) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class CoreCosts:
-    """Instructions of every kernel variant on a core: what a pass of each of its loops takes."""
+    """Times of every kernel variant on a core, in one unit: what a pass of each of its loops takes."""
 
     core: str
     kernels: Mapping[str, Mapping[str, float]]
+    unit: Unit = "instructions"
 
     def ticks(self, variant: str, counts: Mapping[str, float]) -> float:
         """What a call of a variant takes. Raises ConfigError for a variant or loop that the table lacks."""
@@ -84,30 +88,40 @@ class CoreCosts:
 
 
 @cache
-def load_costs(core: str) -> CoreCosts:
+def load_costs(core: str, unit: Unit = "instructions") -> CoreCosts:
     """The shipped table of a core, or of the one that stands in for it.
 
-    Raises ConfigError for a core without either, and for a table that is damaged.
+    Raises ConfigError for a core without either or without a cycle model, and for a table that is damaged.
     """
     name = STAND_INS.get(core, core)
     path = COSTS / f"{name}.csv"
     if not path.is_file():
         known = ", ".join(sorted(one.stem for one in COSTS.glob("*.csv")))
         raise ConfigError(f"no costs of kernels on {core}; there are those of {known}. {_REMAKE}")
-    return CoreCosts(name, read_costs(path))
+    if unit == "cycles" and unit not in _columns(path):
+        known = ", ".join(sorted(one.stem for one in COSTS.glob("*.csv") if unit in _columns(one)))
+        raise ConfigError(
+            f"there is no cycle model of {core}; there are those of {known}: leave --objective cycles out"
+        )
+    return CoreCosts(name, read_costs(path, unit), unit)
 
 
-def read_costs(path: Path) -> dict[str, dict[str, float]]:
-    """A table: a line for each loop of each variant. Raises ConfigError."""
+def _columns(path: Path) -> list[str]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return next(csv.reader(file), [])
+
+
+def read_costs(path: Path, unit: Unit = "instructions") -> dict[str, dict[str, float]]:
+    """A table: a line for each loop of each variant, a column for each unit. Raises ConfigError."""
     table: dict[str, dict[str, float]] = {}
     with path.open(encoding="utf-8", newline="") as file:
         for line in csv.DictReader(file):
             try:
-                variant, loop, cost = line["variant"], line["loop"], float(line["instructions"])
+                variant, loop, cost = line["variant"], line["loop"], float(line[unit])
             except (KeyError, TypeError, ValueError) as error:
                 raise ConfigError(f"{path.name}: {line.get('variant')} has no costs: {error}") from error
             if not 0 <= cost < float("inf"):
-                raise ConfigError(f"{path.name}: {cost} instructions for {loop} of {variant}")
+                raise ConfigError(f"{path.name}: {cost} {unit} for {loop} of {variant}")
             loops = table.setdefault(variant, {})
             if loop in loops:
                 raise ConfigError(f"{path.name}: {loop} of {variant} stands there twice")
@@ -130,6 +144,22 @@ def estimated(costs: CoreCosts) -> TileSource:
         return time
 
     return source
+
+
+def per_instruction(core: str, unit: Unit) -> Callable[[Graph], CallTime]:
+    """What the tables of a core say of tiles: the time of each, in a unit, for one of its instructions."""
+    wanted, counted = (estimated(load_costs(core, each)) for each in (unit, "instructions"))
+
+    def of(graph: Graph) -> CallTime:
+        times, instructions = wanted(graph, ()), counted(graph, ())
+
+        def ratio(operator: Operator, call: KernelCall, rows: Interval) -> float:
+            count = instructions(operator, call, rows)
+            return times(operator, call, rows) / count if count else 1.0
+
+        return ratio if unit != "instructions" else lambda *_: 1.0
+
+    return of
 
 
 def estimated_tile_time(graph: Graph, calls: Mapping[str, KernelCall], core: str) -> TileTime:

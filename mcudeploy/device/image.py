@@ -9,6 +9,7 @@ from contextlib import ExitStack, contextmanager
 from mcudeploy.boards.board import Board
 from mcudeploy.common.errors import BuildError, ConfigError
 from mcudeploy.cost.database import Database
+from mcudeploy.cost.estimate import Unit
 from mcudeploy.cost.tiles import KnownSource, nothing_known
 from mcudeploy.device.measured import MeasuredTiles, stored
 from mcudeploy.device.target import Target, open_device
@@ -43,15 +44,17 @@ def measured_tiles(targets: Sequence[Target]) -> Iterator[MeasuredTiles]:
         yield MeasuredTiles((board.name, bench.hash), database, timers)
 
 
-def known_times(board: Board) -> KnownSource:
-    """What was timed on a board before by the kernels as they are: on hardware, else emulated.
+def known_times(board: Board, objective: Unit = "instructions") -> KnownSource:
+    """What was timed on a board before by the kernels as they are: on hardware, else emulated, unless cycles
+    are wanted.
 
     Nothing is known of a host, whose times hang on what else runs. A database that cannot be read is warned
     of.
     """
     if board.is_host:
         return nothing_known
-    forms = [emulate for emulate in (False, True) if board.has_form(emulate)]
+    wanted = (False,) if objective == "cycles" else (False, True)
+    forms = [emulate for emulate in wanted if board.has_form(emulate)]
     try:
         hashes = [firmware_hash(board, _sources(board), all_kernels(), emulate=form) for form in forms]
     except BuildError:  # without its compiler nothing can have been measured

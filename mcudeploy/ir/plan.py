@@ -302,6 +302,9 @@ class OperatorTime:
 PATH_UNIT = "critical-path instructions"
 """The unit of a latency where an emulator runs several cores: those along the longest chain of parts."""
 
+MODEL_UNIT = "cycles (model)"
+"""The unit of a latency that a cycle model made of counted instructions."""
+
 
 @dataclass(frozen=True, slots=True)
 class CoresTime:

@@ -76,7 +76,7 @@ def fits(board: Board, plans: Mapping[str, tuple[Plan, Model]]) -> JsonObject:
 
 def plan(made: Deployment, measured: Measurement | None = None) -> JsonObject:
     """The object of `plan`: an unsplit plan is its own baseline. `measured`: of this very plan."""
-    found, costs_of = made.plan, made.planned.costs_of
+    found = made.plan
     return {
         "board": made.board.name,
         "model_sha256": made.model.sha256,
@@ -112,8 +112,16 @@ def plan(made: Deployment, measured: Measurement | None = None) -> JsonObject:
         "macs": made.model.macs,
         "constant_channels": trimmed(made.model.graph),
         "search": asdict(made.planned.search),
-        "estimates": costs_of and {"core": made.board.core, "costs_of": costs_of},
+        "estimates": _estimates(made),
     }
+
+
+def _estimates(made: Deployment) -> JsonObject | None:
+    """Where the times come from that the search compared; null where they were measured."""
+    costs_of = made.planned.costs_of
+    if costs_of is None:
+        return None
+    return {"core": made.board.core, "costs_of": costs_of, "unit": made.planned.objective}
 
 
 def _sharing(made: Deployment) -> JsonObject | None:

@@ -17,7 +17,7 @@ from mcudeploy.common.errors import ConfigError, FitError, ModelError, UsageErro
 from mcudeploy.common.interrupts import through
 from mcudeploy.common.progress import SILENT, Progress, Report, no_report
 from mcudeploy.common.text import count_text
-from mcudeploy.cost.estimate import estimated, load_costs
+from mcudeploy.cost.estimate import Unit, estimated, load_costs
 from mcudeploy.cost.tiles import KnownSource, TileSource, move_price, nothing_known
 from mcudeploy.ir.plan import Form, Part, Plan, Run, Search
 from mcudeploy.layout.arena import Relocation
@@ -53,7 +53,7 @@ class Options:
     memories of the board, by name. `placement`: blocks lie where there is room, or, in an unsplit plan,
     tensors share memory by their tags. `cores`: so many run the plan together, 0: all
     that the board has; None: one, or as many as a stored plan is for. `float_io` and `keep_constant` are
-    those of the front end.
+    those of the front end. `objective`: what emulated and estimated times are in.
     """
 
     max_overhead: float = 5.0
@@ -71,6 +71,7 @@ class Options:
     assign: tuple[str, ...] = ()
     placement: Placement = "blocks"
     cores: int | None = None
+    objective: Unit = "instructions"
 
 
 def read_model(path: Path, options: Options, *, vectors: bool = False) -> Model:
@@ -85,7 +86,7 @@ class Planned:
 
     `costs_of`: the core whose costs of kernels the times are estimated from; None where they were measured.
     `interrupted`: Ctrl-C ended the search, or what comes after it. `limits`: the bytes that arenas may
-    take in memories of the board, by name.
+    take in memories of the board, by name. `objective`: see `Options`.
     """
 
     models: Mapping[Form, Model]
@@ -95,6 +96,7 @@ class Planned:
     costs_of: str | None = None
     interrupted: bool = False
     limits: Mapping[str, int] = field(default_factory=dict)
+    objective: Unit = "instructions"
 
     def model_of(self, plan: Plan) -> Model:
         """The model in the form of one of the plans, by its kernels."""
@@ -122,7 +124,8 @@ def find_plans(
     """
     board = board.limited(dict(options.memory_limits))
     found = search_plans(model, board, options, tiles, start=start, told=told, progress=progress, known=known)
-    found = _on_cores(replace(found, limits=dict(options.memory_limits)))
+    found = replace(found, limits=dict(options.memory_limits), objective=options.objective)
+    found = _on_cores(found)
     return through(lambda: _without_faults(_fitting(found, board, options.ram_limit), board))
 
 
@@ -134,6 +137,8 @@ def _cores(board: Board, options: Options) -> int:
     if cores > board.cores:
         has = count_text(board.cores, "core")
         raise UsageError(f"--parallel {cores}: {board.name} has {has} for one program")
+    if cores > 1 and options.objective == "cycles":
+        raise UsageError("--objective cycles counts what one core does: leave it out, or add --parallel 1")
     if cores > 1 and (options.assign or options.placement == "tags"):
         raise UsageError("--parallel cannot be combined with --assign or --placement tags")
     return cores
@@ -174,7 +179,7 @@ def search_plans(
     known: KnownSource = nothing_known,
 ) -> Planned:
     """The plans that `find_plans` chooses from: they may not fit, and have not passed the checker."""
-    costs = load_costs(board.core)
+    costs = load_costs(board.core, options.objective)
     source, costs_of = tiles or estimated(costs), None if tiles else costs.core
     stored, models = None, dict[Form, Model]()
     if options.plan_file is None:

@@ -18,7 +18,6 @@ from mcudeploy.timing.cortex_m33 import CORTEX_M33
 from mcudeploy.timing.cortex_m55 import CORTEX_M55
 from mcudeploy.timing.plugin import Counts
 
-UNIT = "cycles (model)"
 CORES = {core.name: core for core in (CORTEX_M4, CORTEX_M7, CORTEX_M33, CORTEX_M55)}
 
 

@@ -6,9 +6,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from mcudeploy.ir.plan import MODEL_UNIT
 from mcudeploy.timing.classes import Kind, classify
 from mcudeploy.timing.core import Core, Cycles
-from mcudeploy.timing.profile import UNIT, Profile
+from mcudeploy.timing.profile import Profile
 
 JsonObject = dict[str, Any]
 
@@ -39,7 +40,7 @@ def cycles_report(found: Profile, core: Core, measured: Mapping[str, Any]) -> Js
         for operator in measured["operators"]
     ]
     return {
-        "latency": {"value": round(total.typical), "unit": UNIT},
+        "latency": {"value": round(total.typical), "unit": MODEL_UNIT},
         "overhead_percent": None,
         "overhead_source": None,
         "operators": operators,

@@ -124,7 +124,7 @@ class Loop:
         """That of a deployment."""
         board = made.board.limited(made.planned.limits)
         tiled = TiledGraph(Flow.of(made.plan.graph), made.plan.block_rows)
-        return cls(made, board, target, samples[:1], effort, progress, _price(board), tiled)
+        return cls(made, board, target, samples[:1], effort, progress, _price(made), tiled)
 
     def run(self) -> Iterator[Iteration]:
         """One after the other."""
@@ -199,14 +199,14 @@ def with_times(made: Deployment, observed: Observation) -> Deployment:
     """A deployment whose plan has the ticks and stalls that the observed times of its steps come to."""
     plan, board = made.plan, made.board.limited(made.planned.limits)
     tiled = TiledGraph(Flow.of(plan.graph), plan.block_rows)
-    cycles, price = step_times(plan, observed.entries), _price(board)
+    cycles, price = step_times(plan, observed.entries), _price(made)
     waits = stalls(plan, tiled, board, made.model.work, Pace(cycles, price))
     ticks = sum(cycles) + moves_ticks(plan, tiled, price)
     return made.with_plan(replace(plan, estimate=replace(plan.estimate, ticks=ticks, stalls=waits)))
 
 
-def _price(board: Board) -> MovePrice:
-    return move_price(estimated(load_costs(board.core)))
+def _price(made: Deployment) -> MovePrice:
+    return move_price(estimated(load_costs(made.board.core, made.planned.objective)))
 
 
 def step_times(plan: Plan, entries: Sequence[int]) -> list[float]:

@@ -17,11 +17,13 @@ from mcudeploy.cost.database import Database
 from mcudeploy.deployment import Deployment
 from mcudeploy.device.guards import arm, require_intact
 from mcudeploy.device.target import Device, Target, open_device
-from mcudeploy.ir.plan import PATH_UNIT, CoresTime, Measurement, OperatorTime
+from mcudeploy.ir.plan import MODEL_UNIT, PATH_UNIT, CoresTime, Measurement, OperatorTime
 from mcudeploy.targets import Firmware
 from mcudeploy.targets.stack import StackBound, stack_bound
 from mcudeploy.timing.marks import count_lanes
+from mcudeploy.timing.profile import core_of, profile
 from mcudeploy.verify.compare import Storage, fed_runs, run_once
+from mcudeploy.verify.counted import count_steps
 from mcudeploy.verify.samples import Sample
 
 _LOG = logging.getLogger(__name__)
@@ -132,18 +134,40 @@ def run_on(
     progress.stage(f"running on {target.board.name}")
     with open_device(target, firmware, made.patience_s) as device:
         observed = observe(device, target, made, samples, progress)
-    observed = along_path(observed, made, Place(target, firmware), samples[0])
+    observed = retimed(observed, made, Place(target, firmware), samples[0])
     keep(made, firmware, observed)
     return firmware, observed
 
 
-def along_path(observed: Observation, made: Deployment, place: Place, sample: Sample) -> Observation:
-    """What was observed, with its latency along the critical path: the emulator runs the cores in turn, so
-    that its clock gives their sum.
+def retimed(observed: Observation, made: Deployment, place: Place, sample: Sample) -> Observation:
+    """What was observed in an emulator, with times that its clock does not tell, from a run that is counted:
+    modelled cycles where they are the objective; of several cores the latency along the critical path.
     """
-    target, firmware = place.target, place.firmware
-    if not made.plan.lanes or not target.emulated:
+    if not place.target.emulated:
         return observed
+    if made.planned.objective == "cycles":
+        return _in_cycles(observed, made, place, sample)
+    return _along_path(observed, made, place, sample) if made.plan.lanes else observed
+
+
+def _in_cycles(observed: Observation, made: Deployment, place: Place, sample: Sample) -> Observation:
+    plan, core = made.plan, core_of(place.target)
+    steps = count_steps(plan, place.target, place.firmware, sample.stored, made.patience_s)
+    found = profile(place.target, place.firmware, {})
+    entries = [sum(cycles.typical for cycles in found.cycles(counts, core).values()) for counts in steps]
+    spent: dict[str, list[float]] = {}
+    for entry, cycles in zip(plan.tape, entries, strict=True):
+        spent.setdefault(plan.name_of(entry), []).append(cycles)
+    operators = tuple(OperatorTime(name, len(each), round(sum(each))) for name, each in spent.items())
+    measured = replace(
+        observed.measurement, latency=round(sum(entries)), unit=MODEL_UNIT, operators=operators
+    )
+    return replace(observed, measurement=measured, entries=tuple(map(round, entries)))
+
+
+def _along_path(observed: Observation, made: Deployment, place: Place, sample: Sample) -> Observation:
+    """The emulator runs the cores in turn: its clock gives their sum."""
+    target, firmware = place.target, place.firmware
     storage = Storage.of(made.plan)
     counts = count_lanes(
         made.plan.lanes,
@@ -162,7 +186,8 @@ def keep(made: Deployment, firmware: Firmware, observed: Observation) -> None:
     """Store what was measured; a database that cannot be written is warned of: the run itself is done."""
     try:
         with Database() as database:
-            database.add_run(made.run_key(firmware.hash), observed.measurement)
+            modelled = observed.measurement.unit == MODEL_UNIT
+            database.add_run(made.run_key(firmware.hash, modelled=modelled), observed.measurement)
     except ConfigError as error:
         _LOG.warning("warning: the measurement is not kept: %s", error)
 

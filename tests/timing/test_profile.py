@@ -12,8 +12,9 @@ from mcudeploy import api
 from mcudeploy.boards.board import load_board
 from mcudeploy.common.errors import ConfigError
 from mcudeploy.device.target import Target
+from mcudeploy.ir.plan import MODEL_UNIT
 from mcudeploy.search.planner import Options
-from mcudeploy.timing.profile import UNIT, core_of
+from mcudeploy.timing.profile import core_of
 
 
 @pytest.mark.parametrize(
@@ -36,7 +37,7 @@ def test_cycles_stand_beside_the_counted_instructions(
     report = api.measure_model(model, target, options, timing="cycles-model")
     found = report["cycles_model"]
     waits = report["stalls"]["cycles"]
-    assert report["latency"] == {"value": pytest.approx(found["cycles"] + waits, abs=1), "unit": UNIT}
+    assert report["latency"] == {"value": pytest.approx(found["cycles"] + waits, abs=1), "unit": MODEL_UNIT}
     assert found["least"] <= found["cycles"] <= found["most"]
     low, high = per_instruction
     assert low < found["cycles"] / found["instructions"] < high

@@ -1,0 +1,87 @@
+"""`--objective cycles`: kernels, cuts and limits by the cycle model of a core."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from models import quantised_convolutions
+
+from mcudeploy import api
+from mcudeploy.boards.board import load_board
+from mcudeploy.common.errors import ConfigError, UsageError
+from mcudeploy.cost.estimate import load_costs, per_instruction
+from mcudeploy.device.target import Target
+from mcudeploy.ir.plan import MODEL_UNIT
+from mcudeploy.search.planner import Options
+from mcudeploy.timing.profile import CORES
+from mcudeploy.tuning import tune_model
+
+CYCLES = Options(objective="cycles", time_limit=2)
+
+
+@pytest.mark.parametrize("core", CORES)
+def test_every_modelled_core_has_cycles_beside_its_instructions(core: str) -> None:
+    instructions, cycles = load_costs(core), load_costs(core, "cycles")
+    assert cycles.core == core and cycles.unit == "cycles"
+    assert instructions.kernels.keys() == cycles.kernels.keys()
+    for variant, loops in instructions.kernels.items():
+        assert cycles.kernels[variant].keys() == loops.keys()
+
+
+@pytest.mark.parametrize("core", ["cortex-m0", "cortex-m3", "rv32imafc", "native"])
+def test_a_core_without_a_model_is_named_with_those_that_have_one(core: str) -> None:
+    with pytest.raises(ConfigError, match=rf"no cycle model of {core}; .*cortex-m4.*cortex-m55"):
+        load_costs(core, "cycles")
+
+
+def test_plans_are_estimated_in_cycles(tmp_path: Path) -> None:
+    model = quantised_convolutions(tmp_path / "small.onnx")
+    board = load_board("stm32f405")
+    by_unit = [api.plan_model(model, board, Options(objective=unit)) for unit in ("instructions", "cycles")]
+    instructions, cycles = (made.plan.estimate.ticks for made in by_unit)
+    assert 1.1 < cycles / instructions < 1.9
+    assert json.loads(json.dumps(api.plan_report(by_unit[1])))["estimates"]["unit"] == "cycles"
+
+
+def test_tuning_keeps_the_limit_in_modelled_cycles(tmp_path: Path) -> None:
+    model = quantised_convolutions(tmp_path / "small.onnx")
+    target = Target(load_board("mps2-an386"), emulate=True)
+    made, report = tune_model(model, [target], CYCLES)
+    assert report["latency"]["unit"] == report["unsplit_latency"]["unit"] == MODEL_UNIT
+    assert report["overhead_percent"] <= CYCLES.max_overhead
+    # what was measured in cycles is found again, and only where cycles are the objective
+    assert made.measured(True) is not None
+    counted = api.plan_model(model, target.board, Options(time_limit=2))
+    found = counted.measured(True)
+    assert found is None or found.unit == "instructions"
+
+
+def test_a_run_reports_cycles_and_the_overhead_in_them(tmp_path: Path) -> None:
+    model = quantised_convolutions(tmp_path / "small.onnx")
+    target = Target(load_board("mps2-an386"), emulate=True)
+    report = api.run_model(model, target, CYCLES, inputs=[], expected=[])
+    assert report["verified"] and report["latency"]["unit"] == MODEL_UNIT
+    assert report["cycles_model"]["cycles"] == pytest.approx(report["latency"]["value"], abs=1)
+    assert report["overhead_percent"] is not None
+
+
+def test_estimated_cycles_are_those_of_the_model(tmp_path: Path) -> None:
+    model = quantised_convolutions(tmp_path / "small.onnx")
+    target = Target(load_board("mps2-an386"), emulate=True)
+    options = Options(objective="cycles", split=False)
+    made = api.plan_model(model, target.board, options)
+    measured = api.measure_model(model, target, options)
+    assert made.plan.estimate.ticks == pytest.approx(measured["latency"]["value"], rel=0.1)
+
+
+def test_several_cores_are_refused(tmp_path: Path) -> None:
+    model = quantised_convolutions(tmp_path / "small.onnx")
+    with pytest.raises(UsageError, match=r"--objective cycles.*--parallel 1"):
+        api.plan_model(model, load_board("mps2-an521"), Options(objective="cycles", cores=2))
+
+
+def test_instructions_need_no_pace() -> None:
+    made = per_instruction("rv32imafc", "instructions")
+    assert callable(made)
