@@ -90,7 +90,7 @@ class Node:
 class Model:
     """A checked model: nodes in topological order, constants by name, borders in the file's order.
 
-    `notes`: what the reader took for granted.
+    `notes`: what the reader took for granted; `made`: the values that are not in the file.
     """
 
     name: str
@@ -101,6 +101,7 @@ class Model:
     outputs: tuple[Info, ...]
     infos: Mapping[str, Info]
     notes: tuple[str, ...] = ()
+    made: frozenset[str] = frozenset()
 
     def dtype_of(self, name: str) -> str:
         """The element type of a value, a numpy name. Raises Unsupported where nothing states it."""
