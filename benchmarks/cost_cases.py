@@ -23,6 +23,7 @@ from mcudeploy.ops.move import Pad, Slice
 from mcudeploy.ops.norm import LayerNorm
 from mcudeploy.ops.pool import AveragePool, AveragePoolByRows, MaxPool
 from mcudeploy.ops.quantize import Dequantize, Quantize
+from mcudeploy.ops.recurrent import GATES, Recurrent
 from mcudeploy.ops.reduce import Reduce, Reduction
 from mcudeploy.ops.resize import Resize, resize_samples
 from mcudeploy.ops.softmax import Softmax
@@ -55,6 +56,8 @@ def cases(dtype: DType) -> Iterator[Graph]:
     yield from _windows(dtype)
     yield from _moves(dtype)
     yield from _ragged(dtype)
+    if dtype is DType.FLOAT32:
+        yield from _recurrent()
 
 
 def one_operator(
@@ -242,6 +245,26 @@ def _elementwise(dtype: DType) -> Iterator[Graph]:
         yield one_operator(Quantize(), (shape,), dtype, made=DType.INT8)
         vectors = dict.fromkeys(("scale", "bias"), np.full(shape[2], 0.7, np.float32))
         yield one_operator(LayerNorm(1e-5), (shape,), dtype, vectors)
+
+
+def _recurrent() -> Iterator[Graph]:
+    """Networks over sequences, of each cell."""
+    for steps, depth, hidden in ((4, 8, 8), (9, 12, 5), (3, 20, 16), (12, 4, 12), (2, 33, 30)):
+        for cell, gates in GATES.items():
+            shapes = {
+                "weights": (gates * hidden, depth),
+                "recurrent": (gates * hidden, hidden),
+                "bias": (gates * hidden,),
+                "candidate_bias": (hidden,),
+                "initial": (2 * hidden,),
+            }
+            rng = np.random.default_rng(steps)
+            constants: dict[str, ConstantArray] = {
+                name: rng.normal(0, 0.3, shape).astype(np.float32) for name, shape in shapes.items()
+            }
+            for after in (False, True) if cell == "gru" else (False,):
+                op = Recurrent(cell, hidden, reset_after=after)
+                yield one_operator(op, ((1, steps, depth),), DType.FLOAT32, constants)
 
 
 def _windows(dtype: DType) -> Iterator[Graph]:

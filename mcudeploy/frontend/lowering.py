@@ -14,6 +14,7 @@ from mcudeploy.frontend.lower_move import concat, pad, real_concat, real_pad
 from mcudeploy.frontend.lower_norm import layer_norm
 from mcudeploy.frontend.lower_pool import average_pool, max_pool, real_max_pool, reduce
 from mcudeploy.frontend.lower_quantized import dequantize_linear, quantize_linear, real_view, view
+from mcudeploy.frontend.lower_recurrent import recurrent
 from mcudeploy.frontend.lower_resize import real_resize, resize
 from mcudeploy.frontend.lower_slice import pick, real_pick, split
 from mcudeploy.frontend.lower_softmax import softmax
@@ -45,12 +46,15 @@ LOWERINGS: dict[str, Lowering] = {
     "Gemm": gemm,
     "GlobalAveragePool": average_pool,
     "GlobalMaxPool": max_pool,
+    "GRU": recurrent,
+    "LSTM": recurrent,
     "LayerNormalization": layer_norm,
     "MatMul": matmul,
     "MaxPool": max_pool,
     "Pad": pad,
     "QuantizeLinear": quantize_linear,
     "RMSNormalization": layer_norm,
+    "RNN": recurrent,
     "ReduceMax": reduce,
     "ReduceMean": reduce,
     "ReduceMin": reduce,

@@ -19,7 +19,8 @@ MAX_TENSOR_ELEMENTS = 1 << 24
 MAX_TOTAL_ELEMENTS = 1 << 26
 """The same for all activations of a model together."""
 
-Attribute = int | float | str | tuple[int, ...] | tuple[float, ...] | NDArray[np.generic] | None
+_Listed = tuple[int, ...] | tuple[float, ...] | tuple[str, ...]
+Attribute = int | float | str | _Listed | NDArray[np.generic] | None
 
 
 class Unsupported(Exception):  # noqa: N818 -- not an error but a verdict about one node

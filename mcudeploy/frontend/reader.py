@@ -362,6 +362,8 @@ def _attribute(item: AttributeProto) -> Attribute:
             return tuple(int(value) for value in item.ints)
         case AttributeProto.FLOATS:
             return tuple(float(value) for value in item.floats)
+        case AttributeProto.STRINGS:
+            return tuple(bytes(value).decode("utf-8", "replace") for value in item.strings)
         case AttributeProto.TENSOR:
             return _array(item.t)
         case _:

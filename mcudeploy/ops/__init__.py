@@ -14,6 +14,7 @@ from mcudeploy.ops.move import Pad, Slice
 from mcudeploy.ops.norm import LayerNorm
 from mcudeploy.ops.pool import AveragePool, AveragePoolByRows, MaxPool
 from mcudeploy.ops.quantize import Dequantize, Quantize
+from mcudeploy.ops.recurrent import Recurrent
 from mcudeploy.ops.reduce import Reduce
 from mcudeploy.ops.resize import Resize
 from mcudeploy.ops.softmax import Softmax
@@ -44,6 +45,7 @@ _FAMILIES: tuple[type[OperatorDef], ...] = (
     MaxPool,
     Pad,
     Quantize,
+    Recurrent,
     Reduce,
     Reshape,
     Resize,

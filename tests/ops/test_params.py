@@ -29,6 +29,7 @@ from mcudeploy.ops.move import Pad, Slice
 from mcudeploy.ops.norm import LayerNorm
 from mcudeploy.ops.pool import AveragePool, AveragePoolByRows, MaxPool
 from mcudeploy.ops.quantize import Dequantize, Quantize
+from mcudeploy.ops.recurrent import GATES, Recurrent
 from mcudeploy.ops.reduce import Reduce
 from mcudeploy.ops.resize import Resize, resize_samples
 from mcudeploy.ops.softmax import Softmax
@@ -178,6 +179,15 @@ def sample_calls() -> list[KernelCall]:
     ]
     vectors = dict.fromkeys(("scale", "bias"), np.ones(4, np.float32))
     calls.append(_call(LayerNorm(1e-5), (IMAGE,), DType.FLOAT32, vectors))
+    for cell, gates in GATES.items():
+        shapes = {
+            "weights": (5 * gates, 4),
+            "recurrent": (5 * gates, 5),
+            "bias": (5 * gates,),
+            "initial": (10,),
+        }
+        states = {name: np.ones(shape, np.float32) for name, shape in shapes.items()}
+        calls.append(_call(Recurrent(cell, 5), ((1, 6, 4),), DType.FLOAT32, states))
     calls.append(_call(Feed(0, IMAGE), (), DType.INT8))
     calls.append(_call(Quantize(), (IMAGE,), DType.FLOAT32, out_dtype=DType.INT8))
     calls.append(_call(Dequantize(), (IMAGE,), DType.INT8, out_dtype=DType.FLOAT32))
