@@ -39,7 +39,7 @@ class Maker:
         self.nodes.append(helper.make_node(op, inputs, [name], name=self._label, **attributes))
         return name
 
-    def constant(self, value: ArrayLike, dtype: type = np.float32) -> str:
+    def constant(self, value: ArrayLike, dtype: Any = np.float32) -> str:
         """A new constant; its name."""
         name = f"{self._stem}/constant {len(self._constants)}"
         self._constants[name] = numpy_helper.from_array(np.asarray(value, dtype), name)

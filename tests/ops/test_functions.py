@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from single_node import (
     Array,
     Quantized,
@@ -55,7 +55,7 @@ def _values(op: str, values: Array) -> Array:
 
 @pytest.mark.parametrize(("op", "attributes"), CASES, ids=str)
 @given(shape=shapes, seed=seeds)
-@bounded
+@settings(parent=bounded, max_examples=4)
 def test_float(op: str, attributes: dict[str, Any], shape: tuple[int, ...], seed: int) -> None:
     x = _values(op, 2 * normal(np.random.default_rng(seed), shape))
     graph = check_float(node(op, "x", **attributes), {"x": x})
