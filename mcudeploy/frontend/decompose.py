@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from onnx import ModelProto, NodeProto, TensorProto, inliner
 
-from mcudeploy.frontend.decomposing import Maker, Shapes
+from mcudeploy.frontend.decomposing import Infos, Maker
 from mcudeploy.frontend.rules_attention import attention
 from mcudeploy.frontend.rules_norm import (
     group_normalization,
@@ -28,15 +28,18 @@ from mcudeploy.frontend.rules_qoperator import (
     qlinear_matmul,
     same,
 )
-from mcudeploy.frontend.rules_shape import depth_to_space, space_to_depth
-from mcudeploy.frontend.rules_sums import chain, log_softmax, of_sum
+from mcudeploy.frontend.rules_shape import cast_like, depth_to_space, space_to_depth
+from mcudeploy.frontend.rules_sums import chain, log_softmax, of_sum, swapped
 
 Rule = Callable[[NodeProto, Maker], bool]
 """Adds the nodes that replace one; False where that cannot be, and the node stays."""
 
 RULES: dict[str, Rule] = {
     "Attention": attention,
+    "CastLike": cast_like,
     "DepthToSpace": depth_to_space,
+    "Greater": swapped("Less"),
+    "GreaterOrEqual": swapped("LessOrEqual"),
     "GroupNormalization": group_normalization,
     "InstanceNormalization": instance_normalization,
     "LogSoftmax": log_softmax,
@@ -102,9 +105,9 @@ def with_real_operators(proto: ModelProto) -> ModelProto:
 
 
 def expand(
-    proto: ModelProto, opset: int, shapes: Shapes, rule_of: Callable[[NodeProto], Rule | None] | None = None
+    proto: ModelProto, opset: int, infos: Infos, rule_of: Callable[[NodeProto], Rule | None] | None = None
 ) -> Expanded:
-    """The model with such operators replaced; `shapes` of its values by name, as far as they are known.
+    """The model with such operators replaced; `infos` of its values by name, as far as they are known.
     `rule_of` chooses among the rules.
     """
     rule_of = rule_of or _rule
@@ -114,7 +117,7 @@ def expand(
     known = {name for node in proto.graph.node for name in (*node.input, *node.output)}
     result, nodes = ModelProto(), list[NodeProto]()
     for number, node in enumerate(proto.graph.node):
-        make = Maker(node, node.name or f"#{number}", opset, shapes, constants)
+        make = Maker(node, node.name or f"#{number}", opset, infos, constants)
         rule = rule_of(node)
         nodes += make.nodes if rule is not None and rule(node, make) else [node]
     result.CopyFrom(proto)

@@ -17,7 +17,7 @@ from mcudeploy.frontend.constants import Constant
 from mcudeploy.frontend.decompose import Expanded, expand, inlined
 from mcudeploy.frontend.model import MAX_TENSOR_ELEMENTS, MAX_TOTAL_ELEMENTS, Attribute, Info, Model, Node
 from mcudeploy.frontend.names import printable
-from mcudeploy.frontend.versions import require_versions
+from mcudeploy.frontend.versions import modern, require_versions
 
 MAX_FILE_BYTES = 512 * 2**20
 _ITEM_BYTES: dict[int, int] = {
@@ -49,7 +49,14 @@ def read(path: Path) -> Model:
         _require_consistent(tensor)
     _require_order(proto.graph)
     notes = _fix_inputs(proto.graph)
-    return _model(_expanded(_checked(proto)), notes)
+    return _model(_expanded(_modern(proto)), notes)
+
+
+def _modern(proto: ModelProto) -> ModelProto:
+    """The checked model in an operator set that is lowered."""
+    checked = _checked(proto)
+    converted = modern(checked)
+    return checked if converted is checked else _checked(converted)
 
 
 def _expanded(proto: ModelProto) -> Expanded:
@@ -58,8 +65,8 @@ def _expanded(proto: ModelProto) -> Expanded:
         plain = inlined(proto)
     except (RuntimeError, ValueError, onnx.checker.ValidationError) as fault:
         raise ModelError(f"a function of the model is malformed: {_first_lines(str(fault))}") from fault
-    shapes = {value.name: info_of(value).shape for value in (*plain.graph.value_info, *plain.graph.input)}
-    found = expand(plain, opset_of(plain), shapes)
+    infos = {value.name: info_of(value) for value in (*plain.graph.value_info, *plain.graph.input)}
+    found = expand(plain, opset_of(plain), infos)
     return Expanded(_checked(found.proto), found.made) if found.changed or plain is not proto else found
 
 

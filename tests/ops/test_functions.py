@@ -44,7 +44,7 @@ WITHIN = {
 }
 """Where functions are defined, and no value counts for all others."""
 NONE_AT_ZERO = {"Acosh", "Reciprocal"}
-NEW = {"Swish"}  # of an opset that ONNX Runtime may not have
+NEW = {"Not", "Swish"}  # of truth values; of an opset that ONNX Runtime may not have
 CASES = [(op, each) for op in sorted(FUNCTIONS.keys() - NEW) for each in ATTRIBUTES.get(op, ({},))]
 
 
