@@ -162,7 +162,10 @@ def _arrays(path: Path, inputs: Sequence[Info]) -> dict[str, tuple[str, Array]]:
                     f"{', '.join(map(printable, names[:8])) or 'none'}. It needs one for each input of the "
                     f"model: {_listed(inputs)}"
                 )
-            return {name: (f"{path} ({printable(key)})", archive[key]) for name, key in keys.items()}
+            found = {name: (f"{path} ({printable(key)})", archive[key]) for name, key in keys.items()}
+            if not all(isinstance(array, np.ndarray) for _, array in found.values()):
+                raise ValueError("what is no .npy file in an .npz is handed out as bytes")
+            return found
     except _DAMAGED as error:
         raise UsageError(f"{path} is damaged, or holds no plain numbers") from error
 

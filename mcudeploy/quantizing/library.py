@@ -19,7 +19,7 @@ import onnx
 from onnx import ModelProto
 
 from mcudeploy import __version__
-from mcudeploy.common.errors import ModelError
+from mcudeploy.common.errors import DeployError, ModelError
 from mcudeploy.quantizing.data import Sample
 
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # as in verify/reference.py
@@ -89,6 +89,8 @@ class Calibration:
         try:
             with _quiet():
                 found = self._found(method, samples)
+        except DeployError:  # of a sample that can no longer be read
+            raise
         except Exception as error:  # as above
             raise ModelError(f"ONNX Runtime does not calibrate by {method}: {_first_line(error)}") from error
         if method == "minmax":
