@@ -155,6 +155,8 @@ def layers(prepared: Path, model: ModelProto, path: Path, samples: Iterable[Samp
     }
     makers = {name: node for node in model.graph.node for name in node.output}
     tensors = {source: source.removesuffix(_SUFFIX) for source in real if source in makers}
+    if not tensors:
+        return []
     noises = {source: Noise() for source in real}
     floats = Reference(prepared, list(tensors.values()))
     found = Reference(path, list(real.values()))

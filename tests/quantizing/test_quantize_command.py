@@ -134,6 +134,11 @@ def test_few_samples_are_told(folder: Path) -> None:
     assert any("too few to hold any out" in note for note in report["notes"])
 
 
+def test_the_method_of_the_settings_is_that_of_orders(folder: Path) -> None:
+    Path("mcudeploy.toml").write_text('method = "beam"\nseed = 3\n')
+    assert len(report_of("m.onnx --data d -o q.onnx")["methods"]) == 3
+
+
 def test_samples_are_limited(folder: Path) -> None:
     used = report_of("m.onnx --data d -o q.onnx --method minmax --samples 5")["samples"]
     assert used == {"found": 40, "calibration": 5, "comparison": 5, "held_out": True}
