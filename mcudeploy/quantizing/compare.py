@@ -18,6 +18,9 @@ Told = Callable[[int], None]
 """Told of the number of samples that are done."""
 
 _EXACT = 1e-30
+_ENOUGH = 20
+"""With fewer samples, how many of them get the same class is chance."""
+
 _SUFFIX = "_QuantizeLinear_Input"
 """What ONNX Runtime adds to the name of a graph output before it is quantised."""
 
@@ -62,18 +65,29 @@ class Classes:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Agreement:
-    """The outputs of an int8 model against those of the float model. `agreement` is the share of samples with
-    the same first class, None where no output is a vector of classes.
+    """The outputs of an int8 model against those of the float model, in `samples` samples. `agreement` is the
+    share of them with the same first class, None where no output is a vector of classes.
     """
 
     outputs: Mapping[str, Noise]
     agreement: float | None
     classes: Classes | None
+    samples: int
+
+    @property
+    def telling(self) -> float | None:
+        """The share of samples with the same class, where there are enough of them to tell chance apart."""
+        return self.agreement if self.samples >= _ENOUGH else None
+
+    @property
+    def decibels(self) -> float:
+        """Of the worst output."""
+        return min(noise.decibels for noise in self.outputs.values())
 
     @property
     def rank(self) -> tuple[float, float]:
         """The greater the better."""
-        return (self.agreement or 0.0, min(noise.decibels for noise in self.outputs.values()))
+        return (self.telling or 0.0, self.decibels)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +148,7 @@ class Floats:
             told(done)
         mine, other = _classes(self.values, self.class_name), _classes(kept, self.class_name)
         share = None if mine is None or other is None else other.share(mine.found)
-        return Agreement(noises, share, other)
+        return Agreement(noises, share, other, len(self.values))
 
 
 def _classes(values: Sequence[Mapping[str, Array]], name: str | None) -> Classes | None:

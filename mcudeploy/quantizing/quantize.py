@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import shlex
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -116,7 +115,7 @@ def quantize_model(path: Path, asked: Asked, destination: Path, progress: Progre
         for it in wide[:_WORST]
     ]
     report["size_bytes"] = {"float": len(model.proto.SerializeToString()), "int8": len(content)}
-    report["notes"] = _notes(report, model, left)
+    report["notes"] = _notes(report, model, best.agreement, left)
     report["next"] = f"mcudeploy run {shlex.quote(str(destination))} --board BOARD"
     return report
 
@@ -220,7 +219,7 @@ def _report(
 def _figures(agreement: Agreement) -> JsonObject:
     return {
         "top1_agreement": agreement.agreement,
-        "sqnr_db": min(noise.decibels for noise in agreement.outputs.values()),
+        "sqnr_db": agreement.decibels,
         "max_abs_error": max(noise.worst for noise in agreement.outputs.values()),
     }
 
@@ -239,7 +238,9 @@ def _accuracy(
     return {"float": wanted.share(right), "int8": found.share(right)}
 
 
-def _notes(report: JsonObject, model: FloatModel, left: Sequence[FloatNode]) -> list[str]:
+def _notes(
+    report: JsonObject, model: FloatModel, agreement: Agreement, left: Sequence[FloatNode]
+) -> list[str]:
     notes = list(model.notes)
     used = report["samples"]
     if not used["held_out"]:
@@ -249,9 +250,8 @@ def _notes(report: JsonObject, model: FloatModel, left: Sequence[FloatNode]) -> 
         )
     if left:
         notes.append(left_float(left))
-    agreement, lowest = report["top1_agreement"], min(it["sqnr_db"] for it in report["outputs"])
-    low = lowest < _LOW_DECIBELS if agreement is None else agreement < _LOW_AGREEMENT
-    if low and not math.isinf(lowest):
+    same = agreement.telling
+    if agreement.decibels < _LOW_DECIBELS if same is None else same < _LOW_AGREEMENT:
         notes.append(
             "the int8 model is far from the float model: more samples help, or --keep-float with the worst "
             "nodes; docs/quantize.md says more"

@@ -12,6 +12,9 @@ from onnx import ModelProto, NodeProto, numpy_helper
 _FACTOR = 8.0
 """So many times the median of the ranges is far."""
 
+_DEAD = 1e-4
+"""Channels with less of the widest range than this are dead: pruned, or never trained."""
+
 
 @dataclass(frozen=True, slots=True)
 class Outlier:
@@ -39,9 +42,10 @@ def outliers(model: ModelProto) -> list[Outlier]:
         ranges = _ranges(numpy_helper.to_array(tensor), _axis(node))
         if ranges.size < 2:
             continue
-        median, widest = float(np.median(ranges)), int(np.argmax(ranges))
-        if median > 0 and ranges[widest] > _FACTOR * median:
-            most = float(ranges[widest])
+        widest = int(np.argmax(ranges))
+        most = float(ranges[widest])
+        median = float(np.median(ranges[ranges >= _DEAD * most]))
+        if most > _FACTOR * median:
             found.append(Outlier(node.name, widest, most, most / median))
     return sorted(found, key=lambda outlier: -outlier.times)
 

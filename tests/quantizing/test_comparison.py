@@ -14,7 +14,7 @@ from small_floats import classifier, images
 
 from mcudeploy.cli.quantizetable import quantize
 from mcudeploy.frontend.model import Info
-from mcudeploy.quantizing.compare import Layer, Noise, class_output
+from mcudeploy.quantizing.compare import Agreement, Layer, Noise, class_output
 from mcudeploy.quantizing.library import METHODS, Calibration, prepare
 from mcudeploy.quantizing.quantize import Asked, quantize_model
 from mcudeploy.quantizing.weights import outliers
@@ -48,12 +48,23 @@ def test_which_output_has_classes() -> None:
     assert class_output((info("x", 1, 640),), (info("x again", 1, 640),)) is None
 
 
+@pytest.mark.parametrize(("samples", "better"), [(19, "fine"), (20, "right")])
+def test_classes_count_where_there_are_enough_of_them(samples: int, better: str) -> None:
+    fine, right = Noise(signal=1.0, noise=1e-3), Noise(signal=1.0, noise=1e-2)
+    found = {
+        "fine": Agreement({"y": fine}, 0.9, None, samples),
+        "right": Agreement({"y": right}, 0.95, None, samples),
+    }
+    assert max(found, key=lambda name: found[name].rank) == better
+
+
 def test_wide_channels(tmp_path: Path) -> None:
     model = onnx.load(classifier(tmp_path / "m.onnx"))
     assert outliers(model) == []
     for tensor in model.graph.initializer:
         if tensor.name == "w2":
             weights = numpy_helper.to_array(tensor).copy()
+            weights[0] = 1e-30  # dead
             weights[2] = 50 * np.abs(weights).max()
             tensor.CopyFrom(numpy_helper.from_array(weights, "w2"))
     (found,) = outliers(model)

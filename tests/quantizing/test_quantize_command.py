@@ -59,7 +59,7 @@ def refused(line: str, said: str, code: int = 2) -> None:
 def test_a_float_model_runs_verified_in_int8(folder: Path) -> None:
     report = report_of("m.onnx --data d -o q.onnx")
     assert {one["method"] for one in report["methods"]} == {"minmax", "entropy", "percentile"}
-    best = max(report["methods"], key=lambda one: (one["top1_agreement"], one["sqnr_db"]))
+    best = max(report["methods"], key=lambda one: one["sqnr_db"])  # 10 samples tell nothing of classes
     assert report["method"] == best["method"] and report["top1_agreement"] == best["top1_agreement"]
     assert report["samples"] == {"found": 40, "calibration": 30, "comparison": 10, "held_out": True}
     assert report["top1_agreement"] >= 0.9 and report["outputs"][0]["sqnr_db"] > 20
