@@ -24,6 +24,7 @@ from mcudeploy.quantizing.data import Sample
 
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # as in verify/reference.py
 
+import onnxruntime
 from onnxruntime.quantization import CalibrationDataReader, CalibrationMethod, QuantType
 from onnxruntime.quantization.calibrate import HistogramCollector, TensorsData, create_calibrator
 from onnxruntime.quantization.qdq_quantizer import QDQQuantizer
@@ -43,6 +44,7 @@ more than 256 take minutes.
 
 _PERCENTILE = 99.99
 _LEVELS = 128
+_WARNING, _FATAL = 2, 4
 _OPTIONS = {"ActivationSymmetric": False, "WeightSymmetric": True}
 PRODUCER = "mcudeploy"
 """What the files written here say of their maker; by it they are known as ours."""
@@ -54,7 +56,7 @@ def prepare(proto: ModelProto, folder: Path) -> Path:
     Every node has a name. Raises ModelError where ONNX Runtime refuses the model.
     """
     given, prepared = folder / "float.onnx", folder / "prepared.onnx"
-    onnx.save(proto, given)
+    onnx.save(_with_constants(proto), given)
     try:
         with _quiet():
             quant_pre_process(str(given), str(prepared), skip_symbolic_shape=True)
@@ -72,6 +74,21 @@ def prepare(proto: ModelProto, folder: Path) -> Path:
             taken.add(node.name)
     onnx.save(model, prepared)
     return prepared
+
+
+def _with_constants(proto: ModelProto) -> ModelProto:
+    """The model without inputs that have a value: older exporters list weights there, which keeps them from
+    being folded and quantised.
+    """
+    model = ModelProto()
+    model.CopyFrom(proto)
+    constants = {tensor.name for tensor in model.graph.initializer}
+    kept = [value for value in model.graph.input if value.name not in constants]
+    if len(kept) < len(model.graph.input):
+        del model.graph.input[:]
+        model.graph.input.extend(kept)
+        model.ir_version = max(model.ir_version, 4)  # the first that knows constants apart from inputs
+    return model
 
 
 class Calibration:
@@ -192,12 +209,14 @@ def _quiet() -> Iterator[None]:
     root = logging.getLogger()
     handlers, level = list(root.handlers), logging.root.manager.disable
     logging.disable(logging.CRITICAL)
+    onnxruntime.set_default_logger_severity(_FATAL)
     try:
         with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             yield
     finally:
         logging.disable(level)
+        onnxruntime.set_default_logger_severity(_WARNING)
         root.handlers[:] = handlers
 
 

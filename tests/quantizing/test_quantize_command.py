@@ -114,6 +114,19 @@ def test_other_files_stay(folder: Path) -> None:
     assert np.array_equal(np.load("x.npy"), images(9))
 
 
+def test_weights_among_the_inputs_are_weights(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    before = report_of("m.onnx --data d -o q.onnx --method minmax")
+    model = onnx.load("m.onnx")
+    for tensor in model.graph.initializer:
+        listed = helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims)
+        model.graph.input.append(listed)
+    model.ir_version = 3
+    onnx.save(model, "m.onnx")
+    report = report_of("m.onnx --data d -o q.onnx --method minmax")
+    assert report["outputs"] == before["outputs"] and report["layers"] == before["layers"]
+    assert capfd.readouterr() == ("", "")
+
+
 def test_labels_tell_the_accuracy(folder: Path) -> None:
     Path("l.txt").write_text("1\n" * 40)
     found = report_of("m.onnx --data d -o q.onnx --labels l.txt --method minmax")["accuracy"]
