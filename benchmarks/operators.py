@@ -23,13 +23,13 @@ FILE = Path(__file__).resolve().parents[1] / "docs" / "operators.md"
 
 HEAD = f"""# Operators
 
-Made by `python benchmarks/operators.py`. ONNX files of opset {OPSETS.start} and newer are read: float32, QDQ with
-int8 or uint8 activations, and QOperator files of ONNX Runtime's quantiser. Shapes are fixed, the batch is 1.
-What an operator needs to be constant is an initializer, a Constant node, or computed from these alone.
+Made by `python benchmarks/operators.py`. ONNX files of opset {OPSETS.start} and newer are read: float32, QDQ
+with int8 or uint8 activations, and QOperator files of ONNX Runtime's quantiser. Shapes are fixed, the batch
+is 1. What an operator needs to be constant is an initializer, a Constant node, or computed from these alone.
 
-*int8*: what the operator does between a DequantizeLinear and a QuantizeLinear. *kernel*: on integers. *table*:
-a look-up of 256 bytes, which chains of functions share. *moved*: bytes as they are. *free*: nothing is computed.
-*float*: converted before and behind, computed in float32.
+*int8*: what the operator does between a DequantizeLinear and a QuantizeLinear. *kernel*: on integers.
+*table*: a look-up of 256 bytes, which chains of functions share. *moved*: bytes as they are. *free*: nothing
+is computed. *float*: converted before and behind, computed in float32.
 
 A node that is none of these, or is used otherwise, is refused by its name before anything is searched:
 `mcudeploy check MODEL`.
