@@ -114,12 +114,10 @@ def _counting(target: Target, firmware: Firmware, out: Path) -> tuple[str, ...]:
 def calls_of_kernels(target: Target, firmware: Firmware, counted: Path) -> Iterator[float]:
     """Modelled cycles of each call of a kernel, without those of the measurement itself."""
     functions, core = Functions(firmware.elf), core_of(target)
-    entries = {functions.named(f"mcud_{name}").address for name in all_kernels()}
+    entries = [functions.named(f"mcud_{name}").address for name in all_kernels()]
     outside = [functions.named(name) for name in ("hal_ticks", "timing_call")]
     found = profile(target, firmware, {})
-    for window in read_windows(counted):
-        if entries.isdisjoint(window.executed):
-            continue
+    for window in read_windows(counted, entries):
         for function in outside:
             for address in [at for at in window.executed if 0 <= at - function.address < function.size]:
                 del window.executed[address]

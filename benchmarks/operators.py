@@ -49,6 +49,7 @@ RESTRICTIONS = {
     "Clip": "bounds constant",
     "Concat": "constants at the ends",
     "Conv": "1-D and 2-D; weights constant",
+    "ConvTranspose": "1-D and 2-D; weights constant float32; dilations 1",
     "Dropout": "inference",
     "Expand": "that repeats nothing",
     "GRU": "weights and initial states constant; default activations",

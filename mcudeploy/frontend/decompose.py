@@ -13,6 +13,7 @@ from onnx import ModelProto, NodeProto, TensorProto, inliner
 
 from mcudeploy.frontend.decomposing import Infos, Maker
 from mcudeploy.frontend.rules_attention import attention
+from mcudeploy.frontend.rules_conv import conv_transpose
 from mcudeploy.frontend.rules_norm import (
     group_normalization,
     instance_normalization,
@@ -37,6 +38,7 @@ Rule = Callable[[NodeProto, Maker], bool]
 RULES: dict[str, Rule] = {
     "Attention": attention,
     "CastLike": cast_like,
+    "ConvTranspose": conv_transpose,
     "DepthToSpace": depth_to_space,
     "Greater": swapped("Less"),
     "GreaterOrEqual": swapped("LessOrEqual"),

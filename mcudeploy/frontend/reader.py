@@ -77,7 +77,10 @@ def _expanded(proto: ModelProto) -> Expanded:
         plain = inlined(proto)
     except (RuntimeError, ValueError, onnx.checker.ValidationError) as fault:
         raise ModelError(f"a function of the model is malformed: {_first_lines(str(fault))}") from fault
-    infos = {value.name: info_of(value) for value in (*plain.graph.value_info, *plain.graph.input)}
+    infos = {
+        value.name: info_of(value)
+        for value in (*plain.graph.value_info, *plain.graph.input, *plain.graph.output)
+    }
     found = expand(plain, opset_of(plain), infos)
     return Expanded(_checked(found.proto), found.made) if found.changed or plain is not proto else found
 

@@ -21,6 +21,7 @@ from mcudeploy.ir.interval import Interval
 from mcudeploy.targets.build import COMPILER_PACKAGES, find_compiler, run_logged
 
 Words = np.ndarray[tuple[int], np.dtype[np.uint64]]
+Table = np.ndarray[tuple[int, int], np.dtype[np.uint64]]
 SOURCE = Path(__file__).with_name("counts.c")
 HEADER = Path(__file__).with_name("qemu_api.h")
 FLAGS = ("-std=c99", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-Wextra")
@@ -102,13 +103,18 @@ def build_plugin(interface: int, source: Path = SOURCE) -> Path:
     return path
 
 
-def read_windows(path: Path) -> Iterator[Counts]:
-    """The windows that the plugin wrote, in the order of time. Raises ProtocolError for a torn file."""
+def read_windows(path: Path, with_one_of: Sequence[int] = ()) -> Iterator[Counts]:
+    """The windows that the plugin wrote, in the order of time; with addresses those that executed one of
+    them. Raises ProtocolError for a torn file.
+    """
     words = np.fromfile(path, dtype=np.uint64)
     at = 0
     while at < words.size:
-        executed, at = _table(words, at, 3)
-        accessed, at = _table(words, at, 2)
+        seen, at = _table(words, at, 3)
+        memory, at = _table(words, at, 2)
+        if with_one_of and not np.isin(seen[:, 0], with_one_of).any():
+            continue
+        executed, accessed = seen.tolist(), memory.tolist()
         yield Counts(
             Counter({address: count for address, count, _ in executed}),
             Counter({address: left for address, _, left in executed if left}),
@@ -117,13 +123,13 @@ def read_windows(path: Path) -> Iterator[Counts]:
         )
 
 
-def _table(words: Words, at: int, width: int) -> tuple[list[list[int]], int]:
+def _table(words: Words, at: int, width: int) -> tuple[Table, int]:
     """Rows of so many words, their number in front of them; and the place behind."""
     rows = int(words[at]) if at < words.size else 1
     table = words[at + 1 : at + 1 + width * rows]
     if table.size != width * rows:
         raise ProtocolError("the counts of the emulator are incomplete: it was stopped early")
-    return table.reshape(-1, width).tolist(), at + 1 + width * rows
+    return table.reshape(-1, width), at + 1 + width * rows
 
 
 @cache

@@ -126,6 +126,31 @@ def test_blocks_of_pixels(op: str, attributes: dict[str, Any]) -> None:
     check_float(node(op, "x", **attributes), {"x": x})
 
 
+@pytest.mark.parametrize(
+    ("kernel", "attributes"),
+    [
+        ((3, 3), {}),
+        ((3, 3), {"strides": [2, 2]}),
+        ((2, 2), {"strides": [2, 2]}),
+        ((4, 3), {"strides": [2, 3], "pads": [1, 1, 1, 0]}),
+        ((3, 3), {"strides": [2, 2], "pads": [1, 1, 1, 1], "output_padding": [1, 1]}),
+        ((3, 3), {"strides": [2, 2], "auto_pad": "SAME_UPPER"}),
+        ((3, 3), {"strides": [2, 2], "auto_pad": "SAME_LOWER"}),
+        ((3, 4), {"strides": [3, 2], "output_shape": [13, 12]}),
+        ((1, 1), {"strides": [2, 2]}),
+        ((3, 3), {"strides": [2, 2], "group": 2}),
+        ((5,), {"strides": [3]}),
+    ],
+)
+def test_transposed_convolution(kernel: tuple[int, ...], attributes: dict[str, Any]) -> None:
+    rng = np.random.default_rng(8)
+    constants = {"w": normal(rng, (4, 3, *kernel)), "b": normal(rng, (3 * attributes.get("group", 1),))}
+    x = normal(rng, (1, 4, *(5, 6)[: len(kernel)]))
+    graph = check_float(node("ConvTranspose", "x", "w", "b", constants=constants, **attributes), {"x": x})
+    assert "Conv2d" in kinds(graph)
+    check_float(node("ConvTranspose", "x", "w", constants={"w": constants["w"]}, **attributes), {"x": x})
+
+
 @pytest.mark.parametrize("axis", [1, 2, 3])
 @pytest.mark.parametrize("order", ["cx", "xc", "cxc", "cxyc"])
 def test_constants_beside_activations(axis: int, order: str) -> None:
