@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 from mcudeploy.common.errors import ModelError, Problem
 from mcudeploy.frontend.builder import Builder, RealLowering
+from mcudeploy.frontend.decompose import MICROSOFT_RULES, RULES
 from mcudeploy.frontend.functions import FUNCTIONS
 from mcudeploy.frontend.inputs import declare, placeholder
 from mcudeploy.frontend.lower_elementwise import OPERATIONS, binary, real_binary, real_unary, unary, where
@@ -121,7 +122,9 @@ def _lower_node(
     lowering = None if node.domain else LOWERINGS.get(node.op)
     op = printable(f"{node.domain}::{node.op}" if node.domain else node.op)
     if lowering is None:
-        reason = reasons.get(node.label, "this operator is not supported")
+        made = MICROSOFT_RULES if node.domain else RULES
+        known = "it is not supported as it is used here: docs/operators.md says how it is"
+        reason = reasons.get(node.label, known if node.op in made else "this operator is not supported")
         return Problem(printable(node.label), op, reason)
     if not unknown.isdisjoint(node.inputs):
         unknown.update(name for name in node.outputs if name)

@@ -28,7 +28,7 @@ class _Axis:
 
     @classmethod
     def of(cls, size: int, kernel: int, stride: int, before: int, made: int) -> _Axis:
-        """Of an image and a kernel of these sizes; the result is `made` pixels, behind `before` that are cut."""
+        """Of an image and a kernel; the result has `made` pixels behind `before` that are cut."""
         taps = -(-kernel // stride)
         blocks = -(-(before + made) // stride)
         return cls(stride, taps, (taps - 1, max(blocks - size, 0)), before, before + made)
