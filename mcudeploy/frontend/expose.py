@@ -7,20 +7,22 @@ from pathlib import Path
 
 import onnx
 
+from mcudeploy.frontend.parsing import with_data
+
 
 def quantizer_inputs(path: Path, names: Sequence[str]) -> dict[str, str]:
     """For each of the tensors `names` that a QuantizeLinear makes, the float tensor that it rounds."""
     wanted = set(names)
     return {
         node.output[0]: node.input[0]
-        for node in onnx.load(path).graph.node
+        for node in with_data(path).graph.node
         if node.op_type == "QuantizeLinear" and node.output[0] in wanted
     }
 
 
 def expose(path: Path, names: Sequence[str]) -> bytes:
     """The serialised model at `path` whose outputs are exactly the tensors `names`."""
-    model = onnx.load(path)
+    model = with_data(path)
     own = {value.name: value for value in model.graph.output}
     del model.graph.output[:]
     for name in dict.fromkeys(names):

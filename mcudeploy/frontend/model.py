@@ -90,7 +90,7 @@ class Node:
 class Model:
     """A checked model: nodes in topological order, constants by name, borders in the file's order.
 
-    `notes`: what the reader took for granted.
+    `notes`: what the reader took for granted. `refusals`: by label, why nodes are none of ONNX.
     """
 
     name: str
@@ -101,6 +101,7 @@ class Model:
     outputs: tuple[Info, ...]
     infos: Mapping[str, Info]
     notes: tuple[str, ...] = ()
+    refusals: Mapping[str, str] = field(default_factory=dict)
 
     def dtype_of(self, name: str) -> str:
         """The element type of a value, a numpy name. Raises Unsupported where nothing states it."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from math import prod
 from pathlib import Path
 
 import numpy as np
 import onnx
-from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper, shape_inference
 
@@ -16,9 +16,9 @@ from mcudeploy.common.errors import ModelError, Problem
 from mcudeploy.frontend.constants import Constant
 from mcudeploy.frontend.model import MAX_TENSOR_ELEMENTS, MAX_TOTAL_ELEMENTS, Attribute, Info, Model, Node
 from mcudeploy.frontend.names import printable
+from mcudeploy.frontend.parsing import MAX_FILE_BYTES, parse
 from mcudeploy.frontend.versions import require_versions
 
-MAX_FILE_BYTES = 512 * 2**20
 _ITEM_BYTES: dict[int, int] = {
     TensorProto.FLOAT: 4,
     TensorProto.UINT8: 1,
@@ -40,7 +40,8 @@ _ONNX_DOMAINS = ("", "ai.onnx")
 
 def read(path: Path) -> Model:
     """The checked model in the file. Raises ModelError naming what is wrong with it."""
-    proto = _parse(path)
+    parsed = parse(path)
+    proto = parsed.proto
     _require_text(proto)
     require_versions(proto)
     for tensor in _tensors(proto.graph):
@@ -48,32 +49,7 @@ def read(path: Path) -> Model:
         _require_consistent(tensor)
     _require_order(proto.graph)
     notes = _fix_inputs(proto.graph)
-    return _model(_checked(proto), notes)
-
-
-def _parse(path: Path) -> ModelProto:
-    try:
-        size = path.stat().st_size
-        if not path.is_file():
-            raise ModelError(f"{path} is not a file")
-        if size > MAX_FILE_BYTES:
-            raise ModelError(
-                f"{path} has {size // 2**20} MiB; the limit is {MAX_FILE_BYTES // 2**20} MiB: "
-                "no microcontroller holds such a model"
-            )
-        content = path.read_bytes()
-    except (OSError, ValueError) as fault:
-        raise ModelError(f"{path} cannot be read: {getattr(fault, 'strerror', None) or fault}") from fault
-    if not content:
-        raise ModelError(f"{path} is empty")
-    proto = ModelProto()
-    try:
-        proto.ParseFromString(content)
-    except (DecodeError, RuntimeError, ValueError) as fault:
-        raise ModelError(f"{path} is not an ONNX file, or it is truncated: {fault}") from fault
-    if not proto.graph.node and not proto.graph.output:
-        raise ModelError(f"{path} holds no graph: not an ONNX file, or a damaged one")
-    return proto
+    return replace(_model(_checked(proto), notes), refusals=parsed.refusals)
 
 
 def _require_text(proto: ModelProto) -> None:

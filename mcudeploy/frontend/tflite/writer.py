@@ -1,0 +1,334 @@
+"""The ONNX model under construction: float values behind DequantizeLinear, results before QuantizeLinear."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import inf, isfinite
+
+import numpy as np
+from numpy.typing import NDArray
+from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
+
+from mcudeploy.frontend.model import Unsupported
+from mcudeploy.frontend.names import printable
+from mcudeploy.frontend.tflite.contents import Contents, Operator, Scales, Tensor
+
+OPSET = 17
+DOMAIN = "tflite"
+"""Of the nodes that stand for operators which are not translated."""
+_IR_VERSION = 8
+_QUANTIZED = ("INT8", "UINT8")
+_ACTIVATIONS = {0: None, 1: (0.0, inf), 2: (-1.0, 1.0), 3: (0.0, 6.0)}
+"""Bounds by the file's number of a fused activation: none, RELU, RELU_N1_TO_1, RELU6."""
+_TO_CHANNELS_FIRST, _TO_CHANNELS_LAST = [0, 3, 1, 2], [0, 2, 3, 1]
+
+Bounds = tuple[float, float] | None
+
+
+class Writer:
+    """Collects nodes and constants. Values are named by ONNX names; tensors of the file keep theirs."""
+
+    def __init__(self, contents: Contents) -> None:
+        self._contents = contents
+        self._label = ""
+        self._labels: dict[str, int] = {}
+        self._taken: dict[str, int] = {}
+        self._names: dict[int, str] = {}
+        self._nodes: list[NodeProto] = []
+        self._constants: dict[str, TensorProto] = {}
+        self._infos: dict[str, ValueInfoProto] = {}
+        self._reals: dict[int, str] = {}
+        self._first = 0
+        self._fresh: set[str] = set()
+        self._journal: list[Callable[[], object]] = []
+        for number in (*contents.inputs, *contents.outputs):
+            self.name(contents.tensors[number])
+        for number in contents.inputs:
+            self._inform(contents.tensors[number])
+
+    # -- what an operator reads -----------------------------------------------------------------
+
+    def begin(self, operator: Operator) -> None:
+        """All nodes from here on belong to this operator."""
+        self._label = operator.label
+        self._first = len(self._nodes)
+        self._fresh.clear()
+        self._journal.clear()
+
+    def undo(self) -> None:
+        """Takes back what was written for the present operator, but for constants that nobody reads now."""
+        del self._nodes[self._first :]
+        for back in self._journal:
+            back()
+        self._journal.clear()
+        self._fresh.clear()
+
+    def given(self, operator: Operator, position: int) -> Tensor | None:
+        """An input tensor; None where it is left out."""
+        number = operator.inputs[position] if position < len(operator.inputs) else -1
+        return None if number < 0 else self._contents.tensors[number]
+
+    def input(self, operator: Operator, position: int) -> Tensor:
+        """An input tensor. Raises Unsupported where it is left out."""
+        found = self.given(operator, position)
+        if found is None:
+            raise Unsupported(f"it has no input {position}")
+        return found
+
+    def output(self, operator: Operator, position: int = 0) -> Tensor:
+        """An output tensor. Raises Unsupported where there is none."""
+        if position >= len(operator.outputs):
+            raise Unsupported(f"it has no output {position}")
+        return self._contents.tensors[operator.outputs[position]]
+
+    def integers(self, operator: Operator, position: int, what: str) -> list[int]:
+        """A constant input of integers. Raises Unsupported, naming `what`, where it is none."""
+        tensor = self.input(operator, position)
+        if tensor.data is None or tensor.kind not in ("INT32", "INT64"):
+            raise Unsupported(f"{what} must be constant integers")
+        return [int(item) for item in tensor.array().reshape(-1)]
+
+    def raw(self, tensor: Tensor) -> str:
+        """The tensor as the file has it: integers where it is quantised."""
+        if tensor.variable:
+            raise Unsupported(
+                f"tensor {tensor.label} keeps its value between inferences, which is not supported"
+            )
+        if tensor.sparse:
+            raise Unsupported(f"tensor {tensor.label} is sparse; convert the model without sparsity")
+        name = self.name(tensor)
+        if tensor.data is not None and name not in self._constants:
+            self._constants[name] = numpy_helper.from_array(_native(tensor.array()), name)
+        return name
+
+    def real(self, tensor: Tensor) -> str:
+        """The tensor as float32: behind a DequantizeLinear where it is quantised.
+
+        Raises Unsupported for other element types, and for integers without a scale.
+        """
+        if tensor.kind == "FLOAT32":
+            return self.raw(tensor)
+        if tensor.index not in self._reals:
+            name = self._dequantized(tensor)
+            self._reals[tensor.index] = name
+            self._fresh.discard(name)
+            self._journal.append(lambda: self._reals.pop(tensor.index, None))
+        return self._reals[tensor.index]
+
+    def _dequantized(self, tensor: Tensor) -> str:
+        if tensor.kind == "FLOAT16" and tensor.data is not None:
+            return self.node("Cast", [self.raw(tensor)], to=TensorProto.FLOAT)
+        scales = parameters(tensor)
+        if tensor.data is None and not scales.single:
+            raise Unsupported(f"tensor {tensor.label} has a scale for each channel; only constants may")
+        return self.dequantized(self.raw(tensor), scales.scale, tensor.dtype or "", scales)
+
+    def dequantized(self, name: str, scale: Sequence[float], dtype: str, scales: Scales) -> str:
+        """DequantizeLinear of integers, by scales that may be others than those of the file."""
+        inputs = [name, *self._parameters(scale, scales.zero_point, dtype)]
+        if len(scale) == 1:
+            return self.node("DequantizeLinear", inputs, main=False)
+        return self.node("DequantizeLinear", inputs, main=False, axis=scales.axis)
+
+    def _parameters(self, scale: Sequence[float], zero_point: Sequence[int], dtype: str) -> tuple[str, str]:
+        limits = np.iinfo(dtype)
+        if any(not limits.min <= zero <= limits.max for zero in zero_point):
+            raise Unsupported(f"a zero point is outside {dtype}")
+        scales, zeros = np.array(scale, np.float32), np.array(zero_point, dtype)
+        if len(scale) == 1:
+            scales, zeros = scales.reshape(()), zeros.reshape(())
+        return self.constant(scales), self.constant(zeros)
+
+    def image(self, tensor: Tensor) -> str:
+        """A float image [N, H, W, C] as ONNX has it, [N, C, H, W]. Raises Unsupported for other ranks."""
+        return self.channels_first(self.real(tensor), tensor)
+
+    def channels_first(self, name: str, tensor: Tensor) -> str:
+        """A value of this tensor's shape, [N, H, W, C], as [N, C, H, W]. Raises Unsupported for other ranks."""
+        if len(tensor.shape) != 4:
+            raise Unsupported(
+                f"{tensor.label} has the shape {list(tensor.shape)}; an image has four dimensions"
+            )
+        return self.node("Transpose", [name], main=False, perm=_TO_CHANNELS_FIRST)
+
+    def channels_last(self, name: str) -> str:
+        """[N, C, H, W] as [N, H, W, C]."""
+        return self.node("Transpose", [name], main=False, perm=_TO_CHANNELS_LAST)
+
+    # -- what it makes --------------------------------------------------------------------------
+
+    def constant(self, value: NDArray[np.generic]) -> str:
+        """A constant of its own."""
+        name = self._unique("constant")
+        self._constants[name] = numpy_helper.from_array(
+            np.ascontiguousarray(value).reshape(value.shape), name
+        )
+        return name
+
+    def node(self, op: str, inputs: Sequence[str], *, main: bool = True, **attributes: object) -> str:
+        """Adds a node of one output and returns its name. `main`: it is what the operator is in ONNX."""
+        return self.nodes(op, inputs, 1, main=main, **attributes)[0]
+
+    def nodes(
+        self, op: str, inputs: Sequence[str], count: int, *, main: bool = True, **attributes: object
+    ) -> list[str]:
+        """Adds a node of several outputs and returns their names."""
+        label = self._label if main and self._label not in self._labels else f"{self._label} ({op})"
+        outputs = [self._unique(f"{self._label}:{op}") for _ in range(count)]
+        self._nodes.append(helper.make_node(op, inputs, outputs, self._numbered(label), **attributes))
+        self._fresh.update(outputs)
+        return outputs
+
+    def _numbered(self, label: str) -> str:
+        """The label, or the label with a number where a node has it already."""
+        number = self._labels.get(label, 0) + 1
+        self._labels[label] = number
+        self._journal.append(lambda: self._labels.pop(label, None))
+        return label if number == 1 else f"{label} {number}"
+
+    def finish(self, tensor: Tensor, name: str, bounds: Bounds = None, *, late: bool = False) -> None:
+        """The float value becomes the tensor: clipped, and quantised where the tensor is.
+
+        A clip that quantisation does by itself is left out. `late`: values are quantised, then clipped.
+        """
+        if tensor.kind == "FLOAT32":
+            self._define(tensor, self._clip(name, bounds))
+            return
+        scales = parameters(tensor)
+        if not scales.single:
+            raise Unsupported(f"its result {tensor.label} has a scale for each channel; it needs one")
+        dtype = tensor.dtype or ""
+        if not _implied(bounds, scales, dtype):
+            if late:
+                name = self.dequantized(self._quantized(name, scales, dtype), scales.scale, dtype, scales)
+            name = self._clip(name, bounds)
+        self._define(tensor, self._quantized(name, scales, dtype))
+
+    def _quantized(self, name: str, scales: Scales, dtype: str) -> str:
+        inputs = [name, *self._parameters(scales.scale, scales.zero_point, dtype)]
+        return self.node("QuantizeLinear", inputs, main=False)
+
+    def _clip(self, name: str, bounds: Bounds) -> str:
+        if bounds is None:
+            return name
+        if bounds == (0.0, inf):
+            return self.node("Relu", [name], main=False)
+        return self.node("Clip", [name, *(self.constant(np.float32(bound)) for bound in bounds)], main=False)
+
+    def keep(self, tensor: Tensor, name: str) -> None:
+        """The value, integers where the tensor is quantised, becomes the tensor as it is."""
+        self._define(tensor, name)
+
+    def _define(self, tensor: Tensor, name: str) -> None:
+        """An Identity where the value has another name; it is dropped again before anything is computed."""
+        own = self.name(tensor)
+        last = self._nodes[-1] if self._nodes else None
+        if last is not None and list(last.output) == [name] and name in self._fresh:
+            last.output[0] = own
+            self._fresh.discard(name)
+        else:
+            label = self._numbered(f"{self._label} (Identity)")
+            self._nodes.append(helper.make_node("Identity", [name], [own], label))
+        self._inform(tensor)
+
+    def refuse(self, operator: Operator) -> None:
+        """A node of DOMAIN stands for an operator that cannot be translated: the front end names it."""
+        tensors = self._contents.tensors
+        read = [self.name(tensors[number]) for number in operator.inputs if number >= 0]
+        made = [tensors[number] for number in operator.outputs]
+        outputs = [self.name(tensor) for tensor in made] or [self._unique(f"{self._label}:nothing")]
+        inputs = [name for name in read if name in self._infos]
+        op = printable(operator.op)
+        self._nodes.append(helper.make_node(op, inputs, outputs, operator.label, domain=DOMAIN))
+        for tensor in made:
+            self._inform(tensor)
+
+    # -- names and the whole --------------------------------------------------------------------
+
+    def name(self, tensor: Tensor) -> str:
+        """The ONNX name of a tensor: its own, where no other tensor has it."""
+        if tensor.index not in self._names:
+            self._names[tensor.index] = self._unique(tensor.name or f"tensor_{tensor.index}")
+        return self._names[tensor.index]
+
+    def _unique(self, wish: str) -> str:
+        while True:
+            number = self._taken.get(wish, 0)
+            self._taken[wish] = number + 1
+            name = f"{wish}#{number}" if number else wish
+            if number == 0 or name not in self._taken:
+                self._taken.setdefault(name, 1)
+                return name
+
+    def _inform(self, tensor: Tensor) -> None:
+        name = self.name(tensor)
+        if tensor.dtype is not None and name not in self._infos:
+            self._infos[name] = self._info(tensor)
+            self._journal.append(lambda: self._infos.pop(name, None))
+
+    def _info(self, tensor: Tensor) -> ValueInfoProto:
+        kind = TensorProto.UNDEFINED
+        if tensor.dtype is not None:
+            kind = helper.np_dtype_to_tensor_dtype(np.dtype(tensor.dtype))
+        return helper.make_tensor_value_info(self.name(tensor), kind, tensor.shape)
+
+    def model(self) -> ModelProto:
+        """All of it."""
+        tensors = self._contents.tensors
+        inputs = [self._info(tensors[number]) for number in self._contents.inputs]
+        outputs = [self._info(tensors[number]) for number in self._contents.outputs]
+        borders = {value.name for value in (*inputs, *outputs)}
+        inner = [info for name, info in self._infos.items() if name not in borders]
+        constants = list(self._constants.values())
+        graph = helper.make_graph(
+            self._nodes, self._contents.name, inputs, outputs, constants, value_info=inner
+        )
+        opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid(DOMAIN, 1)]
+        return helper.make_model(graph, opset_imports=opsets, ir_version=_IR_VERSION)
+
+
+def parameters(tensor: Tensor) -> Scales:
+    """The quantisation of a tensor of int8 or uint8.
+
+    Raises Unsupported for other types, and for scales and zero points that do not fit.
+    """
+    if tensor.kind not in _QUANTIZED:
+        way = "; quantise it to int8 for activations as well" if tensor.kind == "INT16" else ""
+        raise Unsupported(
+            f"tensor {tensor.label} is {tensor.kind}; FLOAT32, INT8 and UINT8 are supported{way}"
+        )
+    scales = tensor.scales
+    if scales is None:
+        raise Unsupported(f"tensor {tensor.label} is {tensor.kind} without a scale")
+    if not all(isfinite(scale) for scale in scales.scale):
+        raise Unsupported(f"tensor {tensor.label} has a scale that is not finite")
+    if not scales.single and (
+        not 0 <= scales.axis < len(tensor.shape) or tensor.shape[scales.axis] != len(scales.scale)
+    ):
+        raise Unsupported(f"tensor {tensor.label} has {len(scales.scale)} scales along axis {scales.axis}")
+    return scales
+
+
+def fused(operator: Operator) -> Bounds:
+    """The bounds of the activation that the operator ends with. Raises Unsupported for others."""
+    number = int(operator.options.get("FusedActivationFunction", 0))
+    if number not in _ACTIVATIONS:
+        raise Unsupported(
+            f"fused activation {number} is not supported; NONE, RELU, RELU_N1_TO_1 and RELU6 are"
+        )
+    return _ACTIVATIONS[number]
+
+
+def _implied(bounds: Bounds, scales: Scales, dtype: str) -> bool:
+    """True where a quantised value is never outside the bounds."""
+    if bounds is None:
+        return True
+    limits, scale, zero_point = np.iinfo(dtype), scales.scale[0], scales.zero_point[0]
+    if not scale > 0:
+        return False
+    low, high = (zero_point + bound / scale for bound in bounds)
+    return low < limits.min + 0.5 and high > limits.max - 0.5
+
+
+def _native(array: NDArray[np.generic]) -> NDArray[np.generic]:
+    return np.ascontiguousarray(array.astype(array.dtype.newbyteorder("="))).reshape(array.shape)
