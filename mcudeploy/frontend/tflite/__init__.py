@@ -1,1 +1,1 @@
-"""`.tflite` files in, ONNX models in memory out; the rest of the front end reads those. The only importer of tflite."""
+"""From .tflite files to ONNX models in memory, for the rest of the front end. The only importer of tflite."""

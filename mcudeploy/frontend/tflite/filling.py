@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from mcudeploy.frontend.model import Unsupported
@@ -52,7 +54,7 @@ def resize_bilinear(writer: Writer, operator: Operator) -> None:
 
 
 def resize_nearest(writer: Writer, operator: Operator) -> None:
-    """RESIZE_NEAREST_NEIGHBOR: floor((x + 0.5) * scale) is the nearest one, ties upwards, of ONNX's coordinate."""
+    """RESIZE_NEAREST_NEIGHBOR: floor((x + 0.5) * scale) is the nearest of ONNX's coordinate, ties upwards."""
     aligned, halves = operator.flag("AlignCorners"), operator.flag("HalfPixelCenters")
     source = writer.input(operator, 0)
     rounding = "round_prefer_ceil" if aligned or halves else "floor"
@@ -79,7 +81,7 @@ def _mode(aligned: bool, halves: bool) -> str:
     return "align_corners" if aligned else "half_pixel" if halves else "asymmetric"
 
 
-def _resize(writer: Writer, operator: Operator, image: str, **attributes: str) -> str:
+def _resize(writer: Writer, operator: Operator, image: str, **attributes: Any) -> str:
     source = writer.input(operator, 0)
     sizes = writer.integers(operator, 1, "the size")
     if len(sizes) != 2 or min(sizes) < 1:

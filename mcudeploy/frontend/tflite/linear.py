@@ -41,7 +41,7 @@ def _convolution(writer: Writer, operator: Operator, *, perm: list[int], groups:
     attributes = window_attributes(operator, image.shape[1:3], (rows, cols))
     inputs = [writer.image(image), writer.node("Transpose", [writer.real(kernel)], main=False, perm=perm)]
     channels = result.shape[3] if len(result.shape) == 4 else 0
-    inputs += _bias(writer, operator, 2, image, kernel, channels)
+    inputs += _bias(writer, writer.given(operator, 2), (image, kernel), channels)
     made = writer.node("Conv", inputs, group=groups, **attributes)
     writer.finish(result, writer.channels_last(made), fused(operator))
 
@@ -50,29 +50,27 @@ def _require_alike(image: Tensor, kernel: Tensor, axis: int) -> None:
     """Both float, or both quantised, and the filter along its output channels."""
     if image.kind == "FLOAT32" and kernel.kind in ("INT8", "UINT8"):
         raise Unsupported(
-            "its weights are quantised and its input is not (dynamic range quantisation); convert the model with "
-            "full integer quantisation, which needs a representative data set, or without any"
+            "its weights are quantised and its input is not (dynamic range quantisation); convert the model "
+            "with full integer quantisation, which needs a representative data set, or without any"
         )
     if kernel.kind in ("INT8", "UINT8"):
         scales = parameters(kernel)
         if not scales.single and scales.axis != axis:
-            raise Unsupported(
-                f"the weights have scales along axis {scales.axis}; output channels are axis {axis}"
-            )
+            raise Unsupported(f"the weights have scales along axis {scales.axis}; channels are axis {axis}")
 
 
-def _bias(
-    writer: Writer, operator: Operator, position: int, image: Tensor, kernel: Tensor, channels: int
-) -> list[str]:
-    """The bias, where there is one: int32 counts in units of input scale * weight scale, whatever it says."""
-    bias = writer.given(operator, position)
+def _bias(writer: Writer, bias: Tensor | None, operands: tuple[Tensor, Tensor], channels: int) -> list[str]:
+    """The bias, where there is one: int32 counts in units of input scale * weight scale, whatever it says.
+
+    `operands` are the input and the weights.
+    """
     if bias is None:
         return []
     if bias.kind == "FLOAT32":
         return [writer.real(bias)]
     if bias.kind != "INT32" or bias.data is None:
         raise Unsupported(f"the bias is {bias.kind}; constants of INT32 and FLOAT32 are supported")
-    weights, source = parameters(kernel), parameters(image)
+    source, weights = (parameters(operand) for operand in operands)
     units = np.array(source.scale, np.float32)[:1] * np.array(weights.scale, np.float32)
     if units.size not in (1, channels) or bias.elements != channels:
         raise Unsupported(
@@ -102,7 +100,7 @@ def fully_connected(writer: Writer, operator: Operator) -> None:
     name = writer.real(source)
     if source.shape != (rows, depth):
         name = writer.node("Reshape", [name, writer.constant(np.array([rows, depth], np.int64))], main=False)
-    bias = _bias(writer, operator, 2, source, weights, channels)
+    bias = _bias(writer, writer.given(operator, 2), (source, weights), channels)
     made = writer.node("Gemm", [name, writer.real(weights), *bias], transB=1)
     if result.shape != (rows, channels):
         made = writer.node("Reshape", [made, writer.constant(np.array(result.shape, np.int64))], main=False)
@@ -147,7 +145,7 @@ def transpose_conv(writer: Writer, operator: Operator) -> None:
         writer.image(image),
         writer.node("Transpose", [writer.real(kernel)], main=False, perm=[3, 0, 1, 2]),
     ]
-    inputs += _bias(writer, operator, 3, image, kernel, result.shape[3])
+    inputs += _bias(writer, writer.given(operator, 3), (image, kernel), result.shape[3])
     made_name = writer.node(
         "ConvTranspose",
         inputs,

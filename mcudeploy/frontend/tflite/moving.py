@@ -1,4 +1,4 @@
-"""Operators that move elements. Integers are moved as they are; between two equal scales this makes no difference."""
+"""Operators that move elements. Where scales differ, the integers are moved, as TFLite does."""
 
 from __future__ import annotations
 
@@ -140,25 +140,28 @@ def strided_slice(writer: Writer, operator: Operator) -> None:
     source, result = writer.input(operator, 0), writer.output(operator)
     if operator.integer("EllipsisMask") or operator.integer("NewAxisMask"):
         raise Unsupported("an ellipsis, or a new axis, is not supported")
+    if operator.flag("Offset"):
+        raise Unsupported("ends that are offsets are not supported")
     given = (writer.integers(operator, position, "the range") for position in (1, 2, 3))
-    starts, ends, steps, axes = [], [], [], []
-    for axis, (begin, end, step) in enumerate(zip(*given, strict=True)):
-        if axis >= len(source.shape) or step == 0:
-            raise Unsupported(f"step {step} along axis {axis} does not fit {list(source.shape)}")
-        size, bit = source.shape[axis], 1 << axis
-        if operator.integer("ShrinkAxisMask") & bit:
-            begin = begin + size if begin < 0 else begin
-            begin, end, step = begin, begin + 1, 1
-        else:
-            if operator.integer("BeginMask") & bit:
-                begin = 0 if step > 0 else size - 1
-            if operator.integer("EndMask") & bit:
-                end = size if step > 0 else -size - 1
-        starts.append(begin)
-        ends.append(end)
-        steps.append(step)
-        axes.append(axis)
-    _slice(writer, source, result, (starts, ends, axes, steps))
+    ranges = [_range(operator, source.shape, axis, limits) for axis, limits in enumerate(zip(*given, strict=True))]
+    starts, ends, steps = ([each[place] for each in ranges] for place in range(3))
+    _slice(writer, source, result, (starts, ends, list(range(len(ranges))), steps))
+
+
+def _range(
+    operator: Operator, shape: tuple[int, ...], axis: int, limits: tuple[int, int, int]
+) -> tuple[int, int, int]:
+    """Start, end and step along an axis, as ONNX takes them."""
+    begin, end, step = limits
+    if axis >= len(shape) or step == 0:
+        raise Unsupported(f"step {step} along axis {axis} does not fit {list(shape)}")
+    size, bit = shape[axis], 1 << axis
+    if operator.integer("ShrinkAxisMask") & bit:
+        first = begin + size if begin < 0 else begin
+        return first, first + 1, 1
+    whole = (0, size) if step > 0 else (size - 1, -size - 1)
+    start = whole[0] if operator.integer("BeginMask") & bit else begin
+    return start, whole[1] if operator.integer("EndMask") & bit else end, step
 
 
 def slice_(writer: Writer, operator: Operator) -> None:

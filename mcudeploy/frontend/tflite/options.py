@@ -28,7 +28,7 @@ OPTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
     "SOFTMAX": ("SoftmaxOptions", ("Beta",)),
     "STRIDED_SLICE": (
         "StridedSliceOptions",
-        ("BeginMask", "EndMask", "EllipsisMask", "NewAxisMask", "ShrinkAxisMask"),
+        ("BeginMask", "EndMask", "EllipsisMask", "NewAxisMask", "ShrinkAxisMask", "Offset"),
     ),
     "SUB": ("SubOptions", (_FUSED,)),
     "TRANSPOSE_CONV": ("TransposeConvOptions", (*_STRIDES, _FUSED)),

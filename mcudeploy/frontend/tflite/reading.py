@@ -49,7 +49,7 @@ def contents_of(content: bytes, where: str) -> Contents:
         raise
     except Exception as fault:  # struct.error, IndexError, ValueError and more, from deep inside the package
         raise ModelError(
-            f"{where} is damaged or truncated: it refers to data that it does not have ({type(fault).__name__})"
+            f"{where} is damaged or truncated: it refers to what it does not have ({type(fault).__name__})"
         ) from fault
 
 
@@ -139,7 +139,7 @@ class _File:
         needed = tensor.elements * _ITEM_BYTES.get(kind, 0)
         if data is not None and needed and not sparse and len(data) != needed:
             raise self._fault(
-                f"tensor {called} has {len(data)} bytes of data; its shape {list(shape)} of {kind} needs {needed}"
+                f"tensor {called} has {len(data)} bytes of data; {kind} {list(shape)} needs {needed}"
             )
         return tensor
 

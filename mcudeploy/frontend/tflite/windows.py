@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from mcudeploy.frontend.model import Unsupported
 from mcudeploy.frontend.tflite.contents import Operator
@@ -19,7 +20,7 @@ def strides_of(operator: Operator) -> tuple[int, int]:
     return strides
 
 
-def window_attributes(operator: Operator, size: Sequence[int], kernel: Sequence[int]) -> dict[str, list[int]]:
+def window_attributes(operator: Operator, size: Sequence[int], kernel: Sequence[int]) -> dict[str, Any]:
     """The attributes of the ONNX node of an operator over an image of `size`, both (rows, columns).
 
     Raises Unsupported for options that do not fit.
@@ -59,6 +60,6 @@ def max_pool(writer: Writer, operator: Operator) -> None:
     writer.finish(result, writer.channels_last(made), fused(operator), late=True)
 
 
-def _pool_attributes(operator: Operator, shape: Sequence[int]) -> dict[str, list[int]]:
+def _pool_attributes(operator: Operator, shape: Sequence[int]) -> dict[str, Any]:
     kernel = operator.integer("FilterHeight"), operator.integer("FilterWidth")
     return window_attributes(operator, shape[1:3], kernel)

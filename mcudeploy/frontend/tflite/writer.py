@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import inf, isfinite
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -117,7 +118,7 @@ class Writer:
 
     def _dequantized(self, tensor: Tensor) -> str:
         if tensor.kind == "FLOAT16" and tensor.data is not None:
-            return self.node("Cast", [self.raw(tensor)], to=TensorProto.FLOAT)
+            return self.node("Cast", [self.raw(tensor)], main=False, to=TensorProto.FLOAT)
         scales = parameters(tensor)
         if tensor.data is None and not scales.single:
             raise Unsupported(f"tensor {tensor.label} has a scale for each channel; only constants may")
@@ -144,7 +145,7 @@ class Writer:
         return self.channels_first(self.real(tensor), tensor)
 
     def channels_first(self, name: str, tensor: Tensor) -> str:
-        """A value of this tensor's shape, [N, H, W, C], as [N, C, H, W]. Raises Unsupported for other ranks."""
+        """A value of this tensor's shape, [N, H, W, C], as [N, C, H, W]. Raises Unsupported for others."""
         if len(tensor.shape) != 4:
             raise Unsupported(
                 f"{tensor.label} has the shape {list(tensor.shape)}; an image has four dimensions"
@@ -165,12 +166,12 @@ class Writer:
         )
         return name
 
-    def node(self, op: str, inputs: Sequence[str], *, main: bool = True, **attributes: object) -> str:
+    def node(self, op: str, inputs: Sequence[str], *, main: bool = True, **attributes: Any) -> str:
         """Adds a node of one output and returns its name. `main`: it is what the operator is in ONNX."""
         return self.nodes(op, inputs, 1, main=main, **attributes)[0]
 
     def nodes(
-        self, op: str, inputs: Sequence[str], count: int, *, main: bool = True, **attributes: object
+        self, op: str, inputs: Sequence[str], count: int, *, main: bool = True, **attributes: Any
     ) -> list[str]:
         """Adds a node of several outputs and returns their names."""
         label = self._label if main and self._label not in self._labels else f"{self._label} ({op})"
@@ -213,7 +214,8 @@ class Writer:
             return name
         if bounds == (0.0, inf):
             return self.node("Relu", [name], main=False)
-        return self.node("Clip", [name, *(self.constant(np.float32(bound)) for bound in bounds)], main=False)
+        limits = [self.constant(np.array(bound, np.float32)) for bound in bounds]
+        return self.node("Clip", [name, *limits], main=False)
 
     def keep(self, tensor: Tensor, name: str) -> None:
         """The value, integers where the tensor is quantised, becomes the tensor as it is."""
