@@ -7,12 +7,12 @@ from math import inf
 import numpy as np
 
 from mcudeploy.frontend.model import Unsupported
-from mcudeploy.frontend.tflite.contents import Operator, Tensor
+from mcudeploy.frontend.tflite.contents import Operator
 from mcudeploy.frontend.tflite.writer import Writer, fused, parameters
 
 _BINARY = {"ADD": "Add", "SUB": "Sub", "MUL": "Mul", "DIV": "Div"}
-_UNARY = {"RELU": "Relu", "LOGISTIC": "Sigmoid", "TANH": "Tanh", "HARD_SWISH": "HardSwish"}
-_CLIPS = {"RELU6": (0.0, 6.0), "RELU_N1_TO_1": (-1.0, 1.0), "RELU_0_TO_1": (0.0, 1.0)}
+_UNARY = {"LOGISTIC": "Sigmoid", "TANH": "Tanh", "HARD_SWISH": "HardSwish"}
+_CLIPS = {"RELU": (0.0, inf), "RELU6": (0.0, 6.0), "RELU_N1_TO_1": (-1.0, 1.0), "RELU_0_TO_1": (0.0, 1.0)}
 
 
 def binary(writer: Writer, operator: Operator) -> None:
@@ -29,16 +29,9 @@ def unary(writer: Writer, operator: Operator) -> None:
 
 
 def clip(writer: Writer, operator: Operator) -> None:
-    """RELU6 and its like."""
-    _clip(writer, operator, writer.input(operator, 0), *_CLIPS[operator.op])
-
-
-def _clip(writer: Writer, operator: Operator, source: Tensor, low: float, high: float) -> None:
-    bounds = [
-        writer.constant(np.array(bound, np.float32)) if abs(bound) < inf else "" for bound in (low, high)
-    ]
-    made = writer.node("Clip", [writer.real(source), *bounds])
-    writer.finish(writer.output(operator), made)
+    """RELU and its like."""
+    name = writer.real(writer.input(operator, 0))
+    writer.finish(writer.output(operator), name, _CLIPS[operator.op])
 
 
 def leaky_relu(writer: Writer, operator: Operator) -> None:
@@ -66,7 +59,9 @@ def extremum(writer: Writer, operator: Operator) -> None:
         scales = parameters(constants[0])
         bound = float(np.float32((bound - scales.zero_point[0]) * np.float32(scales.scale[0])))
     low, high = (-inf, bound) if operator.op == "MINIMUM" else (bound, inf)
-    _clip(writer, operator, sources[0], low, high)
+    limits = [writer.constant(np.array(end, np.float32)) if abs(end) < inf else "" for end in (low, high)]
+    made = writer.node("Clip", [writer.real(sources[0]), *limits])
+    writer.finish(writer.output(operator), made)
 
 
 def softmax(writer: Writer, operator: Operator) -> None:

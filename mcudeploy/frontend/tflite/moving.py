@@ -143,7 +143,9 @@ def strided_slice(writer: Writer, operator: Operator) -> None:
     if operator.flag("Offset"):
         raise Unsupported("ends that are offsets are not supported")
     given = (writer.integers(operator, position, "the range") for position in (1, 2, 3))
-    ranges = [_range(operator, source.shape, axis, limits) for axis, limits in enumerate(zip(*given, strict=True))]
+    ranges = [
+        _range(operator, source.shape, axis, limits) for axis, limits in enumerate(zip(*given, strict=True))
+    ]
     starts, ends, steps = ([each[place] for each in ranges] for place in range(3))
     _slice(writer, source, result, (starts, ends, list(range(len(ranges))), steps))
 

@@ -43,7 +43,7 @@ TRANSLATIONS: dict[str, Translation] = {
     "PADV2": filling.pad_with_value,
     "PRELU": elementwise.prelu,
     "QUANTIZE": elementwise.convert,
-    "RELU": elementwise.unary,
+    "RELU": elementwise.clip,
     "RELU6": elementwise.clip,
     "RELU_0_TO_1": elementwise.clip,
     "RELU_N1_TO_1": elementwise.clip,

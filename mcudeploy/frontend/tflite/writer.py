@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import inf, isfinite
+from math import copysign, floor, inf, isfinite
 from typing import Any
 
 import numpy as np
@@ -199,7 +199,8 @@ class Writer:
         if not scales.single:
             raise Unsupported(f"its result {tensor.label} has a scale for each channel; it needs one")
         dtype = tensor.dtype or ""
-        if not _implied(bounds, scales, dtype):
+        bounds = _stored(bounds, scales, dtype)
+        if bounds is not None:
             if late:
                 name = self.dequantized(self._quantized(name, scales, dtype), scales.scale, dtype, scales)
             name = self._clip(name, bounds)
@@ -214,7 +215,7 @@ class Writer:
             return name
         if bounds == (0.0, inf):
             return self.node("Relu", [name], main=False)
-        limits = [self.constant(np.array(bound, np.float32)) for bound in bounds]
+        limits = [self.constant(np.array(bound, np.float32)) if isfinite(bound) else "" for bound in bounds]
         return self.node("Clip", [name, *limits], main=False)
 
     def keep(self, tensor: Tensor, name: str) -> None:
@@ -321,15 +322,22 @@ def fused(operator: Operator) -> Bounds:
     return _ACTIVATIONS[number]
 
 
-def _implied(bounds: Bounds, scales: Scales, dtype: str) -> bool:
-    """True where a quantised value is never outside the bounds."""
+def _stored(bounds: Bounds, scales: Scales, dtype: str) -> Bounds:
+    """The bounds as TFLite has them: of integers, ties rounded away from zero, here as the reals they mean.
+
+    An end that no integer of the type is beyond is open; None where both are.
+    """
     if bounds is None:
-        return True
-    limits, scale, zero_point = np.iinfo(dtype), scales.scale[0], scales.zero_point[0]
+        return None
+    limits, scale, zero_point = np.iinfo(dtype), np.float32(scales.scale[0]), scales.zero_point[0]
     if not scale > 0:
-        return False
-    low, high = (zero_point + bound / scale for bound in bounds)
-    return low < limits.min + 0.5 and high > limits.max - 0.5
+        return bounds
+    steps = [
+        copysign(floor(abs(bound) / scale + 0.5), bound) if isfinite(bound) else bound for bound in bounds
+    ]
+    low = -inf if steps[0] + zero_point <= limits.min else float(np.float32(steps[0]) * scale)
+    high = inf if steps[1] + zero_point >= limits.max else float(np.float32(steps[1]) * scale)
+    return None if (low, high) == (-inf, inf) else (low, high)
 
 
 def _native(array: NDArray[np.generic]) -> NDArray[np.generic]:
