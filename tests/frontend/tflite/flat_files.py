@@ -226,3 +226,11 @@ def translated(
     """What ONNX Runtime computes from the translation; `names` of the inputs."""
     found = Reference(path, outputs).run(dict(zip(names, inputs, strict=True)))
     return [found[name] for name in outputs]
+
+
+def drawn(file: FlatFile, number: int) -> Array:
+    """Values for an input."""
+    tensor = file.tensors[number]
+    if tensor.kind == "FLOAT32":
+        return file.random.normal(0, 3, tensor.shape).astype(np.float32)
+    return file.random.integers(-128, 128, tensor.shape).astype(np.int8)
