@@ -123,3 +123,21 @@ class Contents:
     operators: tuple[Operator, ...]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
+
+
+def names_of(contents: Contents) -> list[str]:
+    """The ONNX name of every tensor: its own where it has one; with its number where an earlier one has that.
+
+    Those of inputs and outputs come first.
+    """
+    names = [""] * len(contents.tensors)
+    taken: set[str] = set()
+    for number in (*contents.inputs, *contents.outputs, *range(len(names))):
+        if names[number]:
+            continue
+        name = contents.tensors[number].name or f"tensor_{number}"
+        while name in taken:
+            name = f"{name}#{number}"
+        names[number] = name
+        taken.add(name)
+    return names

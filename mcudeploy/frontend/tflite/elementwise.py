@@ -8,7 +8,8 @@ import numpy as np
 
 from mcudeploy.frontend.model import Unsupported
 from mcudeploy.frontend.tflite.contents import Operator
-from mcudeploy.frontend.tflite.writer import Writer, fused, parameters
+from mcudeploy.frontend.tflite.scales import fused, parameters
+from mcudeploy.frontend.tflite.writer import Writer
 
 _BINARY = {"ADD": "Add", "SUB": "Sub", "MUL": "Mul", "DIV": "Div"}
 _UNARY = {"LOGISTIC": "Sigmoid", "TANH": "Tanh", "HARD_SWISH": "HardSwish"}

@@ -9,7 +9,8 @@ import numpy as np
 from mcudeploy.frontend.model import Unsupported
 from mcudeploy.frontend.tflite.contents import Operator, Tensor
 from mcudeploy.frontend.tflite.moving import moved
-from mcudeploy.frontend.tflite.writer import Writer, parameters
+from mcudeploy.frontend.tflite.scales import parameters
+from mcudeploy.frontend.tflite.writer import Writer
 
 
 def pad(writer: Writer, operator: Operator) -> None:

@@ -6,8 +6,9 @@ import numpy as np
 
 from mcudeploy.frontend.model import Unsupported
 from mcudeploy.frontend.tflite.contents import Operator, Tensor
+from mcudeploy.frontend.tflite.scales import fused, parameters
 from mcudeploy.frontend.tflite.windows import strides_of, window_attributes
-from mcudeploy.frontend.tflite.writer import Writer, fused, parameters
+from mcudeploy.frontend.tflite.writer import Writer
 
 
 def conv(writer: Writer, operator: Operator) -> None:

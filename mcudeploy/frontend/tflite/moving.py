@@ -8,7 +8,8 @@ import numpy as np
 
 from mcudeploy.frontend.model import Unsupported
 from mcudeploy.frontend.tflite.contents import Operator, Tensor
-from mcudeploy.frontend.tflite.writer import Writer, fused
+from mcudeploy.frontend.tflite.scales import fused
+from mcudeploy.frontend.tflite.writer import Writer
 
 
 def moved(

@@ -7,7 +7,8 @@ from typing import Any
 
 from mcudeploy.frontend.model import Unsupported
 from mcudeploy.frontend.tflite.contents import Operator
-from mcudeploy.frontend.tflite.writer import Writer, fused
+from mcudeploy.frontend.tflite.scales import fused
+from mcudeploy.frontend.tflite.writer import Writer
 
 _SAME, _VALID = 0, 1
 

@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from math import copysign, floor, inf, isfinite
+from collections.abc import Callable, Iterable, Sequence
+from math import inf, isfinite
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
+from mcudeploy.common.errors import ModelError
 from mcudeploy.frontend.model import Unsupported
 from mcudeploy.frontend.names import printable
-from mcudeploy.frontend.tflite.contents import Contents, Operator, Scales, Tensor
+from mcudeploy.frontend.tflite.contents import Contents, Operator, Scales, Tensor, names_of
+from mcudeploy.frontend.tflite.scales import Bounds, parameters, stored_bounds
 
 OPSET = 17
 DOMAIN = "tflite"
 """Of the nodes that stand for operators which are not translated."""
 _IR_VERSION = 8
-_QUANTIZED = ("INT8", "UINT8")
-_ACTIVATIONS = {0: None, 1: (0.0, inf), 2: (-1.0, 1.0), 3: (0.0, 6.0)}
-"""Bounds by the file's number of a fused activation: none, RELU, RELU_N1_TO_1, RELU6."""
 _TO_CHANNELS_FIRST, _TO_CHANNELS_LAST = [0, 3, 1, 2], [0, 2, 3, 1]
-
-Bounds = tuple[float, float] | None
 
 
 class Writer:
@@ -33,17 +30,15 @@ class Writer:
         self._contents = contents
         self._label = ""
         self._labels: dict[str, int] = {}
-        self._taken: dict[str, int] = {}
-        self._names: dict[int, str] = {}
+        self._names = names_of(contents)
+        self._taken = dict.fromkeys(self._names, 1)
         self._nodes: list[NodeProto] = []
         self._constants: dict[str, TensorProto] = {}
-        self._infos: dict[str, ValueInfoProto] = {}
+        self._made: dict[int, Tensor] = {}
         self._reals: dict[int, str] = {}
         self._first = 0
         self._fresh: set[str] = set()
         self._journal: list[Callable[[], object]] = []
-        for number in (*contents.inputs, *contents.outputs):
-            self.name(contents.tensors[number])
         for number in contents.inputs:
             self._inform(contents.tensors[number])
 
@@ -199,7 +194,7 @@ class Writer:
         if not scales.single:
             raise Unsupported(f"its result {tensor.label} has a scale for each channel; it needs one")
         dtype = tensor.dtype or ""
-        bounds = _stored(bounds, scales, dtype)
+        bounds = stored_bounds(bounds, scales, dtype)
         if bounds is not None:
             if late:
                 name = self.dequantized(self._quantized(name, scales, dtype), scales.scale, dtype, scales)
@@ -237,10 +232,9 @@ class Writer:
     def refuse(self, operator: Operator) -> None:
         """A node of DOMAIN stands for an operator that cannot be translated: the front end names it."""
         tensors = self._contents.tensors
-        read = [self.name(tensors[number]) for number in operator.inputs if number >= 0]
+        inputs = [self.name(tensors[number]) for number in operator.inputs if number in self._made]
         made = [tensors[number] for number in operator.outputs]
         outputs = [self.name(tensor) for tensor in made] or [self._unique(f"{self._label}:nothing")]
-        inputs = [name for name in read if name in self._infos]
         op = printable(operator.op)
         self._nodes.append(helper.make_node(op, inputs, outputs, operator.label, domain=DOMAIN))
         for tensor in made:
@@ -249,9 +243,7 @@ class Writer:
     # -- names and the whole --------------------------------------------------------------------
 
     def name(self, tensor: Tensor) -> str:
-        """The ONNX name of a tensor: its own, where no other tensor has it."""
-        if tensor.index not in self._names:
-            self._names[tensor.index] = self._unique(tensor.name or f"tensor_{tensor.index}")
+        """The ONNX name of a tensor."""
         return self._names[tensor.index]
 
     def _unique(self, wish: str) -> str:
@@ -264,80 +256,44 @@ class Writer:
                 return name
 
     def _inform(self, tensor: Tensor) -> None:
-        name = self.name(tensor)
-        if tensor.dtype is not None and name not in self._infos:
-            self._infos[name] = self._info(tensor)
-            self._journal.append(lambda: self._infos.pop(name, None))
+        """The tensor is there, from here on."""
+        if tensor.index not in self._made:
+            self._made[tensor.index] = tensor
+            self._journal.append(lambda: self._made.pop(tensor.index, None))
 
-    def _info(self, tensor: Tensor) -> ValueInfoProto:
-        kind = TensorProto.UNDEFINED
-        if tensor.dtype is not None:
-            kind = helper.np_dtype_to_tensor_dtype(np.dtype(tensor.dtype))
-        return helper.make_tensor_value_info(self.name(tensor), kind, tensor.shape)
+    def _infos(self, tensors: Iterable[Tensor]) -> list[ValueInfoProto]:
+        """Shapes and types, of those whose type ONNX has."""
+        return [
+            helper.make_tensor_value_info(
+                self.name(tensor), helper.np_dtype_to_tensor_dtype(np.dtype(tensor.dtype)), tensor.shape
+            )
+            for tensor in tensors
+            if tensor.dtype is not None
+        ]
 
     def model(self) -> ModelProto:
-        """All of it."""
-        tensors = self._contents.tensors
-        inputs = [self._info(tensors[number]) for number in self._contents.inputs]
-        outputs = [self._info(tensors[number]) for number in self._contents.outputs]
-        borders = {value.name for value in (*inputs, *outputs)}
-        inner = [info for name, info in self._infos.items() if name not in borders]
-        constants = list(self._constants.values())
+        """All of it. Raises ModelError for inputs and outputs of types that ONNX does not have."""
+        inputs, outputs = (
+            [self._contents.tensors[number] for number in numbers]
+            for numbers in (self._contents.inputs, self._contents.outputs)
+        )
+        for tensor in (*inputs, *outputs):
+            if tensor.dtype is None:
+                raise ModelError(
+                    f"input or output {tensor.label} is {tensor.kind}; FLOAT32, INT8 and UINT8 are supported"
+                )
+        borders = {tensor.index for tensor in (*inputs, *outputs)}
+        inner = [tensor for number, tensor in self._made.items() if number not in borders]
         graph = helper.make_graph(
-            self._nodes, self._contents.name, inputs, outputs, constants, value_info=inner
+            self._nodes,
+            self._contents.name,
+            self._infos(inputs),
+            self._infos(outputs),
+            list(self._constants.values()),
+            value_info=self._infos(inner),
         )
         opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid(DOMAIN, 1)]
         return helper.make_model(graph, opset_imports=opsets, ir_version=_IR_VERSION)
-
-
-def parameters(tensor: Tensor) -> Scales:
-    """The quantisation of a tensor of int8 or uint8.
-
-    Raises Unsupported for other types, and for scales and zero points that do not fit.
-    """
-    if tensor.kind not in _QUANTIZED:
-        way = "; quantise it to int8 for activations as well" if tensor.kind == "INT16" else ""
-        raise Unsupported(
-            f"tensor {tensor.label} is {tensor.kind}; FLOAT32, INT8 and UINT8 are supported{way}"
-        )
-    scales = tensor.scales
-    if scales is None:
-        raise Unsupported(f"tensor {tensor.label} is {tensor.kind} without a scale")
-    if not all(isfinite(scale) for scale in scales.scale):
-        raise Unsupported(f"tensor {tensor.label} has a scale that is not finite")
-    if not scales.single and (
-        not 0 <= scales.axis < len(tensor.shape) or tensor.shape[scales.axis] != len(scales.scale)
-    ):
-        raise Unsupported(f"tensor {tensor.label} has {len(scales.scale)} scales along axis {scales.axis}")
-    return scales
-
-
-def fused(operator: Operator) -> Bounds:
-    """The bounds of the activation that the operator ends with. Raises Unsupported for others."""
-    number = int(operator.options.get("FusedActivationFunction", 0))
-    if number not in _ACTIVATIONS:
-        raise Unsupported(
-            f"fused activation {number} is not supported; NONE, RELU, RELU_N1_TO_1 and RELU6 are"
-        )
-    return _ACTIVATIONS[number]
-
-
-def _stored(bounds: Bounds, scales: Scales, dtype: str) -> Bounds:
-    """The bounds as TFLite has them: of integers, ties rounded away from zero, here as the reals they mean.
-
-    An end that no integer of the type is beyond is open; None where both are.
-    """
-    if bounds is None:
-        return None
-    limits, scale, zero_point = np.iinfo(dtype), np.float32(scales.scale[0]), scales.zero_point[0]
-    if not scale > 0:
-        return bounds
-    steps = [
-        copysign(floor(abs(bound) / scale + 0.5), bound) if isfinite(bound) else bound for bound in bounds
-    ]
-    low = -inf if steps[0] + zero_point <= limits.min else float(np.float32(steps[0]) * scale)
-    high = inf if steps[1] + zero_point >= limits.max else float(np.float32(steps[1]) * scale)
-    return None if (low, high) == (-inf, inf) else (low, high)
 
 
 def _native(array: NDArray[np.generic]) -> NDArray[np.generic]:

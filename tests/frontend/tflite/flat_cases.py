@@ -364,7 +364,7 @@ def _(f: FlatFile) -> Any:
 
 
 def network(f: FlatFile) -> Any:
-    """Image [1, 16, 16, 3]: pad, convolution, depthwise, two branches that are added, mean, dense, softmax."""
+    """Image [1, 16, 16, 3]: pad, convolution, depthwise, both added, mean, dense, softmax."""
     x, pads = f.int8(1, 16, 16, 3), f.constant([[0, 0], [0, 1], [0, 1], [0, 0]])
     f.operator("PAD", [x, pads], padded := f.int8(1, 17, 17, 3))
     w, y = f.weights(8, 3, 3, 3), f.int8(1, 8, 8, 8, scale=0.1, zero=-128)
