@@ -41,6 +41,10 @@ class Scales:
         """True where the whole tensor has one scale."""
         return len(self.scale) == 1
 
+    def repeated(self, times: int) -> Scales:
+        """Of so many copies of the tensor one after the other along axis 0, which must be the scales' own."""
+        return self if self.single else Scales(self.scale * times, self.zero_point * times, self.axis)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tensor:

@@ -8,7 +8,7 @@ import numpy as np
 
 from mcudeploy.frontend.model import Unsupported
 from mcudeploy.frontend.tflite.contents import Operator
-from mcudeploy.frontend.tflite.scales import fused, parameters
+from mcudeploy.frontend.tflite.scales import fused, parameters, reals
 from mcudeploy.frontend.tflite.writer import Writer
 
 _BINARY = {"ADD": "Add", "SUB": "Sub", "MUL": "Mul", "DIV": "Div"}
@@ -43,9 +43,28 @@ def leaky_relu(writer: Writer, operator: Operator) -> None:
 
 
 def prelu(writer: Writer, operator: Operator) -> None:
-    """PRELU: the slope is constant, usually one for each channel."""
-    names = [writer.real(writer.input(operator, position)) for position in (0, 1)]
-    writer.finish(writer.output(operator), writer.node("PRelu", names))
+    """PRELU of an image: what is above zero, and what is below times the slope of its channel.
+
+    Of a quantised image both are rounded to the result's scale; as one of them is zero, the sum is exact.
+    """
+    image, slopes, result = writer.input(operator, 0), writer.input(operator, 1), writer.output(operator)
+    channels = image.shape[-1] if image.shape else 0
+    if slopes.data is None or slopes.elements != channels or slopes.shape[-1] != channels:
+        raise Unsupported(
+            f"its slopes {list(slopes.shape)} must be constants, one for each of {channels} channels"
+        )
+    zero = writer.constant(np.array(0, np.float32))
+    name = writer.image(image)
+    above = writer.node("Relu", [name], main=False)
+    below = writer.node("Clip", [name, "", zero], main=False)
+    if image.kind != "FLOAT32":
+        below = writer.as_stored(below, image)
+    ones, zeros = (writer.constant(np.full(channels, value, np.float32)) for value in (1, 0))
+    factors = [writer.constant(reals(slopes).reshape(-1)), zeros, zeros, ones]
+    below = writer.node("BatchNormalization", [below, *factors], main=False, epsilon=0.0)
+    if result.kind != "FLOAT32":
+        above, below = writer.as_stored(above, result), writer.as_stored(below, result)
+    writer.finish(result, writer.channels_last(writer.node("Add", [above, below])))
 
 
 def extremum(writer: Writer, operator: Operator) -> None:
@@ -55,10 +74,7 @@ def extremum(writer: Writer, operator: Operator) -> None:
     sources = [tensor for tensor in tensors if tensor.data is None]
     if len(constants) != 1 or constants[0].elements != 1 or sources[0].shape != writer.output(operator).shape:
         raise Unsupported("one operand must be a constant of one value")
-    bound = float(np.asarray(constants[0].array(), np.float64).reshape(-1)[0])
-    if constants[0].kind != "FLOAT32":
-        scales = parameters(constants[0])
-        bound = float(np.float32((bound - scales.zero_point[0]) * np.float32(scales.scale[0])))
+    bound = float(reals(constants[0]).reshape(-1)[0])
     low, high = (-inf, bound) if operator.op == "MINIMUM" else (bound, inf)
     limits = [writer.constant(np.array(end, np.float32)) if abs(end) < inf else "" for end in (low, high)]
     made = writer.node("Clip", [writer.real(sources[0]), *limits])

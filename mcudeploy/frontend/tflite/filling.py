@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from mcudeploy.frontend.model import Unsupported
-from mcudeploy.frontend.tflite.contents import Operator, Tensor
+from mcudeploy.frontend.tflite.contents import Operator
 from mcudeploy.frontend.tflite.moving import moved
-from mcudeploy.frontend.tflite.scales import parameters
+from mcudeploy.frontend.tflite.scales import reals
 from mcudeploy.frontend.tflite.writer import Writer
 
 
@@ -23,15 +23,7 @@ def pad_with_value(writer: Writer, operator: Operator) -> None:
     tensor = writer.input(operator, 2)
     if tensor.data is None or tensor.elements != 1:
         raise Unsupported("the value must be a constant scalar")
-    _pad(writer, operator, _scalar(tensor))
-
-
-def _scalar(tensor: Tensor) -> float:
-    value = float(np.asarray(tensor.array(), np.float64).reshape(-1)[0])
-    if tensor.kind == "FLOAT32":
-        return value
-    scales = parameters(tensor)
-    return float(np.float32(value - scales.zero_point[0]) * np.float32(scales.scale[0]))
+    _pad(writer, operator, float(reals(tensor).reshape(-1)[0]))
 
 
 def _pad(writer: Writer, operator: Operator, filling: float) -> None:

@@ -7,14 +7,14 @@ import numpy as np
 from mcudeploy.frontend.model import Unsupported
 from mcudeploy.frontend.tflite.contents import Operator, Tensor
 from mcudeploy.frontend.tflite.scales import fused, parameters
-from mcudeploy.frontend.tflite.windows import strides_of, window_attributes
+from mcudeploy.frontend.tflite.windows import window_attributes
 from mcudeploy.frontend.tflite.writer import Writer
 
 
 def conv(writer: Writer, operator: Operator) -> None:
     """CONV_2D: image [N, H, W, C], filter [K, R, S, C / groups]."""
     image, kernel = writer.input(operator, 0), writer.input(operator, 1)
-    _require_ranks(image, kernel)
+    require_ranks(image, kernel)
     depth = kernel.shape[3]
     if depth < 1 or image.shape[3] % depth:
         raise Unsupported(f"a filter of {depth} channels does not fit {image.shape[3]} input channels")
@@ -24,31 +24,35 @@ def conv(writer: Writer, operator: Operator) -> None:
 def depthwise(writer: Writer, operator: Operator) -> None:
     """DEPTHWISE_CONV_2D: image [N, H, W, C], filter [1, R, S, C * multiplier]."""
     image, kernel = writer.input(operator, 0), writer.input(operator, 1)
-    _require_ranks(image, kernel)
+    require_ranks(image, kernel)
     if kernel.shape[0] != 1 or image.shape[3] < 1 or kernel.shape[3] % image.shape[3]:
         raise Unsupported(f"a filter {list(kernel.shape)} does not fit {image.shape[3]} input channels")
     _convolution(writer, operator, perm=[3, 0, 1, 2], groups=image.shape[3], axis=3)
 
 
-def _require_ranks(image: Tensor, kernel: Tensor) -> None:
+def require_ranks(image: Tensor, kernel: Tensor) -> None:
+    """Four dimensions each. Raises Unsupported for others."""
     if len(image.shape) != 4 or len(kernel.shape) != 4:
         raise Unsupported(f"image {list(image.shape)} and filter {list(kernel.shape)} need four dimensions")
 
 
 def _convolution(writer: Writer, operator: Operator, *, perm: list[int], groups: int, axis: int) -> None:
     image, kernel, result = writer.input(operator, 0), writer.input(operator, 1), writer.output(operator)
-    _require_alike(image, kernel, axis)
+    require_alike(image, kernel, axis)
     rows, cols = kernel.shape[1:3]
     attributes = window_attributes(operator, image.shape[1:3], (rows, cols))
     inputs = [writer.image(image), writer.node("Transpose", [writer.real(kernel)], main=False, perm=perm)]
     channels = result.shape[3] if len(result.shape) == 4 else 0
-    inputs += _bias(writer, writer.given(operator, 2), (image, kernel), channels)
+    inputs += bias_of(writer, writer.given(operator, 2), (image, kernel), channels)
     made = writer.node("Conv", inputs, group=groups, **attributes)
     writer.finish(result, writer.channels_last(made), fused(operator))
 
 
-def _require_alike(image: Tensor, kernel: Tensor, axis: int) -> None:
-    """Both float, or both quantised, and the filter along its output channels."""
+def require_alike(image: Tensor, kernel: Tensor, axis: int) -> None:
+    """Both float, or both quantised, the filter along its output channels `axis`.
+
+    Raises Unsupported for others.
+    """
     if image.kind == "FLOAT32" and kernel.kind in ("INT8", "UINT8"):
         raise Unsupported(
             "its weights are quantised and its input is not (dynamic range quantisation); convert the model "
@@ -60,7 +64,7 @@ def _require_alike(image: Tensor, kernel: Tensor, axis: int) -> None:
             raise Unsupported(f"the weights have scales along axis {scales.axis}; channels are axis {axis}")
 
 
-def _bias(writer: Writer, bias: Tensor | None, operands: tuple[Tensor, Tensor], channels: int) -> list[str]:
+def bias_of(writer: Writer, bias: Tensor | None, operands: tuple[Tensor, Tensor], channels: int) -> list[str]:
     """The bias, where there is one: int32 counts in units of input scale * weight scale, whatever it says.
 
     `operands` are the input and the weights.
@@ -96,12 +100,12 @@ def fully_connected(writer: Writer, operator: Operator) -> None:
     channels, depth = weights.shape
     if depth < 1 or source.elements % depth:
         raise Unsupported(f"an input of {source.elements} values does not fit weights {list(weights.shape)}")
-    _require_alike(source, weights, 0)
+    require_alike(source, weights, 0)
     rows = source.elements // depth
     name = writer.real(source)
     if source.shape != (rows, depth):
         name = writer.node("Reshape", [name, writer.constant(np.array([rows, depth], np.int64))], main=False)
-    bias = _bias(writer, writer.given(operator, 2), (source, weights), channels)
+    bias = bias_of(writer, writer.given(operator, 2), (source, weights), channels)
     made = writer.node("Gemm", [name, writer.real(weights), *bias], transB=1)
     if result.shape != (rows, channels):
         made = writer.node("Reshape", [made, writer.constant(np.array(result.shape, np.int64))], main=False)
@@ -118,41 +122,5 @@ def batch_matmul(writer: Writer, operator: Operator) -> None:
             perm = [*range(rank - 2), rank - 1, rank - 2]
             name = writer.node("Transpose", [name], main=False, perm=perm)
         names.append(name)
-    _require_alike(writer.input(operator, 0), writer.input(operator, 1), 0)
+    require_alike(writer.input(operator, 0), writer.input(operator, 1), 0)
     writer.finish(writer.output(operator), writer.node("MatMul", names))
-
-
-def transpose_conv(writer: Writer, operator: Operator) -> None:
-    """TRANSPOSE_CONV: output shape, filter [K, R, S, C], image [N, H, W, C]."""
-    kernel, image, result = (
-        writer.input(operator, 1),
-        writer.input(operator, 2),
-        writer.output(operator),
-    )
-    _require_ranks(image, kernel)
-    _require_alike(image, kernel, 0)
-    if len(result.shape) != 4:
-        raise Unsupported(f"its result has the shape {list(result.shape)}; an image has four dimensions")
-    befores, afters, extra = [], [], []
-    for size, made, reach, stride in zip(
-        image.shape[1:3], result.shape[1:3], kernel.shape[1:3], strides_of(operator), strict=True
-    ):
-        total = (size - 1) * stride + reach - made
-        before = max(total, 0) // 2 if operator.integer("Padding") == 0 else 0
-        befores.append(before)
-        afters.append(max(total - before, 0))
-        extra.append(max(before - total, 0))
-    inputs = [
-        writer.image(image),
-        writer.node("Transpose", [writer.real(kernel)], main=False, perm=[3, 0, 1, 2]),
-    ]
-    inputs += _bias(writer, writer.given(operator, 3), (image, kernel), result.shape[3])
-    made_name = writer.node(
-        "ConvTranspose",
-        inputs,
-        kernel_shape=list(kernel.shape[1:3]),
-        strides=list(strides_of(operator)),
-        pads=[*befores, *afters],
-        output_padding=extra,
-    )
-    writer.finish(result, writer.channels_last(made_name), fused(operator))

@@ -24,7 +24,7 @@ _Item = TypeVar("_Item")
 
 IDENTIFIER = b"TFL3"
 """What stands at byte 4 of every .tflite file."""
-_MOST_ENTRIES = 1 << 16
+_MOST_ENTRIES = 1 << 14
 _MOST_DIMENSIONS = 16
 _MOST_NAME = 200
 _SHARED = 4

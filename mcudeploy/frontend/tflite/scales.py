@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import copysign, floor, inf, isfinite
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mcudeploy.frontend.model import Unsupported
 from mcudeploy.frontend.tflite.contents import Operator, Scales, Tensor
@@ -37,6 +38,18 @@ def parameters(tensor: Tensor) -> Scales:
     ):
         raise Unsupported(f"tensor {tensor.label} has {len(scales.scale)} scales along axis {scales.axis}")
     return scales
+
+
+def reals(tensor: Tensor) -> NDArray[np.float32]:
+    """A constant of one scale, or of float32, as real numbers. Raises Unsupported for others."""
+    values = tensor.array()
+    if tensor.kind == "FLOAT32":
+        return values.astype(np.float32)
+    scales = parameters(tensor)
+    if not scales.single:
+        raise Unsupported(f"constant {tensor.label} has a scale for each channel; it needs one")
+    steps = values.astype(np.int32) - scales.zero_point[0]
+    return np.asarray(steps.astype(np.float32) * np.float32(scales.scale[0]), np.float32)
 
 
 def fused(operator: Operator) -> Bounds:

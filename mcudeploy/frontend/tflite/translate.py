@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mcudeploy.frontend.model import Unsupported
-from mcudeploy.frontend.tflite import elementwise, filling, linear, moving, windows
+from mcudeploy.frontend.tflite import elementwise, filling, linear, moving, upsampling, windows
 from mcudeploy.frontend.tflite.contents import Contents, Operator
 from mcudeploy.frontend.tflite.reading import contents_of
 from mcudeploy.frontend.tflite.writer import Writer
@@ -59,7 +59,7 @@ TRANSLATIONS: dict[str, Translation] = {
     "SUB": elementwise.binary,
     "TANH": elementwise.unary,
     "TRANSPOSE": moving.transpose,
-    "TRANSPOSE_CONV": linear.transpose_conv,
+    "TRANSPOSE_CONV": upsampling.transpose_conv,
     "UNPACK": moving.unpack,
 }
 """What each operator becomes. What of it can be deployed, the lowering of the ONNX nodes decides."""

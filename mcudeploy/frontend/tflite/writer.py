@@ -197,9 +197,14 @@ class Writer:
         bounds = stored_bounds(bounds, scales, dtype)
         if bounds is not None:
             if late:
-                name = self.dequantized(self._quantized(name, scales, dtype), scales.scale, dtype, scales)
+                name = self.as_stored(name, tensor)
             name = self._clip(name, bounds)
         self._define(tensor, self._quantized(name, scales, dtype))
+
+    def as_stored(self, name: str, tensor: Tensor) -> str:
+        """The float value as a tensor of this quantisation would have it, as float again."""
+        scales, dtype = parameters(tensor), tensor.dtype or ""
+        return self.dequantized(self._quantized(name, scales, dtype), scales.scale, dtype, scales)
 
     def _quantized(self, name: str, scales: Scales, dtype: str) -> str:
         inputs = [name, *self._parameters(scales.scale, scales.zero_point, dtype)]

@@ -21,8 +21,6 @@ class Case:
     make: Callable[[FlatFile], tuple[Sequence[int], Sequence[int]]]
     lsb: int = 1
     """How far an int8 output may be from LiteRT's, which rounds twice."""
-    lowered: bool = True
-    """Whether the front end lowers the ONNX operator."""
 
 
 CASES: dict[str, Case] = {}
@@ -114,11 +112,28 @@ def _(f: FlatFile) -> Any:
     return [a, b], [y]
 
 
-@case("TRANSPOSE_CONV", "int8", lowered=False)
-def _(f: FlatFile) -> Any:
-    x, w, y = f.int8(1, 4, 4, 6), f.weights(5, 3, 3, 6), f.int8(1, 8, 8, 5, scale=0.4, zero=0)
-    f.operator("TRANSPOSE_CONV", [f.constant([1, 8, 8, 5]), w, x], y, **window(SAME, 2, dilation=None))
-    return [x], [y]
+def transposed() -> None:
+    for padding, stride, taps in ((SAME, 2, 3), (SAME, 2, 4), (VALID, 2, 2), (VALID, 3, 4), (SAME, 1, 3)):
+        made = 4 * stride if padding == SAME else 3 * stride + taps
+
+        def int8(f: FlatFile, made: int = made, args: Any = (padding, stride), taps: int = taps) -> Any:
+            x, w, y = f.int8(1, 4, 4, 6), f.weights(5, taps, taps, 6), f.int8(1, made, made, 5, scale=0.4)
+            inputs = [f.constant([1, made, made, 5]), w, x, f.bias(x, w, 5)]
+            f.operator("TRANSPOSE_CONV", inputs, y, **window(*args, dilation=None))
+            return [x], [y]
+
+        case("TRANSPOSE_CONV", f"int8-{padding}-{stride}-{taps}")(int8)
+
+    def floats(f: FlatFile) -> Any:
+        x, w = f.add(1, 4, 5, 6), f.constant(f.random.normal(0, 1, (3, 3, 2, 6)), np.float32)
+        y = f.add(1, 8, 10, 3)
+        f.operator("TRANSPOSE_CONV", [f.constant([1, 8, 10, 3]), w, x], y, **window(SAME, 2, dilation=None))
+        return [x], [y]
+
+    case("TRANSPOSE_CONV", "float")(floats)
+
+
+transposed()
 
 
 def pools() -> None:
@@ -207,11 +222,18 @@ def _(f: FlatFile) -> Any:
     return [x], [y]
 
 
-@case("PRELU", "int8", lowered=False)
+@case("PRELU", "int8")
 def _(f: FlatFile) -> Any:
     x = f.int8(1, 4, 4, 6)
-    slope = f.constant(f.random.integers(0, 128, (1, 1, 6)), np.int8, scale=[0.002], zero_point=[0])
-    f.operator("PRELU", [x, slope], y := f.int8(1, 4, 4, 6))
+    slope = f.constant(f.random.integers(-50, 128, (1, 1, 6)), np.int8, scale=[0.002], zero_point=[3])
+    f.operator("PRELU", [x, slope], y := f.int8(1, 4, 4, 6, scale=0.04, zero=-40))
+    return [x], [y]
+
+
+@case("PRELU", "float")
+def _(f: FlatFile) -> Any:
+    x, slope = f.add(1, 4, 4, 6), f.constant(f.random.normal(0, 1, (1, 1, 6)), np.float32)
+    f.operator("PRELU", [x, slope], y := f.add(1, 4, 4, 6))
     return [x], [y]
 
 
@@ -353,6 +375,19 @@ def moves() -> None:
 
 
 moves()
+
+
+for op in ("ADD", "MUL"):
+
+    def unsigned(f: FlatFile, op: str = op) -> Any:
+        a, b, y = (
+            f.add(1, 4, 4, 6, kind="UINT8", scale=(scale,), zero_point=(zero,))
+            for scale, zero in ((0.05, 120), (0.03, 0), (0.08, 90))
+        )
+        f.operator(op, [a, b], y, FusedActivationFunction=RELU)
+        return [a, b], [y]
+
+    case(op, "uint8")(unsigned)
 
 
 @case("PADV2", "int8")

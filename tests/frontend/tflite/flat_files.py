@@ -233,4 +233,5 @@ def drawn(file: FlatFile, number: int) -> Array:
     tensor = file.tensors[number]
     if tensor.kind == "FLOAT32":
         return file.random.normal(0, 3, tensor.shape).astype(np.float32)
-    return file.random.integers(-128, 128, tensor.shape).astype(np.int8)
+    limits = np.iinfo(tensor.kind.lower())
+    return file.random.integers(limits.min, limits.max + 1, tensor.shape).astype(limits.dtype)

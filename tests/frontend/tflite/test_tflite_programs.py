@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 from against_litert import LiteRt, rounding
 from flat_cases import network
-from flat_files import FlatFile
+from flat_files import SAME, FlatFile
 
 from mcudeploy import api
 from mcudeploy.boards.board import load_board
 from mcudeploy.common.errors import UsageError
 from mcudeploy.device.target import Target
+from mcudeploy.frontend import load
+from mcudeploy.ir.graph import DType
 from mcudeploy.search.planner import Options
 
 HOST = Target(load_board("host"))
@@ -43,6 +45,23 @@ def test_every_operator_is_litert_s_but_for_its_second_rounding(path: Path) -> N
         assert each.worst <= 1, name
         assert each.mismatches <= 0.02 * each.elements + 1, name
     assert found.outputs.worst <= 4
+
+
+def test_a_decoder_is_verified_and_stays_int8(tmp_path: Path) -> None:
+    f = FlatFile()
+    x, w, v = f.int8(1, 6, 6, 8), f.weights(4, 3, 3, 8), f.weights(2, 4, 4, 4)
+    options = {"Padding": SAME, "StrideH": 2, "StrideW": 2}
+    up, bent, y = f.int8(1, 12, 12, 4, scale=0.3), f.int8(1, 12, 12, 4, scale=0.2), f.int8(1, 24, 24, 2)
+    f.operator("TRANSPOSE_CONV", [f.constant([1, 12, 12, 4]), w, x, f.bias(x, w, 4)], up, **options)
+    slopes = f.constant(f.random.integers(0, 128, (1, 1, 4)), np.int8, scale=[0.004], zero_point=[0])
+    f.operator("PRELU", [up, slopes], bent)
+    f.operator("TRANSPOSE_CONV", [f.constant([1, 24, 24, 2]), v, bent, f.bias(bent, v, 2)], y, **options)
+    path = f.save(tmp_path, [x], [y])
+    assert {tensor.dtype for tensor in load(path).tensors.values()} == {DType.INT8}
+    report = api.run_model(path, HOST, QUICK, inputs=[], expected=[])
+    assert report["verified"], report["reason"]
+    found = rounding(path, 5)
+    assert all(each.worst <= 1 for each in found.operators.values())
 
 
 def test_files_of_inputs_and_outputs_lie_as_in_the_model(path: Path, tmp_path: Path) -> None:
