@@ -57,13 +57,11 @@ def prelu(writer: Writer, operator: Operator) -> None:
     name = writer.image(image)
     above = writer.node("Relu", [name], main=False)
     below = writer.node("Clip", [name, "", zero], main=False)
-    if image.kind != "FLOAT32":
-        below = writer.as_stored(below, image)
+    below = writer.as_stored(below, image)
     ones, zeros = (writer.constant(np.full(channels, value, np.float32)) for value in (1, 0))
     factors = [writer.constant(reals(slopes).reshape(-1)), zeros, zeros, ones]
     below = writer.node("BatchNormalization", [below, *factors], main=False, epsilon=0.0)
-    if result.kind != "FLOAT32":
-        above, below = writer.as_stored(above, result), writer.as_stored(below, result)
+    above, below = writer.as_stored(above, result), writer.as_stored(below, result)
     writer.finish(result, writer.channels_last(writer.node("Add", [above, below])))
 
 

@@ -50,7 +50,8 @@ def transpose_conv(writer: Writer, operator: Operator) -> None:
     inputs += [_repeated(writer, name, rows.stride * cols.stride, result.shape[3]) for name in bias]
     pads = [rows.pads[0], cols.pads[0], rows.pads[1], cols.pads[1]]
     made = writer.channels_last(writer.node("Conv", inputs, kernel_shape=[rows.taps, cols.taps], pads=pads))
-    writer.finish(result, _placed(writer, made, result, rows, cols), fused(operator))
+    stored = writer.as_stored(made, result, fused(operator))
+    writer.finish(result, _placed(writer, stored, result, rows, cols))
 
 
 def _axis(size: int, taps: int, stride: int, made: int, *, same: bool) -> _Axis:

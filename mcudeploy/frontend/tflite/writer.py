@@ -187,27 +187,31 @@ class Writer:
 
         A clip that quantisation does by itself is left out. `late`: values are quantised, then clipped.
         """
+        if late and tensor.kind != "FLOAT32" and self._limits(tensor, bounds) is not None:
+            name = self.as_stored(name, tensor)
+        name = self._clip(name, self._limits(tensor, bounds))
+        self._define(tensor, name if tensor.kind == "FLOAT32" else self._quantized(name, tensor))
+
+    def as_stored(self, name: str, tensor: Tensor, bounds: Bounds = None) -> str:
+        """The float value as the tensor would have it, clipped and quantised, as float again."""
+        name = self._clip(name, self._limits(tensor, bounds))
         if tensor.kind == "FLOAT32":
-            self._define(tensor, self._clip(name, bounds))
-            return
+            return name
+        scales = parameters(tensor)
+        return self.dequantized(self._quantized(name, tensor), scales.scale, tensor.dtype or "", scales)
+
+    def _limits(self, tensor: Tensor, bounds: Bounds) -> Bounds:
+        """The bounds as the tensor's quantisation has them. Raises Unsupported where it has none for all."""
+        if tensor.kind == "FLOAT32":
+            return bounds
         scales = parameters(tensor)
         if not scales.single:
             raise Unsupported(f"its result {tensor.label} has a scale for each channel; it needs one")
-        dtype = tensor.dtype or ""
-        bounds = stored_bounds(bounds, scales, dtype)
-        if bounds is not None:
-            if late:
-                name = self.as_stored(name, tensor)
-            name = self._clip(name, bounds)
-        self._define(tensor, self._quantized(name, scales, dtype))
+        return stored_bounds(bounds, scales, tensor.dtype or "")
 
-    def as_stored(self, name: str, tensor: Tensor) -> str:
-        """The float value as a tensor of this quantisation would have it, as float again."""
-        scales, dtype = parameters(tensor), tensor.dtype or ""
-        return self.dequantized(self._quantized(name, scales, dtype), scales.scale, dtype, scales)
-
-    def _quantized(self, name: str, scales: Scales, dtype: str) -> str:
-        inputs = [name, *self._parameters(scales.scale, scales.zero_point, dtype)]
+    def _quantized(self, name: str, tensor: Tensor) -> str:
+        scales = parameters(tensor)
+        inputs = [name, *self._parameters(scales.scale, scales.zero_point, tensor.dtype or "")]
         return self.node("QuantizeLinear", inputs, main=False)
 
     def _clip(self, name: str, bounds: Bounds) -> str:

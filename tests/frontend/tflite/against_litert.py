@@ -26,7 +26,6 @@ from mcudeploy.verify.compare import (
     difference,
     merge_all,
     run_once,
-    stored_references,
 )
 
 Array = NDArray[Any]
@@ -86,7 +85,12 @@ def rounding(path: Path, samples: int, given: Sequence[Array] = (), *, time_limi
                 border.tensor: to_device(border, graph.tensors[border.tensor], inputs[border.name])
                 for border in graph.inputs
             }
-            tables.append(check_operators(machine, storage, stored, stored_references(graph, values), {}))
+            references = {
+                name: to_device(border, graph.tensors[border.tensor], values[border.name])
+                for name, border in graph.references.items()
+                if border.name in values  # others stand inside an operator of the file
+            }
+            tables.append(check_operators(machine, storage, stored, references, {}))
             run_once(machine, storage, stored)
             for border in graph.outputs:
                 own = storage.get_tensor(machine, border.tensor)

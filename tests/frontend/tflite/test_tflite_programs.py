@@ -61,7 +61,7 @@ def test_a_decoder_is_verified_and_stays_int8(tmp_path: Path) -> None:
     report = api.run_model(path, HOST, QUICK, inputs=[], expected=[])
     assert report["verified"], report["reason"]
     found = rounding(path, 5)
-    assert all(each.worst <= 1 for each in found.operators.values())
+    assert all(each.worst <= 2 for each in found.operators.values())  # one of PRELU, one of its input
 
 
 def test_files_of_inputs_and_outputs_lie_as_in_the_model(path: Path, tmp_path: Path) -> None:
