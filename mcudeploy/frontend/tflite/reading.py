@@ -49,7 +49,7 @@ def contents_of(content: bytes, where: str) -> Contents:
         raise
     except Exception as fault:  # struct.error, IndexError, ValueError and more, from deep inside the package
         raise ModelError(
-            f"{where} is damaged or truncated: it refers to what it does not have ({type(fault).__name__})"
+            f"{where} is damaged or truncated: it refers to data that it does not have"
         ) from fault
 
 

@@ -84,6 +84,13 @@ def _(f: FlatFile) -> Any:
     return [x], [y]
 
 
+@case("CONV_2D", "groups")
+def _(f: FlatFile) -> Any:
+    x, w, y = f.int8(1, 5, 5, 6), f.weights(4, 3, 3, 3), f.int8(1, 5, 5, 4, scale=0.3, zero=0)
+    f.operator("CONV_2D", [x, w, f.bias(x, w, 4)], y, **window(SAME, 1))
+    return [x], [y]
+
+
 @case("FULLY_CONNECTED", "int8")
 def _(f: FlatFile) -> Any:
     x, w, y = f.int8(1, 3, 4), f.weights(7, 12, axis=None), f.int8(1, 7, scale=0.2, zero=9)
