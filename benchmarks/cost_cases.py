@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
@@ -17,16 +17,19 @@ from mcudeploy.ops.affine import Affine
 from mcudeploy.ops.channel_rows import Conv2dToRows
 from mcudeploy.ops.concat import Concat
 from mcudeploy.ops.conv import Conv2d, Conv2dByRows
-from mcudeploy.ops.elementwise import Binary, Lut, Unary
+from mcudeploy.ops.elementwise import Binary, Lut
 from mcudeploy.ops.matmul import MatMul
 from mcudeploy.ops.move import Pad, Slice
+from mcudeploy.ops.norm import LayerNorm
 from mcudeploy.ops.pool import AveragePool, AveragePoolByRows, MaxPool
 from mcudeploy.ops.quantize import Dequantize, Quantize
-from mcudeploy.ops.reduce import ReduceMean
+from mcudeploy.ops.recurrent import GATES, Recurrent
+from mcudeploy.ops.reduce import Reduce, Reduction
 from mcudeploy.ops.resize import Resize, resize_samples
 from mcudeploy.ops.softmax import Softmax
 from mcudeploy.ops.transfer import Clean, Copy, Invalidate
 from mcudeploy.ops.transpose import Transpose
+from mcudeploy.ops.unary import Unary, UnaryFunction
 
 SHAPES: tuple[Shape, ...] = (
     (8, 8, 16),
@@ -53,6 +56,8 @@ def cases(dtype: DType) -> Iterator[Graph]:
     yield from _windows(dtype)
     yield from _moves(dtype)
     yield from _ragged(dtype)
+    if dtype is DType.FLOAT32:
+        yield from _recurrent()
 
 
 def one_operator(
@@ -171,6 +176,8 @@ def _narrow(add: _Add) -> None:
         add(grouped, (rows, width, 3 * few), (3 * outputs, 3, 3, few))
         near = Conv2d(depth, (3, 3), pads=(1, 1, 1, 1), groups=depth, low=low)
         add(near, (rows, width, depth), (depth, 3, 3, 1))
+        clipped = Conv2d(depth, (3, 3), pads=(1, 1, 1, 1), groups=depth, low=0.0)
+        add(clipped, (rows, width + 8, depth), (depth, 3, 3, 1))
         more = Conv2d(2 * channels, (3, 3), pads=(1, 1, 1, 1), groups=channels, low=low)
         add(more, (rows, width, channels), (2 * channels, 3, 3, 1))
         # sequences: a window of several rows of one pixel
@@ -231,9 +238,33 @@ def _elementwise(dtype: DType) -> Iterator[Graph]:
                 yield one_operator(Affine(low), (shape,), dtype, channels)
             yield one_operator(Dequantize(), (shape,), dtype, made=DType.FLOAT32)
             continue
-        for function in ("clip", "leaky_relu", "sigmoid", "tanh", "hard_sigmoid", "hard_swish"):
+        for how in ("max", "min", "pow", "prelu", "fmod"):
+            yield one_operator(Binary(how), (shape, shape), dtype)
+        for function in get_args(UnaryFunction):
             yield one_operator(Unary(function, 0.1, 0.5), (shape,), dtype)
         yield one_operator(Quantize(), (shape,), dtype, made=DType.INT8)
+        vectors = dict.fromkeys(("scale", "bias"), np.full(shape[2], 0.7, np.float32))
+        yield one_operator(LayerNorm(1e-5), (shape,), dtype, vectors)
+
+
+def _recurrent() -> Iterator[Graph]:
+    """Networks over sequences, of each cell."""
+    for steps, depth, hidden in ((4, 8, 8), (9, 12, 5), (3, 20, 16), (12, 4, 12), (2, 33, 30)):
+        for cell, gates in GATES.items():
+            shapes = {
+                "weights": (gates * hidden, depth),
+                "recurrent": (gates * hidden, hidden),
+                "bias": (gates * hidden,),
+                "candidate_bias": (hidden,),
+                "initial": (2 * hidden,),
+            }
+            rng = np.random.default_rng(steps)
+            constants: dict[str, ConstantArray] = {
+                name: rng.normal(0, 0.3, shape).astype(np.float32) for name, shape in shapes.items()
+            }
+            for after in (False, True) if cell == "gru" else (False,):
+                op = Recurrent(cell, hidden, reset_after=after)
+                yield one_operator(op, ((1, steps, depth),), DType.FLOAT32, constants)
 
 
 def _windows(dtype: DType) -> Iterator[Graph]:
@@ -250,8 +281,10 @@ def _windows(dtype: DType) -> Iterator[Graph]:
         whole = (shape[:2], (1, 1), (1, 1), (0, 0, 0, 0), (1, 1))
         yield one_operator(AveragePool(*whole, False), (shape,), dtype)
         yield one_operator(AveragePoolByRows(), (shape,), dtype)
-        yield one_operator(ReduceMean((2,)), (shape,), dtype)
-        yield one_operator(ReduceMean((0, 1)), (shape,), dtype)
+        functions = get_args(Reduction) if dtype is DType.FLOAT32 else ("mean",)
+        for function in functions:
+            yield one_operator(Reduce((2,), function), (shape,), dtype)
+            yield one_operator(Reduce((0, 1), function), (shape,), dtype)
         for axis in (0, 2):
             yield one_operator(Softmax(axis), (shape,), dtype, scale=1 / 256)
 

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from mcudeploy.boards.board import Board
+from mcudeploy.ir.engine import CPU
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.plan import CPU, Layout, Plan, Residence, Residences, Schedule, Transfer
+from mcudeploy.ir.plan import Layout, Plan, Residence, Residences, Schedule, Transfer
 from mcudeploy.layout.arena import ARENA_GRAIN_BYTES
 from mcudeploy.layout.problem import align_up
 from mcudeploy.memory.blocks import BlockId, TiledGraph

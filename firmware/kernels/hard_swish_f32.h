@@ -1,4 +1,4 @@
-/* out = in * (alpha * in + beta clipped to [0, 1]), float.
+/* out = in * (alpha * in + beta, clipped to [0, 1]); float.
  *
  * in[0]    float [rows][row_elements]
  * out      float [rows][row_elements]; may be in[0]
@@ -6,13 +6,9 @@
 #ifndef MCUD_HARD_SWISH_F32_H
 #define MCUD_HARD_SWISH_F32_H
 
-#include "mcud.h"
+#include "mcud_map_f32.h"
 
-typedef struct {
-    int32_t row_elements;
-    float alpha;
-    float beta;
-} mcud_hard_swish_f32_params;
+typedef mcud_map_f32_params mcud_hard_swish_f32_params;
 
 mcud_kernel mcud_hard_swish_f32;
 

@@ -1,13 +1,12 @@
 #include "leaky_relu_f32.h"
 
+static float of(float x, float alpha, float beta)
+{
+    (void)beta;
+    return x < 0.0f ? alpha * x : x;
+}
+
 void mcud_leaky_relu_f32(const mcud_op *op, int32_t first_row, int32_t end_row)
 {
-    const mcud_leaky_relu_f32_params *params = op->params;
-    for (int32_t row = first_row; row < end_row; row++) {
-        const float *in = mcud_row(op->in[0], row);
-        float *out = mcud_row(op->out, row);
-        for (int32_t i = 0; i < params->row_elements; i++) {
-            out[i] = in[i] < 0.0f ? params->alpha * in[i] : in[i];
-        }
-    }
+    mcud_map_f32(op, first_row, end_row, of);
 }

@@ -1,4 +1,4 @@
-/* out = 1 / (1 + exp(-in)), float.
+/* out = 1 / (1 + exp(-in)); float.
  *
  * in[0]    float [rows][row_elements]
  * out      float [rows][row_elements]; may be in[0]
@@ -6,11 +6,9 @@
 #ifndef MCUD_SIGMOID_F32_H
 #define MCUD_SIGMOID_F32_H
 
-#include "mcud.h"
+#include "mcud_map_f32.h"
 
-typedef struct {
-    int32_t row_elements;
-} mcud_sigmoid_f32_params;
+typedef mcud_map_f32_params mcud_sigmoid_f32_params;
 
 mcud_kernel mcud_sigmoid_f32;
 

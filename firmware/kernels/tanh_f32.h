@@ -1,4 +1,4 @@
-/* out = tanh(in), float.
+/* out = tanh(in); float.
  *
  * in[0]    float [rows][row_elements]
  * out      float [rows][row_elements]; may be in[0]
@@ -6,11 +6,9 @@
 #ifndef MCUD_TANH_F32_H
 #define MCUD_TANH_F32_H
 
-#include "mcud.h"
+#include "mcud_map_f32.h"
 
-typedef struct {
-    int32_t row_elements;
-} mcud_tanh_f32_params;
+typedef mcud_map_f32_params mcud_tanh_f32_params;
 
 mcud_kernel mcud_tanh_f32;
 

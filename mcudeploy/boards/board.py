@@ -30,7 +30,7 @@ from mcudeploy.boards.facts import (
 )
 from mcudeploy.common.errors import BoardNotFoundError, ConfigError, UsageError
 from mcudeploy.common.resources import resource_dir
-from mcudeploy.ir.plan import CPU
+from mcudeploy.ir.engine import CPU
 
 __all__ = ["Board", "Link", "Memory", "Timer", "Unit", "family", "list_boards", "load_board", "read_board"]
 

@@ -53,11 +53,21 @@ def boards(output: Output) -> None:
 
 @click.command()
 @board_option(required=False)
+@click.option(
+    "--prepare",
+    is_flag=True,
+    help="Compile the search for this machine now, which takes up to a minute; else the first plan does.",
+)
 @output_options
-def doctor(board: Board | None, output: Output) -> None:
+def doctor(board: Board | None, prepare: bool, output: Output) -> None:
     """Look for toolchains, PlatformIO, QEMU and ports; name the command that installs what is missing."""
     from mcudeploy.targets import checks
 
+    if prepare:
+        from mcudeploy.search.prepare import compile_loops
+
+        with output.progress():
+            compile_loops()
     found = checks(board)
     report = {
         "checks": [

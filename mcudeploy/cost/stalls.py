@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from mcudeploy.boards.board import Board
 from mcudeploy.boards.facts import Memory
 from mcudeploy.cost.tiles import MovePrice
-from mcudeploy.ir.plan import CPU, Plan, Run, Stalls, Transfer
+from mcudeploy.ir.engine import CPU
+from mcudeploy.ir.plan import Plan, Run, Stalls, Transfer
 from mcudeploy.memory.blocks import TiledGraph
 from mcudeploy.memory.live import WorkBytes
 from mcudeploy.memory.traffic import accesses

@@ -15,10 +15,12 @@ from mcudeploy.frontend.quantization import IntegerTable, activation_parameters,
 from mcudeploy.frontend.values import IndexArray, Value, is_storage_order, permutation
 from mcudeploy.ir.graph import Border, DType, Operator, Quantization, Shape, Tensor
 from mcudeploy.ir.opdef import ConstantArray, OperatorDef
-from mcudeploy.ops.elementwise import Binary, Lut, Unary
+from mcudeploy.ops.elementwise import Binary, Lut
 from mcudeploy.ops.quantize import Dequantize
+from mcudeploy.ops.reduce import Reduce
 from mcudeploy.ops.requantize import dequantize, dequantize_table, quantize
 from mcudeploy.ops.transpose import Transpose
+from mcudeploy.ops.unary import Unary
 from mcudeploy.ops.view import Reshape
 
 RealLowering = Callable[["Builder", Node], Value]
@@ -78,7 +80,7 @@ class Builder:
         """Says what an ONNX value is. A value that is a tensor as it is becomes its reference."""
         self.values[name] = value
         info = self.model.infos.get(name)
-        if value.table is not None or info is None or info.shape != value.shape:
+        if value.table is not None or info is None or info.shape != value.shape or name in self.model.made:
             return
         tensor = self.tensors[value.tensor]
         if value.real != (tensor.dtype is DType.FLOAT32) or info.dtype not in _BORDER_DTYPES[tensor.dtype]:
@@ -282,6 +284,8 @@ def _stem(op: OperatorDef) -> str:
         return op.function
     if isinstance(op, Unary):
         return op.function
+    if isinstance(op, Reduce):
+        return f"reduce_{op.function}"
     return _STEMS.get(op.kind, op.kind.lower())
 
 
@@ -289,5 +293,4 @@ _STEMS = {
     "AveragePool": "average_pool",
     "Conv2d": "conv",
     "MaxPool": "max_pool",
-    "ReduceMean": "reduce_mean",
 }

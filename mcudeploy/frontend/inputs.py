@@ -8,7 +8,8 @@ import numpy as np
 
 from mcudeploy.frontend.builder import Builder
 from mcudeploy.frontend.follow import common_quantization
-from mcudeploy.frontend.lower_elementwise import FUNCTIONS, OPERATIONS
+from mcudeploy.frontend.functions import FUNCTIONS
+from mcudeploy.frontend.lower_elementwise import OPERATIONS
 from mcudeploy.frontend.model import Info, Node, Unsupported, require_bounded
 from mcudeploy.frontend.quantization import activation_parameters
 from mcudeploy.frontend.values import (

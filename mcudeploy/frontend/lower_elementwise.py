@@ -3,95 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import inf, prod
+from typing import TypeGuard
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mcudeploy.frontend.builder import Builder
 from mcudeploy.frontend.constants import Constant
-from mcudeploy.frontend.follow import Ending, clip_bounds, finish, follow, fused_nodes
+from mcudeploy.frontend.follow import Ending, finish, follow, fused_nodes
+from mcudeploy.frontend.functions import FUNCTIONS, Floats, Function, power
 from mcudeploy.frontend.model import Node, Unsupported
-from mcudeploy.frontend.values import IndexArray, Value, compressed, default_layout, positions, scattered
+from mcudeploy.frontend.values import (
+    IndexArray,
+    Value,
+    axis_shapes,
+    compressed,
+    default_layout,
+    positions,
+    scattered,
+)
 from mcudeploy.ir.graph import UNSIGNED_OFFSET, DType, Quantization, Shape
 from mcudeploy.ir.opdef import ConstantArray
-from mcudeploy.ops.elementwise import Binary, BinaryFunction, Unary, UnaryFunction, sum_error
+from mcudeploy.ops.elementwise import Binary, BinaryFunction, sum_error
+from mcudeploy.ops.unary import Unary
 
-_Floats = NDArray[np.float32]
 _MOST_SUM_ERROR = 2.0**-8
 """Steps of the output that an int8 sum may be off by before it is rounded; others are computed in float."""
-
-
-@dataclass(frozen=True, slots=True)
-class Function:
-    """A function of one value: the operator for float tensors, and the same on an array of float32."""
-
-    kind: UnaryFunction
-    alpha: float
-    beta: float
-    apply: Callable[[_Floats], _Floats]
-
-
-def _clip(builder: Builder, node: Node) -> Function:
-    bounds = clip_bounds(builder.constants, node)
-    if bounds is None:
-        raise Unsupported("the bounds must be constant scalars, and not NaN")
-    low, high = bounds
-
-    def apply(x: _Floats) -> _Floats:
-        return np.minimum(np.maximum(x, np.float32(low)), np.float32(high))
-
-    return Function("relu" if bounds == (0.0, inf) else "clip", low, high, apply)
-
-
-def _leaky_relu(builder: Builder, node: Node) -> Function:
-    alpha = node.number("alpha", 0.01)
-    return Function("leaky_relu", alpha, 0.0, lambda x: np.where(x >= 0, x, np.float32(alpha) * x))
-
-
-def _sigmoid(builder: Builder, node: Node) -> Function:
-    def apply(x: _Floats) -> _Floats:
-        with np.errstate(over="ignore"):
-            return np.asarray(1.0 / (1.0 + np.exp(-x.astype(np.float64))), np.float32)
-
-    return Function("sigmoid", 0.0, 0.0, apply)
-
-
-def _tanh(builder: Builder, node: Node) -> Function:
-    return Function("tanh", 0.0, 0.0, lambda x: np.tanh(x.astype(np.float64)).astype(np.float32))
-
-
-def _hard_sigmoid(builder: Builder, node: Node) -> Function:
-    alpha, beta = node.number("alpha", 0.2), node.number("beta", 0.5)
-
-    def apply(x: _Floats) -> _Floats:
-        line = np.float32(alpha) * x + np.float32(beta)
-        return np.asarray(np.maximum(np.float32(0), np.minimum(np.float32(1), line)), np.float32)
-
-    return Function("hard_sigmoid", alpha, beta, apply)
-
-
-def _hard_swish(builder: Builder, node: Node) -> Function:
-    sixth = float(np.float32(1 / 6))
-
-    def apply(x: _Floats) -> _Floats:
-        line = np.float32(sixth) * x + np.float32(0.5)
-        return np.asarray(x * np.maximum(np.float32(0), np.minimum(np.float32(1), line)), np.float32)
-
-    return Function("hard_swish", sixth, 0.5, apply)
-
-
-FUNCTIONS: dict[str, Callable[[Builder, Node], Function]] = {
-    "Relu": _clip,
-    "Clip": _clip,
-    "LeakyRelu": _leaky_relu,
-    "Sigmoid": _sigmoid,
-    "Tanh": _tanh,
-    "HardSigmoid": _hard_sigmoid,
-    "HardSwish": _hard_swish,
-}
-"""The functions of one value by ONNX operator."""
 
 
 def unary(builder: Builder, node: Node) -> None:
@@ -134,14 +72,22 @@ def _real_unary(
     return Value(tensor, value.index, real=True)
 
 
-_Operation = Callable[[_Floats, _Floats], _Floats]
+_Operation = Callable[[Floats, Floats], Floats]
 
 OPERATIONS: dict[str, tuple[BinaryFunction, _Operation]] = {
     "Add": ("add", np.add),
     "Sub": ("sub", np.subtract),
     "Mul": ("mul", np.multiply),
     "Div": ("div", np.divide),
+    "Max": ("max", np.maximum),
+    "Min": ("min", np.minimum),
+    "Mod": ("fmod", np.fmod),
+    "Pow": ("pow", np.power),
+    "PRelu": ("prelu", lambda x, slope: np.where(x < 0, x * slope, x)),
 }
+_OF_INTEGERS = frozenset({"Add", "Sub", "Mul", "Div"})
+"""Those that int8 operands have kernels for; others are computed in float."""
+
 """The functions of two values by ONNX operator."""
 
 Operands = tuple[Value | Constant, Value | Constant]
@@ -155,14 +101,20 @@ def binary(builder: Builder, node: Node) -> None:
         builder.define(node.output, table)
         return
     ending = follow(builder, node.output)
-    if ending.quantization is not None:
+    if ending.quantization is not None and node.op in _OF_INTEGERS:
         quantized = _quantized_operands(builder, node)
         if quantized is not None and _rounds_well(node, quantized, ending.quantization):
             made = _emit(builder, node, quantized, ending, ending.quantization)
             finish(builder, ending, made, quantized=True)
             return
-    made = _emit(builder, node, _real_operands(builder, node), ending, None)
+    made = _real_form(builder, node, ending)
     finish(builder, ending, made, quantized=False)
+
+
+def _is_number(operand: Value | Constant, other: Value) -> TypeGuard[Constant]:
+    """Whether it is a constant of one element that leaves the other's shape as it is."""
+    single = isinstance(operand, Constant) and operand.value.size == 1
+    return single and len(operand.shape) <= other.index.ndim
 
 
 def _rounds_well(node: Node, operands: Operands, output: Quantization) -> bool:
@@ -178,7 +130,18 @@ def _rounds_well(node: Node, operands: Operands, output: Quantization) -> bool:
 
 def real_binary(builder: Builder, node: Node) -> Value:
     """The operation on float tensors."""
-    return _emit(builder, node, _real_operands(builder, node), None, None)
+    return _real_form(builder, node, None)
+
+
+def _real_form(builder: Builder, node: Node, ending: Ending | None) -> Value:
+    if node.op == "Mod" and not node.integer("fmod", 0):
+        raise Unsupported("of floats it needs fmod=1")
+    base, exponent = _real_operands(builder, node)
+    if node.op == "Pow" and isinstance(base, Value) and _is_number(exponent, base):
+        function = power(float(exponent.value.reshape(-1)[0]))
+        nodes = (node,) if ending is None else (node, *ending.nodes)
+        return _real_unary(builder, base, function, nodes, ending)
+    return _emit(builder, node, (base, exponent), ending, None)
 
 
 def _table_form(node: Node, operands: Operands) -> Value | None:
@@ -187,7 +150,7 @@ def _table_form(node: Node, operands: Operands) -> Value | None:
     leading = next((item for item in operands if isinstance(item, Value)), None)
     if leading is None or not leading.real or leading.table is None or prod(shape) != leading.index.size:
         return None
-    tables: list[_Floats] = []
+    tables: list[Floats] = []
     for operand in operands:
         if isinstance(operand, Constant):
             if operand.value.size != 1:
@@ -274,10 +237,23 @@ def _emit(
 
 
 def _common_layout(builder: Builder, operands: Operands, shape: tuple[int, ...]) -> tuple[Shape, IndexArray]:
+    """That of the largest activation, viewed so that others repeat along whole dimensions, if that can be."""
     for operand in operands:
         if isinstance(operand, Value) and operand.index.size == prod(shape):
-            return builder.shape_of(operand.tensor), operand.index.reshape(shape)
+            index, own = operand.index.reshape(shape), builder.shape_of(operand.tensor)
+            views = [view for axis in range(index.ndim) for view in axis_shapes(index, axis)]
+            for stored in (own, *views):
+                if all(_repeats(other, shape, index, stored) for other in operands):
+                    return stored, index
+            return own, index
     return default_layout(shape)
+
+
+def _repeats(operand: Value | Constant, shape: tuple[int, ...], index: IndexArray, stored: Shape) -> bool:
+    """Whether an operand has no more places in a layout than elements."""
+    places = positions(operand.shape) if isinstance(operand, Constant) else operand.index
+    wanted = scattered(index, stored, np.broadcast_to(places, shape))
+    return compressed(np.asarray(wanted, np.int32)).size == places.size
 
 
 def _stored_constant(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,7 @@ from mcudeploy.frontend.model import Node, Unsupported
 from mcudeploy.frontend.values import IndexArray, Value, coordinates, natural_shape, scattered, stored_axis
 from mcudeploy.ir.graph import UNSIGNED_OFFSET, DType, Quantization, Shape
 from mcudeploy.ops.concat import Concat
+from mcudeploy.ops.elementwise import Binary
 from mcudeploy.ops.move import Pad
 from mcudeploy.ops.requantize import STORED, dequantize, quantize
 
@@ -143,7 +145,8 @@ def concat(builder: Builder, node: Node) -> None:
     """int8 where all inputs are: as they are where they mean the same, else as the result is quantised."""
     names = [name for name in node.inputs if name]
     if any(name in builder.constants for name in names):
-        raise Unsupported("a constant operand is not supported")
+        builder.define(node.output, _with_constants(builder, node, names))
+        return
     values = [builder.value(name) for name in names]
     if len(values) == 1:
         builder.define(node.output, values[0])
@@ -167,6 +170,37 @@ def concat(builder: Builder, node: Node) -> None:
         builder.define(node.output, _integer_concat(builder, node, names))
         return
     builder.define(node.output, real_concat(builder, node))
+
+
+def _with_constants(builder: Builder, node: Node, names: Sequence[str]) -> Value:
+    """Constants in front of activations and behind them: padding, to which they are added, in float."""
+    constant = [name in builder.constants for name in names]
+    first, end = constant.index(False), len(names) - constant[::-1].index(False)
+    if any(constant[first:end]):
+        raise Unsupported("a constant operand between two that are computed is not supported")
+    values = [builder.real(name) for name in names[first:end]]
+    value = values[0] if len(values) == 1 else _concat(builder, node, values, None, (node,))
+    rank = value.index.ndim
+    axis = node.integer("axis", 0) % rank
+    pieces = [builder.constants[name].value.astype(np.float32) for name in names if name in builder.constants]
+    before, after = pieces[:first], pieces[first:]
+    amounts = [0] * (2 * rank)
+    amounts[axis] = sum(piece.shape[axis] for piece in before)
+    amounts[axis + rank] = sum(piece.shape[axis] for piece in after)
+    padded = _pad(builder, node, value, tuple(amounts), 0.0)
+    filled = np.concatenate([*before, np.zeros(value.shape, np.float32), *after], axis)
+    shape = builder.shape_of(padded.tensor)
+    added = np.zeros(prod(shape), np.float32)
+    added[padded.index.reshape(-1)] = filled.reshape(-1)
+    tensor = builder.emit(
+        Binary("add", 1, shape),
+        (padded.tensor,),
+        shape,
+        DType.FLOAT32,
+        constants={"constant": added.reshape(shape)},
+        nodes=(node,),
+    )
+    return replace(padded, tensor=tensor)
 
 
 def _integer_concat(builder: Builder, node: Node, names: Sequence[str]) -> Value:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from math import prod
 
 import numpy as np
 
@@ -19,15 +20,14 @@ from mcudeploy.frontend.values import (
     image_index,
     image_positions,
     natural_shape,
-    stored_axis,
 )
 from mcudeploy.frontend.views import axes_of
 from mcudeploy.frontend.windows import Window, window_of
 from mcudeploy.ir.graph import DType, Quantization, Shape
 from mcudeploy.ir.opdef import OperatorDef
-from mcudeploy.ops.elementwise import Unary
 from mcudeploy.ops.pool import AveragePool, MaxPool
-from mcudeploy.ops.reduce import ReduceMean
+from mcudeploy.ops.reduce import Reduce, Reduction
+from mcudeploy.ops.unary import Unary
 
 
 def movable(builder: Builder, name: str) -> Value:
@@ -78,11 +78,13 @@ Emission = Callable[[Value, DType, Quantization | None, Ending], Value]
 """Emits an operator that averages: from an int8 value to a quantisation, or from a float value."""
 
 
-def averaged(builder: Builder, node: Node, emission: Emission) -> None:
-    """int8 where the input and, behind clips and views, the result are quantised; else float."""
+def averaged(builder: Builder, node: Node, emission: Emission, *, integers: bool = True) -> None:
+    """int8 where the input and, behind clips and views, the result are quantised (and there is a kernel for
+    `integers`); else float.
+    """
     ending = follow(builder, node.output)
     source = builder.pure(node.inputs[0])
-    if source is not None and ending.quantization is not None and not ending.clips:
+    if integers and source is not None and ending.quantization is not None and not ending.clips:
         made = emission(source, DType.INT8, ending.quantization, ending)
         finish(builder, ending, made, quantized=True)
         return
@@ -114,8 +116,18 @@ def average_pool(builder: Builder, node: Node) -> None:
     averaged(builder, node, emission)
 
 
-def reduce_mean(builder: Builder, node: Node) -> None:
-    """Over rows and columns an average pool, over channels as well a ReduceMean."""
+_REDUCTIONS: dict[str, Reduction] = {
+    "ReduceMax": "max",
+    "ReduceMean": "mean",
+    "ReduceMin": "min",
+    "ReduceProd": "prod",
+    "ReduceSum": "sum",
+}
+
+
+def reduce(builder: Builder, node: Node) -> None:
+    """A mean over rows and columns is an average pool; over channels as well, and all else, a Reduce."""
+    function = _REDUCTIONS[node.op]
     value = builder.value(node.inputs[0])
     axes = axes_of(builder.constants, node, value.index.ndim)
     if not axes:
@@ -127,7 +139,7 @@ def reduce_mean(builder: Builder, node: Node) -> None:
 
     def emission(source: Value, dtype: DType, quantization: Quantization | None, ending: Ending) -> Value:
         read, shape, dimensions = _reduced_dimensions(builder, source, axes)
-        op, made = _mean(shape, dimensions)
+        op, made = _reduction(function, shape, dimensions)
         nodes = fused_nodes(node, ending, quantized=quantization is not None)
         tensor = builder.emit(op, (read,), made, dtype, quantization, nodes=nodes)
         kept = source.index
@@ -138,18 +150,18 @@ def reduce_mean(builder: Builder, node: Node) -> None:
         index = np.ravel_multi_index(zeroed, made).astype(np.int32)
         return Value(tensor, _without(index, axes, node), real=True)
 
-    averaged(builder, node, emission)
+    averaged(builder, node, emission, integers=function == "mean")
 
 
 def _without(index: IndexArray, axes: tuple[int, ...], node: Node) -> IndexArray:
     return index if node.integer("keepdims", 1) else index.squeeze(axes)
 
 
-def _mean(shape: Shape, dimensions: tuple[int, ...]) -> tuple[OperatorDef, Shape]:
-    """The operator that takes the mean over these stored dimensions, and the shape of its result."""
+def _reduction(function: Reduction, shape: Shape, dimensions: tuple[int, ...]) -> tuple[OperatorDef, Shape]:
+    """The operator over these stored dimensions, and the shape of its result."""
     rows, cols, channels = (1 if place in dimensions else size for place, size in enumerate(shape))
-    if 2 in dimensions:
-        return ReduceMean(dimensions), (rows, cols, channels)
+    if function != "mean" or 2 in dimensions:
+        return Reduce(dimensions, function), (rows, cols, channels)
     kernel = (shape[0] // rows, shape[1] // cols)
     op = AveragePool(kernel, (1, 1), (1, 1), (0, 0, 0, 0), (rows, cols), False)
     return op, (rows, cols, channels)
@@ -158,21 +170,21 @@ def _mean(shape: Shape, dimensions: tuple[int, ...]) -> tuple[OperatorDef, Shape
 def _reduced_dimensions(
     builder: Builder, value: Value, axes: tuple[int, ...]
 ) -> tuple[str, Shape, tuple[int, ...]]:
-    """The tensor, its shape and the stored dimensions that the ONNX axes are.
+    """The tensor, its shape and the stored dimensions that the ONNX axes are together.
 
-    Tries the stored shape, then views of it; otherwise brings the reduced axes together at the end.
+    Tries the stored shape, then views of it.
     """
-    long_axes = [axis for axis in axes if value.shape[axis] > 1]
-    merged = np.moveaxis(value.index, long_axes, range(-len(long_axes), 0))
-    merged = merged.reshape(*merged.shape[: -len(long_axes)], -1)
+    merged = np.moveaxis(value.index, axes, range(-len(axes), 0))
+    merged = merged.reshape(*merged.shape[: -len(axes)], -1)
     shapes = [builder.shape_of(value.tensor), natural_shape(value.shape), *axis_shapes(merged, -1)]
+    for axis in range(value.index.ndim):
+        shapes += axis_shapes(value.index, axis)
     for shape in shapes:
-        found = [stored_axis(value.index, shape, axis) for axis in long_axes]
-        if None not in found:
-            dimensions = tuple(sorted(dimension for dimension in found if dimension is not None))
+        dimensions = tuple(
+            dimension
+            for dimension, place in enumerate(coordinates(merged, shape))
+            if not np.all(place == place[..., :1])
+        )
+        if prod(shape[dimension] for dimension in dimensions) == merged.shape[-1]:
             return builder.viewed(value.tensor, shape), shape, dimensions
-    for shape in shapes:
-        whole = stored_axis(merged, shape, -1)
-        if whole is not None:
-            return builder.viewed(value.tensor, shape), shape, (whole,)
-    raise Unsupported(f"a mean over axes {list(axes)} of a value that lies otherwise in memory")
+    raise Unsupported(f"a reduction over axes {list(axes)} of a value that lies otherwise in memory")

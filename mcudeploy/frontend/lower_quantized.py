@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from mcudeploy.frontend.builder import Builder
-from mcudeploy.frontend.lower_elementwise import FUNCTIONS, OPERATIONS
+from mcudeploy.frontend.functions import FUNCTIONS
+from mcudeploy.frontend.lower_elementwise import OPERATIONS
 from mcudeploy.frontend.model import Node, Unsupported
 from mcudeploy.frontend.quantization import activation_parameters, is_identity, quantized_dtype
 from mcudeploy.frontend.values import Value

@@ -6,12 +6,15 @@ from collections.abc import Callable, Mapping
 
 from mcudeploy.common.errors import ModelError, Problem
 from mcudeploy.frontend.builder import Builder, RealLowering
+from mcudeploy.frontend.functions import FUNCTIONS
 from mcudeploy.frontend.inputs import declare, placeholder
-from mcudeploy.frontend.lower_elementwise import FUNCTIONS, OPERATIONS, binary, real_binary, real_unary, unary
+from mcudeploy.frontend.lower_elementwise import OPERATIONS, binary, real_binary, real_unary, unary
 from mcudeploy.frontend.lower_linear import batch_normalization, conv, gemm, matmul
 from mcudeploy.frontend.lower_move import concat, pad, real_concat, real_pad
-from mcudeploy.frontend.lower_pool import average_pool, max_pool, real_max_pool, reduce_mean
+from mcudeploy.frontend.lower_norm import layer_norm
+from mcudeploy.frontend.lower_pool import average_pool, max_pool, real_max_pool, reduce
 from mcudeploy.frontend.lower_quantized import dequantize_linear, quantize_linear, real_view, view
+from mcudeploy.frontend.lower_recurrent import recurrent
 from mcudeploy.frontend.lower_resize import real_resize, resize
 from mcudeploy.frontend.lower_slice import pick, real_pick, split
 from mcudeploy.frontend.lower_softmax import softmax
@@ -43,11 +46,20 @@ LOWERINGS: dict[str, Lowering] = {
     "Gemm": gemm,
     "GlobalAveragePool": average_pool,
     "GlobalMaxPool": max_pool,
+    "GRU": recurrent,
+    "LSTM": recurrent,
+    "LayerNormalization": layer_norm,
     "MatMul": matmul,
     "MaxPool": max_pool,
     "Pad": pad,
     "QuantizeLinear": quantize_linear,
-    "ReduceMean": reduce_mean,
+    "RMSNormalization": layer_norm,
+    "RNN": recurrent,
+    "ReduceMax": reduce,
+    "ReduceMean": reduce,
+    "ReduceMin": reduce,
+    "ReduceProd": reduce,
+    "ReduceSum": reduce,
     "Resize": resize,
     "Slice": pick,
     "Softmax": softmax,

@@ -19,7 +19,8 @@ MAX_TENSOR_ELEMENTS = 1 << 24
 MAX_TOTAL_ELEMENTS = 1 << 26
 """The same for all activations of a model together."""
 
-Attribute = int | float | str | tuple[int, ...] | tuple[float, ...] | NDArray[np.generic] | None
+_Listed = tuple[int, ...] | tuple[float, ...] | tuple[str, ...]
+Attribute = int | float | str | _Listed | NDArray[np.generic] | None
 
 
 class Unsupported(Exception):  # noqa: N818 -- not an error but a verdict about one node
@@ -90,7 +91,8 @@ class Node:
 class Model:
     """A checked model: nodes in topological order, constants by name, borders in the file's order.
 
-    `notes`: what the reader took for granted. `refusals`: by label, why nodes are none of ONNX.
+    `notes`: what the reader took for granted; `made`: the values that are not in the file; `refusals`: by
+    label, why nodes are none of ONNX.
     """
 
     name: str
@@ -101,6 +103,7 @@ class Model:
     outputs: tuple[Info, ...]
     infos: Mapping[str, Info]
     notes: tuple[str, ...] = ()
+    made: frozenset[str] = frozenset()
     refusals: Mapping[str, str] = field(default_factory=dict)
 
     def dtype_of(self, name: str) -> str:

@@ -14,6 +14,7 @@ from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto,
 
 from mcudeploy.common.errors import ModelError, Problem
 from mcudeploy.frontend.constants import Constant
+from mcudeploy.frontend.decompose import Expanded, expand, inlined
 from mcudeploy.frontend.model import MAX_TENSOR_ELEMENTS, MAX_TOTAL_ELEMENTS, Attribute, Info, Model, Node
 from mcudeploy.frontend.names import printable
 from mcudeploy.frontend.parsing import MAX_FILE_BYTES, parse
@@ -49,7 +50,18 @@ def read(path: Path) -> Model:
         _require_consistent(tensor)
     _require_order(proto.graph)
     notes = _fix_inputs(proto.graph)
-    return replace(_model(_checked(proto), notes), refusals=parsed.refusals)
+    return replace(_model(_expanded(_checked(proto)), notes), refusals=parsed.refusals)
+
+
+def _expanded(proto: ModelProto) -> Expanded:
+    """The model without operators that are made of others."""
+    try:
+        plain = inlined(proto)
+    except (RuntimeError, ValueError, onnx.checker.ValidationError) as fault:
+        raise ModelError(f"a function of the model is malformed: {_first_lines(str(fault))}") from fault
+    shapes = {value.name: info_of(value).shape for value in (*plain.graph.value_info, *plain.graph.input)}
+    found = expand(plain, opset_of(plain), shapes)
+    return Expanded(_checked(found.proto), found.made) if found.changed or plain is not proto else found
 
 
 def _require_text(proto: ModelProto) -> None:
@@ -227,7 +239,7 @@ def _checked(proto: ModelProto) -> ModelProto:
 
 def _require_known(proto: ModelProto) -> None:
     """Raises ModelError naming all nodes of ONNX's own domain with an operator that ONNX does not know."""
-    opset = max((it.version for it in proto.opset_import if it.domain in _ONNX_DOMAINS), default=1)
+    opset = opset_of(proto)
     local = {(function.domain, function.name) for function in proto.functions}
     problems = tuple(
         Problem(_label(node, at), printable(node.op_type), f"ONNX has no such operator in opset {opset}")
@@ -250,8 +262,8 @@ def _label(node: NodeProto, position: int) -> str:
     return printable(node.name) or f"#{position}"
 
 
-def _model(proto: ModelProto, notes: tuple[str, ...]) -> Model:
-    graph = proto.graph
+def _model(expanded: Expanded, notes: tuple[str, ...]) -> Model:
+    proto, graph = expanded.proto, expanded.proto.graph
     constants = {tensor.name: Constant(_array(tensor)) for tensor in graph.initializer}
     infos = {value.name: info_of(value) for value in (*graph.value_info, *graph.input, *graph.output)}
     elements = 0
@@ -274,14 +286,20 @@ def _model(proto: ModelProto, notes: tuple[str, ...]) -> Model:
             raise ModelError(f"input {printable(value.name)!r} has the shape {list(shape)}: no elements")
     return Model(
         name=graph.name,
-        opset=next(entry.version for entry in proto.opset_import if entry.domain in ("", "ai.onnx")),
+        opset=opset_of(proto),
         nodes=tuple(_node(node, position) for position, node in enumerate(graph.node)),
         constants=constants,
         inputs=tuple(infos[value.name] for value in graph.input if value.name not in constants),
         outputs=tuple(infos[value.name] for value in graph.output),
         infos=infos,
         notes=notes,
+        made=expanded.made,
     )
+
+
+def opset_of(proto: ModelProto) -> int:
+    """The version of ONNX's own operators that the model uses."""
+    return max((entry.version for entry in proto.opset_import if entry.domain in _ONNX_DOMAINS), default=1)
 
 
 def info_of(value: onnx.ValueInfoProto) -> Info:
@@ -320,6 +338,8 @@ def _attribute(item: AttributeProto) -> Attribute:
             return tuple(int(value) for value in item.ints)
         case AttributeProto.FLOATS:
             return tuple(float(value) for value in item.floats)
+        case AttributeProto.STRINGS:
+            return tuple(bytes(value).decode("utf-8", "replace") for value in item.strings)
         case AttributeProto.TENSOR:
             return _array(item.t)
         case _:

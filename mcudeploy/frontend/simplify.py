@@ -192,6 +192,9 @@ def _with_pads(window: Node, amounts: tuple[int, ...]) -> Node | None:
     own = window.attributes.get("pads") or (0,) * len(extra)
     if not isinstance(own, tuple) or len(own) != len(extra):
         return None
+    pads = [item for item in own if isinstance(item, int)]
+    if len(pads) != len(own):
+        return None
     if window.attributes.get("auto_pad", "NOTSET") not in ("NOTSET", "VALID"):
         return None
     attributes = dict(window.attributes)
@@ -200,6 +203,6 @@ def _with_pads(window: Node, amounts: tuple[int, ...]) -> Node | None:
         if attributes.get("ceil_mode", 0) or (any(own) and not counted):
             return None
         attributes["count_include_pad"] = 1
-    attributes["pads"] = tuple(int(a) + int(b) for a, b in zip(own, extra, strict=True))
+    attributes["pads"] = tuple(a + b for a, b in zip(pads, extra, strict=True))
     attributes["auto_pad"] = "NOTSET"
     return replace(window, attributes=attributes)

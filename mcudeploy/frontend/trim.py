@@ -22,10 +22,11 @@ from mcudeploy.ir.opdef import ParamValue
 from mcudeploy.ops.concat import Concat
 from mcudeploy.ops.conv import Conv2d
 from mcudeploy.ops.conv_constants import Constants, numbers_of
-from mcudeploy.ops.elementwise import Binary, Lut, Unary
+from mcudeploy.ops.elementwise import Binary, Lut
 from mcudeploy.ops.pool import AveragePool, MaxPool
 from mcudeploy.ops.quantize import Dequantize, Quantize
 from mcudeploy.ops.requantize import INT32_MAX
+from mcudeploy.ops.unary import Unary
 
 Mask = NDArray[np.bool_]
 _TOGETHER = 4

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from mcudeploy.ir.engine import CPU
 from mcudeploy.ir.graph import Graph
 from mcudeploy.ir.interval import Interval
 
@@ -53,10 +54,6 @@ class Run:
     unit: str | None
     operator: int
     block: int
-
-
-CPU = "cpu"
-"""The engine that the first compute unit is: it copies at once."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,10 @@ from itertools import pairwise
 from math import lcm
 
 from mcudeploy.boards.board import Board, Unit
+from mcudeploy.ir.engine import CPU
 from mcudeploy.ir.graph import Operator
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.plan import CPU, Plan, Residence, Run, Transfer, Wait
+from mcudeploy.ir.plan import Plan, Residence, Run, Transfer, Wait
 from mcudeploy.layout.owners import Owners, PlanFaultError, Shapes, transfer_text
 from mcudeploy.layout.races import require_no_races
 

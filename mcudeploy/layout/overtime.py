@@ -15,8 +15,9 @@ from math import lcm
 from mcudeploy.boards.board import Board
 from mcudeploy.boards.facts import Link, Memory
 from mcudeploy.common.errors import FitError
+from mcudeploy.ir.engine import CPU
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.plan import CPU, Estimate, Layout, Plan
+from mcudeploy.ir.plan import Estimate, Layout, Plan
 from mcudeploy.layout.arena import ARENA_GRAIN_BYTES, Relocation, pack
 from mcudeploy.layout.problem import Problem, Rectangle
 from mcudeploy.layout.relocation import NEVER

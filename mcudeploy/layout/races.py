@@ -13,9 +13,10 @@ from itertools import pairwise
 
 import numpy as np
 
+from mcudeploy.ir.engine import CPU
 from mcudeploy.ir.graph import Operator
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.plan import CPU, CoreWait, Part, Plan, Residence, Run, Transfer, Wait
+from mcudeploy.ir.plan import CoreWait, Part, Plan, Residence, Run, Transfer, Wait
 from mcudeploy.layout.owners import PlanFaultError, Shapes, Span
 
 _GRAIN = 8

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from mcudeploy.ir.engine import CPU
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.plan import CPU, Residence, Residences, Transfer
+from mcudeploy.ir.plan import Residence, Residences, Transfer
 from mcudeploy.memory.blocks import BlockId, TiledGraph
 from mcudeploy.memory.live import Buffer, Lives
 

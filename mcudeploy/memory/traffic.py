@@ -10,9 +10,10 @@ from math import prod
 
 import numpy as np
 
+from mcudeploy.ir.engine import CPU
 from mcudeploy.ir.graph import Graph, Operator
 from mcudeploy.ir.opdef import AnyIndex, AxisKind, Index
-from mcudeploy.ir.plan import CPU, Layout, Step, memories_of
+from mcudeploy.ir.plan import Layout, Step, memories_of
 from mcudeploy.memory.blocks import TiledGraph
 from mcudeploy.memory.live import WorkBytes
 from mcudeploy.memory.locations import Locations

@@ -14,9 +14,10 @@ from mcudeploy.ir.graph import Graph, Operator, Shape
 from mcudeploy.ops.channel_rows import Conv2dToRows
 from mcudeploy.ops.common import SUM_BYTES
 from mcudeploy.ops.conv import Conv2d
-from mcudeploy.ops.elementwise import Binary, Lut, Unary
+from mcudeploy.ops.elementwise import Binary, Lut
 from mcudeploy.ops.feed import Feed
 from mcudeploy.ops.quantize import Dequantize, Quantize
+from mcudeploy.ops.unary import Unary
 
 _KERNEL_CHANNELS = 4
 """Channels that the kernels take at a time: a row has a multiple of it."""

@@ -7,17 +7,20 @@ from mcudeploy.ops.affine import Affine
 from mcudeploy.ops.channel_rows import Conv2dToRows
 from mcudeploy.ops.concat import Concat
 from mcudeploy.ops.conv import Conv2d, Conv2dByRows
-from mcudeploy.ops.elementwise import Binary, Lut, Unary
+from mcudeploy.ops.elementwise import Binary, Lut
 from mcudeploy.ops.feed import Feed
 from mcudeploy.ops.matmul import MatMul
 from mcudeploy.ops.move import Pad, Slice
+from mcudeploy.ops.norm import LayerNorm
 from mcudeploy.ops.pool import AveragePool, AveragePoolByRows, MaxPool
 from mcudeploy.ops.quantize import Dequantize, Quantize
-from mcudeploy.ops.reduce import ReduceMean
+from mcudeploy.ops.recurrent import Recurrent
+from mcudeploy.ops.reduce import Reduce
 from mcudeploy.ops.resize import Resize
 from mcudeploy.ops.softmax import Softmax
 from mcudeploy.ops.transfer import Clean, Copy, Invalidate
 from mcudeploy.ops.transpose import Transpose
+from mcudeploy.ops.unary import Unary
 from mcudeploy.ops.view import Reshape
 
 __all__ = ["OPERATORS"]
@@ -36,12 +39,14 @@ _FAMILIES: tuple[type[OperatorDef], ...] = (
     Dequantize,
     Feed,
     Invalidate,
+    LayerNorm,
     Lut,
     MatMul,
     MaxPool,
     Pad,
     Quantize,
-    ReduceMean,
+    Recurrent,
+    Reduce,
     Reshape,
     Resize,
     Slice,

@@ -1,4 +1,4 @@
-"""Element by element: Binary with broadcasting, int8 lookup tables, float32 functions of one value."""
+"""Element by element: Binary with broadcasting, and int8 lookup tables."""
 
 from __future__ import annotations
 
@@ -24,8 +24,7 @@ from mcudeploy.ops.requantize import clamp_bounds, float_bounds, quantization_of
 if TYPE_CHECKING:
     from mcudeploy.ir.graph import Operator, Quantization, Shape, Tensor
 
-BinaryFunction = Literal["add", "sub", "mul", "div"]
-UnaryFunction = Literal["relu", "clip", "leaky_relu", "sigmoid", "tanh", "hard_sigmoid", "hard_swish"]
+BinaryFunction = Literal["add", "sub", "mul", "div", "max", "min", "pow", "prelu", "fmod"]
 
 
 def broadcast_shape(a: Shape, b: Shape) -> Shape:
@@ -60,7 +59,7 @@ def _counts(strides: Mapping[str, Any]) -> CountsOf:
 
 @dataclass(frozen=True, slots=True)
 class Binary:
-    """Add, Sub, Mul or Div of two operands, then a clip to [low, high].
+    """A function of two operands, then a clip to [low, high]; of int8 operands Add, Sub, Mul and Div.
 
     Two inputs, or one input and constants["constant"] (3-D, int8 where the input is) standing at
     operand `constant_operand`. Each dimension of an operand is the output's or 1.
@@ -105,7 +104,7 @@ class Binary:
         return LoopNest(spatial_axes(output), tuple(reads), ELEMENTWISE)
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
-        """add_s8 (also sub), mul_s8, div_s8, or add_f32, sub_f32, mul_f32, div_f32."""
+        """add_s8 (also sub), mul_s8, div_s8, or add_f32 and so on. Raises ValueError for others on int8."""
         require_same_dtype(*inputs, output)
         constant = self._constant(operator, output)
         pointers: dict[str, ParamValue] = {
@@ -143,6 +142,8 @@ class Binary:
                     "output_scale": float(target.scale),
                 }
                 return KernelCall("div_s8", {**pointers, **strides, **scales}, counts=counts)
+            case _:
+                raise ValueError(f"{self.function} is for float32 only")
 
     def rounding(self, inputs: tuple[Tensor, ...], output: Tensor) -> float:
         """How far an int8 sum may be off before it is rounded, in LSB; see sum_error. 0 for anything else."""
@@ -272,48 +273,6 @@ class Lut:
         if not is_int8(output) or table.shape != (256,) or table.dtype != np.int8:
             raise ValueError("a lookup table is int8[256] from int8 to int8")
         return KernelCall("lut_s8", {"table": table, "row_elements": output.shape[1] * output.shape[2]})
-
-    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """The input."""
-        return (0,)
-
-
-@dataclass(frozen=True, slots=True)
-class Unary:
-    """A float32 function of one value. clip: [alpha, beta]; hard_sigmoid: alpha * x + beta in [0, 1];
-    hard_swish: x * (alpha * x + beta in [0, 1]); leaky_relu: alpha * x below 0.
-    """
-
-    kind: ClassVar[str] = "Unary"
-    is_view: ClassVar[bool] = False
-    accumulates: ClassVar[bool] = False
-
-    function: UnaryFunction
-    alpha: float = 0.0
-    beta: float = 0.0
-
-    def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
-        """Element to element."""
-        return elementwise_loops(inputs)
-
-    def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
-        """clip_f32 (also relu), leaky_relu_f32, sigmoid_f32, tanh_f32, hard_sigmoid_f32, hard_swish_f32."""
-        require_same_dtype(*inputs, output)
-        if is_int8(output):
-            raise ValueError(f"{self.function} of int8 values is a lookup table")
-        size: dict[str, ParamValue] = {"row_elements": output.shape[1] * output.shape[2]}
-        match self.function:
-            case "relu" | "clip":
-                bounds = (0.0, inf) if self.function == "relu" else (self.alpha, self.beta)
-                low, high = float_bounds(*bounds)
-                return KernelCall("clip_f32", {**size, "low": low, "high": high})
-            case "leaky_relu":
-                return KernelCall("leaky_relu_f32", {**size, "alpha": float(self.alpha)})
-            case "sigmoid" | "tanh":
-                return KernelCall(f"{self.function}_f32", size)
-            case "hard_sigmoid" | "hard_swish":
-                line = {"alpha": float(self.alpha), "beta": float(self.beta)}
-                return KernelCall(f"{self.function}_f32", {**size, **line})
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
         """The input."""

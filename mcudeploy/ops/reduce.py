@@ -1,11 +1,11 @@
-"""ReduceMean over axes that a pooling window does not cover."""
+"""Means over axes that a pooling window does not cover; sums, products and extremes over any."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -18,15 +18,19 @@ if TYPE_CHECKING:
     from mcudeploy.ir.graph import Operator, Shape, Tensor
 
 
-@dataclass(frozen=True, slots=True)
-class ReduceMean:
-    """The mean over `axes`, which stay as dimensions of 1. int8: one rounding."""
+Reduction = Literal["mean", "sum", "prod", "max", "min"]
 
-    kind: ClassVar[str] = "ReduceMean"
+
+@dataclass(frozen=True, slots=True)
+class Reduce:
+    """A function of all values along `axes`, which stay as dimensions of 1. int8: means, rounded once."""
+
+    kind: ClassVar[str] = "Reduce"
     is_view: ClassVar[bool] = False
     accumulates: ClassVar[bool] = False
 
     axes: tuple[int, ...]
+    function: Reduction = "mean"
 
     def __post_init__(self) -> None:
         if not self.axes or list(self.axes) != sorted(set(self.axes) & {0, 1, 2}):
@@ -44,14 +48,17 @@ class ReduceMean:
         return LoopNest(axes, (read,), (row, col, ch))
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
-        """reduce_mean_s8 or reduce_mean_f32."""
+        """reduce_mean_s8, or the float kernel of the function. Raises ValueError for others on int8."""
         require_same_dtype(*inputs, output)
         shape = inputs[0].shape
         count = prod(shape[axis] for axis in self.axes)
         size = self._size(shape)
         counts = _counts(size)
         if not is_int8(output):
-            return KernelCall("reduce_mean_f32", {**size, "count": float(count)}, counts=counts)
+            divisor = float(count) if self.function == "mean" else 1.0
+            return KernelCall(f"reduce_{self.function}_f32", {**size, "count": divisor}, counts=counts)
+        if self.function != "mean":
+            raise ValueError(f"a {self.function} along axes is for float32 only")
         source, target = quantization_of(inputs[0]), quantization_of(output)
         if count * 255 >= 2**31:
             raise ValueError(f"a sum of {count} elements may overflow 32 bits")

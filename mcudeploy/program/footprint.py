@@ -8,8 +8,9 @@ import numpy as np
 
 from mcudeploy.boards.board import Board
 from mcudeploy.common.errors import FitError
+from mcudeploy.ir.engine import CPU
 from mcudeploy.ir.opdef import KernelCall
-from mcudeploy.ir.plan import CPU, Plan
+from mcudeploy.ir.plan import Plan
 from mcudeploy.memory.live import WorkBytes, work_bytes
 from mcudeploy.memory.loads import live_in
 from mcudeploy.program.lanes import LaneTables

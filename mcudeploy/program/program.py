@@ -12,8 +12,9 @@ import numpy as np
 
 from mcudeploy.boards.board import Board
 from mcudeploy.common.text import count_text
+from mcudeploy.ir.engine import CPU
 from mcudeploy.ir.opdef import KernelCall
-from mcudeploy.ir.plan import CPU, Plan
+from mcudeploy.ir.plan import Plan
 from mcudeploy.layout.arena import ARENA_GRAIN_BYTES
 from mcudeploy.layout.solve import base_alignments
 from mcudeploy.program.ctext import c_elements

@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcudeploy.boards.board import Board
+from mcudeploy.ir.engine import CPU
 from mcudeploy.ir.graph import Operator
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.plan import CPU, Plan, Run, Step, Transfer, Wait
+from mcudeploy.ir.plan import Plan, Run, Step, Transfer, Wait
 from mcudeploy.memory.blocks import TiledGraph
 from mcudeploy.memory.flow import Flow
 from mcudeploy.memory.locations import Locations, Table

@@ -15,7 +15,8 @@ from mcudeploy.cost.tiles import (
     step_ticks,
     timed_blocks,
 )
-from mcudeploy.ir.plan import CPU, Estimate, Layout, Plan, Schedule, Split
+from mcudeploy.ir.engine import CPU
+from mcudeploy.ir.plan import Estimate, Layout, Plan, Schedule, Split
 from mcudeploy.layout.arena import Relocation
 from mcudeploy.layout.overtime import over_time
 from mcudeploy.layout.solve import spread

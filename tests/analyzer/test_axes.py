@@ -14,7 +14,7 @@ from mcudeploy.ops.elementwise import Binary, Lut
 from mcudeploy.ops.matmul import MatMul
 from mcudeploy.ops.move import Pad, Slice
 from mcudeploy.ops.pool import AveragePool
-from mcudeploy.ops.reduce import ReduceMean
+from mcudeploy.ops.reduce import Reduce
 from mcudeploy.ops.softmax import Softmax
 from mcudeploy.ops.transpose import Transpose
 from mcudeploy.ops.view import Reshape
@@ -144,7 +144,7 @@ def test_resize_linear_needs_a_neighbour() -> None:
         (global_pool(8, 8), "r"),
         (AveragePool((8, 1), (1, 1), (1, 1), (0, 0, 0, 0), (1, 8), False), "r"),
         (Conv2d(3, (8, 8)), "r"),
-        (ReduceMean((0, 2)), "row"),
+        (Reduce((0, 2)), "row"),
         (Softmax(0), "all"),
     ],
 )

@@ -107,8 +107,8 @@ def _evaluate(graph: Graph, operator: Operator, arrays: Sequence[Array]) -> Arra
             return _windows(op, arrays[0], lambda part, _: part.max(axis=0)).astype(arrays[0].dtype)
         case "AveragePool":
             return _store(_windows(op, reals[0], lambda part, count: part.sum(axis=0) / count), output)
-        case "ReduceMean":
-            return _store(reals[0].mean(axis=op.axes, keepdims=True), output)
+        case "Reduce":
+            return _store(getattr(reals[0], op.function)(axis=op.axes, keepdims=True), output)
         case "Softmax":
             grown = np.exp(reals[0] - reals[0].max(axis=op.axis, keepdims=True))
             return _store(grown / grown.sum(axis=op.axis, keepdims=True), output)

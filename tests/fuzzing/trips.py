@@ -26,8 +26,9 @@ from mcudeploy.common.effort import Effort
 from mcudeploy.common.errors import ModelError
 from mcudeploy.cost.tiles import MovePrice
 from mcudeploy.device.target import Target, open_device
+from mcudeploy.ir.engine import CPU
 from mcudeploy.ir.graph import DType, Graph
-from mcudeploy.ir.plan import CPU, Form, Plan, Split
+from mcudeploy.ir.plan import Form, Plan, Split
 from mcudeploy.layout.arena import Relocation
 from mcudeploy.layout.check import check
 from mcudeploy.layout.overtime import over_time

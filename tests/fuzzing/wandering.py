@@ -8,8 +8,9 @@ from random import Random
 
 from mcudeploy.boards.board import Board, Memory, load_board
 from mcudeploy.boards.facts import Link
+from mcudeploy.ir.engine import CPU
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.plan import CPU, Layout, Plan, Residence, Residences, Transfer
+from mcudeploy.ir.plan import Layout, Plan, Residence, Residences, Transfer
 from mcudeploy.layout.check import PlanFaultError, check
 from mcudeploy.layout.problem import align_up
 from mcudeploy.memory.blocks import BlockId, TiledGraph

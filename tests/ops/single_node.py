@@ -18,7 +18,7 @@ from onnx import TensorProto, helper, numpy_helper
 from mcudeploy.ir.graph import Graph
 
 Array = NDArray[Any]
-OPSET = 19
+OPSET = 21
 
 bounded = settings(
     max_examples=40, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]

@@ -18,7 +18,8 @@ from mcudeploy.ir.opdef import ConstantArray, OperatorDef
 from mcudeploy.model.channels import channels_as_rows
 from mcudeploy.ops.channel_rows import Conv2dToRows
 from mcudeploy.ops.conv import Conv2d
-from mcudeploy.ops.elementwise import Binary, Lut, Unary
+from mcudeploy.ops.elementwise import Binary, Lut
+from mcudeploy.ops.unary import Unary
 
 
 def _graph(op: OperatorDef, source: Tensor, made: Tensor, constants: dict[str, ConstantArray]) -> Graph:

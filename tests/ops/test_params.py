@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, is_dataclass
 from pathlib import Path
 from pkgutil import iter_modules
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -21,17 +22,20 @@ from mcudeploy.ops.affine import Affine
 from mcudeploy.ops.channel_rows import Conv2dToRows
 from mcudeploy.ops.concat import Concat
 from mcudeploy.ops.conv import Conv2d, Conv2dByRows
-from mcudeploy.ops.elementwise import Binary, Lut, Unary
+from mcudeploy.ops.elementwise import Binary, Lut
 from mcudeploy.ops.feed import Feed
 from mcudeploy.ops.matmul import MatMul
 from mcudeploy.ops.move import Pad, Slice
+from mcudeploy.ops.norm import LayerNorm
 from mcudeploy.ops.pool import AveragePool, AveragePoolByRows, MaxPool
 from mcudeploy.ops.quantize import Dequantize, Quantize
-from mcudeploy.ops.reduce import ReduceMean
+from mcudeploy.ops.recurrent import GATES, Recurrent
+from mcudeploy.ops.reduce import Reduce
 from mcudeploy.ops.resize import Resize, resize_samples
 from mcudeploy.ops.softmax import Softmax
 from mcudeploy.ops.transfer import Clean, Copy, Invalidate
 from mcudeploy.ops.transpose import Transpose
+from mcudeploy.ops.unary import Unary, UnaryFunction
 from mcudeploy.program.kernelfiles import OF_THE_TAPE
 
 KERNELS = resource_dir("firmware") / "kernels"
@@ -142,7 +146,11 @@ def _of_type(dtype: DType) -> Iterator[KernelCall]:
         yield _call(Softmax(axis), (IMAGE,), dtype)
         yield _call(Concat(axis), (IMAGE, IMAGE), dtype)
         yield _call(Concat(axis), (IMAGE, IMAGE), dtype, out_zero_point=4)
-    yield _call(ReduceMean((2,)), (IMAGE,), dtype)
+    yield _call(Reduce((2,)), (IMAGE,), dtype)
+    if dtype is DType.FLOAT32:
+        yield from (_call(Reduce((2,), how), (IMAGE,), dtype) for how in ("sum", "prod", "max", "min"))
+        for how in ("max", "min", "pow", "prelu", "fmod"):
+            yield _call(Binary(how), (IMAGE, IMAGE), dtype)
     yield _call(Slice((0, 0, 0), (1, 2, 1), (6, 3, 4)), (IMAGE,), dtype)
     yield _call(Pad((1, 0, 0), (0, 1, 0), 0.5), (IMAGE,), dtype)
     yield _call(Transpose(IMAGE, (2, 0, 1), (4, 6, 6)), (IMAGE,), dtype)
@@ -166,8 +174,20 @@ def sample_calls() -> list[KernelCall]:
         _call(Affine(), (IMAGE,), DType.INT8, dict.fromkeys(("factor", "offset"), np.ones(4, np.float32)))
     )
     calls.append(_call(Lut(), (IMAGE,), DType.INT8, {"table": np.zeros(256, np.int8)}))
-    functions = ("relu", "clip", "leaky_relu", "sigmoid", "tanh", "hard_sigmoid", "hard_swish")
-    calls += [_call(Unary(function, 0.1, 0.5), (IMAGE,), DType.FLOAT32) for function in functions]
+    calls += [
+        _call(Unary(function, 0.1, 0.5), (IMAGE,), DType.FLOAT32) for function in get_args(UnaryFunction)
+    ]
+    vectors = dict.fromkeys(("scale", "bias"), np.ones(4, np.float32))
+    calls.append(_call(LayerNorm(1e-5), (IMAGE,), DType.FLOAT32, vectors))
+    for cell, gates in GATES.items():
+        shapes = {
+            "weights": (5 * gates, 4),
+            "recurrent": (5 * gates, 5),
+            "bias": (5 * gates,),
+            "initial": (10,),
+        }
+        states = {name: np.ones(shape, np.float32) for name, shape in shapes.items()}
+        calls.append(_call(Recurrent(cell, 5), ((1, 6, 4),), DType.FLOAT32, states))
     calls.append(_call(Feed(0, IMAGE), (), DType.INT8))
     calls.append(_call(Quantize(), (IMAGE,), DType.FLOAT32, out_dtype=DType.INT8))
     calls.append(_call(Dequantize(), (IMAGE,), DType.INT8, out_dtype=DType.FLOAT32))

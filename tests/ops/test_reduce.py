@@ -19,7 +19,7 @@ from single_node import (
 )
 
 from mcudeploy.ir.graph import DType, Quantization, Tensor
-from mcudeploy.ops.reduce import ReduceMean
+from mcudeploy.ops.reduce import Reduce
 
 CHOICES = [(1,), (2,), (3,), (1, 2), (1, 3), (2, 3), (1, 2, 3)]
 
@@ -32,6 +32,18 @@ def test_image(shape: tuple[int, ...], axes: tuple[int, ...], keep: bool, dtype:
     what = node("ReduceMean", "x", "axes", constants=constants, keepdims=int(keep))
     check_float(what, {"x": normal(rng, shape)})
     check_quantized(what, {"x": Quantized.draw(rng, shape, dtype)})
+
+
+@pytest.mark.parametrize("op", ["ReduceMax", "ReduceMin", "ReduceProd", "ReduceSum"])
+@given(shape=shapes, axes=st.sampled_from(CHOICES), keep=st.booleans(), seed=seeds)
+@bounded
+def test_other_functions(
+    op: str, shape: tuple[int, ...], axes: tuple[int, ...], keep: bool, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    what = node(op, "x", "axes", constants={"axes": np.array(axes, np.int64)}, keepdims=int(keep))
+    check_float(what, {"x": normal(rng, shape)})
+    check_quantized(what, {"x": Quantized.draw(rng, shape, np.int8)})
 
 
 @pytest.mark.parametrize("channels", [2, 4, 8])
@@ -47,4 +59,4 @@ def test_a_sum_that_could_overflow_is_refused() -> None:
     q = Quantization(0.1, 0)
     x, y = Tensor("x", (1, 3000, 3000), DType.INT8, q), Tensor("y", (1, 1, 1), DType.INT8, q)
     with pytest.raises(ValueError, match="overflow"):
-        ReduceMean((1, 2)).kernel(None, (x,), y)  # type: ignore[arg-type]
+        Reduce((1, 2)).kernel(None, (x,), y)  # type: ignore[arg-type]

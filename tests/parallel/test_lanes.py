@@ -17,7 +17,7 @@ from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.plan import CoreWait, Part, Run, Transfer, Wait
 from mcudeploy.layout.owners import PlanFaultError, Shapes
 from mcudeploy.layout.races import require_no_races
-from mcudeploy.ops.elementwise import Unary
+from mcudeploy.ops.unary import Unary
 from mcudeploy.ops.view import Reshape
 from mcudeploy.parallel.lanes import on_cores
 from mcudeploy.parallel.timeline import critical_path

@@ -16,7 +16,7 @@ from mcudeploy.ir.plan import Form
 from mcudeploy.memory.flow import Flow
 from mcudeploy.model.forms import in_form
 from mcudeploy.model.model import kernel_variants
-from mcudeploy.ops.elementwise import Unary
+from mcudeploy.ops.unary import Unary
 from mcudeploy.parallel.parts import Piece, WorkSharing
 
 GRAIN = 4

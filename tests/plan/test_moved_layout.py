@@ -10,9 +10,10 @@ from graphs import residual
 from test_layout import BOARD, WORK, make_plan
 
 from mcudeploy.boards.board import Unit, load_board
+from mcudeploy.ir.engine import CPU
 from mcudeploy.ir.graph import Graph, Operator
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.plan import CPU, Function, Plan, Residence, Run, Schedule, Transfer
+from mcudeploy.ir.plan import Function, Plan, Residence, Run, Schedule, Transfer
 from mcudeploy.layout.check import PlanFaultError, check
 from mcudeploy.memory.blocks import TiledGraph, whole
 from mcudeploy.memory.flow import Flow

@@ -11,8 +11,9 @@ from test_layout import WORK
 from test_moved_layout import FREE, two_rows
 
 from mcudeploy.boards.board import Board
+from mcudeploy.ir.engine import CPU
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.plan import CPU, Entry, Layout, Plan, Residence, Schedule, Transfer, Wait
+from mcudeploy.ir.plan import Entry, Layout, Plan, Residence, Schedule, Transfer, Wait
 from mcudeploy.layout.check import PlanFaultError, check
 from mcudeploy.memory.locations import Locations
 from mcudeploy.program.tape import Tape

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from mcudeploy.boards.board import Board, Memory, Unit, load_board
 from mcudeploy.ir.graph import Border, DType, Graph, Operator, Tensor
-from mcudeploy.ops.elementwise import Binary, Unary
+from mcudeploy.ops.elementwise import Binary
+from mcudeploy.ops.unary import Unary
 from mcudeploy.ops.view import Reshape
 from mcudeploy.units.functions import Assignment
 

@@ -12,7 +12,8 @@ from mcudeploy.analyzer import convex
 from mcudeploy.boards.board import Board, Unit
 from mcudeploy.common.errors import UsageError
 from mcudeploy.ir.graph import DType, Graph, Operator, Tensor
-from mcudeploy.ops.elementwise import Binary, Unary
+from mcudeploy.ops.elementwise import Binary
+from mcudeploy.ops.unary import Unary
 from mcudeploy.ops.view import Reshape
 from mcudeploy.units.functions import Assignment, assign, partition, require_types
 

@@ -22,7 +22,7 @@ from mcudeploy.layout.check import PlanFaultError, check
 from mcudeploy.layout.solve import base_alignments, spread
 from mcudeploy.memory.blocks import TiledGraph
 from mcudeploy.memory.flow import Flow
-from mcudeploy.ops.elementwise import Unary
+from mcudeploy.ops.unary import Unary
 from mcudeploy.program.footprint import shortages
 from mcudeploy.schedule.rpo import reverse_post_order
 from mcudeploy.units.functions import Assignment, partition

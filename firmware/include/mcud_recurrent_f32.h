@@ -1,0 +1,79 @@
+/* What recurrent networks of floats have in common: parameters, the walk through time, gates. */
+#ifndef MCUD_RECURRENT_F32_H
+#define MCUD_RECURRENT_F32_H
+
+#include <string.h>
+
+#include "mcud.h"
+#include "mcud_dot_f32.h"
+
+/* Weights are packed as mcud_dot_f32.h wants them. Scratch is h[hidden], c[hidden], and the gates, whose number is the
+ * kernel's affair; each is filled up to whole groups of four. */
+typedef struct {
+    const float *input_weights;     /* of all gates */
+    const float *recurrent_weights; /* of all gates, or of those that h itself goes to */
+    const float *candidate_weights; /* of the others, or NULL */
+    const float *bias;              /* of all gates */
+    const float *candidate_bias;    /* of the others, or NULL */
+    const float *peepholes;         /* [3][hidden], or NULL */
+    const float *initial;           /* h[hidden], c[hidden] */
+    int32_t steps;
+    int32_t inputs;
+    int32_t hidden;
+    int32_t reverse; /* 0 or 1 */
+    int32_t result;  /* 0: h of every step; 1: the last h; 2: the last c */
+    int32_t reset_after; /* 0 or 1: the reset gate applies to the product with h */
+    float low;
+    float high;
+} mcud_recurrent_f32_params;
+
+enum { MCUD_ALL_STEPS, MCUD_LAST_H, MCUD_LAST_C };
+
+/* One step: x and the state to the next state. */
+typedef void mcud_recurrent_f32_step(const mcud_recurrent_f32_params *params, const float *x, float *h, float *c,
+                                     float *gates);
+
+static inline int32_t mcud_in_fours(int32_t count)
+{
+    return (count + 3) / 4 * 4;
+}
+
+/* bias + weights * x, for so many results; y may be bias. */
+static inline void mcud_gates_f32(const mcud_recurrent_f32_params *params, const float *weights, const float *bias,
+                                  const float *x, int32_t depth, int32_t results, float *y)
+{
+    const mcud_channels_f32 to = {weights, bias, results, depth, params->low, params->high};
+    mcud_pixel_f32(&to, x, y);
+}
+
+/* A kernel's body. `step` is known where this is inlined. */
+static inline void mcud_recurrent_f32(const mcud_op *op, int32_t first_row, mcud_recurrent_f32_step *step)
+{
+    const mcud_recurrent_f32_params *params = op->params;
+    const int32_t hidden = params->hidden;
+    const float *const in = mcud_row(op->in[0], first_row);
+    float *const h = mcud_row(op->scratch, first_row);
+    float *const c = h + mcud_in_fours(hidden);
+    float *const gates = c + mcud_in_fours(hidden);
+    float *const out = mcud_row(op->out, first_row);
+    const size_t bytes = (size_t)hidden * sizeof *h;
+    memcpy(h, params->initial, bytes);
+    memcpy(c, params->initial + hidden, bytes);
+    for (int32_t i = 0; i < params->steps; i++) {
+        const int32_t at = params->reverse ? params->steps - 1 - i : i;
+        step(params, in + at * params->inputs, h, c, gates);
+        if (params->result == MCUD_ALL_STEPS) {
+            memcpy(out + at * hidden, h, bytes);
+        }
+    }
+    if (params->result != MCUD_ALL_STEPS) {
+        memcpy(out, params->result == MCUD_LAST_H ? h : c, bytes);
+    }
+}
+
+static inline float mcud_sigmoid(float x)
+{
+    return 1.0f / (1.0f + expf(-x));
+}
+
+#endif

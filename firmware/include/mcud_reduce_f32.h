@@ -1,0 +1,54 @@
+/* Functions of floats along axes: all but the function of two itself. */
+#ifndef MCUD_REDUCE_F32_H
+#define MCUD_REDUCE_F32_H
+
+#include "mcud.h"
+
+typedef struct {
+    int32_t rows; /* 1 where rows stay */
+    int32_t outer;
+    int32_t outer_step;
+    int32_t inner;
+    int32_t cols;
+    int32_t col_step;
+    int32_t channels;
+    float count; /* what the result is divided by */
+} mcud_reduce_f32_params;
+
+typedef float mcud_reduce_f32_function(float result, float x);
+
+/* The elements behind one element of the output, in order; `place` is the first one's in a row. */
+static inline float mcud_reduce_f32_at(const mcud_reduce_f32_params *params, const mcud_tensor *tensor, int32_t row,
+                                       int32_t place, float result, mcud_reduce_f32_function *function)
+{
+    for (int32_t r = 0; r < params->rows; r++) {
+        const float *run = mcud_row(tensor, row + r);
+        run += place;
+        for (int32_t o = 0; o < params->outer; o++) {
+            for (int32_t i = 0; i < params->inner; i++) {
+                result = function(result, run[i]);
+            }
+            run += params->outer_step;
+        }
+    }
+    return result;
+}
+
+/* A kernel's body; `first` is the result of nothing. `function` is known where this is inlined, and inlined in turn. */
+static inline void mcud_reduce_f32(const mcud_op *op, int32_t first_row, int32_t end_row, float first,
+                                   mcud_reduce_f32_function *function)
+{
+    const mcud_reduce_f32_params *params = op->params;
+    for (int32_t row = first_row; row < end_row; row++) {
+        float *out = mcud_row(op->out, row);
+        for (int32_t col = 0; col < params->cols; col++) {
+            for (int32_t channel = 0; channel < params->channels; channel++) {
+                const int32_t place = col * params->col_step + channel;
+                *out = mcud_reduce_f32_at(params, op->in[0], row, place, first, function) / params->count;
+                out++;
+            }
+        }
+    }
+}
+
+#endif

@@ -1,0 +1,15 @@
+/* out = |in|; float.
+ *
+ * in[0]    float [rows][row_elements]
+ * out      float [rows][row_elements]; may be in[0]
+ */
+#ifndef MCUD_ABS_F32_H
+#define MCUD_ABS_F32_H
+
+#include "mcud_map_f32.h"
+
+typedef mcud_map_f32_params mcud_abs_f32_params;
+
+mcud_kernel mcud_abs_f32;
+
+#endif

@@ -1,0 +1,15 @@
+#include "acos_f32.h"
+
+#include <math.h>
+
+static float of(float x, float alpha, float beta)
+{
+    (void)alpha;
+    (void)beta;
+    return acosf(x);
+}
+
+void mcud_acos_f32(const mcud_op *op, int32_t first_row, int32_t end_row)
+{
+    mcud_map_f32(op, first_row, end_row, of);
+}

@@ -1,0 +1,15 @@
+/* out = asinh(in); float.
+ *
+ * in[0]    float [rows][row_elements]
+ * out      float [rows][row_elements]; may be in[0]
+ */
+#ifndef MCUD_ASINH_F32_H
+#define MCUD_ASINH_F32_H
+
+#include "mcud_map_f32.h"
+
+typedef mcud_map_f32_params mcud_asinh_f32_params;
+
+mcud_kernel mcud_asinh_f32;
+
+#endif

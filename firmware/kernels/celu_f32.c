@@ -1,0 +1,14 @@
+#include "celu_f32.h"
+
+#include <math.h>
+
+static float of(float x, float alpha, float beta)
+{
+    (void)beta;
+    return x > 0.0f ? x : alpha * expm1f(x / alpha);
+}
+
+void mcud_celu_f32(const mcud_op *op, int32_t first_row, int32_t end_row)
+{
+    mcud_map_f32(op, first_row, end_row, of);
+}

@@ -1,0 +1,16 @@
+/* Long short-term memory, float: gates i, o, f and the candidate, in this order.
+ *
+ * in[0]    float [1][steps][inputs]
+ * scratch  see mcud_recurrent_f32.h
+ * out      float [1][steps][hidden], or [1][1][hidden]
+ */
+#ifndef MCUD_LSTM_F32_H
+#define MCUD_LSTM_F32_H
+
+#include "mcud_recurrent_f32.h"
+
+typedef mcud_recurrent_f32_params mcud_lstm_f32_params;
+
+mcud_kernel mcud_lstm_f32;
+
+#endif

@@ -1,0 +1,16 @@
+#include "mish_f32.h"
+
+#include <math.h>
+
+static float of(float x, float alpha, float beta)
+{
+    (void)alpha;
+    (void)beta;
+    const float softplus = fmaxf(x, 0.0f) + log1pf(expf(-fabsf(x)));
+    return x * tanhf(softplus);
+}
+
+void mcud_mish_f32(const mcud_op *op, int32_t first_row, int32_t end_row)
+{
+    mcud_map_f32(op, first_row, end_row, of);
+}

@@ -1,0 +1,15 @@
+/* out = in * tanh(log(1 + exp(in))); float.
+ *
+ * in[0]    float [rows][row_elements]
+ * out      float [rows][row_elements]; may be in[0]
+ */
+#ifndef MCUD_MISH_F32_H
+#define MCUD_MISH_F32_H
+
+#include "mcud_map_f32.h"
+
+typedef mcud_map_f32_params mcud_mish_f32_params;
+
+mcud_kernel mcud_mish_f32;
+
+#endif

@@ -1,0 +1,16 @@
+/* The largest value along any axes, float.
+ *
+ * in[0]    float [...][cols][...]: behind an element of the output are `rows` rows, `outer` runs
+ *          outer_step elements apart in each, `inner` elements in each run
+ * out      float [...][cols][channels]
+ */
+#ifndef MCUD_REDUCE_MAX_F32_H
+#define MCUD_REDUCE_MAX_F32_H
+
+#include "mcud_reduce_f32.h"
+
+typedef mcud_reduce_f32_params mcud_reduce_max_f32_params;
+
+mcud_kernel mcud_reduce_max_f32;
+
+#endif

@@ -1,0 +1,16 @@
+/* The least value along any axes, float.
+ *
+ * in[0]    float [...][cols][...]: behind an element of the output are `rows` rows, `outer` runs
+ *          outer_step elements apart in each, `inner` elements in each run
+ * out      float [...][cols][channels]
+ */
+#ifndef MCUD_REDUCE_MIN_F32_H
+#define MCUD_REDUCE_MIN_F32_H
+
+#include "mcud_reduce_f32.h"
+
+typedef mcud_reduce_f32_params mcud_reduce_min_f32_params;
+
+mcud_kernel mcud_reduce_min_f32;
+
+#endif

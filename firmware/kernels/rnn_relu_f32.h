@@ -1,0 +1,16 @@
+/* A plain recurrent network with relu, float.
+ *
+ * in[0]    float [1][steps][inputs]
+ * scratch  see mcud_recurrent_f32.h
+ * out      float [1][steps][hidden], or [1][1][hidden]
+ */
+#ifndef MCUD_RNN_RELU_F32_H
+#define MCUD_RNN_RELU_F32_H
+
+#include "mcud_recurrent_f32.h"
+
+typedef mcud_recurrent_f32_params mcud_rnn_relu_f32_params;
+
+mcud_kernel mcud_rnn_relu_f32;
+
+#endif

@@ -1,0 +1,15 @@
+/* out = the nearest integer, the even one of two; float.
+ *
+ * in[0]    float [rows][row_elements]
+ * out      float [rows][row_elements]; may be in[0]
+ */
+#ifndef MCUD_ROUND_F32_H
+#define MCUD_ROUND_F32_H
+
+#include "mcud_map_f32.h"
+
+typedef mcud_map_f32_params mcud_round_f32_params;
+
+mcud_kernel mcud_round_f32;
+
+#endif

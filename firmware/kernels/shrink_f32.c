@@ -1,0 +1,11 @@
+#include "shrink_f32.h"
+
+static float of(float x, float alpha, float beta)
+{
+    return x < -alpha ? x + beta : (x > alpha ? x - beta : 0.0f);
+}
+
+void mcud_shrink_f32(const mcud_op *op, int32_t first_row, int32_t end_row)
+{
+    mcud_map_f32(op, first_row, end_row, of);
+}

@@ -1,0 +1,15 @@
+/* out = sin(in); float.
+ *
+ * in[0]    float [rows][row_elements]
+ * out      float [rows][row_elements]; may be in[0]
+ */
+#ifndef MCUD_SIN_F32_H
+#define MCUD_SIN_F32_H
+
+#include "mcud_map_f32.h"
+
+typedef mcud_map_f32_params mcud_sin_f32_params;
+
+mcud_kernel mcud_sin_f32;
+
+#endif

@@ -1,0 +1,15 @@
+/* out = log(1 + exp(in)); float.
+ *
+ * in[0]    float [rows][row_elements]
+ * out      float [rows][row_elements]; may be in[0]
+ */
+#ifndef MCUD_SOFTPLUS_F32_H
+#define MCUD_SOFTPLUS_F32_H
+
+#include "mcud_map_f32.h"
+
+typedef mcud_map_f32_params mcud_softplus_f32_params;
+
+mcud_kernel mcud_softplus_f32;
+
+#endif

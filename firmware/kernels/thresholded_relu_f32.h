@@ -1,0 +1,15 @@
+/* out = in above alpha, else 0; float.
+ *
+ * in[0]    float [rows][row_elements]
+ * out      float [rows][row_elements]; may be in[0]
+ */
+#ifndef MCUD_THRESHOLDED_RELU_F32_H
+#define MCUD_THRESHOLDED_RELU_F32_H
+
+#include "mcud_map_f32.h"
+
+typedef mcud_map_f32_params mcud_thresholded_relu_f32_params;
+
+mcud_kernel mcud_thresholded_relu_f32;
+
+#endif

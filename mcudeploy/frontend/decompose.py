@@ -1,0 +1,98 @@
+"""Operators that are made of others: replaced by them before anything is lowered.
+
+Functions of the file itself are inlined, and operators of ONNX follow the rules below. Values inside have
+names of their own: `Expanded.made` tells them from those of the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from onnx import ModelProto, NodeProto, TensorProto, inliner
+
+from mcudeploy.frontend.decomposing import Maker, Shapes
+from mcudeploy.frontend.rules_attention import attention
+from mcudeploy.frontend.rules_norm import (
+    group_normalization,
+    instance_normalization,
+    lp_normalization,
+    mean_variance_normalization,
+)
+from mcudeploy.frontend.rules_shape import depth_to_space, space_to_depth
+from mcudeploy.frontend.rules_sums import chain, log_softmax, of_sum
+
+Rule = Callable[[NodeProto, Maker], bool]
+"""Adds the nodes that replace one; False where that cannot be, and the node stays."""
+
+RULES: dict[str, Rule] = {
+    "Attention": attention,
+    "DepthToSpace": depth_to_space,
+    "GroupNormalization": group_normalization,
+    "InstanceNormalization": instance_normalization,
+    "LogSoftmax": log_softmax,
+    "LpNormalization": lp_normalization,
+    "Max": chain("Max"),
+    "Mean": chain("Add"),
+    "MeanVarianceNormalization": mean_variance_normalization,
+    "Min": chain("Min"),
+    "ReduceL1": of_sum,
+    "ReduceL2": of_sum,
+    "ReduceLogSum": of_sum,
+    "ReduceLogSumExp": of_sum,
+    "ReduceSumSquare": of_sum,
+    "SpaceToDepth": space_to_depth,
+    "Sum": chain("Add"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Expanded:
+    """A model, and the names of values that are not in its file."""
+
+    proto: ModelProto
+    made: frozenset[str]
+
+    @property
+    def changed(self) -> bool:
+        return bool(self.made)
+
+
+def inlined(proto: ModelProto) -> ModelProto:
+    """The model without functions of its own. Raises what onnx raises for those that are malformed."""
+    return inliner.inline_local_functions(proto) if proto.functions else proto
+
+
+def expand(proto: ModelProto, opset: int, shapes: Shapes) -> Expanded:
+    """The model with such operators replaced; `shapes` of its values by name, as far as they are known."""
+    if not any(_rule(node) for node in proto.graph.node):
+        return Expanded(proto, frozenset())
+    constants = {tensor.name: tensor for tensor in proto.graph.initializer} | dict(_constant_nodes(proto))
+    known = {name for node in proto.graph.node for name in (*node.input, *node.output)}
+    result, nodes = ModelProto(), list[NodeProto]()
+    for number, node in enumerate(proto.graph.node):
+        make = Maker(node, node.name or f"#{number}", opset, shapes, constants)
+        rule = _rule(node)
+        nodes += make.nodes if rule is not None and rule(node, make) else [node]
+    result.CopyFrom(proto)
+    del result.graph.node[:]
+    result.graph.node.extend(nodes)
+    _add_constants(result, constants)
+    made = {name for node in nodes for name in node.output} - known
+    return Expanded(result, frozenset(made))
+
+
+def _rule(node: NodeProto) -> Rule | None:
+    return RULES.get(node.op_type) if node.domain in ("", "ai.onnx") else None
+
+
+def _constant_nodes(proto: ModelProto) -> Iterator[tuple[str, TensorProto]]:
+    """What nodes give that hold a tensor, by its name."""
+    for node in proto.graph.node:
+        if node.op_type == "Constant" and node.attribute and node.attribute[0].name == "value":
+            yield node.output[0], node.attribute[0].t
+
+
+def _add_constants(proto: ModelProto, constants: Mapping[str, TensorProto]) -> None:
+    there = {tensor.name for tensor in proto.graph.initializer} | dict(_constant_nodes(proto)).keys()
+    proto.graph.initializer.extend(tensor for name, tensor in constants.items() if name not in there)

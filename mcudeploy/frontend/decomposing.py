@@ -1,0 +1,77 @@
+"""What rules use to replace a node by others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from onnx import NodeProto, TensorProto, helper, numpy_helper
+
+Shapes = Mapping[str, tuple[int, ...] | None]
+
+_AXES_IN_INPUTS = 18
+"""The opset from which all reductions have their axes as an input; ReduceSum has it before."""
+
+
+class Maker:
+    """Collects the nodes that replace one. They have its name: an error names what the file has."""
+
+    def __init__(
+        self,
+        node: NodeProto,
+        label: str,
+        opset: int,
+        shapes: Shapes,
+        constants: dict[str, TensorProto],
+    ) -> None:
+        self.nodes: list[NodeProto] = []
+        self.attributes: dict[str, Any] = {
+            item.name: helper.get_attribute_value(item) for item in node.attribute
+        }
+        self._label, self._stem = label, f"{node.output[0]}/{node.op_type}"
+        self._opset, self._shapes, self._constants = opset, shapes, constants
+
+    def add(self, op: str, *inputs: str, out: str = "", **attributes: Any) -> str:
+        """One more node; the name of its output."""
+        name = out or f"{self._stem}/{len(self.nodes)}"
+        self.nodes.append(helper.make_node(op, inputs, [name], name=self._label, **attributes))
+        return name
+
+    def constant(self, value: ArrayLike, dtype: type = np.float32) -> str:
+        """A new constant; its name."""
+        name = f"{self._stem}/constant {len(self._constants)}"
+        self._constants[name] = numpy_helper.from_array(np.asarray(value, dtype), name)
+        return name
+
+    def known(self, name: str) -> NDArray[Any] | None:
+        """The value of a constant; None for what is computed."""
+        found = self._constants.get(name)
+        return None if found is None else numpy_helper.to_array(found)
+
+    def shape(self, name: str) -> tuple[int, ...] | None:
+        """The shape of a value of the file; None where it is not known."""
+        constant = self._constants.get(name)
+        return tuple(constant.dims) if constant is not None else self._shapes.get(name)
+
+    def reduce(self, op: str, x: str, axes: Sequence[int] | None, *, keep: bool = True, out: str = "") -> str:
+        """A reduction over axes (None: all)."""
+        keepdims = int(keep)
+        if axes is None:
+            return self.add(op, x, out=out, keepdims=keepdims)
+        if op == "ReduceSum" or self._opset >= _AXES_IN_INPUTS:
+            return self.add(op, x, self.constant(axes, np.int64), out=out, keepdims=keepdims)
+        return self.add(op, x, out=out, axes=list(axes), keepdims=keepdims)
+
+    def normalized(self, x: str, axes: Sequence[int], epsilon: float) -> tuple[str, str]:
+        """X less its mean over the axes, and the standard deviation there."""
+        centred = self.add("Sub", x, self.reduce("ReduceMean", x, axes))
+        variance = self.reduce("ReduceMean", self.add("Mul", centred, centred), axes)
+        if epsilon:
+            variance = self.add("Add", variance, self.constant(epsilon))
+        return centred, self.add("Sqrt", variance)
+
+    def reshaped(self, x: str, shape: Sequence[int], out: str = "") -> str:
+        """X under another shape."""
+        return self.add("Reshape", x, self.constant(shape, np.int64), out=out)

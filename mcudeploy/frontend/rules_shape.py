@@ -1,0 +1,35 @@
+"""Rules for operators that only move elements: reshapes around a transposition."""
+
+from __future__ import annotations
+
+from onnx import NodeProto
+
+from mcudeploy.frontend.decomposing import Maker
+
+
+def depth_to_space(node: NodeProto, make: Maker) -> bool:
+    """Channels become blocks of pixels."""
+    shape, block = make.shape(node.input[0]), int(make.attributes.get("blocksize", 0))
+    if shape is None or len(shape) != 4 or block < 1 or shape[1] % block**2:
+        return False
+    batch, channels, rows, cols = shape
+    depth = channels // block**2
+    if make.attributes.get("mode", b"DCR") == b"CRD":
+        apart, perm = (batch, depth, block, block, rows, cols), (0, 1, 4, 2, 5, 3)
+    else:
+        apart, perm = (batch, block, block, depth, rows, cols), (0, 3, 4, 1, 5, 2)
+    moved = make.add("Transpose", make.reshaped(node.input[0], apart), perm=perm)
+    make.reshaped(moved, (batch, depth, rows * block, cols * block), out=node.output[0])
+    return True
+
+
+def space_to_depth(node: NodeProto, make: Maker) -> bool:
+    """Blocks of pixels become channels."""
+    shape, block = make.shape(node.input[0]), int(make.attributes.get("blocksize", 0))
+    if shape is None or len(shape) != 4 or block < 1 or shape[2] % block or shape[3] % block:
+        return False
+    batch, channels, rows, cols = shape
+    apart = (batch, channels, rows // block, block, cols // block, block)
+    moved = make.add("Transpose", make.reshaped(node.input[0], apart), perm=(0, 3, 5, 1, 2, 4))
+    make.reshaped(moved, (batch, channels * block**2, rows // block, cols // block), out=node.output[0])
+    return True

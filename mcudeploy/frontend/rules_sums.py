@@ -1,0 +1,67 @@
+"""Rules for functions of many values: sums of functions, and what ONNX defines by them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from onnx import NodeProto
+
+from mcudeploy.frontend.decomposing import Maker
+
+
+def chain(op: str) -> Callable[[NodeProto, Maker], bool]:
+    """A function of any number of values, two by two."""
+
+    def rule(node: NodeProto, make: Maker) -> bool:
+        inputs = list(node.input)
+        if len(inputs) == 2 and op == node.op_type:
+            return False
+        total = inputs[0]
+        for name in inputs[1:]:
+            total = make.add(op, total, name)
+        if node.op_type == "Mean":
+            total = make.add("Mul", total, make.constant(1 / len(inputs)))
+        make.add("Identity", total, out=node.output[0])
+        return True
+
+    return rule
+
+
+def of_sum(node: NodeProto, make: Maker) -> bool:
+    """ReduceL1, L2, SumSquare, LogSum, LogSumExp: a function of a sum of functions."""
+    x, out = node.input[0], node.output[0]
+    axes = make.attributes.get("axes")
+    if len(node.input) > 1 and node.input[1]:
+        found = make.known(node.input[1])
+        if found is None:
+            return False
+        axes = found.reshape(-1).tolist()
+    keep = bool(make.attributes.get("keepdims", 1))
+    if not axes:
+        if make.attributes.get("noop_with_empty_axes", 0):
+            return False
+        axes = None
+    match node.op_type:
+        case "ReduceL1":
+            make.reduce("ReduceSum", make.add("Abs", x), axes, keep=keep, out=out)
+        case "ReduceL2":
+            make.add("Sqrt", make.reduce("ReduceSum", make.add("Mul", x, x), axes, keep=keep), out=out)
+        case "ReduceSumSquare":
+            make.reduce("ReduceSum", make.add("Mul", x, x), axes, keep=keep, out=out)
+        case "ReduceLogSum":
+            make.add("Log", make.reduce("ReduceSum", x, axes, keep=keep), out=out)
+        case _:
+            most = make.reduce("ReduceMax", x, axes)
+            grown = make.add("Exp", make.add("Sub", x, most))
+            total = make.add("Log", make.reduce("ReduceSum", grown, axes, keep=keep))
+            make.add("Add", total, make.reduce("ReduceMax", x, axes, keep=keep), out=out)
+    return True
+
+
+def log_softmax(node: NodeProto, make: Maker) -> bool:
+    """X - max - log(sum(exp(x - max)))."""
+    axes = [int(make.attributes.get("axis", -1))]
+    low = make.add("Sub", node.input[0], make.reduce("ReduceMax", node.input[0], axes))
+    total = make.add("Log", make.reduce("ReduceSum", make.add("Exp", low), axes))
+    make.add("Sub", low, total, out=node.output[0])
+    return True

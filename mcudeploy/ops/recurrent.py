@@ -1,0 +1,121 @@
+"""Recurrent networks: all steps of time in one row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcudeploy.ir.opdef import Axis, ConstantArray, Counts, CountsOf, Index, KernelCall, LoopNest, ParamValue
+from mcudeploy.ops.common import is_int8, reduced_axis, require_same_dtype
+from mcudeploy.ops.packing import pack_fours, padded
+from mcudeploy.ops.requantize import FLOAT_MAX
+
+if TYPE_CHECKING:
+    from mcudeploy.ir.graph import Operator, Shape, Tensor
+    from mcudeploy.ir.interval import Interval
+
+Cell = Literal["lstm", "gru", "rnn_tanh", "rnn_relu", "rnn_sigmoid"]
+Result = Literal["steps", "last", "cell"]
+
+GATES: dict[Cell, int] = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1, "rnn_sigmoid": 1}
+_FLOAT_BYTES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Recurrent:
+    """A recurrent network over (1, steps, inputs), float32, with ONNX's order of gates.
+
+    Its result is (1, steps, hidden), h of every step, or (1, 1, hidden), the last h or cell state. Constants,
+    float32, a gate after the other: "weights" [gates * hidden, inputs], "recurrent" [gates * hidden, hidden],
+    "bias" [gates * hidden], of a GRU that resets after the product also "candidate_bias" [hidden]; "initial"
+    [2 * hidden], h and the cell state; an LSTM may have "peepholes" [3 * hidden].
+    """
+
+    kind: ClassVar[str] = "Recurrent"
+    is_view: ClassVar[bool] = False
+    accumulates: ClassVar[bool] = False
+
+    cell: Cell
+    hidden: int
+    result: Result = "steps"
+    reverse: bool = False
+    reset_after: bool = False
+
+    def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
+        """Any result needs any input; every gate of a step multiplies the input and the state."""
+        ((rows, steps, depth),) = inputs
+        if rows != 1:
+            raise ValueError(f"the steps are columns of one row, found {rows} rows")
+        made = steps if self.result == "steps" else 1
+        work = GATES[self.cell] * (depth + self.hidden)
+        axes = (
+            Axis("row", 1),
+            Axis("col", made),
+            Axis("ch", self.hidden),
+            reduced_axis("step", steps),
+            reduced_axis("in", depth),
+            reduced_axis("gate", -(-work * steps // (steps * depth * made))),
+        )
+        read = Index.of(row=1), Index.of(step=1), Index.of(**{"in": 1})
+        return LoopNest(axes, (read,), (Index.of(row=1), Index.of(col=1), Index.of(ch=1)), multiplies=True)
+
+    def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
+        """lstm_f32, gru_f32, rnn_tanh_f32, rnn_relu_f32 or rnn_sigmoid_f32. Raises ValueError for int8."""
+        require_same_dtype(*inputs, output)
+        if is_int8(output):
+            raise ValueError("a recurrent network is for float32 only")
+        _, steps, depth = inputs[0].shape
+        constants, hidden = operator.constants, self.hidden
+        recurrent = constants["recurrent"]
+        candidate: ConstantArray | None = None
+        if self.cell == "gru":
+            recurrent, candidate = recurrent[: 2 * hidden], _packed(recurrent[2 * hidden :])
+        params: dict[str, ParamValue] = {
+            "input_weights": _packed(constants["weights"]),
+            "recurrent_weights": _packed(recurrent),
+            "candidate_weights": candidate,
+            "bias": _filled(constants["bias"]),
+            "candidate_bias": _filled(constants["candidate_bias"]) if self.reset_after else None,
+            "peepholes": constants.get("peepholes"),
+            "initial": constants["initial"],
+            "steps": steps,
+            "inputs": depth,
+            "hidden": hidden,
+            "reverse": int(self.reverse),
+            "result": ("steps", "last", "cell").index(self.result),
+            "reset_after": int(self.reset_after),
+            "low": -FLOAT_MAX,
+            "high": FLOAT_MAX,
+        }
+        scratch = 2 * padded(hidden, 4) + padded(GATES[self.cell] * hidden, 4) + 4
+        return KernelCall(
+            f"{self.cell}_f32", params, _FLOAT_BYTES * scratch, counts=self._counts(steps, depth)
+        )
+
+    def _counts(self, steps: int, depth: int) -> CountsOf:
+        gates = GATES[self.cell] * self.hidden
+
+        def counts(_: Interval) -> Counts:
+            return {
+                "calls": 1,
+                "steps": steps,
+                "states": steps * self.hidden,
+                "products": steps * gates * (depth + self.hidden),
+            }
+
+        return counts
+
+    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
+        """None: a step may be written where another is still to be read."""
+        return ()
+
+
+def _packed(weights: ConstantArray) -> NDArray[np.float32]:
+    return pack_fours(weights.astype(np.float32), 1).reshape(-1)
+
+
+def _filled(values: ConstantArray) -> NDArray[np.float32]:
+    return np.pad(values.astype(np.float32), (0, padded(values.size, 4) - values.size))

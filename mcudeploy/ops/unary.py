@@ -1,0 +1,56 @@
+"""float32 functions of one value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from mcudeploy.ir.opdef import KernelCall, LoopNest, ParamValue
+from mcudeploy.ops.common import elementwise_loops, is_int8, require_same_dtype
+from mcudeploy.ops.requantize import float_bounds
+
+if TYPE_CHECKING:
+    from mcudeploy.ir.graph import Operator, Shape, Tensor
+
+UnaryFunction = Literal[
+    "abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "ceil", "celu", "clip", "cos", "cosh", "elu",
+    "erf", "exp", "floor", "gelu", "gelu_tanh", "hard_sigmoid", "hard_swish", "leaky_relu", "log", "mish",
+    "neg", "power", "reciprocal", "relu", "round", "selu", "shrink", "sigmoid", "sign", "sin", "sinh",
+    "softplus", "softsign", "sqrt", "square", "swish", "tan", "tanh", "thresholded_relu",
+]  # fmt: skip
+"""Each but relu, which is a clip, has a kernel of its name; its header says what alpha and beta are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unary:
+    """A float32 function of one value. clip: to [alpha, beta]; of others see the header of their kernel."""
+
+    kind: ClassVar[str] = "Unary"
+    is_view: ClassVar[bool] = False
+    accumulates: ClassVar[bool] = False
+
+    function: UnaryFunction
+    alpha: float = 0.0
+    beta: float = 0.0
+
+    def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
+        """Element to element."""
+        return elementwise_loops(inputs)
+
+    def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
+        """clip_f32 for clip and relu, else the kernel of the function's name."""
+        require_same_dtype(*inputs, output)
+        if is_int8(output):
+            raise ValueError(f"{self.function} of int8 values is a lookup table")
+        size: dict[str, ParamValue] = {"row_elements": output.shape[1] * output.shape[2]}
+        if self.function in ("relu", "clip"):
+            bounds = (0.0, inf) if self.function == "relu" else (self.alpha, self.beta)
+            low, high = float_bounds(*bounds)
+            return KernelCall("clip_f32", {**size, "low": low, "high": high})
+        constants = {"alpha": float(self.alpha), "beta": float(self.beta)}
+        return KernelCall(f"{self.function}_f32", {**size, **constants})
+
+    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
+        """The input."""
+        return (0,)

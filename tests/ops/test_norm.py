@@ -1,0 +1,47 @@
+"""Normalisations: along channels, over images, in groups."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from single_node import Quantized, bounded, check_float, check_quantized, kinds, node, normal, seeds, shapes
+
+
+@given(shape=shapes, axis=st.integers(-3, -1), bias=st.booleans(), seed=seeds)
+@bounded
+def test_layer_normalization(shape: tuple[int, ...], axis: int, bias: bool, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    sizes = shape[axis:]
+    constants = {"scale": normal(rng, sizes)} | ({"bias": normal(rng, sizes)} if bias else {})
+    what = node("LayerNormalization", "x", *constants, constants=constants, axis=axis, epsilon=1e-3)
+    graph = check_float(what, {"x": normal(rng, shape)}, float_tolerance=1e-4)
+    assert "LayerNorm" in kinds(graph)
+    check_quantized(what, {"x": Quantized.draw(rng, shape, np.int8)})
+
+
+def test_a_parameter_of_one_element_is_that_of_all() -> None:
+    rng = np.random.default_rng(0)
+    what = node("LayerNormalization", "x", "s", constants={"s": np.array([1.5], np.float32)}, epsilon=1e-3)
+    check_float(what, {"x": normal(rng, (1, 5, 6))}, float_tolerance=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("op", "constants", "attributes"),
+    [
+        ("InstanceNormalization", 4, {"epsilon": 1e-3}),
+        ("GroupNormalization", 4, {"num_groups": 2, "epsilon": 1e-3}),
+        ("MeanVarianceNormalization", 0, {"axes": [0, 2, 3]}),
+        ("MeanVarianceNormalization", 0, {"axes": [0, 1, 2, 3]}),
+        ("LpNormalization", 0, {"axis": 1}),
+        ("LpNormalization", 0, {"axis": -1, "p": 1}),
+    ],
+)
+def test_others_are_made_of_sums(op: str, constants: int, attributes: dict[str, Any]) -> None:
+    rng = np.random.default_rng(1)
+    given = {name: normal(rng, (constants,)) for name in ("scale", "bias")} if constants else {}
+    what = node(op, "x", *given, constants=given, **attributes)
+    check_float(what, {"x": normal(rng, (1, 4, 6, 5))}, float_tolerance=1e-4)

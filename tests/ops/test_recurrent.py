@@ -1,0 +1,89 @@
+"""LSTM, GRU and RNN against ONNX Runtime."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from harness import check_against_onnx
+from onnx import TensorProto, helper, numpy_helper
+from single_node import normal
+
+from mcudeploy.ir.graph import Graph
+
+GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
+
+
+def check(
+    op: str,
+    *,
+    steps: int = 5,
+    inputs: int = 6,
+    hidden: int = 7,
+    results: tuple[int, ...] = (0,),
+    peepholes: bool = False,
+    states: bool = False,
+    **attributes: Any,
+) -> Graph:
+    """A network with these results as outputs; the graph it became."""
+    rng = np.random.default_rng(steps * inputs + hidden)
+    directions = 2 if attributes.get("direction") == "bidirectional" else 1
+    rows, first = GATES[op] * hidden, attributes.get("layout", 0)
+    state = (1, directions, hidden) if first else (directions, 1, hidden)
+    constants = {
+        "w": 0.5 * normal(rng, (directions, rows, inputs)),
+        "r": 0.5 * normal(rng, (directions, rows, hidden)),
+        "b": 0.5 * normal(rng, (directions, 2 * rows)),
+    }
+    order = ["x", *constants]
+    if states or peepholes:
+        order += ["", "h"] + ["c"] * (op == "LSTM")
+        constants |= {name: normal(rng, state) for name in order[5:]}
+    if peepholes:
+        order.append("p")
+        constants["p"] = normal(rng, (directions, 3 * hidden))
+    x = normal(rng, (1, steps, inputs) if first else (steps, 1, inputs))
+    sequence = (1, steps, directions, hidden) if first else (steps, directions, 1, hidden)
+    shapes = [sequence, state, state]
+    made = [f"y{number}" if number in results else "" for number in range(max(results) + 1)]
+    node = helper.make_node(op, order, made, name="node", hidden_size=hidden, **attributes)
+    graph = helper.make_graph(
+        [node],
+        "recurrent",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, x.shape)],
+        [helper.make_tensor_value_info(f"y{each}", TensorProto.FLOAT, shapes[each]) for each in results],
+        [numpy_helper.from_array(array, name) for name, array in constants.items()],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    return check_against_onnx(model, {"x": x}, float_tolerance=1e-4)
+
+
+@pytest.mark.parametrize("op", GATES)
+@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
+@pytest.mark.parametrize("results", [(0,), (1,), (0, 1)])
+def test_directions_and_results(op: str, direction: str, results: tuple[int, ...]) -> None:
+    check(op, direction=direction, results=results)
+
+
+@pytest.mark.parametrize(("steps", "inputs", "hidden"), [(1, 1, 1), (2, 3, 4), (9, 8, 16), (3, 17, 5)])
+@pytest.mark.parametrize("op", GATES)
+def test_sizes(op: str, steps: int, inputs: int, hidden: int) -> None:
+    check(op, steps=steps, inputs=inputs, hidden=hidden, results=(0, 1))
+
+
+def test_peepholes_states_and_the_cell() -> None:
+    check("LSTM", peepholes=True)
+    check("LSTM", states=True, results=(0, 1, 2))
+    check("LSTM", states=True, results=(2,), direction="bidirectional")
+    check("GRU", states=True, results=(0, 1))
+
+
+def test_the_reset_gate_before_and_after_the_product() -> None:
+    check("GRU", linear_before_reset=1, states=True)
+    check("GRU", linear_before_reset=0, direction="bidirectional")
+
+
+@pytest.mark.parametrize("function", ["Relu", "Sigmoid", "Tanh"])
+def test_functions_of_plain_networks(function: str) -> None:
+    check("RNN", activations=[function])
