@@ -11,13 +11,30 @@ from mcudeploy.frontend.tflite.contents import Operator
 from mcudeploy.frontend.tflite.scales import fused, parameters, reals
 from mcudeploy.frontend.tflite.writer import Writer
 
-_BINARY = {"ADD": "Add", "SUB": "Sub", "MUL": "Mul", "DIV": "Div"}
-_UNARY = {"LOGISTIC": "Sigmoid", "TANH": "Tanh", "HARD_SWISH": "HardSwish"}
+_BINARY = {"ADD": "Add", "SUB": "Sub", "MUL": "Mul", "DIV": "Div", "POW": "Pow"}
+UNARY = {
+    "ABS": "Abs",
+    "CEIL": "Ceil",
+    "COS": "Cos",
+    "ELU": "Elu",
+    "EXP": "Exp",
+    "FLOOR": "Floor",
+    "HARD_SWISH": "HardSwish",
+    "LOG": "Log",
+    "LOGISTIC": "Sigmoid",
+    "NEG": "Neg",
+    "ROUND": "Round",
+    "SIGN": "Sign",
+    "SIN": "Sin",
+    "SQRT": "Sqrt",
+    "TANH": "Tanh",
+}
+"""Functions of one value that ONNX has as well."""
 _CLIPS = {"RELU": (0.0, inf), "RELU6": (0.0, 6.0), "RELU_N1_TO_1": (-1.0, 1.0), "RELU_0_TO_1": (0.0, 1.0)}
 
 
 def binary(writer: Writer, operator: Operator) -> None:
-    """ADD, SUB, MUL, DIV, with broadcasting."""
+    """ADD, SUB, MUL, DIV, POW, with broadcasting."""
     names = [writer.real(writer.input(operator, position)) for position in (0, 1)]
     made = writer.node(_BINARY[operator.op], names)
     writer.finish(writer.output(operator), made, fused(operator))
@@ -25,8 +42,22 @@ def binary(writer: Writer, operator: Operator) -> None:
 
 def unary(writer: Writer, operator: Operator) -> None:
     """A function that ONNX has as well."""
-    made = writer.node(_UNARY[operator.op], [writer.real(writer.input(operator, 0))])
+    made = writer.node(UNARY[operator.op], [writer.real(writer.input(operator, 0))])
     writer.finish(writer.output(operator), made)
+
+
+def reciprocal_root(writer: Writer, operator: Operator) -> None:
+    """RSQRT."""
+    root = writer.node("Sqrt", [writer.real(writer.input(operator, 0))], main=False)
+    writer.finish(writer.output(operator), writer.node("Reciprocal", [root]))
+
+
+def square(writer: Writer, operator: Operator) -> None:
+    """SQUARE and SQUARED_DIFFERENCE."""
+    name = writer.real(writer.input(operator, 0))
+    if operator.op == "SQUARED_DIFFERENCE":
+        name = writer.node("Sub", [name, writer.real(writer.input(operator, 1))], main=False)
+    writer.finish(writer.output(operator), writer.node("Mul", [name, name]))
 
 
 def clip(writer: Writer, operator: Operator) -> None:
@@ -43,11 +74,14 @@ def leaky_relu(writer: Writer, operator: Operator) -> None:
 
 
 def prelu(writer: Writer, operator: Operator) -> None:
-    """PRELU of an image: what is above zero, and what is below times the slope of its channel.
+    """PRELU. Of a quantised image, it is what is above zero and what is below times the channel's slope.
 
-    Of a quantised image both are rounded to the result's scale; as one of them is zero, the sum is exact.
+    Both are rounded to the result's scale; as one of them is zero, the sum is exact.
     """
     image, slopes, result = writer.input(operator, 0), writer.input(operator, 1), writer.output(operator)
+    if image.kind == "FLOAT32":
+        writer.finish(result, writer.node("PRelu", [writer.real(image), writer.real(slopes)]))
+        return
     channels = image.shape[-1] if image.shape else 0
     if slopes.data is None or slopes.elements != channels or slopes.shape[-1] != channels:
         raise Unsupported(
@@ -66,17 +100,17 @@ def prelu(writer: Writer, operator: Operator) -> None:
 
 
 def extremum(writer: Writer, operator: Operator) -> None:
-    """MINIMUM and MAXIMUM with a constant of one value: a clip."""
+    """MINIMUM and MAXIMUM; with a constant of one value it is a clip."""
     tensors = [writer.input(operator, position) for position in (0, 1)]
-    constants = [tensor for tensor in tensors if tensor.data is not None]
-    sources = [tensor for tensor in tensors if tensor.data is None]
-    if len(constants) != 1 or constants[0].elements != 1 or sources[0].shape != writer.output(operator).shape:
-        raise Unsupported("one operand must be a constant of one value")
-    bound = float(reals(constants[0]).reshape(-1)[0])
-    low, high = (-inf, bound) if operator.op == "MINIMUM" else (bound, inf)
-    limits = [writer.constant(np.array(end, np.float32)) if abs(end) < inf else "" for end in (low, high)]
-    made = writer.node("Clip", [writer.real(sources[0]), *limits])
-    writer.finish(writer.output(operator), made)
+    result, least = writer.output(operator), operator.op == "MINIMUM"
+    source, constant = sorted(tensors, key=lambda tensor: tensor.data is not None)
+    if constant.data is None or constant.elements != 1 or source.shape != result.shape:
+        names = [writer.real(tensor) for tensor in tensors]
+        writer.finish(result, writer.node("Min" if least else "Max", names))
+        return
+    bound = writer.constant(reals(constant).reshape(()))
+    made = writer.node("Clip", [writer.real(source), *(("", bound) if least else (bound, ""))])
+    writer.finish(result, made)
 
 
 def softmax(writer: Writer, operator: Operator) -> None:

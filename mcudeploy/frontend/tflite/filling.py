@@ -1,4 +1,4 @@
-"""Padding, resizing and means."""
+"""Padding, resizing, blocks of pixels, and means and the like."""
 
 from __future__ import annotations
 
@@ -83,16 +83,31 @@ def _resize(writer: Writer, operator: Operator, image: str, **attributes: Any) -
     return writer.node("Resize", [image, "", "", wanted], **attributes)
 
 
-def mean(writer: Writer, operator: Operator) -> None:
-    """MEAN over constant axes."""
+_REDUCTIONS = {"MEAN": "ReduceMean", "REDUCE_MAX": "ReduceMax", "REDUCE_MIN": "ReduceMin", "SUM": "ReduceSum"}
+
+
+def reduction(writer: Writer, operator: Operator) -> None:
+    """MEAN, SUM, REDUCE_MAX, REDUCE_MIN over constant axes."""
     source, axes = writer.input(operator, 0), writer.integers(operator, 1, "the axes")
     rank = len(source.shape)
     if any(not -rank <= axis < rank for axis in axes):
         raise Unsupported(f"axes {axes} are outside {rank} dimensions")
-    made = writer.node(
-        "ReduceMean",
-        [writer.real(source)],
-        axes=sorted({axis % rank for axis in axes}),
-        keepdims=int(operator.flag("KeepDims")),
-    )
+    along, keep = sorted({axis % rank for axis in axes}), int(operator.flag("KeepDims"))
+    op, name = _REDUCTIONS[operator.op], writer.real(source)
+    if op == "ReduceSum":
+        made = writer.node(op, [name, writer.constant(np.array(along, np.int64))], keepdims=keep)
+    else:
+        made = writer.node(op, [name], axes=along, keepdims=keep)
     writer.finish(writer.output(operator), made)
+
+
+def blocks(writer: Writer, operator: Operator) -> None:
+    """DEPTH_TO_SPACE and SPACE_TO_DEPTH: blocks of pixels as channels, row by row."""
+    source, size = writer.input(operator, 0), operator.integer("BlockSize")
+    op = "DepthToSpace" if operator.op == "DEPTH_TO_SPACE" else "SpaceToDepth"
+
+    def move(names: list[str]) -> list[str]:
+        image = writer.channels_first(names[0], source)
+        return [writer.channels_last(writer.node(op, [image], blocksize=size))]
+
+    moved(writer, [source], [writer.output(operator)], move)

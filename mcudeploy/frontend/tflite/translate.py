@@ -19,30 +19,33 @@ Translation = Callable[[Writer, Operator], None]
 """Writes the nodes of an operator. Raises Unsupported where it cannot be said in ONNX."""
 
 TRANSLATIONS: dict[str, Translation] = {
+    **dict.fromkeys(elementwise.UNARY, elementwise.unary),
     "ADD": elementwise.binary,
     "AVERAGE_POOL_2D": windows.average_pool,
     "BATCH_MATMUL": linear.batch_matmul,
     "CONCATENATION": moving.concatenation,
     "CONV_2D": linear.conv,
     "DEPTHWISE_CONV_2D": linear.depthwise,
+    "DEPTH_TO_SPACE": filling.blocks,
     "DEQUANTIZE": elementwise.convert,
     "DIV": elementwise.binary,
     "EXPAND_DIMS": moving.reshape,
     "FULLY_CONNECTED": linear.fully_connected,
     "GATHER": moving.gather,
-    "HARD_SWISH": elementwise.unary,
     "LEAKY_RELU": elementwise.leaky_relu,
-    "LOGISTIC": elementwise.unary,
     "MAXIMUM": elementwise.extremum,
     "MAX_POOL_2D": windows.max_pool,
-    "MEAN": filling.mean,
+    "MEAN": filling.reduction,
     "MINIMUM": elementwise.extremum,
     "MUL": elementwise.binary,
     "PACK": moving.pack,
     "PAD": filling.pad,
     "PADV2": filling.pad_with_value,
+    "POW": elementwise.binary,
     "PRELU": elementwise.prelu,
     "QUANTIZE": elementwise.convert,
+    "REDUCE_MAX": filling.reduction,
+    "REDUCE_MIN": filling.reduction,
     "RELU": elementwise.clip,
     "RELU6": elementwise.clip,
     "RELU_0_TO_1": elementwise.clip,
@@ -50,14 +53,18 @@ TRANSLATIONS: dict[str, Translation] = {
     "RESHAPE": moving.reshape,
     "RESIZE_BILINEAR": filling.resize_bilinear,
     "RESIZE_NEAREST_NEIGHBOR": filling.resize_nearest,
+    "RSQRT": elementwise.reciprocal_root,
     "SLICE": moving.slice_,
     "SOFTMAX": elementwise.softmax,
+    "SPACE_TO_DEPTH": filling.blocks,
     "SPLIT": moving.split,
     "SPLIT_V": moving.split_v,
+    "SQUARE": elementwise.square,
+    "SQUARED_DIFFERENCE": elementwise.square,
     "SQUEEZE": moving.reshape,
     "STRIDED_SLICE": moving.strided_slice,
     "SUB": elementwise.binary,
-    "TANH": elementwise.unary,
+    "SUM": filling.reduction,
     "TRANSPOSE": moving.transpose,
     "TRANSPOSE_CONV": upsampling.transpose_conv,
     "UNPACK": moving.unpack,
@@ -65,8 +72,8 @@ TRANSLATIONS: dict[str, Translation] = {
 """What each operator becomes. What of it can be deployed, the lowering of the ONNX nodes decides."""
 
 _RECURRENT = (
-    "it keeps a state from step to step; recurrent layers are not supported. Convolutions over time (such as "
-    "DEPTHWISE_CONV_2D on a window of frames) are"
+    "it keeps a state from step to step, which is not supported in .tflite files. Convolutions over time are "
+    "(DEPTHWISE_CONV_2D on a window of frames), and LSTM, GRU and RNN of ONNX files"
 )
 _CONTROL = "it runs another subgraph; control flow is not supported. Convert the model with the loop unrolled"
 

@@ -21,6 +21,8 @@ class Case:
     make: Callable[[FlatFile], tuple[Sequence[int], Sequence[int]]]
     lsb: int = 1
     """How far an int8 output may be from LiteRT's, which rounds twice."""
+    oracle: bool = True
+    """Whether the numpy oracle of graphs knows the operator; test_tflite_programs.py runs the others."""
 
 
 CASES: dict[str, Case] = {}
@@ -168,6 +170,11 @@ def pools() -> None:
 pools()
 
 
+FUNCTIONS = ("ABS", "CEIL", "COS", "ELU", "EXP", "FLOOR", "NEG", "ROUND", "SIGN", "SIN")
+ROOTS = ("LOG", "SQRT", "RSQRT")
+"""Functions of numbers above zero."""
+
+
 def elementwise() -> None:
     for op, act in (("ADD", RELU), ("SUB", NONE), ("MUL", RELU6)):
 
@@ -209,6 +216,42 @@ def elementwise() -> None:
         case(op, "int8")(unary)
         case(op, "float")(float_unary)
 
+    for op in ROOTS:
+
+        def root(f: FlatFile, op: str = op) -> Any:
+            x, e = f.add(1, 4, 8, 8), f.add(1, 4, 8, 8)
+            f.operator("EXP", [x], e)
+            f.operator(op, [e], y := f.add(1, 4, 8, 8))
+            return [x], [y]
+
+        case(op, "float", oracle=False)(root)
+
+    for op in FUNCTIONS:
+
+        def function(f: FlatFile, op: str = op) -> Any:
+            f.operator(op, [x := f.add(1, 4, 8, 8)], y := f.add(1, 4, 8, 8))
+            return [x], [y]
+
+        case(op, "float", oracle=False)(function)
+
+    for op, scale, zero in (("ABS", 0.05, -128), ("NEG", 0.05, -100), ("ELU", 0.04, -100)):
+
+        def table(f: FlatFile, op: str = op, scale: float = scale, zero: int = zero) -> Any:
+            x, y = f.int8(1, 4, 8, 8, zero=100), f.int8(1, 4, 8, 8, scale=scale, zero=zero)
+            f.operator(op, [x], y)
+            return [x], [y]
+
+        case(op, "int8")(table)
+
+    for op in ("MINIMUM", "MAXIMUM", "SQUARED_DIFFERENCE"):
+
+        def pair(f: FlatFile, op: str = op) -> Any:
+            a, b = f.add(1, 4, 4, 6), f.add(1, 4, 4, 6)
+            f.operator(op, [a, b], y := f.add(1, 4, 4, 6))
+            return [a, b], [y]
+
+        case(op, "pair", oracle=op not in ("MINIMUM", "MAXIMUM"))(pair)
+
     for op in ("MINIMUM", "MAXIMUM"):
 
         def extremum(f: FlatFile, op: str = op) -> Any:
@@ -220,6 +263,19 @@ def elementwise() -> None:
 
 
 elementwise()
+
+
+@case("SQUARE", "float")
+def _(f: FlatFile) -> Any:
+    f.operator("SQUARE", [x := f.add(1, 9)], y := f.add(1, 9))
+    return [x], [y]
+
+
+@case("POW", "float", oracle=False)
+def _(f: FlatFile) -> Any:
+    x, c = f.add(1, 9), f.constant(np.float32(3), np.float32)
+    f.operator("POW", [x, c], y := f.add(1, 9))
+    return [x], [y]
 
 
 @case("DIV", "float")
@@ -237,7 +293,7 @@ def _(f: FlatFile) -> Any:
     return [x], [y]
 
 
-@case("PRELU", "float")
+@case("PRELU", "float", oracle=False)
 def _(f: FlatFile) -> Any:
     x, slope = f.add(1, 4, 4, 6), f.constant(f.random.normal(0, 1, (1, 1, 6)), np.float32)
     f.operator("PRELU", [x, slope], y := f.add(1, 4, 4, 6))
@@ -380,6 +436,32 @@ def moves() -> None:
 
                 case(op, f"{name}-{mode}")(resize)
 
+
+def reductions() -> None:
+    for name, tensor in (("int8", FlatFile.int8), ("float", FlatFile.add)):
+        for op in ("SUM", "REDUCE_MAX", "REDUCE_MIN"):
+
+            def reduce(f: FlatFile, op: str = op, t: Any = tensor) -> Any:
+                x = t(f, 1, 4, 4, 3)
+                f.operator(op, [x, f.constant([1, 2])], y := t(f, 1, 3), KeepDims=False)
+                return [x], [y]
+
+            if (op, name) != ("SUM", "int8"):  # LiteRT 2.3.0 has wrong sums
+                case(op, name)(reduce)
+
+        def to_space(f: FlatFile, t: Any = tensor) -> Any:
+            f.operator("DEPTH_TO_SPACE", [x := t(f, 1, 3, 4, 12)], y := t(f, 1, 6, 8, 3), BlockSize=2)
+            return [x], [y]
+
+        def to_depth(f: FlatFile, t: Any = tensor) -> Any:
+            f.operator("SPACE_TO_DEPTH", [x := t(f, 1, 6, 8, 3)], y := t(f, 1, 3, 4, 12), BlockSize=2)
+            return [x], [y]
+
+        case("DEPTH_TO_SPACE", name)(to_space)
+        case("SPACE_TO_DEPTH", name)(to_depth)
+
+
+reductions()
 
 moves()
 

@@ -30,7 +30,8 @@ def test_an_operator_is_what_litert_computes(name: str, tmp_path: Path) -> None:
             assert np.count_nonzero(distance) <= 0.1 * distance.size
         else:
             assert distance.max() <= (1e-5 if name != "QUANTIZE-float-borders" else 0.11) * np.abs(want).max()
-    assert_same(path, dict(zip(names, values, strict=True)))
+    if given.oracle:
+        assert_same(path, dict(zip(names, values, strict=True)))
 
 
 def test_every_operator_has_a_case() -> None:

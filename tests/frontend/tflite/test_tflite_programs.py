@@ -8,14 +8,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 from against_litert import LiteRt, rounding
-from flat_cases import network
-from flat_files import SAME, FlatFile
+from flat_cases import FUNCTIONS, ROOTS, network
+from flat_files import SAME, FlatFile, drawn
+from harness import check_against_onnx
 
 from mcudeploy import api
 from mcudeploy.boards.board import load_board
 from mcudeploy.common.errors import UsageError
 from mcudeploy.device.target import Target
 from mcudeploy.frontend import load
+from mcudeploy.frontend.parsing import parse
 from mcudeploy.ir.graph import DType
 from mcudeploy.search.planner import Options
 
@@ -76,6 +78,21 @@ def test_files_of_inputs_and_outputs_lie_as_in_the_model(path: Path, tmp_path: P
     assert report["verified"], report["reason"]
     with pytest.raises(UsageError, match="has the shape"):
         api.run_model(path, HOST, QUICK, inputs=[tmp_path / "turned.npy"], expected=[])
+
+
+def test_kernels_of_functions_are_right(tmp_path: Path) -> None:
+    f = FlatFile()
+    x, e = f.add(1, 4, 8, 8), f.add(1, 4, 8, 8)
+    made = [f.add(1, 4, 8, 8) for _ in (*FUNCTIONS, *ROOTS)]
+    f.operator("EXP", [x], e)
+    for op, y in zip((*FUNCTIONS, *ROOTS), made, strict=True):
+        f.operator(op, [e if op in ROOTS else x], y)
+    f.operator("PRELU", [x, f.constant(np.full((1, 1, 8), 0.3), np.float32)], p := f.add(1, 4, 8, 8))
+    f.operator("MAXIMUM", [x, e], m := f.add(1, 4, 8, 8))
+    f.operator("SUM", [x, f.constant([1, 2])], s := f.add(1, 8), KeepDims=False)
+    path = f.save(tmp_path, [x], [*made, p, m, s])
+    graph = check_against_onnx(parse(path).proto, {"t0": drawn(f, x)}, pieces=False)
+    assert len(graph.operators) == len(made) + 5
 
 
 def test_a_float_network_is_verified_and_is_litert_s(tmp_path: Path) -> None:
