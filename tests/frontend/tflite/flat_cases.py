@@ -23,6 +23,8 @@ class Case:
     """How far an int8 output may be from LiteRT's, which rounds twice."""
     oracle: bool = True
     """Whether the numpy oracle of graphs knows the operator; test_tflite_programs.py runs the others."""
+    reference: bool = True
+    """Whether LiteRT's reference kernels are right: those of version 2.3.0 give wrong sums of int8."""
 
 
 CASES: dict[str, Case] = {}
@@ -446,8 +448,7 @@ def reductions() -> None:
                 f.operator(op, [x, f.constant([1, 2])], y := t(f, 1, 3), KeepDims=False)
                 return [x], [y]
 
-            if (op, name) != ("SUM", "int8"):  # LiteRT 2.3.0 has wrong sums
-                case(op, name)(reduce)
+            case(op, name, reference=(op, name) != ("SUM", "int8"))(reduce)
 
         def to_space(f: FlatFile, t: Any = tensor) -> Any:
             f.operator("DEPTH_TO_SPACE", [x := t(f, 1, 3, 4, 12)], y := t(f, 1, 6, 8, 3), BlockSize=2)

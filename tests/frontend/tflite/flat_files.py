@@ -208,15 +208,16 @@ def _operator(
     return int(tflite.OperatorEnd(b))
 
 
-def litert(path: Path, inputs: Sequence[Array]) -> list[Array]:
+def litert(path: Path, inputs: Sequence[Array], *, reference: bool = True) -> list[Array]:
     """What LiteRT computes, output by output: its reference kernels, or the only ones that it has.
 
     Skips the test without LiteRT.
     """
     runtime = pytest.importorskip("ai_edge_litert.interpreter")
     kinds = runtime.OpResolverType
+    kernels = kinds.BUILTIN_REF if reference else kinds.BUILTIN_WITHOUT_DEFAULT_DELEGATES
     try:
-        interpreter = runtime.Interpreter(str(path), experimental_op_resolver_type=kinds.BUILTIN_REF)
+        interpreter = runtime.Interpreter(str(path), experimental_op_resolver_type=kernels)
     except ValueError:
         kernels = kinds.BUILTIN_WITHOUT_DEFAULT_DELEGATES
         interpreter = runtime.Interpreter(str(path), experimental_op_resolver_type=kernels)
