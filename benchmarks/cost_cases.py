@@ -17,7 +17,7 @@ from mcudeploy.ops.affine import Affine
 from mcudeploy.ops.channel_rows import Conv2dToRows
 from mcudeploy.ops.concat import Concat
 from mcudeploy.ops.conv import Conv2d, Conv2dByRows
-from mcudeploy.ops.elementwise import Binary, Lut
+from mcudeploy.ops.elementwise import Binary, BinaryFunction, Lut
 from mcudeploy.ops.matmul import MatMul
 from mcudeploy.ops.move import Pad, Slice
 from mcudeploy.ops.norm import LayerNorm
@@ -238,7 +238,7 @@ def _elementwise(dtype: DType) -> Iterator[Graph]:
                 yield one_operator(Affine(low), (shape,), dtype, channels)
             yield one_operator(Dequantize(), (shape,), dtype, made=DType.FLOAT32)
             continue
-        for how in ("max", "min", "pow", "prelu", "fmod"):
+        for how in set(get_args(BinaryFunction)) - {"add", "sub", "mul", "div"}:
             yield one_operator(Binary(how), (shape, shape), dtype)
         for function in get_args(UnaryFunction):
             yield one_operator(Unary(function, 0.1, 0.5), (shape,), dtype)

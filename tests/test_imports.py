@@ -64,8 +64,8 @@ def test_packages_have_no_cycle() -> None:
 
 
 ORDER = (
-    "cli", "api building tuning pipeline", "report", "verify", "timing deployment", "device targets",
-    "search", "program", "layout model", "frontend schedule cost units residency parallel",
+    "cli", "api building tuning pipeline quantizing", "report", "verify", "timing deployment",
+    "device targets", "search", "program", "layout model", "frontend schedule cost units residency parallel",
     "ops analyzer memory boards", "ir common",
 )  # fmt: skip
 """The table of docs/design.md, from the top to the bottom."""

@@ -14,14 +14,14 @@ from typing import Any, NoReturn
 import rich_click as click
 
 from mcudeploy import __version__
-from mcudeploy.cli import boards, build, model, pipeline, place, run, schedule
+from mcudeploy.cli import boards, build, model, pipeline, place, quantize, run, schedule
 from mcudeploy.cli.compiling import compiled_code_kept
 from mcudeploy.cli.config import load_settings
 from mcudeploy.cli.output import describe, print_error
 from mcudeploy.common import interrupts
 from mcudeploy.common.errors import DeployError
 
-_OTHER_MEANING = {("schedule", "memory")}
+_OTHER_MEANING = {("schedule", "memory"), ("quantize", "method")}
 """Options of commands that are not what the settings mean by that name."""
 
 
@@ -100,7 +100,7 @@ def cli() -> None:
     """Run an ONNX or TFLite model on a microcontroller."""
 
 
-for group in (boards, model, build, run, schedule, place, pipeline):
+for group in (boards, quantize, model, build, run, schedule, place, pipeline):
     for command in group.COMMANDS:
         cli.add_command(command)
 

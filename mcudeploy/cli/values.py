@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import stat
 from pathlib import Path
 from typing import Any
@@ -85,6 +86,36 @@ class InputFile(click.Path):
         if not (stat.S_ISREG(mode) or (self._pipes and stat.S_ISFIFO(mode))):
             self.fail(f"{path} is not a file.", param, ctx)
         return path
+
+
+class InputData(InputFile):
+    """A file or a folder to read."""
+
+    def __init__(self) -> None:
+        click.Path.__init__(self, exists=True)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        """The path; a usage error for a device, a socket, a pipe, or what is not there."""
+        path = Path(os.fsdecode(click.Path.convert(self, value, param, ctx)))
+        return path if path.is_dir() or path.is_file() else self.fail(f"{path} is no file.", param, ctx)
+
+
+class InputShape(click.ParamType[tuple[str, tuple[int, ...]]]):
+    """An input and its shape: input=1,3,96,96."""
+
+    name = "shape"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, tuple[int, ...]]:
+        """Name and sizes from text; a usage error for anything else."""
+        if isinstance(value, tuple):
+            return value
+        name, equals, sizes = str(value).rpartition("=")
+        parts = [part.strip() for part in sizes.split(",")]
+        if not (name and equals and all(re.fullmatch("[1-9][0-9]{0,8}", part) for part in parts)):
+            self.fail(f"{value!r} is no shape: NAME=SIZE,SIZE,..., such as input=1,3,96,96.", param, ctx)
+        return name, tuple(map(int, parts))
 
 
 class NewFile(click.Path):

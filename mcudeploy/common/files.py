@@ -21,6 +21,7 @@ _OURS = tuple(
         rb'<!DOCTYPE html>\n[^\0]*<meta name="generator" content="mcudeploy">',  # a page with a chart
         rb'\{"name": "[^\n]*", "peak_bytes": \d+, "order": \[',  # of `schedule`
         rb"id,lower,upper,size,offset\n",  # of `place`
+        rb"\x08[\x01-\x7f]\x12\x09mcudeploy\x1a",  # a model of `quantize`: its IR version and its producer
     )
 )
 
@@ -45,7 +46,7 @@ def read_regular(path: Path, most_bytes: int) -> bytes:
 
 
 def is_ours(path: Path) -> bool:
-    """Whether a file may be overwritten: it is a plan, a chart or a result of mcudeploy, or empty."""
+    """Whether a file may be overwritten: it is a plan, chart, model or result of mcudeploy, or empty."""
     with path.open("rb") as stream:
         head = stream.read(_HEAD_BYTES)
     return not head or any(pattern.match(head) for pattern in _OURS)

@@ -16,7 +16,8 @@ __all__ = ["load"]
 
 
 def load(path: Path, float_io: bool = False, *, keep_constant: bool = False) -> Graph:
-    """The graph of an ONNX file (opset 13 to 21) or a .tflite file: float32 or int8, static shapes, batch 1.
+    """The graph of an ONNX file (opset 7 and newer, float32, QDQ int8 or QOperator) or a .tflite file
+    (float32 or int8), of static shapes and batch 1.
 
     Float borders of a quantised model are stored quantised unless `float_io`; Graph.inputs and
     Graph.outputs say how they relate to the model's own. Channels that always have one value, or that nobody

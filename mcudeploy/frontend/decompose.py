@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from onnx import ModelProto, NodeProto, TensorProto, inliner
 
-from mcudeploy.frontend.decomposing import Maker, Shapes
+from mcudeploy.frontend.decomposing import Infos, Maker
 from mcudeploy.frontend.rules_attention import attention
 from mcudeploy.frontend.rules_norm import (
     group_normalization,
@@ -19,15 +19,27 @@ from mcudeploy.frontend.rules_norm import (
     lp_normalization,
     mean_variance_normalization,
 )
-from mcudeploy.frontend.rules_shape import depth_to_space, space_to_depth
-from mcudeploy.frontend.rules_sums import chain, log_softmax, of_sum
+from mcudeploy.frontend.rules_qoperator import (
+    of_one,
+    of_two,
+    qgemm,
+    qlinear_concat,
+    qlinear_conv,
+    qlinear_matmul,
+    same,
+)
+from mcudeploy.frontend.rules_shape import cast_like, depth_to_space, space_to_depth
+from mcudeploy.frontend.rules_sums import chain, log_softmax, of_sum, swapped
 
 Rule = Callable[[NodeProto, Maker], bool]
 """Adds the nodes that replace one; False where that cannot be, and the node stays."""
 
 RULES: dict[str, Rule] = {
     "Attention": attention,
+    "CastLike": cast_like,
     "DepthToSpace": depth_to_space,
+    "Greater": swapped("Less"),
+    "GreaterOrEqual": swapped("LessOrEqual"),
     "GroupNormalization": group_normalization,
     "InstanceNormalization": instance_normalization,
     "LogSoftmax": log_softmax,
@@ -36,6 +48,8 @@ RULES: dict[str, Rule] = {
     "Mean": chain("Add"),
     "MeanVarianceNormalization": mean_variance_normalization,
     "Min": chain("Min"),
+    "QLinearConv": qlinear_conv,
+    "QLinearMatMul": qlinear_matmul,
     "ReduceL1": of_sum,
     "ReduceL2": of_sum,
     "ReduceLogSum": of_sum,
@@ -44,6 +58,23 @@ RULES: dict[str, Rule] = {
     "SpaceToDepth": space_to_depth,
     "Sum": chain("Add"),
 }
+
+
+MICROSOFT_RULES: dict[str, Rule] = {
+    "DequantizeLinear": same,
+    "QGemm": qgemm,
+    "QLinearAdd": of_two("Add"),
+    "QLinearAveragePool": of_one("AveragePool"),
+    "QLinearConcat": qlinear_concat,
+    "QLinearConv": qlinear_conv,
+    "QLinearGlobalAveragePool": of_one("GlobalAveragePool"),
+    "QLinearLeakyRelu": of_one("LeakyRelu"),
+    "QLinearMul": of_two("Mul"),
+    "QLinearSigmoid": of_one("Sigmoid"),
+    "QLinearSoftmax": of_one("Softmax"),
+    "QuantizeLinear": same,
+}
+"""Those of the domain com.microsoft, which ONNX Runtime's quantiser makes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,16 +94,31 @@ def inlined(proto: ModelProto) -> ModelProto:
     return inliner.inline_local_functions(proto) if proto.functions else proto
 
 
-def expand(proto: ModelProto, opset: int, shapes: Shapes) -> Expanded:
-    """The model with such operators replaced; `shapes` of its values by name, as far as they are known."""
-    if not any(_rule(node) for node in proto.graph.node):
+def with_real_operators(proto: ModelProto) -> ModelProto:
+    """The model with float operators between quantisations in place of those on integers: some kernels of
+    ONNX Runtime for these saturate inside.
+    """
+    found = expand(proto, 0, {}, _integer_rule)
+    for node in found.proto.graph.node if found.changed else ():
+        node.name = ""  # ONNX Runtime refuses names that several nodes have
+    return found.proto
+
+
+def expand(
+    proto: ModelProto, opset: int, infos: Infos, rule_of: Callable[[NodeProto], Rule | None] | None = None
+) -> Expanded:
+    """The model with such operators replaced; `infos` of its values by name, as far as they are known.
+    `rule_of` chooses among the rules.
+    """
+    rule_of = rule_of or _rule
+    if not any(map(rule_of, proto.graph.node)):
         return Expanded(proto, frozenset())
     constants = {tensor.name: tensor for tensor in proto.graph.initializer} | dict(_constant_nodes(proto))
     known = {name for node in proto.graph.node for name in (*node.input, *node.output)}
     result, nodes = ModelProto(), list[NodeProto]()
     for number, node in enumerate(proto.graph.node):
-        make = Maker(node, node.name or f"#{number}", opset, shapes, constants)
-        rule = _rule(node)
+        make = Maker(node, node.name or f"#{number}", opset, infos, constants)
+        rule = rule_of(node)
         nodes += make.nodes if rule is not None and rule(node, make) else [node]
     result.CopyFrom(proto)
     del result.graph.node[:]
@@ -82,7 +128,13 @@ def expand(proto: ModelProto, opset: int, shapes: Shapes) -> Expanded:
     return Expanded(result, frozenset(made))
 
 
+def _integer_rule(node: NodeProto) -> Rule | None:
+    return _rule(node) if node.op_type.startswith("Q") and node.op_type != "QuantizeLinear" else None
+
+
 def _rule(node: NodeProto) -> Rule | None:
+    if node.domain == "com.microsoft":
+        return MICROSOFT_RULES.get(node.op_type)
     return RULES.get(node.op_type) if node.domain in ("", "ai.onnx") else None
 
 

@@ -9,7 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
-Shapes = Mapping[str, tuple[int, ...] | None]
+from mcudeploy.frontend.model import Info
+
+Infos = Mapping[str, Info]
+"""Shapes and element types of values by name, as far as they are known."""
 
 _AXES_IN_INPUTS = 18
 """The opset from which all reductions have their axes as an input; ReduceSum has it before."""
@@ -23,7 +26,7 @@ class Maker:
         node: NodeProto,
         label: str,
         opset: int,
-        shapes: Shapes,
+        infos: Infos,
         constants: dict[str, TensorProto],
     ) -> None:
         self.nodes: list[NodeProto] = []
@@ -31,7 +34,7 @@ class Maker:
             item.name: helper.get_attribute_value(item) for item in node.attribute
         }
         self._label, self._stem = label, f"{node.output[0]}/{node.op_type}"
-        self._opset, self._shapes, self._constants = opset, shapes, constants
+        self._opset, self._infos, self._constants = opset, infos, constants
 
     def add(self, op: str, *inputs: str, out: str = "", **attributes: Any) -> str:
         """One more node; the name of its output."""
@@ -39,7 +42,7 @@ class Maker:
         self.nodes.append(helper.make_node(op, inputs, [name], name=self._label, **attributes))
         return name
 
-    def constant(self, value: ArrayLike, dtype: type = np.float32) -> str:
+    def constant(self, value: ArrayLike, dtype: Any = np.float32) -> str:
         """A new constant; its name."""
         name = f"{self._stem}/constant {len(self._constants)}"
         self._constants[name] = numpy_helper.from_array(np.asarray(value, dtype), name)
@@ -53,7 +56,16 @@ class Maker:
     def shape(self, name: str) -> tuple[int, ...] | None:
         """The shape of a value of the file; None where it is not known."""
         constant = self._constants.get(name)
-        return tuple(constant.dims) if constant is not None else self._shapes.get(name)
+        if constant is not None:
+            return tuple(constant.dims)
+        return self._infos[name].shape if name in self._infos else None
+
+    def dtype(self, name: str) -> str | None:
+        """The element type of a value of the file, by its numpy name; None where it is not known."""
+        constant = self._constants.get(name)
+        if constant is not None:
+            return str(helper.tensor_dtype_to_np_dtype(constant.data_type))
+        return self._infos[name].dtype if name in self._infos else None
 
     def reduce(self, op: str, x: str, axes: Sequence[int] | None, *, keep: bool = True, out: str = "") -> str:
         """A reduction over axes (None: all)."""

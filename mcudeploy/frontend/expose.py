@@ -7,7 +7,12 @@ from pathlib import Path
 
 import onnx
 
+from mcudeploy.frontend.decompose import with_real_operators
 from mcudeploy.frontend.parsing import with_data
+
+
+def _loaded(path: Path) -> onnx.ModelProto:
+    return with_real_operators(with_data(path))
 
 
 def quantizer_inputs(path: Path, names: Sequence[str]) -> dict[str, str]:
@@ -15,14 +20,14 @@ def quantizer_inputs(path: Path, names: Sequence[str]) -> dict[str, str]:
     wanted = set(names)
     return {
         node.output[0]: node.input[0]
-        for node in with_data(path).graph.node
+        for node in _loaded(path).graph.node
         if node.op_type == "QuantizeLinear" and node.output[0] in wanted
     }
 
 
 def expose(path: Path, names: Sequence[str]) -> bytes:
     """The serialised model at `path` whose outputs are exactly the tensors `names`."""
-    model = with_data(path)
+    model = _loaded(path)
     own = {value.name: value for value in model.graph.output}
     del model.graph.output[:]
     for name in dict.fromkeys(names):

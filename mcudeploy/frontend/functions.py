@@ -161,6 +161,7 @@ FUNCTIONS: dict[str, Callable[[Builder, Node], Function]] = {
     "Log": _plain("log", np.log),
     "Mish": _plain("mish", lambda x: x * np.tanh(_softplus(x))),
     "Neg": _plain("neg", np.negative),
+    "Not": _plain("logical_not", lambda x: np.where(x == 0, 1.0, 0.0)),
     "Reciprocal": _plain("reciprocal", np.reciprocal),
     "Relu": _clip,
     "Round": _plain("round", np.rint),

@@ -83,12 +83,18 @@ OPERATIONS: dict[str, tuple[BinaryFunction, _Operation]] = {
     "Min": ("min", np.minimum),
     "Mod": ("fmod", np.fmod),
     "Pow": ("pow", np.power),
+    "And": ("min", np.minimum),
+    "Equal": ("equal", np.equal),
+    "Less": ("less", np.less),
+    "LessOrEqual": ("less_equal", np.less_equal),
+    "Or": ("max", np.maximum),
+    "Xor": ("not_equal", np.not_equal),
     "PRelu": ("prelu", lambda x, slope: np.where(x < 0, x * slope, x)),
 }
 _OF_INTEGERS = frozenset({"Add", "Sub", "Mul", "Div"})
 """Those that int8 operands have kernels for; others are computed in float."""
 
-"""The functions of two values by ONNX operator."""
+"""The functions of two values by ONNX operator. What is true or false in the model is 1 or 0 here."""
 
 Operands = tuple[Value | Constant, Value | Constant]
 
@@ -109,6 +115,26 @@ def binary(builder: Builder, node: Node) -> None:
             return
     made = _real_form(builder, node, ending)
     finish(builder, ending, made, quantized=False)
+
+
+def where(builder: Builder, node: Node) -> None:
+    """The sum of what is kept of one operand and of the other, in float."""
+    chosen, *others = (
+        builder.constants[name] if name in builder.constants else builder.real(name) for name in node.inputs
+    )
+    kept = _masked(builder, node, "keep", (chosen, others[0]))
+    rest = _masked(builder, node, "drop", (chosen, others[1]))
+    if isinstance(kept, Constant) and isinstance(rest, Constant):
+        raise Unsupported("all its operands are constant, and it is not folded")
+    builder.define(node.output, _emit(builder, node, (kept, rest), function="add"))
+
+
+def _masked(builder: Builder, node: Node, function: BinaryFunction, operands: Operands) -> Value | Constant:
+    mask, other = operands
+    if isinstance(mask, Constant) and isinstance(other, Constant):
+        wanted = mask.value.astype(np.bool_) == (function == "keep")
+        return Constant(np.where(wanted, other.value, 0).astype(np.float32))
+    return _emit(builder, node, operands, function=function)
 
 
 def _is_number(operand: Value | Constant, other: Value) -> TypeGuard[Constant]:
@@ -210,7 +236,13 @@ def constant_quantization(constant: Constant) -> Quantization | None:
 
 
 def _emit(
-    builder: Builder, node: Node, operands: Operands, ending: Ending | None, quantization: Quantization | None
+    builder: Builder,
+    node: Node,
+    operands: Operands,
+    ending: Ending | None = None,
+    quantization: Quantization | None = None,
+    *,
+    function: BinaryFunction | None = None,
 ) -> Value:
     """The operator, its operands brought into one layout: that of the largest activation."""
     shape = np.broadcast_shapes(operands[0].shape, operands[1].shape)
@@ -229,7 +261,7 @@ def _emit(
         position, constants = place, {"constant": array}
         constant_shape = (array.shape[0], array.shape[1], array.shape[2])
     low, high = (-inf, inf) if ending is None else (ending.low, ending.high)
-    op = Binary(OPERATIONS[node.op][0], position, constant_shape, meaning, low, high)
+    op = Binary(function or OPERATIONS[node.op][0], position, constant_shape, meaning, low, high)
     nodes = (node,) if ending is None else fused_nodes(node, ending, quantized=quantization is not None)
     dtype = DType.FLOAT32 if quantization is None else DType.INT8
     tensor = builder.emit(op, inputs, stored, dtype, quantization, constants=constants, nodes=nodes)

@@ -8,7 +8,7 @@ from mcudeploy.common.errors import ModelError, Problem
 from mcudeploy.frontend.builder import Builder, RealLowering
 from mcudeploy.frontend.functions import FUNCTIONS
 from mcudeploy.frontend.inputs import declare, placeholder
-from mcudeploy.frontend.lower_elementwise import OPERATIONS, binary, real_binary, real_unary, unary
+from mcudeploy.frontend.lower_elementwise import OPERATIONS, binary, real_binary, real_unary, unary, where
 from mcudeploy.frontend.lower_linear import batch_normalization, conv, gemm, matmul
 from mcudeploy.frontend.lower_move import concat, pad, real_concat, real_pad
 from mcudeploy.frontend.lower_norm import layer_norm
@@ -64,6 +64,7 @@ LOWERINGS: dict[str, Lowering] = {
     "Slice": pick,
     "Softmax": softmax,
     "Split": split,
+    "Where": where,
 }
 """What each supported ONNX operator becomes."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from math import prod
 from pathlib import Path
@@ -18,7 +18,8 @@ from mcudeploy.frontend.decompose import Expanded, expand, inlined
 from mcudeploy.frontend.model import MAX_TENSOR_ELEMENTS, MAX_TOTAL_ELEMENTS, Attribute, Info, Model, Node
 from mcudeploy.frontend.names import printable
 from mcudeploy.frontend.parsing import MAX_FILE_BYTES, parse
-from mcudeploy.frontend.versions import require_versions
+from mcudeploy.frontend.shapes import Sizes, fix_inputs
+from mcudeploy.frontend.versions import modern, require_versions
 
 _ITEM_BYTES: dict[int, int] = {
     TensorProto.FLOAT: 4,
@@ -42,15 +43,44 @@ _ONNX_DOMAINS = ("", "ai.onnx")
 def read(path: Path) -> Model:
     """The checked model in the file. Raises ModelError naming what is wrong with it."""
     parsed = parse(path)
-    proto = parsed.proto
+    proto, notes = _sound(parsed.proto, path, {}, "")
+    return replace(_model(_expanded(_modern(proto)), notes), refusals=parsed.refusals)
+
+
+def read_proto(
+    path: Path, shapes: Mapping[str, Sizes] | None = None, remedy: str = ""
+) -> tuple[ModelProto, tuple[str, ...]]:
+    """The checked model in the file as ONNX has it, all its tensors inside, with inferred shapes; and notes.
+
+    `shapes` are those of inputs with open dimensions, by name. Raises ModelError naming what is wrong with
+    the file, with `remedy` for open dimensions, and UsageError for shapes that are not the model's.
+    """
+    parsed = parse(path)
+    if parsed.refusals:
+        nodes = {node.name: node.op_type for node in parsed.proto.graph.node}
+        raise ModelError.unsupported(
+            tuple(Problem(label, nodes[label], why) for label, why in parsed.refusals.items())
+        )
+    return _sound(parsed.proto, path, shapes or {}, remedy)
+
+
+def _sound(
+    proto: ModelProto, path: Path, shapes: Mapping[str, Sizes], remedy: str
+) -> tuple[ModelProto, tuple[str, ...]]:
     _require_text(proto)
     require_versions(proto)
     for tensor in _tensors(proto.graph):
         _load_external(tensor, path)
         _require_consistent(tensor)
     _require_order(proto.graph)
-    notes = _fix_inputs(proto.graph)
-    return replace(_model(_expanded(_checked(proto)), notes), refusals=parsed.refusals)
+    notes = fix_inputs(proto.graph, shapes, remedy)
+    return _checked(proto), notes
+
+
+def _modern(proto: ModelProto) -> ModelProto:
+    """The checked model in an operator set that is lowered."""
+    converted = modern(proto)
+    return proto if converted is proto else _checked(converted)
 
 
 def _expanded(proto: ModelProto) -> Expanded:
@@ -59,8 +89,8 @@ def _expanded(proto: ModelProto) -> Expanded:
         plain = inlined(proto)
     except (RuntimeError, ValueError, onnx.checker.ValidationError) as fault:
         raise ModelError(f"a function of the model is malformed: {_first_lines(str(fault))}") from fault
-    shapes = {value.name: info_of(value).shape for value in (*plain.graph.value_info, *plain.graph.input)}
-    found = expand(plain, opset_of(plain), shapes)
+    infos = {value.name: info_of(value) for value in (*plain.graph.value_info, *plain.graph.input)}
+    found = expand(plain, opset_of(plain), infos)
     return Expanded(_checked(found.proto), found.made) if found.changed or plain is not proto else found
 
 
@@ -165,60 +195,6 @@ def _require_order(graph: GraphProto) -> None:
             raise ModelError(f"graph output {printable(value.name)!r} is never made")
     if not graph.output:
         raise ModelError("the graph has no outputs")
-
-
-def _fix_inputs(graph: GraphProto) -> tuple[str, ...]:
-    """Takes an open batch as 1, and says so in notes. Raises ModelError for other open or negative sizes."""
-    initializers = {tensor.name for tensor in graph.initializer}
-    names: set[str] = set()
-    notes: list[str] = []
-    for value in graph.input:
-        if value.name in initializers:
-            continue
-        if not value.type.HasField("tensor_type") or not value.type.tensor_type.HasField("shape"):
-            raise ModelError(f"input {printable(value.name)!r} is not a tensor with a shape")
-        for axis, dimension in enumerate(value.type.tensor_type.shape.dim):
-            if dimension.HasField("dim_value"):
-                if dimension.dim_value < 0:
-                    raise ModelError(
-                        f"input {printable(value.name)!r} has a negative dimension: "
-                        f"dimension {axis} is {dimension.dim_value}"
-                    )
-                continue
-            if axis > 0:
-                raise ModelError(
-                    f"input {printable(value.name)!r} has an open dimension {axis} "
-                    f"({printable(dimension.dim_param) or '?'}): microcontroller code needs fixed shapes; "
-                    "export the model with them, or fix them with onnxruntime.tools.make_dynamic_shape_fixed"
-                )
-            called = printable(dimension.dim_param) or "?"
-            notes.append(
-                f"input {printable(value.name)!r}: dimension 0 ({called}) is open and taken as a batch of 1; "
-                "export the model with another size where that is not meant"
-            )
-            if dimension.dim_param:
-                names.add(dimension.dim_param)
-            dimension.dim_value = 1
-    _fix_batch(graph, names)
-    return tuple(notes)
-
-
-def _fix_batch(graph: GraphProto, names: set[str]) -> None:
-    """Writes 1 for the batch's names everywhere, and drops value infos that stay open."""
-    kept = []
-    for value in graph.value_info:
-        dimensions = value.type.tensor_type.shape.dim
-        for dimension in dimensions:
-            if dimension.dim_param in names:
-                dimension.dim_value = 1
-        if all(dimension.HasField("dim_value") for dimension in dimensions):
-            kept.append(value)
-    del graph.value_info[:]
-    graph.value_info.extend(kept)
-    for value in graph.output:
-        for dimension in value.type.tensor_type.shape.dim:
-            if dimension.dim_param in names:
-                dimension.dim_value = 1
 
 
 def _checked(proto: ModelProto) -> ModelProto:

@@ -1,10 +1,22 @@
-"""Rules for operators that only move elements: reshapes around a transposition."""
+"""Rules for operators that only move elements, or change their type."""
 
 from __future__ import annotations
 
-from onnx import NodeProto
+import numpy as np
+from onnx import NodeProto, helper
 
 from mcudeploy.frontend.decomposing import Maker
+
+
+def cast_like(node: NodeProto, make: Maker) -> bool:
+    """A Cast to the type of the second input."""
+    x, like = node.input
+    try:
+        to = helper.np_dtype_to_tensor_dtype(np.dtype(make.dtype(like) or "undefined"))
+    except TypeError:  # a type that numpy does not have
+        return False
+    make.add("Cast", x, out=node.output[0], to=to)
+    return True
 
 
 def depth_to_space(node: NodeProto, make: Maker) -> bool:

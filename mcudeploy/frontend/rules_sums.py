@@ -27,6 +27,16 @@ def chain(op: str) -> Callable[[NodeProto, Maker], bool]:
     return rule
 
 
+def swapped(op: str) -> Callable[[NodeProto, Maker], bool]:
+    """A function of two values whose operands are exchanged."""
+
+    def rule(node: NodeProto, make: Maker) -> bool:
+        make.add(op, node.input[1], node.input[0], out=node.output[0])
+        return True
+
+    return rule
+
+
 def of_sum(node: NodeProto, make: Maker) -> bool:
     """ReduceL1, L2, SumSquare, LogSum, LogSumExp: a function of a sum of functions."""
     x, out = node.input[0], node.output[0]

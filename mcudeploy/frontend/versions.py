@@ -3,11 +3,31 @@
 from __future__ import annotations
 
 import onnx
-from onnx import ModelProto
+from onnx import ModelProto, version_converter
 
 from mcudeploy.common.errors import ModelError
+from mcudeploy.frontend.names import printable
 
-OPSETS = range(13, 22)
+OPSETS = range(7, onnx.defs.onnx_opset_version() + 1)
+"""From the first that ONNX Runtime runs to the newest that the onnx package knows."""
+
+_LOWERED_FROM = 13
+"""Older operator sets are converted to this one, the first with axes and pads as inputs."""
+
+
+def modern(proto: ModelProto) -> ModelProto:
+    """A checked model in an operator set that is lowered. Raises ModelError where it cannot be converted."""
+    versions = [entry.version for entry in proto.opset_import if entry.domain in ("", "ai.onnx")]
+    if versions[0] >= _LOWERED_FROM:
+        return proto
+    try:
+        return version_converter.convert_version(proto, _LOWERED_FROM)
+    except (RuntimeError, ValueError, TypeError, IndexError) as fault:
+        reason = printable(" ".join(str(fault).split())[:200])
+        raise ModelError(
+            f"the model uses opset {versions[0]}, which cannot be converted to {_LOWERED_FROM}: {reason}. "
+            f"Export it with opset {_LOWERED_FROM} or newer"
+        ) from fault
 
 
 def require_versions(proto: ModelProto) -> None:

@@ -24,7 +24,11 @@ from mcudeploy.ops.requantize import clamp_bounds, float_bounds, quantization_of
 if TYPE_CHECKING:
     from mcudeploy.ir.graph import Operator, Quantization, Shape, Tensor
 
-BinaryFunction = Literal["add", "sub", "mul", "div", "max", "min", "pow", "prelu", "fmod"]
+BinaryFunction = Literal[
+    "add", "sub", "mul", "div", "max", "min", "pow", "prelu", "fmod",
+    "less", "less_equal", "equal", "not_equal", "keep", "drop",
+]  # fmt: skip
+"""Comparisons give 1 or 0. keep: the second where the first is not 0, else 0; drop: the other way round."""
 
 
 def broadcast_shape(a: Shape, b: Shape) -> Shape:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
+from harness import check_against_onnx
+from onnx import TensorProto, helper, numpy_helper
 from single_node import Quantized, check_float, check_quantized, kinds, node, normal
 
 
@@ -43,6 +46,65 @@ def test_functions_of_two_values(op: str, shape: tuple[int, ...]) -> None:
             node(op, "x", "y"),
             {"x": Quantized.draw(rng, x.shape, np.int8), "y": Quantized.draw(rng, y.shape, np.int8)},
         )
+
+
+@pytest.mark.parametrize("op", ["Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Equal"])
+@pytest.mark.parametrize("other", ["computed", "constant"])
+def test_what_is_chosen_by_a_comparison(op: str, other: str) -> None:
+    rng = np.random.default_rng(5)
+    inputs = {name: np.rint(2 * normal(rng, (1, 3, 4, 5))) for name in ("a", "b")}
+    constants = {"c": normal(rng, (1, 1, 5))} if other == "constant" else {}
+    inputs |= {} if constants else {"c": normal(rng, (1, 3, 4, 5))}
+    check_nodes(
+        [
+            helper.make_node(op, ["a", "b"], ["chosen"], name="compare"),
+            helper.make_node("Where", ["chosen", "a", "c"], ["out"], name="where"),
+        ],
+        inputs,
+        constants,
+    )
+
+
+def test_logic() -> None:
+    rng = np.random.default_rng(6)
+    inputs = {name: normal(rng, (1, 3, 4, 5)) for name in ("a", "b", "c")}
+    nodes = [
+        helper.make_node("Less", ["a", "b"], ["p"], name="p"),
+        helper.make_node("Less", ["b", "c"], ["q"], name="q"),
+        helper.make_node("And", ["p", "q"], ["r"], name="r"),
+        helper.make_node("Or", ["p", "r"], ["s"], name="s"),
+        helper.make_node("Xor", ["s", "q"], ["t"], name="t"),
+        helper.make_node("Not", ["t"], ["u"], name="u"),
+        helper.make_node("Where", ["u", "a", "c"], ["out"], name="where"),
+    ]
+    check_nodes(nodes, inputs, {})
+
+
+def test_a_constant_mask() -> None:
+    rng = np.random.default_rng(7)
+    mask = np.tril(np.ones((4, 4), np.bool_))
+    node_of = helper.make_node("Where", ["mask", "a", "low"], ["out"], name="where")
+    constants = {"mask": mask, "low": np.array(-1e9, np.float32)}
+    check_nodes([node_of], {"a": normal(rng, (1, 3, 4, 4))}, constants)
+
+
+def check_nodes(
+    nodes: list[onnx.NodeProto], inputs: dict[str, np.ndarray], constants: dict[str, np.ndarray]
+) -> None:
+    """Nodes of float inputs, all of the shape of `out`, against ONNX Runtime."""
+    shape = next(iter(inputs.values())).shape
+    graph = helper.make_graph(
+        nodes,
+        "nodes",
+        [
+            helper.make_tensor_value_info(name, TensorProto.FLOAT, array.shape)
+            for name, array in inputs.items()
+        ],
+        [helper.make_tensor_value_info("out", TensorProto.FLOAT, shape)],
+        [numpy_helper.from_array(array, name) for name, array in constants.items()],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    check_against_onnx(model, inputs)
 
 
 @pytest.mark.parametrize("axis", [1, 2, 3])

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from single_node import Quantized, bounded, check_float, check_quantized, kinds, node, normal, seeds, shapes
 
 
 @given(shape=shapes, axis=st.integers(-3, -1), bias=st.booleans(), seed=seeds)
-@bounded
+@settings(parent=bounded, max_examples=8)
 def test_layer_normalization(shape: tuple[int, ...], axis: int, bias: bool, seed: int) -> None:
     rng = np.random.default_rng(seed)
     sizes = shape[axis:]

@@ -22,7 +22,7 @@ from mcudeploy.ops.affine import Affine
 from mcudeploy.ops.channel_rows import Conv2dToRows
 from mcudeploy.ops.concat import Concat
 from mcudeploy.ops.conv import Conv2d, Conv2dByRows
-from mcudeploy.ops.elementwise import Binary, Lut
+from mcudeploy.ops.elementwise import Binary, BinaryFunction, Lut
 from mcudeploy.ops.feed import Feed
 from mcudeploy.ops.matmul import MatMul
 from mcudeploy.ops.move import Pad, Slice
@@ -149,7 +149,7 @@ def _of_type(dtype: DType) -> Iterator[KernelCall]:
     yield _call(Reduce((2,)), (IMAGE,), dtype)
     if dtype is DType.FLOAT32:
         yield from (_call(Reduce((2,), how), (IMAGE,), dtype) for how in ("sum", "prod", "max", "min"))
-        for how in ("max", "min", "pow", "prelu", "fmod"):
+        for how in get_args(BinaryFunction):
             yield _call(Binary(how), (IMAGE, IMAGE), dtype)
     yield _call(Slice((0, 0, 0), (1, 2, 1), (6, 3, 4)), (IMAGE,), dtype)
     yield _call(Pad((1, 0, 0), (0, 1, 0), 0.5), (IMAGE,), dtype)

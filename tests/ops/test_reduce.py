@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from single_node import (
     Quantized,
@@ -36,7 +36,7 @@ def test_image(shape: tuple[int, ...], axes: tuple[int, ...], keep: bool, dtype:
 
 @pytest.mark.parametrize("op", ["ReduceMax", "ReduceMin", "ReduceProd", "ReduceSum"])
 @given(shape=shapes, axes=st.sampled_from(CHOICES), keep=st.booleans(), seed=seeds)
-@bounded
+@settings(parent=bounded, max_examples=8)
 def test_other_functions(
     op: str, shape: tuple[int, ...], axes: tuple[int, ...], keep: bool, seed: int
 ) -> None:

@@ -1,0 +1,11 @@
+#include "drop_f32.h"
+
+static float of(float a, float b)
+{
+    return a != 0.0f ? 0.0f : b;
+}
+
+void mcud_drop_f32(const mcud_op *op, int32_t first_row, int32_t end_row)
+{
+    mcud_binary_f32(op, first_row, end_row, of);
+}

@@ -1,0 +1,15 @@
+/* out = clip(b where a is 0, else 0; low, high), float.
+ *
+ * in       the operands that are not constants, in order
+ * out      float [rows][cols][channels]; may be an operand that does not broadcast
+ */
+#ifndef MCUD_DROP_F32_H
+#define MCUD_DROP_F32_H
+
+#include "mcud_binary_f32.h"
+
+typedef mcud_binary_f32_params mcud_drop_f32_params;
+
+mcud_kernel mcud_drop_f32;
+
+#endif

@@ -1,0 +1,13 @@
+#include "logical_not_f32.h"
+
+static float of(float x, float alpha, float beta)
+{
+    (void)alpha;
+    (void)beta;
+    return x == 0.0f ? 1.0f : 0.0f;
+}
+
+void mcud_logical_not_f32(const mcud_op *op, int32_t first_row, int32_t end_row)
+{
+    mcud_map_f32(op, first_row, end_row, of);
+}

@@ -1,0 +1,93 @@
+"""The report of `quantize` for people."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from rich.console import Console
+
+from mcudeploy.cli.grids import facts, table_of
+from mcudeploy.cli.output import cell, plain
+from mcudeploy.cli.tables import Values
+from mcudeploy.common.text import count_text
+
+_LONGEST = 64
+
+
+def quantize(console: Console, report: Values) -> None:
+    """Methods, outputs, the worst layers, sizes, and how to go on."""
+    methods = table_of("method", "same class>", "SQNR of outputs>", "largest error>", "")
+    for one in report["methods"]:
+        chosen = "chosen" if one["method"] == report["method"] else ""
+        figures = (_share(one["top1_agreement"]), _decibels(one["sqnr_db"]), f"{one['max_abs_error']:.4g}")
+        methods.add_row(*map(cell, (one["method"], *figures, chosen)))
+    console.print(methods)
+    if len(report["outputs"]) > 1:
+        outputs = table_of("output", "SQNR>", "largest error>")
+        for one in report["outputs"]:
+            error = f"{one['max_abs_error']:.4g}"
+            outputs.add_row(*map(cell, (_short(one["name"]), _decibels(one["sqnr_db"]), error)))
+        console.print(outputs)
+    if report["layers"]:
+        layers = table_of("worst layers", "operator", "SQNR>", "SQNR of its inputs>")
+        for one in report["layers"]:
+            noises = (_decibels(one["sqnr_db"]), _decibels(one["input_sqnr_db"]))
+            layers.add_row(*map(cell, (_short(one["node"]), one["op"], *noises)))
+        console.print(layers)
+    facts(console, [*_facts(report)])
+    for note in report["notes"]:
+        console.print(cell(f"note: {note}"), soft_wrap=True)
+    console.print(cell(f"next: {report['next']}"), soft_wrap=True)
+
+
+def _facts(report: Values) -> list[tuple[str, str]]:
+    used, size, accuracy = report["samples"], report["size_bytes"], report["accuracy"]
+    comparison = "others" if used["held_out"] else "the same"
+    wide = report["weight_outliers"]
+    loudest = report["worst_step"]
+    return [
+        ("method", report["method"]),
+        (
+            "samples",
+            f"{used['found']:,} found; calibrated with {used['calibration']:,}, compared with "
+            f"{used['comparison']:,} ({comparison})",
+        ),
+        ("same class", _share(report["top1_agreement"], "")),
+        (
+            "accuracy",
+            f"{_share(accuracy['float'])} float, {_share(accuracy['int8'])} int8" if accuracy else "",
+        ),
+        ("most is lost", "" if loudest is None else f"at {plain(_short(loudest))}"),
+        ("in float", _in_float(report["float_nodes"])),
+        ("wide channels", "; ".join(_wide(it) for it in wide[:3])),
+        ("size", f"{size['float']:,} B float, {size['int8']:,} B int8"),
+        ("written", report["output"]),
+    ]
+
+
+def _in_float(found: list[dict[str, Any]]) -> str:
+    if not found:
+        return ""
+    named = ", ".join(f"{_short(it['nodes'][0])} ({plain(it['op'])})" for it in found[:6])
+    more = f" and {len(found) - 6} more" if len(found) > 6 else ""
+    return f"{count_text(len(found), 'operator')}: {named}{more}"
+
+
+def _wide(found: dict[str, Any]) -> str:
+    return (
+        f"{_short(found['node'])}, channel {found['channel']}: {found['times_median']:.0f} times the median"
+    )
+
+
+def _share(value: float | None, none: str = "-") -> str:
+    return none if value is None else f"{100 * value:.1f} %"
+
+
+def _decibels(value: float) -> str:
+    return "exact" if math.isinf(value) else f"{value:.1f} dB"
+
+
+def _short(name: str) -> str:
+    """The end of a long name: what tells nodes apart."""
+    return name if len(name) <= _LONGEST else f"...{name[3 - _LONGEST :]}"

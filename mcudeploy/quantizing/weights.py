@@ -1,0 +1,65 @@
+"""Weights of a float model whose channels have ranges that are far apart."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from onnx import ModelProto, NodeProto, numpy_helper
+
+_FACTOR = 8.0
+"""So many times the median of the ranges is far."""
+
+_DEAD = 1e-4
+"""Channels with less of the widest range than this are dead: pruned, or never trained."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outlier:
+    """The widest output channel of a node's weights. `times`: its range by the median of all channels."""
+
+    node: str
+    channel: int
+    range: float
+    times: float
+
+
+def outliers(model: ModelProto) -> list[Outlier]:
+    """Nodes with a channel that is far wider than the others, the widest first.
+
+    Such a channel takes most of the range of the node's output, whose scale all channels share.
+    """
+    constants = {tensor.name: tensor for tensor in model.graph.initializer}
+    found = []
+    for node in model.graph.node:
+        if node.op_type not in ("Conv", "ConvTranspose", "Gemm", "MatMul") or len(node.input) < 2:
+            continue
+        tensor = constants.get(node.input[1])
+        if tensor is None:
+            continue
+        ranges = _ranges(numpy_helper.to_array(tensor), _axis(node))
+        if ranges.size < 2:
+            continue
+        widest = int(np.argmax(ranges))
+        most = float(ranges[widest])
+        median = float(np.median(ranges[ranges >= _DEAD * most]))
+        if most > _FACTOR * median:
+            found.append(Outlier(node.name, widest, most, most / median))
+    return sorted(found, key=lambda outlier: -outlier.times)
+
+
+def _axis(node: NodeProto) -> int:
+    """The axis of the output channels."""
+    if node.op_type == "Gemm":
+        return 0 if any(item.name == "transB" and item.i for item in node.attribute) else 1
+    return {"Conv": 0, "ConvTranspose": 1}.get(node.op_type, -1)
+
+
+def _ranges(weights: NDArray[Any], axis: int) -> NDArray[Any]:
+    """The largest magnitude of each channel; none for weights that have no channels."""
+    if weights.ndim < 2:
+        return np.empty(0)
+    found: NDArray[Any] = np.abs(np.moveaxis(weights, axis, 0).reshape(weights.shape[axis], -1)).max(axis=1)
+    return found

@@ -1,0 +1,116 @@
+"""What the report says of noise, classes and weights, on values that can be worked out."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper
+from rich.console import Console
+from small_floats import classifier, images
+
+from mcudeploy.cli.quantizetable import quantize
+from mcudeploy.frontend.model import Info
+from mcudeploy.quantizing.compare import Agreement, Layer, Noise, class_output
+from mcudeploy.quantizing.library import METHODS, Calibration, prepare
+from mcudeploy.quantizing.quantize import Asked, quantize_model
+from mcudeploy.quantizing.weights import outliers
+
+
+def info(name: str, *shape: int) -> Info:
+    return Info(name, shape, "float32")
+
+
+def test_noise() -> None:
+    noise = Noise()
+    assert noise.decibels == math.inf
+    noise.add(np.array([3.0, 4.0], np.float32), np.array([3.0, 4.5], np.float32))
+    noise.add(np.array([0.0], np.float32), np.array([0.0], np.float32))
+    assert noise.decibels == pytest.approx(20) and noise.worst == 0.5
+    silent = Noise()
+    silent.add(np.zeros(1, np.float32), np.ones(1, np.float32))
+    assert silent.decibels < -200
+
+
+def test_a_node_is_blamed_for_what_it_adds() -> None:
+    first, after = Layer("a", "Conv", 30.0, math.inf), Layer("b", "Conv", 20.0, 21.0)
+    assert first.lost == pytest.approx(1e-3) and after.lost == pytest.approx(1e-2 - 10**-2.1)
+
+
+def test_which_output_has_classes() -> None:
+    image = (info("x", 1, 3, 8, 8),)
+    assert class_output(image, (info("map", 1, 4, 2, 2), info("y", 1, 4))) == "y"
+    assert class_output(image, (info("y", 1, 4, 1, 1),)) == "y"
+    assert class_output(image, (info("one", 1, 1),)) is None
+    assert class_output((info("x", 1, 640),), (info("x again", 1, 640),)) is None
+
+
+@pytest.mark.parametrize(("samples", "better"), [(19, "fine"), (20, "right")])
+def test_classes_count_where_there_are_enough_of_them(samples: int, better: str) -> None:
+    fine, right = Noise(signal=1.0, noise=1e-3), Noise(signal=1.0, noise=1e-2)
+    found = {
+        "fine": Agreement({"y": fine}, 0.9, None, samples),
+        "right": Agreement({"y": right}, 0.95, None, samples),
+    }
+    assert max(found, key=lambda name: found[name].rank) == better
+
+
+def test_wide_channels(tmp_path: Path) -> None:
+    model = onnx.load(classifier(tmp_path / "m.onnx"))
+    assert outliers(model) == []
+    for tensor in model.graph.initializer:
+        if tensor.name == "w2":
+            weights = numpy_helper.to_array(tensor).copy()
+            weights[0] = 1e-30  # dead
+            weights[2] = 50 * np.abs(weights).max()
+            tensor.CopyFrom(numpy_helper.from_array(weights, "w2"))
+    (found,) = outliers(model)
+    assert (found.node, found.channel) == ("dense", 2) and found.times > 40
+
+
+def test_ranges_are_those_of_all_samples_however_they_come(tmp_path: Path) -> None:
+    prepared = prepare(onnx.load(classifier(tmp_path / "m.onnx")), tmp_path)
+    samples = [{"image": sample[None]} for sample in images(6)]
+    samples[0]["image"] = samples[0]["image"] * 1e-6  # a first sample that tells little of the others
+    found = []
+    for order in (samples, samples[::-1]):
+        calibration = Calibration(prepared, tmp_path)
+        ranges = {method: calibration.ranges(method, order).data for method in METHODS}
+        named = {
+            (method, name): tuple(np.asarray(value).item() for value in data.range_value)
+            for method, known in ranges.items()
+            for name, data in known.items()
+        }
+        low, high = named["minmax", "image"]
+        assert low == min(it["image"].min() for it in samples)
+        assert high == max(it["image"].max() for it in samples)
+        for method in METHODS[1:]:
+            assert low <= named[method, "image"][0] < named[method, "image"][1] <= high
+        found.append(named)
+    assert found[0] == found[1]
+
+
+def test_the_last_layer_is_as_far_off_as_the_output(tmp_path: Path) -> None:
+    classifier(tmp_path / "m.onnx")
+    np.save(tmp_path / "x.npy", images(20))
+    asked = Asked(tmp_path / "x.npy", method="minmax")
+    report = quantize_model(tmp_path / "m.onnx", asked, tmp_path / "q.onnx")
+    layers = {it["node"]: it for it in report["layers"]}
+    assert layers["last"]["sqnr_db"] == pytest.approx(report["outputs"][0]["sqnr_db"])
+    assert layers["last"]["input_sqnr_db"] == pytest.approx(layers["dense"]["sqnr_db"])
+    assert 20 < layers["first"]["input_sqnr_db"] < math.inf  # that of the image
+    assert [it["sqnr_db"] for it in report["layers"]] == sorted(it["sqnr_db"] for it in report["layers"])
+
+
+def test_a_model_that_stays_float_loses_nothing(tmp_path: Path) -> None:
+    classifier(tmp_path / "m.onnx")
+    np.save(tmp_path / "x.npy", images(20))
+    asked = Asked(tmp_path / "x.npy", keep_float=("*",))
+    report = quantize_model(tmp_path / "m.onnx", asked, tmp_path / "q.onnx")
+    assert report["outputs"][0]["sqnr_db"] == math.inf and report["top1_agreement"] == 1
+    assert report["layers"] == [] and report["worst_step"] is None
+    assert len(report["float_nodes"]) >= 4
+    quantize(Console(quiet=True), report)

@@ -1,0 +1,271 @@
+"""`mcudeploy quantize`: what it writes, what it tells, and how it fails."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from click.testing import CliRunner, Result
+from onnx import TensorProto, helper
+from small_floats import classifier, folder_of, images, two_inputs
+
+from mcudeploy import api, frontend
+from mcudeploy.boards.board import load_board
+from mcudeploy.cli.main import cli
+from mcudeploy.common.files import is_ours
+from mcudeploy.device.target import Target
+from mcudeploy.search.planner import Options
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working directory with a model `m.onnx`, 40 samples in `d/`, and no settings."""
+    monkeypatch.chdir(tmp_path)
+    for name in [name for name in os.environ if name.startswith("MCUDEPLOY_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("COLUMNS", "200")
+    classifier(tmp_path / "m.onnx")
+    folder_of(tmp_path / "d", images(40))
+    return tmp_path
+
+
+def call(line: str) -> Result:
+    return CliRunner().invoke(cli, ["quantize", *line.split()])
+
+
+def report_of(line: str) -> dict[str, Any]:
+    result = call(f"{line} --json")
+    assert result.exit_code == 0, result.stderr
+    found: dict[str, Any] = json.loads(result.stdout)
+    return found
+
+
+def refused(line: str, said: str, code: int = 2) -> None:
+    result = call(line)
+    assert (result.exit_code, said in result.stderr) == (code, True), result.stderr
+    assert not Path("q.onnx").exists()
+
+
+def test_a_float_model_runs_verified_in_int8(folder: Path) -> None:
+    report = report_of("m.onnx --data d -o q.onnx")
+    assert {one["method"] for one in report["methods"]} == {"minmax", "entropy", "percentile"}
+    best = max(report["methods"], key=lambda one: one["sqnr_db"])  # 10 samples tell nothing of classes
+    assert report["method"] == best["method"] and report["top1_agreement"] == best["top1_agreement"]
+    assert report["samples"] == {"found": 40, "calibration": 30, "comparison": 10, "held_out": True}
+    assert report["top1_agreement"] >= 0.9 and report["outputs"][0]["sqnr_db"] > 20
+    assert report["outputs"][0]["name"] == "classes" and report["accuracy"] is None
+    assert {"first", "depthwise"} <= {one["node"] for one in report["layers"]}
+    assert report["worst_step"] in {one["node"] for one in report["layers"]}
+    assert report["float_nodes"] == [] and report["next"] == "mcudeploy run q.onnx --board BOARD"
+    assert report["size_bytes"]["int8"] == Path("q.onnx").stat().st_size
+    assert api.check_model(folder / "q.onnx", None, Options())["supported"]
+    inputs = {"inputs": [folder / "x.npy"], "expected": []}
+    np.save(folder / "x.npy", images(1))
+    ran = api.run_model(folder / "q.onnx", Target(load_board("host")), Options(time_limit=1), **inputs)
+    assert ran["verified"], ran["reason"]
+
+
+def test_the_table(folder: Path) -> None:
+    result = call("m.onnx --data d -o q.onnx")
+    assert result.exit_code == 0
+    for word in (
+        "minmax",
+        "entropy",
+        "percentile",
+        "chosen",
+        "worst layers",
+        "depthwise",
+        "calibrated with 30",
+    ):
+        assert word in result.stdout
+    assert result.stdout.rstrip().endswith("next: mcudeploy run q.onnx --board BOARD")
+    assert "calibrating: minmax" in result.stderr and "Collecting" not in result.stdout + result.stderr
+
+
+def test_the_same_bytes_again_and_over_our_own_file(folder: Path) -> None:
+    before = report_of("m.onnx --data d -o q.onnx --method minmax")
+    content = Path("q.onnx").read_bytes()
+    assert is_ours(Path("q.onnx"))
+    assert report_of("m.onnx --data d -o q.onnx --method minmax") == before
+    assert Path("q.onnx").read_bytes() == content
+    report_of("m.onnx --data d -o q.onnx --method minmax --seed 7")
+    assert Path("q.onnx").read_bytes() != content
+
+
+def test_other_files_stay(folder: Path) -> None:
+    Path("theirs.onnx").write_bytes(Path("m.onnx").read_bytes())
+    result = call("m.onnx --data d -o theirs.onnx")
+    assert result.exit_code == 2 and "--force" in result.stderr
+    assert Path("theirs.onnx").read_bytes() == Path("m.onnx").read_bytes()
+    assert call("m.onnx --data d -o m.onnx --force").exit_code == 2
+    assert call("m.onnx --data d -o theirs.onnx --force --method minmax").exit_code == 0
+    np.save("x.npy", images(9))
+    assert call("m.onnx --data x.npy -o x.npy --force").exit_code == 2
+    assert np.array_equal(np.load("x.npy"), images(9))
+
+
+def test_weights_among_the_inputs_are_weights(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    before = report_of("m.onnx --data d -o q.onnx --method minmax")
+    model = onnx.load("m.onnx")
+    for tensor in model.graph.initializer:
+        listed = helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims)
+        model.graph.input.append(listed)
+    model.ir_version = 3
+    onnx.save(model, "m.onnx")
+    report = report_of("m.onnx --data d -o q.onnx --method minmax")
+    assert report["outputs"] == before["outputs"] and report["layers"] == before["layers"]
+    assert capfd.readouterr() == ("", "")
+
+
+def test_labels_tell_the_accuracy(folder: Path) -> None:
+    Path("l.txt").write_text("1\n" * 40)
+    found = report_of("m.onnx --data d -o q.onnx --labels l.txt --method minmax")["accuracy"]
+    assert 0 <= found["float"] <= 1 and 0 <= found["int8"] <= 1
+    assert "accuracy" in call("m.onnx --data d -o q.onnx --labels l.txt --method minmax").stdout
+    Path("q.onnx").unlink()
+    Path("l.txt").write_text("4\n" * 40)
+    refused("m.onnx --data d -o q.onnx --labels l.txt", "has the label 4; the model has 4 classes, from 0")
+    Path("l.txt").write_text("1\n" * 39)
+    refused("m.onnx --data d -o q.onnx --labels l.txt", "39 labels for 40 samples")
+
+
+def test_few_samples_are_told(folder: Path) -> None:
+    np.save("x.npy", images(2))
+    report = report_of("m.onnx --data x.npy -o q.onnx --method percentile")
+    assert report["samples"] == {"found": 2, "calibration": 2, "comparison": 2, "held_out": False}
+    assert [one["method"] for one in report["methods"]] == ["percentile"]
+    assert any("too few to hold any out" in note for note in report["notes"])
+
+
+def test_the_method_of_the_settings_is_that_of_orders(folder: Path) -> None:
+    Path("mcudeploy.toml").write_text('method = "beam"\nseed = 3\n')
+    assert len(report_of("m.onnx --data d -o q.onnx")["methods"]) == 3
+
+
+def test_samples_are_limited(folder: Path) -> None:
+    used = report_of("m.onnx --data d -o q.onnx --method minmax --samples 5")["samples"]
+    assert used == {"found": 40, "calibration": 5, "comparison": 5, "held_out": True}
+
+
+def test_nodes_that_stay_float(folder: Path) -> None:
+    report = report_of("m.onnx --data d -o q.onnx --method minmax --keep-float depth*,Gemm")
+    kept = {name for one in report["float_nodes"] for name in one["nodes"]}
+    assert kept >= {"depthwise", "dense"} and "first" not in kept
+    assert any("in float on the board" in note for note in report["notes"])
+    Path("q.onnx").unlink()
+    refused("m.onnx --data d -o q.onnx --keep-float depthwis", "did you mean 'depthwise'?")
+    refused("m.onnx --data d -o q.onnx --keep-float norm", "no node of the prepared model")
+
+
+def test_operators_that_are_not_quantised_are_listed(folder: Path) -> None:
+    classifier(folder / "m.onnx", tail="Tanh")
+    report = report_of("m.onnx --data d -o q.onnx --method minmax")
+    assert [(one["nodes"], one["op"]) for one in report["float_nodes"]] == [(["last"], "Tanh")]
+
+
+def test_open_dimensions(folder: Path) -> None:
+    classifier(folder / "m.onnx", ("N", 3, "H", "W"))
+    refused("m.onnx --data d -o q.onnx", "open dimension 2 (H)", 4)
+    refused("m.onnx --data d -o q.onnx", "--shape NAME=1,3,96,96", 4)
+    refused("m.onnx --data d -o q.onnx --shape image=1,3,8", "has 4 dimensions: [N, 3, H, W]")
+    refused("m.onnx --data d -o q.onnx --shape image=1,4,8,8", "a dimension is 3, not 4")
+    refused("m.onnx --data d -o q.onnx --shape picture=1,3,8,8", "no input 'picture'; its inputs are image")
+    refused("m.onnx --data d -o q.onnx --shape image=1,3,8,x", "is no shape")
+    refused("m.onnx --data d -o q.onnx --shape image=1,3,8,8 --shape image=1,3,8,8", "given twice")
+    report = report_of("m.onnx --data d -o q.onnx --method minmax --shape image=1,3,8,8")
+    assert report["notes"] == [] and frontend.load(folder / "q.onnx").inputs[0].shape == (1, 3, 8, 8)
+    classifier(folder / "m.onnx", ("N", 3, 8, 8))
+    notes = report_of("m.onnx --data d -o q.onnx --method minmax")["notes"]
+    assert len(notes) == 1 and "taken as a batch of 1" in notes[0]
+
+
+def test_several_inputs_and_outputs(folder: Path) -> None:
+    two_inputs(folder / "m.onnx")
+    rng = np.random.default_rng(0)
+    np.savez("x.npz", **{name: rng.normal(size=(12, 6)).astype(np.float32) for name in ("a/left", "b")})
+    report = report_of("m.onnx --data x.npz -o q.onnx --method minmax")
+    assert [one["name"] for one in report["outputs"]] == ["out", "sum"]
+    assert report["top1_agreement"] is not None and all(one["sqnr_db"] > 20 for one in report["outputs"])
+    assert "sum" in call("m.onnx --data x.npz -o q.onnx --method minmax").stdout
+
+
+def test_what_is_no_float_model(folder: Path) -> None:
+    report_of("m.onnx --data d -o q.onnx --method minmax")
+    Path("int8.onnx").write_bytes(Path("q.onnx").read_bytes())
+    Path("q.onnx").unlink()
+    refused("int8.onnx --data d -o q.onnx", "int8.onnx is quantised already: it has", 4)
+    Path("bad.onnx").write_bytes(b"no model")
+    refused("bad.onnx --data d -o q.onnx", "bad.onnx", 4)
+    model = onnx.load("m.onnx")
+    model.graph.input[0].type.tensor_type.elem_type = TensorProto.DOUBLE
+    onnx.save(model, "bad.onnx")
+    assert call("bad.onnx --data d -o q.onnx").exit_code == 4
+
+
+def test_what_boards_cannot_run_is_not_written(folder: Path) -> None:
+    model = onnx.load("m.onnx")
+    model.graph.node[-1].CopyFrom(helper.make_node("Asinh", ["logits"], ["classes"], "last"))
+    onnx.save(model, "m.onnx")
+    result = call("m.onnx --data d -o q.onnx --json")
+    error = json.loads(result.stdout)["error"]
+    assert result.exit_code == error["exit_code"] == 4 and not Path("q.onnx").exists()
+    assert [(one["node"], one["op"]) for one in error["problems"]] == [("last", "Asinh")]
+
+
+def test_wrong_data_are_one_error(folder: Path) -> None:
+    np.save(folder / "d" / "007.npy", np.zeros((3, 8, 9), np.float32))
+    refused("m.onnx --data d -o q.onnx", "007.npy has the shape [3, 8, 9]; input 'image'")
+    error = json.loads(call("m.onnx --data d -o q.onnx --json").stdout)["error"]
+    assert error["exit_code"] == 2 and "007.npy" in error["message"]
+    refused("m.onnx --data nowhere -o q.onnx", "nowhere")
+    refused("m.onnx --data d -o nowhere/q.onnx", "no folder")
+    refused("m.onnx -o q.onnx", "--data")
+
+
+def test_names_steer_no_terminal(folder: Path) -> None:
+    model = onnx.load("m.onnx")
+    model.graph.node[3].name = "\x1b[31mred[bold]"
+    onnx.save(model, "m.onnx")
+    result = call("m.onnx --data d -o q.onnx --method minmax")
+    assert result.exit_code == 0 and "\x1b" not in result.stdout and "red[bold]" in result.stdout
+
+
+def test_help_loads_no_library() -> None:
+    code = "import sys; from mcudeploy.cli.main import cli; assert 'onnxruntime' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+@pytest.mark.parametrize("stage", ["reading samples", "calibrating: entropy", "comparing: minmax"])
+def test_ctrl_c_leaves_no_file(stage: str, folder: Path) -> None:
+    folder_of(folder / "more", images(400))
+    (folder / "tmp").mkdir()
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
+    process = subprocess.Popen(
+        [sys.executable, "-m", "mcudeploy", "quantize", "m.onnx", "--data", "more", "-o", "q.onnx", "--json"],
+        env=os.environ | {"PYTHONPATH": str(ROOT), "TMPDIR": str(folder / "tmp")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stderr is not None
+    assert any(line.strip() == stage for line in process.stderr)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, "Traceback" in err, json.loads(out)["error"]["exit_code"]) == (
+        130,
+        False,
+        130,
+    )
+    assert sorted(path.name for path in folder.iterdir()) == ["d", "m.onnx", "more", "tmp"]
+    assert not list((folder / "tmp").iterdir())
