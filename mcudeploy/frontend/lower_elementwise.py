@@ -91,7 +91,7 @@ OPERATIONS: dict[str, tuple[BinaryFunction, _Operation]] = {
     "Xor": ("not_equal", np.not_equal),
     "PRelu": ("prelu", lambda x, slope: np.where(x < 0, x * slope, x)),
 }
-_OF_INTEGERS = frozenset({"Add", "Sub", "Mul", "Div"})
+OF_INTEGERS = frozenset({"Add", "Sub", "Mul", "Div"})
 """Those that int8 operands have kernels for; others are computed in float."""
 
 """The functions of two values by ONNX operator. What is true or false in the model is 1 or 0 here."""
@@ -107,7 +107,7 @@ def binary(builder: Builder, node: Node) -> None:
         builder.define(node.output, table)
         return
     ending = follow(builder, node.output)
-    if ending.quantization is not None and node.op in _OF_INTEGERS:
+    if ending.quantization is not None and node.op in OF_INTEGERS:
         quantized = _quantized_operands(builder, node)
         if quantized is not None and _rounds_well(node, quantized, ending.quantization):
             made = _emit(builder, node, quantized, ending, ending.quantization)

@@ -1,0 +1,118 @@
+"""The list of operators in docs/operators.md, made from the tables of the front end.
+
+    python benchmarks/operators.py [--check]
+
+`--check` changes nothing, and fails where the file is another.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from mcudeploy.frontend.decompose import MICROSOFT_RULES, RULES
+from mcudeploy.frontend.functions import FUNCTIONS
+from mcudeploy.frontend.lower_elementwise import OF_INTEGERS, OPERATIONS
+from mcudeploy.frontend.lowering import LOWERINGS
+from mcudeploy.frontend.versions import OPSETS
+from mcudeploy.frontend.views import VIEWS
+
+FILE = Path(__file__).resolve().parents[1] / "docs" / "operators.md"
+
+HEAD = f"""# Operators
+
+Made by `python benchmarks/operators.py`. ONNX files of opset {OPSETS.start} and newer are read: float32, QDQ with
+int8 or uint8 activations, and QOperator files of ONNX Runtime's quantiser. Shapes are fixed, the batch is 1.
+What an operator needs to be constant is an initializer, a Constant node, or computed from these alone.
+
+*int8*: what the operator does between a DequantizeLinear and a QuantizeLinear. *kernel*: on integers. *table*:
+a look-up of 256 bytes, which chains of functions share. *moved*: bytes as they are. *free*: nothing is computed.
+*float*: converted before and behind, computed in float32.
+
+A node that is none of these, or is used otherwise, is refused by its name before anything is searched:
+`mcudeploy check MODEL`.
+"""
+
+KERNELS = frozenset(
+    {"AveragePool", "BatchNormalization", "Conv", "Gemm", "GlobalAveragePool", "MatMul", "ReduceMean"}
+    | {"Resize", "Softmax", *OF_INTEGERS}
+)
+MOVED = frozenset({"Concat", "Gather", "GlobalMaxPool", "MaxPool", "Pad", "Slice", "Split"})
+FREE = frozenset({*VIEWS, "DequantizeLinear", "Dropout", "QuantizeLinear"})
+
+RESTRICTIONS = {
+    "Attention": "as many heads of keys as of queries; mask constant; no cache",
+    "BatchNormalization": "inference; parameters constant",
+    "Cast": "to float32; from truth values",
+    "Clip": "bounds constant",
+    "Concat": "constants at the ends",
+    "Conv": "1-D and 2-D; weights constant",
+    "Dropout": "inference",
+    "Expand": "that repeats nothing",
+    "GRU": "weights and initial states constant; default activations",
+    "Gather": "indices constant, evenly apart",
+    "Gemm": "second matrix and bias constant",
+    "GroupNormalization": "parameters constant",
+    "InstanceNormalization": "parameters constant",
+    "LSTM": "weights and initial states constant; default activations",
+    "LayerNormalization": "parameters constant; first output",
+    "MaxPool": "first output",
+    "Mod": "of floats (fmod=1)",
+    "Pad": "by a constant value",
+    "RMSNormalization": "parameters constant",
+    "RNN": "weights and initial states constant; Tanh, Relu or Sigmoid",
+    "Resize": "rows and columns, nearest or linear",
+    "Reshape": "shape constant",
+    "Slice": "bounds constant",
+}
+
+
+def on_int8(op: str) -> str:
+    """What becomes of an operator of int8 values."""
+    if op in KERNELS:
+        return "kernel"
+    if op in FUNCTIONS:
+        return "table"
+    if op in MOVED:
+        return "moved"
+    if op in FREE:
+        return "free"
+    return "table with a constant number, else float" if op in OPERATIONS else "float"
+
+
+def text() -> str:
+    """The whole file."""
+    lines = [HEAD, ""]
+    lines += ["## Lowered to kernels", "", "| operator | int8 | only |", "|---|---|---|"]
+    lines += [
+        f"| {op} | {on_int8(op)} | {RESTRICTIONS.get(op, '')} |" for op in sorted(LOWERINGS, key=str.lower)
+    ]
+    lines += ["", "## Made of those", "", "| operator | only |", "|---|---|", *_made()]
+    lines += ["", "## Of the domain com.microsoft", "", ", ".join(sorted(MICROSOFT_RULES)) + ".", ""]
+    return "\n".join(lines)
+
+
+def _made() -> Iterator[str]:
+    for op in sorted(RULES.keys() - LOWERINGS.keys(), key=str.lower):
+        yield f"| {op} | {RESTRICTIONS.get(op, '')} |"
+
+
+def main() -> int:
+    """Write the file, or compare it."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--check", action="store_true")
+    made = text()
+    if parser.parse_args().check:
+        return int(made != FILE.read_text(encoding="utf-8"))
+    FILE.write_text(made, encoding="utf-8")
+    known = {*LOWERINGS, *RULES, *(f"com.microsoft::{op}" for op in MICROSOFT_RULES)}
+    print(f"{len(known)} operators", file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
