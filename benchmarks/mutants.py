@@ -19,12 +19,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 TESTS = Path(__file__).resolve().parent.parent / "tests"
-sys.path[:0] = [str(TESTS / name) for name in (".", "mutants", "frontend", "deploy", "units")]
+sys.path[:0] = [
+    str(TESTS / name) for name in (".", "mutants", "frontend", "frontend/tflite", "deploy", "units")
+]
 
 from mutant_runner import Tally, run  # noqa: E402
 from mutant_subjects import KINDS  # noqa: E402
 
-SHARES = {"onnx": 0.4, "plan": 0.2, "board": 0.15, "database": 0.15, "frames": 0.1}
+SHARES = {"onnx": 0.3, "tflite": 0.1, "plan": 0.2, "board": 0.15, "database": 0.15, "frames": 0.1}
 """Of all mutants, where no kind is asked for."""
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-for folder in ("plan", "deploy"):
+for folder in ("plan", "deploy", "frontend", "ops"):
     sys.path.insert(0, str(Path(__file__).parent / folder))
 
 

@@ -97,7 +97,7 @@ def _muted(code: int) -> int:
 @click.group(cls=Program, context_settings={"help_option_names": ["--help"]})
 @click.version_option(__version__, prog_name="mcudeploy")
 def cli() -> None:
-    """Run an ONNX model on a microcontroller."""
+    """Run an ONNX or TFLite model on a microcontroller."""
 
 
 for group in (boards, quantize, model, build, run, schedule, place, pipeline):

@@ -259,7 +259,7 @@ def sample_options(command: Command) -> Command:
         metavar="FILE.npy",
         type=InputFile(),
         multiple=True,
-        help="Value of the next input, in the ONNX file's layout; more sets, more runs; drawn if none.",
+        help="Value of the next input, in the model file's layout; more sets, more runs; drawn if none.",
     )
     expected = click.option(
         "--expected",

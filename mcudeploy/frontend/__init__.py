@@ -1,4 +1,4 @@
-"""The front end: ONNX files in, graphs out. The only importer of onnx."""
+"""The front end: ONNX and TFLite files in, graphs out. The only importer of onnx."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ __all__ = ["load"]
 
 
 def load(path: Path, float_io: bool = False, *, keep_constant: bool = False) -> Graph:
-    """The graph of an ONNX file (opset 7 and newer, float32, QDQ int8 or QOperator, static shapes, batch 1).
+    """The graph of an ONNX file (opset 7 and newer, float32, QDQ int8 or QOperator) or a .tflite file
+    (float32 or int8), of static shapes and batch 1.
 
     Float borders of a quantised model are stored quantised unless `float_io`; Graph.inputs and
     Graph.outputs say how they relate to the model's own. Channels that always have one value, or that nobody
@@ -26,7 +27,7 @@ def load(path: Path, float_io: bool = False, *, keep_constant: bool = False) -> 
     model, reasons = fold(drop_dead(read(path)))
     model = drop_dead(fold_pads(drop_dead(drop_identities(model))))
     try:
-        graph = lower(model, reasons, float_io=float_io)
+        graph = lower(model, {**model.refusals, **reasons}, float_io=float_io)
         return graph if keep_constant else trim(graph)
     except MemoryError as fault:
         raise ModelError("the model is too large to be read in the memory of this computer") from fault

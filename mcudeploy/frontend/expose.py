@@ -8,10 +8,11 @@ from pathlib import Path
 import onnx
 
 from mcudeploy.frontend.decompose import with_real_operators
+from mcudeploy.frontend.parsing import with_data
 
 
 def _loaded(path: Path) -> onnx.ModelProto:
-    return with_real_operators(onnx.load(path))
+    return with_real_operators(with_data(path))
 
 
 def quantizer_inputs(path: Path, names: Sequence[str]) -> dict[str, str]:

@@ -91,7 +91,8 @@ class Node:
 class Model:
     """A checked model: nodes in topological order, constants by name, borders in the file's order.
 
-    `notes`: what the reader took for granted; `made`: the values that are not in the file.
+    `notes`: what the reader took for granted; `made`: the values that are not in the file; `refusals`: by
+    label, why nodes are none of ONNX.
     """
 
     name: str
@@ -103,6 +104,7 @@ class Model:
     infos: Mapping[str, Info]
     notes: tuple[str, ...] = ()
     made: frozenset[str] = frozenset()
+    refusals: Mapping[str, str] = field(default_factory=dict)
 
     def dtype_of(self, name: str) -> str:
         """The element type of a value, a numpy name. Raises Unsupported where nothing states it."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from math import prod
 from pathlib import Path
 
 import numpy as np
 import onnx
-from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper, shape_inference
 
@@ -17,10 +17,10 @@ from mcudeploy.frontend.constants import Constant
 from mcudeploy.frontend.decompose import Expanded, expand, inlined
 from mcudeploy.frontend.model import MAX_TENSOR_ELEMENTS, MAX_TOTAL_ELEMENTS, Attribute, Info, Model, Node
 from mcudeploy.frontend.names import printable
+from mcudeploy.frontend.parsing import MAX_FILE_BYTES, parse
 from mcudeploy.frontend.shapes import Sizes, fix_inputs
 from mcudeploy.frontend.versions import modern, require_versions
 
-MAX_FILE_BYTES = 512 * 2**20
 _ITEM_BYTES: dict[int, int] = {
     TensorProto.FLOAT: 4,
     TensorProto.UINT8: 1,
@@ -42,8 +42,9 @@ _ONNX_DOMAINS = ("", "ai.onnx")
 
 def read(path: Path) -> Model:
     """The checked model in the file. Raises ModelError naming what is wrong with it."""
-    proto, notes = read_proto(path)
-    return _model(_expanded(_modern(proto)), notes)
+    parsed = parse(path)
+    proto, notes = _sound(parsed.proto, path, {}, "")
+    return replace(_model(_expanded(_modern(proto)), notes), refusals=parsed.refusals)
 
 
 def read_proto(
@@ -54,14 +55,25 @@ def read_proto(
     `shapes` are those of inputs with open dimensions, by name. Raises ModelError naming what is wrong with
     the file, with `remedy` for open dimensions, and UsageError for shapes that are not the model's.
     """
-    proto = _parse(path)
+    parsed = parse(path)
+    if parsed.refusals:
+        nodes = {node.name: node.op_type for node in parsed.proto.graph.node}
+        raise ModelError.unsupported(
+            tuple(Problem(label, nodes[label], why) for label, why in parsed.refusals.items())
+        )
+    return _sound(parsed.proto, path, shapes or {}, remedy)
+
+
+def _sound(
+    proto: ModelProto, path: Path, shapes: Mapping[str, Sizes], remedy: str
+) -> tuple[ModelProto, tuple[str, ...]]:
     _require_text(proto)
     require_versions(proto)
     for tensor in _tensors(proto.graph):
         _load_external(tensor, path)
         _require_consistent(tensor)
     _require_order(proto.graph)
-    notes = fix_inputs(proto.graph, shapes or {}, remedy)
+    notes = fix_inputs(proto.graph, shapes, remedy)
     return _checked(proto), notes
 
 
@@ -83,31 +95,6 @@ def _expanded(proto: ModelProto) -> Expanded:
     }
     found = expand(plain, opset_of(plain), infos)
     return Expanded(_checked(found.proto), found.made) if found.changed or plain is not proto else found
-
-
-def _parse(path: Path) -> ModelProto:
-    try:
-        size = path.stat().st_size
-        if not path.is_file():
-            raise ModelError(f"{path} is not a file")
-        if size > MAX_FILE_BYTES:
-            raise ModelError(
-                f"{path} has {size // 2**20} MiB; the limit is {MAX_FILE_BYTES // 2**20} MiB: "
-                "no microcontroller holds such a model"
-            )
-        content = path.read_bytes()
-    except (OSError, ValueError) as fault:
-        raise ModelError(f"{path} cannot be read: {getattr(fault, 'strerror', None) or fault}") from fault
-    if not content:
-        raise ModelError(f"{path} is empty")
-    proto = ModelProto()
-    try:
-        proto.ParseFromString(content)
-    except (DecodeError, RuntimeError, ValueError) as fault:
-        raise ModelError(f"{path} is not an ONNX file, or it is truncated: {fault}") from fault
-    if not proto.graph.node and not proto.graph.output:
-        raise ModelError(f"{path} holds no graph: not an ONNX file, or a damaged one")
-    return proto
 
 
 def _require_text(proto: ModelProto) -> None:

@@ -6,4 +6,4 @@ import sys
 from pathlib import Path
 
 TESTS = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(TESTS / name) for name in ("mutants", "frontend", "units")]
+sys.path[:0] = [str(TESTS / name) for name in ("mutants", "frontend", "frontend/tflite", "units")]

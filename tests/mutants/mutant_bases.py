@@ -7,6 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+from flat_cases import CASES, network
+from flat_files import FlatFile
 from models import fully_connected, quantised_convolutions
 from moves import with_moves
 from networks import residual_network
@@ -34,6 +36,15 @@ def models(folder: Path) -> list[Path]:
         paths.append(folder / f"{name}.onnx")
         paths[-1].write_bytes(model.SerializeToString())
     return paths
+
+
+def tflite_files() -> list[bytes]:
+    """A .tflite file for every operator that is supported, and networks as often as all of those."""
+    contents = []
+    for make in [case.make for case in CASES.values()] + [network] * len(CASES):
+        file = FlatFile()
+        contents.append(file.content(*make(file)))
+    return contents
 
 
 def plans(folder: Path) -> list[tuple[Model, Board, str]]:

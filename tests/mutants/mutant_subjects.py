@@ -18,7 +18,7 @@ from pathlib import Path
 import mutant_bases
 from mutant_wire import FrameSubject
 from mutate_onnx import mutated_model
-from mutate_values import INTEGERS, TEXTS, mutated_bytes, mutated_value, toml_text
+from mutate_values import INTEGERS, TEXTS, mutated_bytes, mutated_value, mutated_words, toml_text
 
 from mcudeploy import layout, schedule
 from mcudeploy.boards.board import Board, list_boards, load_board, read_board
@@ -77,6 +77,21 @@ class OnnxSubject:
         self.path.write_bytes(mutate(content, source))
         float_io, split = source.random() < 0.3, source.random() < 0.03
         generated(load_model(self.path, float_io), self.board, Options(split=split, time_limit=0.2))
+
+
+class TfliteSubject:
+    """Mutants of .tflite files."""
+
+    def __init__(self, folder: Path) -> None:
+        self.contents = mutant_bases.tflite_files()
+        self.path = folder / "mutant.tflite"
+        self.board = load_board("host")
+        _compile()
+
+    def __call__(self, source: random.Random) -> None:
+        mutate = mutated_bytes if source.random() < 0.3 else mutated_words
+        self.path.write_bytes(mutate(source.choice(self.contents), source))
+        generated(load_model(self.path, source.random() < 0.3), self.board, UNSPLIT)
 
 
 class PlanSubject:
@@ -188,6 +203,7 @@ class DatabaseSubject:
 
 KINDS: dict[str, Callable[[Path], Subject]] = {
     "onnx": OnnxSubject,
+    "tflite": TfliteSubject,
     "plan": PlanSubject,
     "board": BoardSubject,
     "database": DatabaseSubject,

@@ -40,6 +40,18 @@ def mutated_bytes(content: bytes, source: random.Random) -> bytes:
     return bytes(out)
 
 
+def mutated_words(content: bytes, source: random.Random) -> bytes:
+    """Overwrites whole 32-bit words, where a FlatBuffer has its offsets, lengths, shapes and scales."""
+    out = bytearray(content)
+    for _ in range(source.choice((1, 1, 2, 4))):
+        at = 4 * source.randrange(len(out) // 4)
+        word = int.from_bytes(out[at : at + 4], "little")
+        near = word + source.choice((-4, -1, 1, 4))
+        value = source.choice((near, near, source.choice(INTEGERS), source.randrange(2 * len(out))))
+        out[at : at + 4] = (value % 2**32).to_bytes(4, "little")
+    return bytes(out)
+
+
 def mutated_value(root: Any, source: random.Random) -> Any:
     """A copy of a tree of dicts, lists and scalars with one to four places changed."""
     tree = copy.deepcopy(root)

@@ -1,0 +1,76 @@
+"""From a file to an ONNX model in memory: .onnx files as they are, .tflite files translated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import onnx
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+from onnx import ModelProto
+
+from mcudeploy.common.errors import ModelError
+
+MAX_FILE_BYTES = 512 * 2**20
+_TFLITE_IDENTIFIER = b"TFL3"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Parsed:
+    """The model of a file, unchecked. `refusals`: by label, why nodes stand for what ONNX cannot say."""
+
+    proto: ModelProto
+    refusals: Mapping[str, str] = field(default_factory=dict)
+
+
+def parse(path: Path) -> Parsed:
+    """The model in the file. Raises ModelError where it is no file, too large, or neither ONNX nor TFLite."""
+    content = _content(path)
+    if is_tflite(path, content):
+        return _translated(path, content)
+    proto = ModelProto()
+    try:
+        proto.ParseFromString(content)
+    except (DecodeError, RuntimeError, ValueError) as fault:
+        raise ModelError(f"{path} is not an ONNX file, or it is truncated: {fault}") from fault
+    if not proto.graph.node and not proto.graph.output:
+        raise ModelError(f"{path} holds no graph: not an ONNX file, or a damaged one")
+    return Parsed(proto)
+
+
+def with_data(path: Path) -> ModelProto:
+    """The model in a file that was read before, with what it keeps beside it."""
+    with path.open("rb") as stream:
+        head = stream.read(8)
+    return parse(path).proto if is_tflite(path, head) else onnx.load(path)
+
+
+def is_tflite(path: Path, content: bytes) -> bool:
+    """Whether a file is one of TFLite, by its name or by what stands at its byte 4."""
+    return path.suffix.lower() == ".tflite" or content[4:8] == _TFLITE_IDENTIFIER
+
+
+def _content(path: Path) -> bytes:
+    try:
+        size = path.stat().st_size
+        if not path.is_file():
+            raise ModelError(f"{path} is not a file")
+        if size > MAX_FILE_BYTES:
+            raise ModelError(
+                f"{path} has {size // 2**20} MiB; the limit is {MAX_FILE_BYTES // 2**20} MiB: "
+                "no microcontroller holds such a model"
+            )
+        content = path.read_bytes()
+    except (OSError, ValueError) as fault:
+        raise ModelError(f"{path} cannot be read: {getattr(fault, 'strerror', None) or fault}") from fault
+    if not content:
+        raise ModelError(f"{path} is empty")
+    return content
+
+
+def _translated(path: Path, content: bytes) -> Parsed:
+    from mcudeploy.frontend.tflite.translate import translate  # it loads the package tflite  # noqa: PLC0415
+
+    made = translate(content, str(path))
+    return Parsed(made.proto, made.refusals)

@@ -1,0 +1,147 @@
+"""What a .tflite file says, as plain values: all of it read, and in bounds, before anything is made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcudeploy.frontend.model import Unsupported
+from mcudeploy.frontend.names import printable
+
+DTYPES = {
+    "FLOAT32": "float32",
+    "FLOAT16": "float16",
+    "FLOAT64": "float64",
+    "INT8": "int8",
+    "INT16": "int16",
+    "INT32": "int32",
+    "INT64": "int64",
+    "UINT8": "uint8",
+    "BOOL": "bool",
+}
+"""The numpy type of each element type that ONNX has as well."""
+
+Option = int | float | bool
+
+
+@dataclass(frozen=True, slots=True)
+class Scales:
+    """real = scale * (integer - zero_point), with one pair, or one for each position along `axis`."""
+
+    scale: tuple[float, ...]
+    zero_point: tuple[int, ...]
+    axis: int
+
+    @property
+    def single(self) -> bool:
+        """True where the whole tensor has one scale."""
+        return len(self.scale) == 1
+
+    def repeated(self, times: int) -> Scales:
+        """Of so many copies of the tensor one after the other along axis 0, which must be the scales' own."""
+        return self if self.single else Scales(self.scale * times, self.zero_point * times, self.axis)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tensor:
+    """A tensor in the file's own layout. `data` is None where it is computed or fed; little-endian bytes."""
+
+    index: int
+    name: str
+    shape: tuple[int, ...]
+    kind: str
+    """The file's name of the element type, such as "INT8"."""
+    data: memoryview | None = field(repr=False)
+    scales: Scales | None
+    variable: bool = False
+    """It keeps its value from one inference to the next."""
+    sparse: bool = False
+
+    @property
+    def label(self) -> str:
+        """What messages call it."""
+        return repr(printable(self.name)) if self.name else f"number {self.index}"
+
+    @property
+    def dtype(self) -> str | None:
+        """The numpy type; None where ONNX has none."""
+        return DTYPES.get(self.kind)
+
+    @property
+    def elements(self) -> int:
+        """How many elements the shape has."""
+        return prod(self.shape)
+
+    def array(self) -> NDArray[np.generic]:
+        """The constant as an array of the tensor's shape. Raises Unsupported where there is none."""
+        if self.data is None or self.dtype is None:
+            raise Unsupported(f"tensor {self.label} must be a constant of a plain type")
+        return np.frombuffer(self.data, np.dtype(self.dtype).newbyteorder("<")).reshape(self.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """One operator. Inputs and outputs are numbers of tensors, -1 where an input is left out."""
+
+    index: int
+    op: str
+    """The name of the built-in operator, or that of the custom one."""
+    custom: bool
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    options: Mapping[str, Option]
+
+    @property
+    def label(self) -> str:
+        """What messages call it: its place in the file and its operator."""
+        return f"{self.index} {printable(self.op)}"
+
+    def integer(self, name: str) -> int:
+        """An option. Raises Unsupported where the file has none."""
+        return int(self._option(name))
+
+    def number(self, name: str) -> float:
+        """An option. Raises Unsupported where the file has none."""
+        return float(self._option(name))
+
+    def flag(self, name: str) -> bool:
+        """An option, False where the file has none."""
+        return bool(self.options.get(name, False))
+
+    def _option(self, name: str) -> Option:
+        if name not in self.options:
+            raise Unsupported(f"its options are missing, or those of another operator: {name} is needed")
+        return self.options[name]
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """The main subgraph: tensors by number, operators in the order in which they run."""
+
+    name: str
+    tensors: tuple[Tensor, ...]
+    operators: tuple[Operator, ...]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+
+
+def names_of(contents: Contents) -> list[str]:
+    """The ONNX name of every tensor: its own where it has one; with its number where an earlier one has that.
+
+    Those of inputs and outputs come first.
+    """
+    names = [""] * len(contents.tensors)
+    taken: set[str] = set()
+    for number in (*contents.inputs, *contents.outputs, *range(len(names))):
+        if names[number]:
+            continue
+        name = contents.tensors[number].name or f"tensor_{number}"
+        while name in taken:
+            name = f"{name}#{number}"
+        names[number] = name
+        taken.add(name)
+    return names

@@ -1,0 +1,136 @@
+"""Operators that compute each element from those at its place, softmax, and changes of quantisation."""
+
+from __future__ import annotations
+
+from math import inf
+
+import numpy as np
+
+from mcudeploy.frontend.model import Unsupported
+from mcudeploy.frontend.tflite.contents import Operator
+from mcudeploy.frontend.tflite.scales import fused, parameters, reals
+from mcudeploy.frontend.tflite.writer import Writer
+
+_BINARY = {"ADD": "Add", "SUB": "Sub", "MUL": "Mul", "DIV": "Div", "POW": "Pow"}
+UNARY = {
+    "ABS": "Abs",
+    "CEIL": "Ceil",
+    "COS": "Cos",
+    "ELU": "Elu",
+    "EXP": "Exp",
+    "FLOOR": "Floor",
+    "HARD_SWISH": "HardSwish",
+    "LOG": "Log",
+    "LOGISTIC": "Sigmoid",
+    "NEG": "Neg",
+    "ROUND": "Round",
+    "SIGN": "Sign",
+    "SIN": "Sin",
+    "SQRT": "Sqrt",
+    "TANH": "Tanh",
+}
+"""Functions of one value that ONNX has as well."""
+_CLIPS = {"RELU": (0.0, inf), "RELU6": (0.0, 6.0), "RELU_N1_TO_1": (-1.0, 1.0), "RELU_0_TO_1": (0.0, 1.0)}
+
+
+def binary(writer: Writer, operator: Operator) -> None:
+    """ADD, SUB, MUL, DIV, POW, with broadcasting."""
+    names = [writer.real(writer.input(operator, position)) for position in (0, 1)]
+    made = writer.node(_BINARY[operator.op], names)
+    writer.finish(writer.output(operator), made, fused(operator))
+
+
+def unary(writer: Writer, operator: Operator) -> None:
+    """A function that ONNX has as well."""
+    made = writer.node(UNARY[operator.op], [writer.real(writer.input(operator, 0))])
+    writer.finish(writer.output(operator), made)
+
+
+def reciprocal_root(writer: Writer, operator: Operator) -> None:
+    """RSQRT."""
+    root = writer.node("Sqrt", [writer.real(writer.input(operator, 0))], main=False)
+    writer.finish(writer.output(operator), writer.node("Reciprocal", [root]))
+
+
+def square(writer: Writer, operator: Operator) -> None:
+    """SQUARE and SQUARED_DIFFERENCE."""
+    name = writer.real(writer.input(operator, 0))
+    if operator.op == "SQUARED_DIFFERENCE":
+        name = writer.node("Sub", [name, writer.real(writer.input(operator, 1))], main=False)
+    writer.finish(writer.output(operator), writer.node("Mul", [name, name]))
+
+
+def clip(writer: Writer, operator: Operator) -> None:
+    """RELU and its like."""
+    name = writer.real(writer.input(operator, 0))
+    writer.finish(writer.output(operator), name, _CLIPS[operator.op])
+
+
+def leaky_relu(writer: Writer, operator: Operator) -> None:
+    """LEAKY_RELU."""
+    alpha = operator.number("Alpha")
+    made = writer.node("LeakyRelu", [writer.real(writer.input(operator, 0))], alpha=alpha)
+    writer.finish(writer.output(operator), made)
+
+
+def prelu(writer: Writer, operator: Operator) -> None:
+    """PRELU. Of a quantised image, it is what is above zero and what is below times the channel's slope.
+
+    Both are rounded to the result's scale; as one of them is zero, the sum is exact.
+    """
+    image, slopes, result = writer.input(operator, 0), writer.input(operator, 1), writer.output(operator)
+    if image.kind == "FLOAT32":
+        writer.finish(result, writer.node("PRelu", [writer.real(image), writer.real(slopes)]))
+        return
+    channels = image.shape[-1] if image.shape else 0
+    if slopes.data is None or slopes.elements != channels or slopes.shape[-1] != channels:
+        raise Unsupported(
+            f"its slopes {list(slopes.shape)} must be constants, one for each of {channels} channels"
+        )
+    zero = writer.constant(np.array(0, np.float32))
+    name = writer.image(image)
+    above = writer.node("Relu", [name], main=False)
+    below = writer.node("Clip", [name, "", zero], main=False)
+    below = writer.as_stored(below, image)
+    ones, zeros = (writer.constant(np.full(channels, value, np.float32)) for value in (1, 0))
+    factors = [writer.constant(reals(slopes).reshape(-1)), zeros, zeros, ones]
+    below = writer.node("BatchNormalization", [below, *factors], main=False, epsilon=0.0)
+    above, below = writer.as_stored(above, result), writer.as_stored(below, result)
+    writer.finish(result, writer.channels_last(writer.node("Add", [above, below])))
+
+
+def extremum(writer: Writer, operator: Operator) -> None:
+    """MINIMUM and MAXIMUM; with a constant of one value it is a clip."""
+    tensors = [writer.input(operator, position) for position in (0, 1)]
+    result, least = writer.output(operator), operator.op == "MINIMUM"
+    source, constant = sorted(tensors, key=lambda tensor: tensor.data is not None)
+    if constant.data is None or constant.elements != 1 or source.shape != result.shape:
+        names = [writer.real(tensor) for tensor in tensors]
+        writer.finish(result, writer.node("Min" if least else "Max", names))
+        return
+    bound = writer.constant(reals(constant).reshape(()))
+    made = writer.node("Clip", [writer.real(source), *(("", bound) if least else (bound, ""))])
+    writer.finish(result, made)
+
+
+def softmax(writer: Writer, operator: Operator) -> None:
+    """SOFTMAX along the last axis. Its factor `beta` joins the scale of a quantised input."""
+    source, beta = writer.input(operator, 0), operator.number("Beta")
+    if not 0 < beta < inf:
+        raise Unsupported(f"beta is {beta:g}; it must be positive")
+    if beta == 1:
+        name = writer.real(source)
+    elif source.kind == "FLOAT32":
+        name = writer.node(
+            "Mul", [writer.raw(source), writer.constant(np.array(beta, np.float32))], main=False
+        )
+    else:
+        scales = parameters(source)
+        scale = [beta * each for each in scales.scale]
+        name = writer.dequantized(writer.raw(source), scale, source.dtype or "", scales)
+    writer.finish(writer.output(operator), writer.node("Softmax", [name], axis=-1))
+
+
+def convert(writer: Writer, operator: Operator) -> None:
+    """QUANTIZE and DEQUANTIZE: the value stays, its type or its scale changes."""
+    writer.finish(writer.output(operator), writer.real(writer.input(operator, 0)))

@@ -1,0 +1,43 @@
+"""Which options are read of each operator: the table in the file that holds them, and their names there."""
+
+from __future__ import annotations
+
+_FUSED = "FusedActivationFunction"
+_STRIDES = ("Padding", "StrideH", "StrideW")
+_DILATIONS = ("DilationHFactor", "DilationWFactor")
+_POOL = ("Pool2DOptions", (*_STRIDES, "FilterHeight", "FilterWidth", _FUSED))
+_REDUCER = ("ReducerOptions", ("KeepDims",))
+_RESIZE = ("AlignCorners", "HalfPixelCenters")
+
+OPTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "ADD": ("AddOptions", (_FUSED,)),
+    "AVERAGE_POOL_2D": _POOL,
+    "BATCH_MATMUL": ("BatchMatMulOptions", ("AdjX", "AdjY")),
+    "CONCATENATION": ("ConcatenationOptions", ("Axis", _FUSED)),
+    "CONV_2D": ("Conv2DOptions", (*_STRIDES, *_DILATIONS, _FUSED)),
+    "DEPTH_TO_SPACE": ("DepthToSpaceOptions", ("BlockSize",)),
+    "DEPTHWISE_CONV_2D": ("DepthwiseConv2DOptions", (*_STRIDES, *_DILATIONS, "DepthMultiplier", _FUSED)),
+    "DIV": ("DivOptions", (_FUSED,)),
+    "FULLY_CONNECTED": ("FullyConnectedOptions", ("WeightsFormat", _FUSED)),
+    "GATHER": ("GatherOptions", ("Axis", "BatchDims")),
+    "LEAKY_RELU": ("LeakyReluOptions", ("Alpha",)),
+    "MAX_POOL_2D": _POOL,
+    "MEAN": _REDUCER,
+    "MUL": ("MulOptions", (_FUSED,)),
+    "PACK": ("PackOptions", ("Axis",)),
+    "REDUCE_MAX": _REDUCER,
+    "REDUCE_MIN": _REDUCER,
+    "RESIZE_BILINEAR": ("ResizeBilinearOptions", _RESIZE),
+    "RESIZE_NEAREST_NEIGHBOR": ("ResizeNearestNeighborOptions", _RESIZE),
+    "SOFTMAX": ("SoftmaxOptions", ("Beta",)),
+    "SPACE_TO_DEPTH": ("SpaceToDepthOptions", ("BlockSize",)),
+    "STRIDED_SLICE": (
+        "StridedSliceOptions",
+        ("BeginMask", "EndMask", "EllipsisMask", "NewAxisMask", "ShrinkAxisMask", "Offset"),
+    ),
+    "SUB": ("SubOptions", (_FUSED,)),
+    "SUM": _REDUCER,
+    "TRANSPOSE_CONV": ("TransposeConvOptions", (*_STRIDES, _FUSED)),
+    "UNPACK": ("UnpackOptions", ("Axis",)),
+}
+"""By operator. Those that are not listed have no options, or none that matters."""

@@ -1,0 +1,80 @@
+"""Scales, zero points and fused activations: which are supported, and what they mean in real numbers."""
+
+from __future__ import annotations
+
+from math import copysign, floor, inf, isfinite
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcudeploy.frontend.model import Unsupported
+from mcudeploy.frontend.tflite.contents import Operator, Scales, Tensor
+
+_QUANTIZED = ("INT8", "UINT8")
+_ACTIVATIONS = {0: None, 1: (0.0, inf), 2: (-1.0, 1.0), 3: (0.0, 6.0)}
+"""Bounds by the file's number of a fused activation: none, RELU, RELU_N1_TO_1, RELU6."""
+
+Bounds = tuple[float, float] | None
+"""The least and the largest value, None where there is no limit."""
+
+
+def parameters(tensor: Tensor) -> Scales:
+    """The quantisation of a tensor of int8 or uint8.
+
+    Raises Unsupported for other types, and for scales and zero points that do not fit.
+    """
+    if tensor.kind not in _QUANTIZED:
+        way = "; quantise it to int8 for activations as well" if tensor.kind == "INT16" else ""
+        raise Unsupported(
+            f"tensor {tensor.label} is {tensor.kind}; FLOAT32, INT8 and UINT8 are supported{way}"
+        )
+    scales = tensor.scales
+    if scales is None:
+        raise Unsupported(f"tensor {tensor.label} is {tensor.kind} without a scale")
+    if not all(isfinite(scale) for scale in scales.scale):
+        raise Unsupported(f"tensor {tensor.label} has a scale that is not finite")
+    if not scales.single and (
+        not 0 <= scales.axis < len(tensor.shape) or tensor.shape[scales.axis] != len(scales.scale)
+    ):
+        raise Unsupported(f"tensor {tensor.label} has {len(scales.scale)} scales along axis {scales.axis}")
+    return scales
+
+
+def reals(tensor: Tensor) -> NDArray[np.float32]:
+    """A constant of one scale, or of float32, as real numbers. Raises Unsupported for others."""
+    values = tensor.array()
+    if tensor.kind == "FLOAT32":
+        return values.astype(np.float32)
+    scales = parameters(tensor)
+    if not scales.single:
+        raise Unsupported(f"constant {tensor.label} has a scale for each channel; it needs one")
+    steps = values.astype(np.int32) - scales.zero_point[0]
+    return np.asarray(steps.astype(np.float32) * np.float32(scales.scale[0]), np.float32)
+
+
+def fused(operator: Operator) -> Bounds:
+    """The bounds of the activation that the operator ends with. Raises Unsupported for others."""
+    number = int(operator.options.get("FusedActivationFunction", 0))
+    if number not in _ACTIVATIONS:
+        raise Unsupported(
+            f"fused activation {number} is not supported; NONE, RELU, RELU_N1_TO_1 and RELU6 are"
+        )
+    return _ACTIVATIONS[number]
+
+
+def stored_bounds(bounds: Bounds, scales: Scales, dtype: str) -> Bounds:
+    """The bounds as TFLite has them: of integers, ties rounded away from zero, here as the reals they mean.
+
+    An end that no integer of the type is beyond is open; None where both are.
+    """
+    if bounds is None:
+        return None
+    limits, scale, zero_point = np.iinfo(dtype), np.float32(scales.scale[0]), scales.zero_point[0]
+    if not scale > 0:
+        return bounds
+    steps = [
+        copysign(floor(abs(bound) / scale + 0.5), bound) if isfinite(bound) else bound for bound in bounds
+    ]
+    low = -inf if steps[0] + zero_point <= limits.min else float(np.float32(steps[0]) * scale)
+    high = inf if steps[1] + zero_point >= limits.max else float(np.float32(steps[1]) * scale)
+    return None if (low, high) == (-inf, inf) else (low, high)

@@ -1,0 +1,148 @@
+"""From the contents of a .tflite file to an ONNX model in QDQ form: one function per operator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from mcudeploy.frontend.model import Unsupported
+from mcudeploy.frontend.tflite import elementwise, filling, linear, moving, upsampling, windows
+from mcudeploy.frontend.tflite.contents import Contents, Operator
+from mcudeploy.frontend.tflite.reading import contents_of
+from mcudeploy.frontend.tflite.writer import Writer
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+Translation = Callable[[Writer, Operator], None]
+"""Writes the nodes of an operator. Raises Unsupported where it cannot be said in ONNX."""
+
+TRANSLATIONS: dict[str, Translation] = {
+    **dict.fromkeys(elementwise.UNARY, elementwise.unary),
+    "ADD": elementwise.binary,
+    "AVERAGE_POOL_2D": windows.average_pool,
+    "BATCH_MATMUL": linear.batch_matmul,
+    "CONCATENATION": moving.concatenation,
+    "CONV_2D": linear.conv,
+    "DEPTHWISE_CONV_2D": linear.depthwise,
+    "DEPTH_TO_SPACE": filling.blocks,
+    "DEQUANTIZE": elementwise.convert,
+    "DIV": elementwise.binary,
+    "EXPAND_DIMS": moving.reshape,
+    "FULLY_CONNECTED": linear.fully_connected,
+    "GATHER": moving.gather,
+    "LEAKY_RELU": elementwise.leaky_relu,
+    "MAXIMUM": elementwise.extremum,
+    "MAX_POOL_2D": windows.max_pool,
+    "MEAN": filling.reduction,
+    "MINIMUM": elementwise.extremum,
+    "MUL": elementwise.binary,
+    "PACK": moving.pack,
+    "PAD": filling.pad,
+    "PADV2": filling.pad_with_value,
+    "POW": elementwise.binary,
+    "PRELU": elementwise.prelu,
+    "QUANTIZE": elementwise.convert,
+    "REDUCE_MAX": filling.reduction,
+    "REDUCE_MIN": filling.reduction,
+    "RELU": elementwise.clip,
+    "RELU6": elementwise.clip,
+    "RELU_0_TO_1": elementwise.clip,
+    "RELU_N1_TO_1": elementwise.clip,
+    "RESHAPE": moving.reshape,
+    "RESIZE_BILINEAR": filling.resize_bilinear,
+    "RESIZE_NEAREST_NEIGHBOR": filling.resize_nearest,
+    "RSQRT": elementwise.reciprocal_root,
+    "SLICE": moving.slice_,
+    "SOFTMAX": elementwise.softmax,
+    "SPACE_TO_DEPTH": filling.blocks,
+    "SPLIT": moving.split,
+    "SPLIT_V": moving.split_v,
+    "SQUARE": elementwise.square,
+    "SQUARED_DIFFERENCE": elementwise.square,
+    "SQUEEZE": moving.reshape,
+    "STRIDED_SLICE": moving.strided_slice,
+    "SUB": elementwise.binary,
+    "SUM": filling.reduction,
+    "TRANSPOSE": moving.transpose,
+    "TRANSPOSE_CONV": upsampling.transpose_conv,
+    "UNPACK": moving.unpack,
+}
+"""What each operator becomes. What of it can be deployed, the lowering of the ONNX nodes decides."""
+
+_RECURRENT = (
+    "it keeps a state from step to step, which is not supported in .tflite files. Convolutions over time are "
+    "(DEPTHWISE_CONV_2D on a window of frames), and LSTM, GRU and RNN of ONNX files"
+)
+_CONTROL = "it runs another subgraph; control flow is not supported. Convert the model with the loop unrolled"
+
+REASONS: dict[str, str] = {
+    **dict.fromkeys(
+        (
+            "ASSIGN_VARIABLE",
+            "BIDIRECTIONAL_SEQUENCE_LSTM",
+            "BIDIRECTIONAL_SEQUENCE_RNN",
+            "CALL_ONCE",
+            "LSTM",
+            "READ_VARIABLE",
+            "RNN",
+            "SVDF",
+            "UNIDIRECTIONAL_SEQUENCE_LSTM",
+            "UNIDIRECTIONAL_SEQUENCE_RNN",
+            "VAR_HANDLE",
+        ),
+        _RECURRENT,
+    ),
+    **dict.fromkeys(("CALL", "IF", "WHILE"), _CONTROL),
+}
+"""Why some operators are not translated, and the way out."""
+
+_UNKNOWN = "this operator is not supported; docs/tflite.md lists those that are"
+_CUSTOM = "a custom operator; convert the model with built-in operators only, without allow_custom_ops"
+_TENSORFLOW = "an operator of TensorFlow; convert the model with TFLITE_BUILTINS only, without SELECT_TF_OPS"
+_FAULTS = (ArithmeticError, LookupError, MemoryError, TypeError, ValueError)
+"""What numpy and onnx raise for options and shapes that do not fit."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Translated:
+    """The model as ONNX. `refusals`: by label, why the nodes of the domain "tflite" stand for an operator."""
+
+    proto: ModelProto
+    refusals: dict[str, str]
+
+
+def translate(content: bytes, where: str) -> Translated:
+    """The ONNX model of a .tflite file, which messages call `where`.
+
+    Names of tensors are those of the file, nodes are called by number and operator.
+    Raises ModelError for a file that cannot be read.
+    """
+    return _translated(contents_of(content, where))
+
+
+def _translated(contents: Contents) -> Translated:
+    writer = Writer(contents)
+    refusals: dict[str, str] = {}
+    for operator in contents.operators:
+        writer.begin(operator)
+        try:
+            translation = None if operator.custom else TRANSLATIONS.get(operator.op)
+            if translation is None:
+                raise Unsupported(_reason(operator))
+            translation(writer, operator)
+        except Unsupported as verdict:
+            refusals[operator.label] = str(verdict)
+        except _FAULTS as fault:
+            refusals[operator.label] = f"its options and tensors do not fit: {fault}"
+        if operator.label in refusals:
+            writer.undo()
+            writer.refuse(operator)
+    return Translated(writer.model(), refusals)
+
+
+def _reason(operator: Operator) -> str:
+    if operator.custom:
+        return _TENSORFLOW if operator.op.startswith("Flex") else _CUSTOM
+    return REASONS.get(operator.op, _UNKNOWN)

@@ -1,0 +1,112 @@
+"""TRANSPOSE_CONV as a convolution that makes all pixels of a block at once, which then take their places.
+
+With a stride of s an output pixel reads every s-th tap only. So the taps of each of the s * s places in a
+block are a smaller filter of their own, filled up with zeros where the filter's size is no multiple of s.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcudeploy.frontend.model import MAX_TENSOR_ELEMENTS, Unsupported
+from mcudeploy.frontend.tflite.contents import Operator, Tensor
+from mcudeploy.frontend.tflite.linear import bias_of, require_alike, require_ranks
+from mcudeploy.frontend.tflite.scales import fused, parameters
+from mcudeploy.frontend.tflite.windows import strides_of
+from mcudeploy.frontend.tflite.writer import Writer
+
+
+@dataclass(frozen=True, slots=True)
+class _Axis:
+    """Along rows or columns. `taps` of the small filters, `pads` of the convolution, of whose blocks of
+    `stride` places those from `first` on are the result.
+    """
+
+    stride: int
+    taps: int
+    pads: tuple[int, int]
+    blocks: int
+    first: int
+
+
+def transpose_conv(writer: Writer, operator: Operator) -> None:
+    """TRANSPOSE_CONV: output shape, filter [K, R, S, C], image [N, H, W, C]; the filter must be constant."""
+    kernel, image, result = writer.input(operator, 1), writer.input(operator, 2), writer.output(operator)
+    require_ranks(image, kernel)
+    require_alike(image, kernel, 0)
+    if kernel.data is None or len(result.shape) != 4 or result.shape[3] != kernel.shape[0]:
+        raise Unsupported(f"its filter must be constant, and fit a result {list(result.shape)}")
+    same = operator.integer("Padding") == 0
+    strides = strides_of(operator)
+    rows, cols = (
+        _axis(image.shape[at], kernel.shape[at], stride, result.shape[at], same=same)
+        for at, stride in zip((1, 2), strides, strict=True)
+    )
+    inputs = [writer.image(image), _filters(writer, kernel, rows, cols)]
+    bias = bias_of(writer, writer.given(operator, 3), (image, kernel), result.shape[3])
+    inputs += [_repeated(writer, name, rows.stride * cols.stride, result.shape[3]) for name in bias]
+    pads = [rows.pads[0], cols.pads[0], rows.pads[1], cols.pads[1]]
+    made = writer.channels_last(writer.node("Conv", inputs, kernel_shape=[rows.taps, cols.taps], pads=pads))
+    stored = writer.as_stored(made, result, fused(operator))
+    writer.finish(result, _placed(writer, stored, result, rows, cols))
+
+
+def _axis(size: int, taps: int, stride: int, made: int, *, same: bool) -> _Axis:
+    """Result r of block q is the sum over j of input q - j times tap stride * j + r, less the padding."""
+    total = max((-(-made // stride) - 1) * stride + taps - made, 0)
+    before = total // 2 if same else 0
+    each, skipped = -(-taps // stride), before // stride
+    blocks = (made - 1 + before) // stride - skipped + 1
+    pads = each - 1 - skipped, blocks - 1 + skipped - size + 1
+    if made < 1 or taps < 1 or min(pads) < 0:
+        raise Unsupported(f"a result of {made} from {size} by {taps} taps with a stride of {stride}")
+    return _Axis(stride, each, pads, blocks, before % stride)
+
+
+def _filters(writer: Writer, kernel: Tensor, rows: _Axis, cols: _Axis) -> str:
+    """The filters [stride * stride * K, C, taps, taps] of the places in a block, as float32."""
+    array = kernel.array()
+    count, height, width, depth = array.shape
+    shape = count, rows.taps * rows.stride, cols.taps * cols.stride, depth
+    if np.prod(shape, dtype=float) > MAX_TENSOR_ELEMENTS:
+        raise Unsupported(
+            f"its filter has the shape {list(array.shape)} for strides {rows.stride}, {cols.stride}"
+        )
+    quantized = kernel.kind != "FLOAT32"
+    whole: NDArray[np.generic] = np.full(
+        shape, parameters(kernel).zero_point[0] if quantized else 0, array.dtype
+    )
+    whole[:, :height, :width] = array
+    split = whole.reshape(count, rows.taps, rows.stride, cols.taps, cols.stride, depth)
+    turned = split[:, ::-1, :, ::-1].transpose(2, 4, 0, 5, 1, 3)
+    places = rows.stride * cols.stride
+    name = writer.constant(np.ascontiguousarray(turned).reshape(places * count, depth, rows.taps, cols.taps))
+    if not quantized:
+        return name
+    scales = parameters(kernel).repeated(places)
+    return writer.dequantized(name, scales.scale, kernel.dtype or "", scales)
+
+
+def _repeated(writer: Writer, name: str, times: int, count: int) -> str:
+    """A vector of `count` values so many times, by movements that keep the integers of a constant."""
+    for op, shape in (("Reshape", (1, count)), ("Expand", (times, count)), ("Reshape", (times * count,))):
+        name = writer.node(op, [name, writer.constant(np.array(shape, np.int64))], main=False)
+    return name
+
+
+def _placed(writer: Writer, name: str, result: Tensor, rows: _Axis, cols: _Axis) -> str:
+    """From blocks [N, H, W, stride * stride * K] to the result."""
+    batch, height, width, channels = result.shape
+    blocks = [batch, rows.blocks, cols.blocks, rows.stride, cols.stride, channels]
+    whole = [batch, rows.blocks * rows.stride, cols.blocks * cols.stride, channels]
+    name = writer.node("Reshape", [name, writer.constant(np.array(blocks, np.int64))], main=False)
+    name = writer.node("Transpose", [name], main=False, perm=[0, 1, 3, 2, 4, 5])
+    name = writer.node("Reshape", [name, writer.constant(np.array(whole, np.int64))], main=False)
+    if whole == list(result.shape):
+        return name
+    limits = [rows.first, cols.first], [rows.first + height, cols.first + width], [1, 2]
+    ranges = [writer.constant(np.array(each, np.int64)) for each in limits]
+    return writer.node("Slice", [name, *ranges], main=False)

@@ -1,0 +1,309 @@
+"""The ONNX model under construction: float values behind DequantizeLinear, results before QuantizeLinear."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from math import inf, isfinite
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
+
+from mcudeploy.common.errors import ModelError
+from mcudeploy.frontend.model import Unsupported
+from mcudeploy.frontend.names import printable
+from mcudeploy.frontend.tflite.contents import Contents, Operator, Scales, Tensor, names_of
+from mcudeploy.frontend.tflite.scales import Bounds, parameters, stored_bounds
+
+OPSET = 17
+DOMAIN = "tflite"
+"""Of the nodes that stand for operators which are not translated."""
+_IR_VERSION = 8
+_TO_CHANNELS_FIRST, _TO_CHANNELS_LAST = [0, 3, 1, 2], [0, 2, 3, 1]
+
+
+class Writer:
+    """Collects nodes and constants. Values are named by ONNX names; tensors of the file keep theirs."""
+
+    def __init__(self, contents: Contents) -> None:
+        self._contents = contents
+        self._label = ""
+        self._labels: dict[str, int] = {}
+        self._names = names_of(contents)
+        self._taken = dict.fromkeys(self._names, 1)
+        self._nodes: list[NodeProto] = []
+        self._constants: dict[str, TensorProto] = {}
+        self._made: dict[int, Tensor] = {}
+        self._reals: dict[int, str] = {}
+        self._first = 0
+        self._fresh: set[str] = set()
+        self._journal: list[Callable[[], object]] = []
+        for number in contents.inputs:
+            self._inform(contents.tensors[number])
+
+    # -- what an operator reads -----------------------------------------------------------------
+
+    def begin(self, operator: Operator) -> None:
+        """All nodes from here on belong to this operator."""
+        self._label = operator.label
+        self._first = len(self._nodes)
+        self._fresh.clear()
+        self._journal.clear()
+
+    def undo(self) -> None:
+        """Takes back what was written for the present operator, but for constants that nobody reads now."""
+        del self._nodes[self._first :]
+        for back in self._journal:
+            back()
+        self._journal.clear()
+        self._fresh.clear()
+
+    def given(self, operator: Operator, position: int) -> Tensor | None:
+        """An input tensor; None where it is left out."""
+        number = operator.inputs[position] if position < len(operator.inputs) else -1
+        return None if number < 0 else self._contents.tensors[number]
+
+    def input(self, operator: Operator, position: int) -> Tensor:
+        """An input tensor. Raises Unsupported where it is left out."""
+        found = self.given(operator, position)
+        if found is None:
+            raise Unsupported(f"it has no input {position}")
+        return found
+
+    def output(self, operator: Operator, position: int = 0) -> Tensor:
+        """An output tensor. Raises Unsupported where there is none."""
+        if position >= len(operator.outputs):
+            raise Unsupported(f"it has no output {position}")
+        return self._contents.tensors[operator.outputs[position]]
+
+    def integers(self, operator: Operator, position: int, what: str) -> list[int]:
+        """A constant input of integers. Raises Unsupported, naming `what`, where it is none."""
+        tensor = self.input(operator, position)
+        if tensor.data is None or tensor.kind not in ("INT32", "INT64"):
+            raise Unsupported(f"{what} must be constant integers")
+        return [int(item) for item in tensor.array().reshape(-1)]
+
+    def raw(self, tensor: Tensor) -> str:
+        """The tensor as the file has it: integers where it is quantised."""
+        if tensor.variable:
+            raise Unsupported(
+                f"tensor {tensor.label} keeps its value between inferences, which is not supported"
+            )
+        if tensor.sparse:
+            raise Unsupported(f"tensor {tensor.label} is sparse; convert the model without sparsity")
+        name = self.name(tensor)
+        if tensor.data is not None and name not in self._constants:
+            self._constants[name] = numpy_helper.from_array(_native(tensor.array()), name)
+        return name
+
+    def real(self, tensor: Tensor) -> str:
+        """The tensor as float32: behind a DequantizeLinear where it is quantised.
+
+        Raises Unsupported for other element types, and for integers without a scale.
+        """
+        if tensor.kind == "FLOAT32":
+            return self.raw(tensor)
+        if tensor.index not in self._reals:
+            name = self._dequantized(tensor)
+            self._reals[tensor.index] = name
+            self._fresh.discard(name)
+            self._journal.append(lambda: self._reals.pop(tensor.index, None))
+        return self._reals[tensor.index]
+
+    def _dequantized(self, tensor: Tensor) -> str:
+        if tensor.kind == "FLOAT16" and tensor.data is not None:
+            return self.node("Cast", [self.raw(tensor)], main=False, to=TensorProto.FLOAT)
+        scales = parameters(tensor)
+        if tensor.data is None and not scales.single:
+            raise Unsupported(f"tensor {tensor.label} has a scale for each channel; only constants may")
+        return self.dequantized(self.raw(tensor), scales.scale, tensor.dtype or "", scales)
+
+    def dequantized(self, name: str, scale: Sequence[float], dtype: str, scales: Scales) -> str:
+        """DequantizeLinear of integers, by scales that may be others than those of the file."""
+        inputs = [name, *self._parameters(scale, scales.zero_point, dtype)]
+        if len(scale) == 1:
+            return self.node("DequantizeLinear", inputs, main=False)
+        return self.node("DequantizeLinear", inputs, main=False, axis=scales.axis)
+
+    def _parameters(self, scale: Sequence[float], zero_point: Sequence[int], dtype: str) -> tuple[str, str]:
+        limits = np.iinfo(dtype)
+        if any(not limits.min <= zero <= limits.max for zero in zero_point):
+            raise Unsupported(f"a zero point is outside {dtype}")
+        scales, zeros = np.array(scale, np.float32), np.array(zero_point, dtype)
+        if len(scale) == 1:
+            scales, zeros = scales.reshape(()), zeros.reshape(())
+        return self.constant(scales), self.constant(zeros)
+
+    def image(self, tensor: Tensor) -> str:
+        """A float image [N, H, W, C] as ONNX has it, [N, C, H, W]. Raises Unsupported for other ranks."""
+        return self.channels_first(self.real(tensor), tensor)
+
+    def channels_first(self, name: str, tensor: Tensor) -> str:
+        """A value of this tensor's shape, [N, H, W, C], as [N, C, H, W]. Raises Unsupported for others."""
+        if len(tensor.shape) != 4:
+            raise Unsupported(
+                f"{tensor.label} has the shape {list(tensor.shape)}; an image has four dimensions"
+            )
+        return self.node("Transpose", [name], main=False, perm=_TO_CHANNELS_FIRST)
+
+    def channels_last(self, name: str) -> str:
+        """[N, C, H, W] as [N, H, W, C]."""
+        return self.node("Transpose", [name], main=False, perm=_TO_CHANNELS_LAST)
+
+    # -- what it makes --------------------------------------------------------------------------
+
+    def constant(self, value: NDArray[np.generic]) -> str:
+        """A constant of its own."""
+        name = self._unique("constant")
+        self._constants[name] = numpy_helper.from_array(
+            np.ascontiguousarray(value).reshape(value.shape), name
+        )
+        return name
+
+    def node(self, op: str, inputs: Sequence[str], *, main: bool = True, **attributes: Any) -> str:
+        """Adds a node of one output and returns its name. `main`: it is what the operator is in ONNX."""
+        return self.nodes(op, inputs, 1, main=main, **attributes)[0]
+
+    def nodes(
+        self, op: str, inputs: Sequence[str], count: int, *, main: bool = True, **attributes: Any
+    ) -> list[str]:
+        """Adds a node of several outputs and returns their names."""
+        label = self._label if main and self._label not in self._labels else f"{self._label} ({op})"
+        outputs = [self._unique(f"{self._label}:{op}") for _ in range(count)]
+        self._nodes.append(helper.make_node(op, inputs, outputs, self._numbered(label), **attributes))
+        self._fresh.update(outputs)
+        return outputs
+
+    def _numbered(self, label: str) -> str:
+        """The label, or the label with a number where a node has it already."""
+        number = self._labels.get(label, 0) + 1
+        self._labels[label] = number
+        self._journal.append(lambda: self._labels.pop(label, None))
+        return label if number == 1 else f"{label} {number}"
+
+    def finish(self, tensor: Tensor, name: str, bounds: Bounds = None, *, late: bool = False) -> None:
+        """The float value becomes the tensor: clipped, and quantised where the tensor is.
+
+        A clip that quantisation does by itself is left out. `late`: values are quantised, then clipped.
+        """
+        if late and tensor.kind != "FLOAT32" and self._limits(tensor, bounds) is not None:
+            name = self.as_stored(name, tensor)
+        name = self._clip(name, self._limits(tensor, bounds))
+        self._define(tensor, name if tensor.kind == "FLOAT32" else self._quantized(name, tensor))
+
+    def as_stored(self, name: str, tensor: Tensor, bounds: Bounds = None) -> str:
+        """The float value as the tensor would have it, clipped and quantised, as float again."""
+        name = self._clip(name, self._limits(tensor, bounds))
+        if tensor.kind == "FLOAT32":
+            return name
+        scales = parameters(tensor)
+        return self.dequantized(self._quantized(name, tensor), scales.scale, tensor.dtype or "", scales)
+
+    def _limits(self, tensor: Tensor, bounds: Bounds) -> Bounds:
+        """The bounds as the tensor's quantisation has them. Raises Unsupported where it has none for all."""
+        if tensor.kind == "FLOAT32":
+            return bounds
+        scales = parameters(tensor)
+        if not scales.single:
+            raise Unsupported(f"its result {tensor.label} has a scale for each channel; it needs one")
+        return stored_bounds(bounds, scales, tensor.dtype or "")
+
+    def _quantized(self, name: str, tensor: Tensor) -> str:
+        scales = parameters(tensor)
+        inputs = [name, *self._parameters(scales.scale, scales.zero_point, tensor.dtype or "")]
+        return self.node("QuantizeLinear", inputs, main=False)
+
+    def _clip(self, name: str, bounds: Bounds) -> str:
+        if bounds is None:
+            return name
+        if bounds == (0.0, inf):
+            return self.node("Relu", [name], main=False)
+        limits = [self.constant(np.array(bound, np.float32)) if isfinite(bound) else "" for bound in bounds]
+        return self.node("Clip", [name, *limits], main=False)
+
+    def keep(self, tensor: Tensor, name: str) -> None:
+        """The value, integers where the tensor is quantised, becomes the tensor as it is."""
+        self._define(tensor, name)
+
+    def _define(self, tensor: Tensor, name: str) -> None:
+        """An Identity where the value has another name; it is dropped again before anything is computed."""
+        own = self.name(tensor)
+        last = self._nodes[-1] if self._nodes else None
+        if last is not None and list(last.output) == [name] and name in self._fresh:
+            last.output[0] = own
+            self._fresh.discard(name)
+        else:
+            label = self._numbered(f"{self._label} (Identity)")
+            self._nodes.append(helper.make_node("Identity", [name], [own], label))
+        self._inform(tensor)
+
+    def refuse(self, operator: Operator) -> None:
+        """A node of DOMAIN stands for an operator that cannot be translated: the front end names it."""
+        tensors = self._contents.tensors
+        inputs = [self.name(tensors[number]) for number in operator.inputs if number in self._made]
+        made = [tensors[number] for number in operator.outputs]
+        outputs = [self.name(tensor) for tensor in made] or [self._unique(f"{self._label}:nothing")]
+        op = printable(operator.op)
+        self._nodes.append(helper.make_node(op, inputs, outputs, operator.label, domain=DOMAIN))
+        for tensor in made:
+            self._inform(tensor)
+
+    # -- names and the whole --------------------------------------------------------------------
+
+    def name(self, tensor: Tensor) -> str:
+        """The ONNX name of a tensor."""
+        return self._names[tensor.index]
+
+    def _unique(self, wish: str) -> str:
+        while True:
+            number = self._taken.get(wish, 0)
+            self._taken[wish] = number + 1
+            name = f"{wish}#{number}" if number else wish
+            if number == 0 or name not in self._taken:
+                self._taken.setdefault(name, 1)
+                return name
+
+    def _inform(self, tensor: Tensor) -> None:
+        """The tensor is there, from here on."""
+        if tensor.index not in self._made:
+            self._made[tensor.index] = tensor
+            self._journal.append(lambda: self._made.pop(tensor.index, None))
+
+    def _infos(self, tensors: Iterable[Tensor]) -> list[ValueInfoProto]:
+        """Shapes and types, of those whose type ONNX has."""
+        return [
+            helper.make_tensor_value_info(
+                self.name(tensor), helper.np_dtype_to_tensor_dtype(np.dtype(tensor.dtype)), tensor.shape
+            )
+            for tensor in tensors
+            if tensor.dtype is not None
+        ]
+
+    def model(self) -> ModelProto:
+        """All of it. Raises ModelError for inputs and outputs of types that ONNX does not have."""
+        inputs, outputs = (
+            [self._contents.tensors[number] for number in numbers]
+            for numbers in (self._contents.inputs, self._contents.outputs)
+        )
+        for tensor in (*inputs, *outputs):
+            if tensor.dtype is None:
+                raise ModelError(
+                    f"input or output {tensor.label} is {tensor.kind}; FLOAT32, INT8 and UINT8 are supported"
+                )
+        borders = {tensor.index for tensor in (*inputs, *outputs)}
+        inner = [tensor for number, tensor in self._made.items() if number not in borders]
+        graph = helper.make_graph(
+            self._nodes,
+            self._contents.name,
+            self._infos(inputs),
+            self._infos(outputs),
+            list(self._constants.values()),
+            value_info=self._infos(inner),
+        )
+        opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid(DOMAIN, 1)]
+        return helper.make_model(graph, opset_imports=opsets, ir_version=_IR_VERSION)
+
+
+def _native(array: NDArray[np.generic]) -> NDArray[np.generic]:
+    return np.ascontiguousarray(array.astype(array.dtype.newbyteorder("="))).reshape(array.shape)

@@ -1,0 +1,123 @@
+"""The generated program beside LiteRT's reference kernels: every operator on their inputs, and the whole."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tflite
+from numpy.typing import NDArray
+
+from mcudeploy import api
+from mcudeploy.boards.board import load_board
+from mcudeploy.device.target import Target, open_device
+from mcudeploy.frontend.tflite.contents import names_of
+from mcudeploy.frontend.tflite.reading import contents_of
+from mcudeploy.ops.host_io import to_device
+from mcudeploy.search.planner import Options
+from mcudeploy.verify.compare import (
+    Difference,
+    Storage,
+    check_operators,
+    difference,
+    merge_all,
+    run_once,
+)
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Rounding:
+    """What differs from LiteRT over all samples; `tops`: samples whose largest output has another place."""
+
+    operators: Mapping[str, Difference]
+    kinds: Mapping[str, str]
+    outputs: Difference
+    tops: int
+    samples: int
+
+
+class LiteRt:
+    """LiteRT's reference kernels on a file, with every tensor; skips the test where LiteRT is missing."""
+
+    def __init__(self, path: Path) -> None:
+        runtime = pytest.importorskip("ai_edge_litert.interpreter")
+        self._interpreter = runtime.Interpreter(
+            model_content=_acceptable(path.read_bytes()),
+            experimental_op_resolver_type=runtime.OpResolverType.BUILTIN_REF,
+            experimental_preserve_all_tensors=True,
+        )
+        self._interpreter.allocate_tensors()
+        contents = contents_of(path.read_bytes(), path.name)
+        self._names = names_of(contents)
+        self._computed = [tensor.index for tensor in contents.tensors if tensor.data is None]
+
+    def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        """The value of every tensor that is computed, by its name in the translation, as the inputs."""
+        for detail in self._interpreter.get_input_details():
+            self._interpreter.set_tensor(detail["index"], inputs[self._names[detail["index"]]])
+        self._interpreter.invoke()
+        return {self._names[number]: self._interpreter.get_tensor(number) for number in self._computed}
+
+
+def rounding(path: Path, samples: int, given: Sequence[Array] = (), *, time_limit: float = 1) -> Rounding:
+    """Builds the program for this computer, runs it on random inputs, or on those given, and compares.
+
+    `given` has one array for each sample, for a model of one input.
+    """
+    target, litert = Target(load_board("host")), LiteRt(path)
+    made = api.plan_model(path, target.board, Options(time_limit=time_limit))
+    graph, storage = made.plan.graph, Storage.of(made.plan)
+    random = np.random.default_rng(0)
+    tables, outputs, tops = [], [], 0
+    with open_device(target, made.build(target)) as machine:
+        for number in range(len(given) or samples):
+            inputs = {border.name: _drawn(border.shape, border.dtype, random) for border in graph.inputs}
+            if given:
+                inputs = {graph.inputs[0].name: given[number]}
+            values = litert.run(inputs)
+            stored = {
+                border.tensor: to_device(border, graph.tensors[border.tensor], inputs[border.name])
+                for border in graph.inputs
+            }
+            references = {
+                name: to_device(border, graph.tensors[border.tensor], values[border.name])
+                for name, border in graph.references.items()
+                if border.name in values  # others stand inside an operator of the file
+            }
+            tables.append(check_operators(machine, storage, stored, references, {}))
+            run_once(machine, storage, stored)
+            for border in graph.outputs:
+                own = storage.get_tensor(machine, border.tensor)
+                wanted = to_device(border, graph.tensors[border.tensor], values[border.name])
+                outputs.append(difference(own, wanted))
+                tops += int(wanted.flat[own.argmax()] != wanted.max())
+    total = outputs[0]
+    for each in outputs[1:]:
+        total = total.merge(each)
+    kinds = {operator.name: operator.op.kind for operator in graph.operators}
+    return Rounding(merge_all(tables), kinds, total, tops, len(tables))
+
+
+def _acceptable(content: bytes) -> bytes:
+    """The file with axis 0 for the scales of vectors: old converters wrote axis 3, which LiteRT refuses."""
+    changed = bytearray(content)
+    graph = tflite.Model.GetRootAsModel(content, 0).Subgraphs(0)
+    for tensor in map(graph.Tensors, range(graph.TensorsLength())):
+        scales = tensor.Quantization()
+        if scales is not None and tensor.ShapeLength() == 1 and scales.QuantizedDimension() > 0:
+            place = scales._tab.Pos + scales._tab.Offset(16)
+            changed[place : place + 4] = bytes(4)
+    return bytes(changed)
+
+
+def _drawn(shape: tuple[int, ...], dtype: str, random: np.random.Generator) -> Array:
+    if dtype == "float32":
+        return random.normal(0, 1, shape).astype(np.float32)
+    limits = np.iinfo(dtype)
+    return random.integers(limits.min, limits.max, shape, dtype, endpoint=True)

@@ -1,0 +1,109 @@
+"""Whole files: programs that are verified, beside LiteRT, and their inputs and outputs as files."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from against_litert import LiteRt, rounding
+from flat_cases import FUNCTIONS, ROOTS, network
+from flat_files import SAME, FlatFile, drawn
+from harness import check_against_onnx
+
+from mcudeploy import api
+from mcudeploy.boards.board import load_board
+from mcudeploy.common.errors import UsageError
+from mcudeploy.device.target import Target
+from mcudeploy.frontend import load
+from mcudeploy.frontend.parsing import parse
+from mcudeploy.ir.graph import DType
+from mcudeploy.search.planner import Options
+
+HOST = Target(load_board("host"))
+QUICK = Options(time_limit=1)
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = FlatFile()
+    return file.save(tmp_path_factory.mktemp("network"), *network(file))
+
+
+def test_a_network_is_verified_operator_by_operator(path: Path) -> None:
+    report = api.run_model(path, HOST, QUICK, inputs=[], expected=[])
+    assert report["verified"], report["reason"]
+    assert report["model_sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
+    assert len(report["operators"]) == 6  # padding is the convolution's own, activations are fused
+
+
+def test_every_operator_is_litert_s_but_for_its_second_rounding(path: Path) -> None:
+    found = rounding(path, 10)
+    assert set(found.kinds.values()) <= {
+        "Conv2d", "Binary", "AveragePool", "AveragePoolByRows", "Conv2dByRows", "Conv2dToRows", "Softmax"
+    }  # fmt: skip
+    for name, each in found.operators.items():
+        assert each.worst <= 1, name
+        assert each.mismatches <= 0.02 * each.elements + 1, name
+    assert found.outputs.worst <= 4
+
+
+def test_a_decoder_is_verified_and_stays_int8(tmp_path: Path) -> None:
+    f = FlatFile()
+    x, w, v = f.int8(1, 6, 6, 8), f.weights(4, 3, 3, 8), f.weights(2, 4, 4, 4)
+    options = {"Padding": SAME, "StrideH": 2, "StrideW": 2}
+    up, bent, y = f.int8(1, 12, 12, 4, scale=0.3), f.int8(1, 12, 12, 4, scale=0.2), f.int8(1, 24, 24, 2)
+    f.operator("TRANSPOSE_CONV", [f.constant([1, 12, 12, 4]), w, x, f.bias(x, w, 4)], up, **options)
+    slopes = f.constant(f.random.integers(0, 128, (1, 1, 4)), np.int8, scale=[0.004], zero_point=[0])
+    f.operator("PRELU", [up, slopes], bent)
+    f.operator("TRANSPOSE_CONV", [f.constant([1, 24, 24, 2]), v, bent, f.bias(bent, v, 2)], y, **options)
+    path = f.save(tmp_path, [x], [y])
+    assert {tensor.dtype for tensor in load(path).tensors.values()} == {DType.INT8}
+    report = api.run_model(path, HOST, QUICK, inputs=[], expected=[])
+    assert report["verified"], report["reason"]
+    found = rounding(path, 5)
+    assert all(each.worst <= 2 for each in found.operators.values())  # one of PRELU, one of its input
+
+
+def test_files_of_inputs_and_outputs_lie_as_in_the_model(path: Path, tmp_path: Path) -> None:
+    image = np.random.default_rng(5).integers(-128, 128, (1, 16, 16, 3)).astype(np.int8)
+    values = LiteRt(path).run({"t0": image})
+    np.save(tmp_path / "in.npy", image)
+    np.save(tmp_path / "turned.npy", image.transpose(0, 3, 1, 2))
+    softmax = [value for value in values.values() if value.shape == (1, 10)][-1]
+    np.save(tmp_path / "out.npy", softmax)
+    files = {"inputs": [tmp_path / "in.npy"], "expected": [tmp_path / "out.npy"]}
+    report = api.run_model(path, HOST, QUICK, **files)
+    assert report["verified"], report["reason"]
+    with pytest.raises(UsageError, match="has the shape"):
+        api.run_model(path, HOST, QUICK, inputs=[tmp_path / "turned.npy"], expected=[])
+
+
+def test_kernels_of_functions_are_right(tmp_path: Path) -> None:
+    f = FlatFile()
+    x, e = f.add(1, 4, 8, 8), f.add(1, 4, 8, 8)
+    made = [f.add(1, 4, 8, 8) for _ in (*FUNCTIONS, *ROOTS)]
+    f.operator("EXP", [x], e)
+    for op, y in zip((*FUNCTIONS, *ROOTS), made, strict=True):
+        f.operator(op, [e if op in ROOTS else x], y)
+    f.operator("PRELU", [x, f.constant(np.full((1, 1, 8), 0.3), np.float32)], p := f.add(1, 4, 8, 8))
+    f.operator("MAXIMUM", [x, e], m := f.add(1, 4, 8, 8))
+    f.operator("SUM", [x, f.constant([1, 2])], s := f.add(1, 8), KeepDims=False)
+    path = f.save(tmp_path, [x], [*made, p, m, s])
+    graph = check_against_onnx(parse(path).proto, {"t0": drawn(f, x)}, pieces=False)
+    assert len(graph.operators) == len(made) + 5
+
+
+def test_a_float_network_is_verified_and_is_litert_s(tmp_path: Path) -> None:
+    f = FlatFile()
+    x = f.add(1, 8, 8, 3)
+    w, b = (f.constant(f.random.normal(0, 0.5, shape), np.float32) for shape in ((4, 3, 3, 3), (4,)))
+    options = {"Padding": 0, "StrideH": 2, "StrideW": 2, "DilationHFactor": 1, "DilationWFactor": 1}
+    f.operator("CONV_2D", [x, w, b], y := f.add(1, 4, 4, 4), FusedActivationFunction=3, **options)
+    f.operator("MEAN", [y, f.constant([1, 2])], m := f.add(1, 4), KeepDims=False)
+    f.operator("SOFTMAX", [m], p := f.add(1, 4), Beta=1.0)
+    path = f.save(tmp_path, [x], [p])
+    report = api.run_model(path, HOST, QUICK, inputs=[], expected=[])
+    assert report["verified"], report["reason"]
+    assert rounding(path, 3).outputs.worst < 1e-5
