@@ -120,14 +120,21 @@ def expand(
     result, nodes = ModelProto(), list[NodeProto]()
     for number, node in enumerate(proto.graph.node):
         make = Maker(node, node.name or f"#{number}", opset, infos, constants)
-        rule = rule_of(node)
-        nodes += make.nodes if rule is not None and rule(node, make) else [node]
+        nodes += make.nodes if _replaced(rule_of(node), node, make) else [node]
     result.CopyFrom(proto)
     del result.graph.node[:]
     result.graph.node.extend(nodes)
     _add_constants(result, constants)
     made = {name for node in nodes for name in node.output} - known
     return Expanded(result, frozenset(made))
+
+
+def _replaced(rule: Rule | None, node: NodeProto, make: Maker) -> bool:
+    """Whether a rule replaces the node. One that is malformed stays: lowering refuses it by its name."""
+    try:
+        return rule is not None and rule(node, make)
+    except (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError):
+        return False
 
 
 def _integer_rule(node: NodeProto) -> Rule | None:

@@ -8,6 +8,7 @@ import numpy as np
 from onnx import NodeProto
 
 from mcudeploy.frontend.decomposing import Maker
+from mcudeploy.frontend.model import MAX_TENSOR_ELEMENTS
 
 _NEVER = -1e30
 """What is added to the score of a place that a mask hides."""
@@ -67,6 +68,8 @@ def _by_heads(make: Maker, name: str, heads: int) -> str:
 
 def _mask(make: Maker, name: str, queries: int, keys: int) -> str | None:
     """What is added to the scores, "" for nothing; None for a mask that is computed."""
+    if queries * keys > MAX_TENSOR_ELEMENTS:
+        return None
     total = np.zeros((queries, keys), np.float32)
     if name:
         found = make.known(name)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from onnx import NodeProto
 
 from mcudeploy.frontend.decomposing import Maker
+from mcudeploy.frontend.model import MAX_TENSOR_ELEMENTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,9 @@ def conv_transpose(node: NodeProto, make: Maker) -> bool:
         return False
     rank, groups = weights.ndim - 2, int(make.attributes.get("group", 1))
     axes = _axes(make, shape[2:], weights.shape[2:], make.shape(node.output[0]))
-    if axes is None or rank not in (1, 2) or (len(node.input) > 2 and node.input[2] and bias is None):
+    if axes is None or np.prod([a.taps * a.stride for a in axes], dtype=float) > MAX_TENSOR_ELEMENTS:
+        return False
+    if rank not in (1, 2) or (len(node.input) > 2 and node.input[2] and bias is None):
         return False
     strides = [axis.stride for axis in axes]
     count = weights.shape[1]

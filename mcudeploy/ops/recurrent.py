@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -69,6 +70,7 @@ class Recurrent:
             raise ValueError("a recurrent network is for float32 only")
         _, steps, depth = inputs[0].shape
         constants, hidden = operator.constants, self.hidden
+        self._require_fitting(constants, depth)
         recurrent = constants["recurrent"]
         candidate: ConstantArray | None = None
         if self.cell == "gru":
@@ -94,6 +96,20 @@ class Recurrent:
         return KernelCall(
             f"{self.cell}_f32", params, _FLOAT_BYTES * scratch, counts=self._counts(steps, depth)
         )
+
+    def _require_fitting(self, constants: Mapping[str, ConstantArray], depth: int) -> None:
+        hidden, rows = self.hidden, GATES[self.cell] * self.hidden
+        shapes = {
+            "weights": (rows, depth),
+            "recurrent": (rows, hidden),
+            "bias": (rows,),
+            "candidate_bias": (hidden,),
+            "initial": (2 * hidden,),
+            "peepholes": (3 * hidden,),
+        }
+        for name, array in constants.items():
+            if array.shape != shapes[name]:
+                raise ValueError(f"{name} need the shape {list(shapes[name])}, found {list(array.shape)}")
 
     def _counts(self, steps: int, depth: int) -> CountsOf:
         gates = GATES[self.cell] * self.hidden
