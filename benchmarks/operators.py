@@ -43,11 +43,11 @@ MOVED = frozenset({"Concat", "Gather", "GlobalMaxPool", "MaxPool", "Pad", "Slice
 FREE = frozenset({*VIEWS, "DequantizeLinear", "Dropout", "QuantizeLinear"})
 
 RESTRICTIONS = {
-    "Attention": "as many heads of keys as of queries; mask constant; no cache",
+    "Attention": "as many key/value heads as query heads; constant mask; no KV cache",
     "BatchNormalization": "inference; parameters constant",
-    "Cast": "to float32; from truth values",
+    "Cast": "to float32; from bool",
     "Clip": "bounds constant",
-    "Concat": "constants at the ends",
+    "Concat": "constants at the ends, which take as much flash as the result",
     "Conv": "1-D and 2-D; weights constant",
     "ConvTranspose": "1-D and 2-D; weights constant float32; dilations 1",
     "Dropout": "inference",
@@ -59,6 +59,7 @@ RESTRICTIONS = {
     "InstanceNormalization": "parameters constant",
     "LSTM": "weights and initial states constant; default activations",
     "LayerNormalization": "parameters constant; first output",
+    "LpNormalization": "p 1 or 2",
     "MaxPool": "first output",
     "Mod": "of floats (fmod=1)",
     "Pad": "by a constant value",
@@ -90,8 +91,14 @@ def text() -> str:
     lines += [
         f"| {op} | {on_int8(op)} | {RESTRICTIONS.get(op, '')} |" for op in sorted(LOWERINGS, key=str.lower)
     ]
-    lines += ["", "## Made of those", "", "| operator | only |", "|---|---|", *_made()]
-    lines += ["", "## Of the domain com.microsoft", "", ", ".join(sorted(MICROSOFT_RULES)) + ".", ""]
+    lines += ["", "## Decomposed into the operators above", "", "| operator | only |", "|---|---|", *_made()]
+    lines += [
+        "",
+        "## Of the domain com.microsoft",
+        "",
+        ", ".join(sorted(MICROSOFT_RULES)) + ": with constant",
+    ]
+    lines += ["scales, zero points and biases, and channels first.", ""]
     return "\n".join(lines)
 
 

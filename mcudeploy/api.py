@@ -12,6 +12,7 @@ from mcudeploy.common.effort import Effort
 from mcudeploy.common.errors import FitError, ModelError, UsageError
 from mcudeploy.common.interrupts import through
 from mcudeploy.common.progress import SILENT, Progress, telling
+from mcudeploy.cost.estimate import load_costs
 from mcudeploy.cost.tiles import KnownSource
 from mcudeploy.deployment import Deployment
 from mcudeploy.device.image import build_bench, known_times, measured_tiles
@@ -179,6 +180,8 @@ def measure_model(
 
 def _timing(asked: Timing, target: Target, options: Options) -> Timing:
     """What is told of a run; the objective says it where nobody asked for more than instructions."""
+    if options.objective == "cycles":
+        load_costs(target.board.core, "cycles")  # raises where there is no model
     cycles = options.objective == "cycles" and target.emulated and asked == "instructions"
     return "cycles-model" if cycles else asked
 

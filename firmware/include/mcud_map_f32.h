@@ -6,7 +6,7 @@
 
 typedef struct {
     int32_t row_elements;
-    float alpha; /* what they mean is the function's affair */
+    float alpha; /* each kernel's header says what they mean */
     float beta;
 } mcud_map_f32_params;
 

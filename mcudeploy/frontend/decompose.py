@@ -1,17 +1,16 @@
 """Operators that are made of others: replaced by them before anything is lowered.
 
 Functions of the file itself are inlined, and operators of ONNX follow the rules below. Values inside have
-names of their own: `Expanded.made` tells them from those of the file.
+names of their own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from onnx import ModelProto, NodeProto, TensorProto, inliner
 
-from mcudeploy.frontend.decomposing import Infos, Maker
+from mcudeploy.frontend.maker import Facts, Infos, Maker
 from mcudeploy.frontend.rules_attention import attention
 from mcudeploy.frontend.rules_conv import conv_transpose
 from mcudeploy.frontend.rules_norm import (
@@ -27,10 +26,14 @@ from mcudeploy.frontend.rules_qoperator import (
     qlinear_concat,
     qlinear_conv,
     qlinear_matmul,
+    qlinear_softmax,
     same,
 )
 from mcudeploy.frontend.rules_shape import cast_like, depth_to_space, space_to_depth
 from mcudeploy.frontend.rules_sums import chain, log_softmax, of_sum, swapped
+
+_MOST_NODES = 2**16
+_OTHER_FLOATS = frozenset({"float16", "float64", "bfloat16"})
 
 Rule = Callable[[NodeProto, Maker], bool]
 """Adds the nodes that replace one; False where that cannot be, and the node stays."""
@@ -73,68 +76,81 @@ MICROSOFT_RULES: dict[str, Rule] = {
     "QLinearLeakyRelu": of_one("LeakyRelu"),
     "QLinearMul": of_two("Mul"),
     "QLinearSigmoid": of_one("Sigmoid"),
-    "QLinearSoftmax": of_one("Softmax"),
+    "QLinearSoftmax": qlinear_softmax,
     "QuantizeLinear": same,
 }
 """Those of the domain com.microsoft, which ONNX Runtime's quantiser makes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Expanded:
-    """A model, and the names of values that are not in its file."""
-
-    proto: ModelProto
-    made: frozenset[str]
-
-    @property
-    def changed(self) -> bool:
-        return bool(self.made)
-
-
 def inlined(proto: ModelProto) -> ModelProto:
-    """The model without functions of its own. Raises what onnx raises for those that are malformed."""
-    return inliner.inline_local_functions(proto) if proto.functions else proto
+    """The model without functions of its own. Raises what onnx raises for those that are malformed, and
+    ValueError where they come to more nodes than any microcontroller runs.
+    """
+    if not proto.functions:
+        return proto
+    bodies = {(function.domain, function.name): function.node for function in proto.functions}
+    counts: dict[tuple[str, str], int] = {}
+
+    def count(nodes: Iterable[NodeProto], outer: frozenset[tuple[str, str]]) -> int:
+        total = 0
+        for node in nodes:
+            called = node.domain, node.op_type
+            if called in outer:
+                raise ValueError(f"function {node.op_type} calls itself")
+            if called in bodies and called not in counts:
+                counts[called] = count(bodies[called], outer | {called})
+            total += counts.get(called, 1)
+            if total > _MOST_NODES:
+                raise ValueError(f"functions come to more than {_MOST_NODES} nodes")
+        return total
+
+    count(proto.graph.node, frozenset())
+    return inliner.inline_local_functions(proto)
 
 
 def with_real_operators(proto: ModelProto) -> ModelProto:
     """The model with float operators between quantisations in place of those on integers: some kernels of
     ONNX Runtime for these saturate inside.
     """
-    found = expand(proto, 0, {}, _integer_rule)
-    for node in found.proto.graph.node if found.changed else ():
+    expanded = expand(proto, 0, {}, _integer_rule)
+    for node in expanded.graph.node if expanded is not proto else ():
         node.name = ""  # ONNX Runtime refuses names that several nodes have
-    return found.proto
+    return expanded
 
 
 def expand(
     proto: ModelProto, opset: int, infos: Infos, rule_of: Callable[[NodeProto], Rule | None] | None = None
-) -> Expanded:
-    """The model with such operators replaced; `infos` of its values by name, as far as they are known.
-    `rule_of` chooses among the rules.
+) -> ModelProto:
+    """The model with such operators replaced, itself where there are none; `infos` of its values by name, as
+    far as they are known. `rule_of` chooses among the rules.
     """
-    rule_of = rule_of or _rule
-    if not any(map(rule_of, proto.graph.node)):
-        return Expanded(proto, frozenset())
+    rules = [(rule_of or _rule)(node) for node in proto.graph.node]
+    if not any(rules):
+        return proto
     constants = {tensor.name: tensor for tensor in proto.graph.initializer} | dict(_constant_nodes(proto))
-    known = {name for node in proto.graph.node for name in (*node.input, *node.output)}
-    result, nodes = ModelProto(), list[NodeProto]()
-    for number, node in enumerate(proto.graph.node):
-        make = Maker(node, node.name or f"#{number}", opset, infos, constants)
-        nodes += make.nodes if _replaced(rule_of(node), node, make) else [node]
+    facts = Facts(opset, infos, constants)
+    nodes = list[NodeProto]()
+    for number, (node, rule) in enumerate(zip(proto.graph.node, rules, strict=True)):
+        nodes += [node] if rule is None else _replaced(rule, node, node.name or f"#{number}", facts)
+    result = ModelProto()
     result.CopyFrom(proto)
     del result.graph.node[:]
     result.graph.node.extend(nodes)
     _add_constants(result, constants)
-    made = {name for node in nodes for name in node.output} - known
-    return Expanded(result, frozenset(made))
+    return result
 
 
-def _replaced(rule: Rule | None, node: NodeProto, make: Maker) -> bool:
-    """Whether a rule replaces the node. One that is malformed stays: lowering refuses it by its name."""
+def _replaced(rule: Rule, node: NodeProto, label: str, facts: Facts) -> Sequence[NodeProto]:
+    """What a rule makes of a node. One that is malformed, or on other floats than float32, stays: lowering
+    refuses it by its name.
+    """
     try:
-        return rule is not None and rule(node, make)
+        make = Maker(node, label, facts)
+        if make.dtype(node.input[0]) in _OTHER_FLOATS or not rule(node, make):
+            return [node]
+        return make.nodes
     except (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError):
-        return False
+        return [node]
 
 
 def _integer_rule(node: NodeProto) -> Rule | None:
@@ -150,7 +166,8 @@ def _rule(node: NodeProto) -> Rule | None:
 def _constant_nodes(proto: ModelProto) -> Iterator[tuple[str, TensorProto]]:
     """What nodes give that hold a tensor, by its name."""
     for node in proto.graph.node:
-        if node.op_type == "Constant" and node.attribute and node.attribute[0].name == "value":
+        plain = node.domain in ("", "ai.onnx") and node.op_type == "Constant"
+        if plain and node.attribute and node.attribute[0].name == "value":
             yield node.output[0], node.attribute[0].t
 
 

@@ -101,6 +101,8 @@ Operands = tuple[Value | Constant, Value | Constant]
 
 def binary(builder: Builder, node: Node) -> None:
     """A table where both operands depend on one int8 value; int8 where all is quantised, well; else float."""
+    if node.op == "Mod" and not node.integer("fmod", 0):
+        raise Unsupported("of floats it needs fmod=1")
     operands = builder.operand(node.inputs[0]), builder.operand(node.inputs[1])
     table = _table_form(node, operands)
     if table is not None:
@@ -160,8 +162,6 @@ def real_binary(builder: Builder, node: Node) -> Value:
 
 
 def _real_form(builder: Builder, node: Node, ending: Ending | None) -> Value:
-    if node.op == "Mod" and not node.integer("fmod", 0):
-        raise Unsupported("of floats it needs fmod=1")
     base, exponent = _real_operands(builder, node)
     if node.op == "Pow" and isinstance(base, Value) and _is_number(exponent, base):
         function = power(float(exponent.value.reshape(-1)[0]))

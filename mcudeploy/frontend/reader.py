@@ -14,7 +14,7 @@ from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto,
 
 from mcudeploy.common.errors import ModelError, Problem
 from mcudeploy.frontend.constants import Constant
-from mcudeploy.frontend.decompose import Expanded, expand, inlined
+from mcudeploy.frontend.decompose import expand, inlined
 from mcudeploy.frontend.model import MAX_TENSOR_ELEMENTS, MAX_TOTAL_ELEMENTS, Attribute, Info, Model, Node
 from mcudeploy.frontend.names import printable
 from mcudeploy.frontend.parsing import MAX_FILE_BYTES, parse
@@ -37,6 +37,7 @@ _ITEM_BYTES: dict[int, int] = {
 }
 
 
+_ONNX_FAULTS = (onnx.checker.ValidationError, shape_inference.InferenceError)
 _ONNX_DOMAINS = ("", "ai.onnx")
 
 
@@ -44,13 +45,17 @@ def read(path: Path) -> Model:
     """The checked model in the file. Raises ModelError naming what is wrong with it."""
     parsed = parse(path)
     proto, notes = _sound(parsed.proto, path, {}, "")
-    return replace(_model(_expanded(_modern(proto)), notes), refusals=parsed.refusals)
+    own = _values(parsed.proto.graph)
+    plain = _expanded(_modern(proto))
+    made = _values(plain.graph) - own
+    return replace(_model(plain, notes), refusals=parsed.refusals, made=frozenset(made))
 
 
 def read_proto(
     path: Path, shapes: Mapping[str, Sizes] | None = None, remedy: str = ""
 ) -> tuple[ModelProto, tuple[str, ...]]:
-    """The checked model in the file as ONNX has it, all its tensors inside, with inferred shapes; and notes.
+    """The checked model in the file, in an operator set that is lowered, all tensors inside, with inferred
+    shapes; and notes.
 
     `shapes` are those of inputs with open dimensions, by name. Raises ModelError naming what is wrong with
     the file, with `remedy` for open dimensions, and UsageError for shapes that are not the model's.
@@ -61,13 +66,21 @@ def read_proto(
         raise ModelError.unsupported(
             tuple(Problem(label, nodes[label], why) for label, why in parsed.refusals.items())
         )
-    return _sound(parsed.proto, path, shapes or {}, remedy)
+    proto, notes = _sound(parsed.proto, path, shapes or {}, remedy)
+    return _modern(proto), notes
+
+
+def _values(graph: GraphProto) -> set[str]:
+    """The names of all values that nodes make."""
+    return {name for node in graph.node for name in node.output}
 
 
 def _sound(
     proto: ModelProto, path: Path, shapes: Mapping[str, Sizes], remedy: str
 ) -> tuple[ModelProto, tuple[str, ...]]:
     _require_text(proto)
+    for number, node in enumerate(proto.graph.node):
+        node.name = node.name or f"#{number}"
     require_versions(proto)
     for tensor in _tensors(proto.graph):
         _load_external(tensor, path)
@@ -83,18 +96,28 @@ def _modern(proto: ModelProto) -> ModelProto:
     return proto if converted is proto else _checked(converted)
 
 
-def _expanded(proto: ModelProto) -> Expanded:
+def _expanded(proto: ModelProto) -> ModelProto:
     """The model without operators that are made of others."""
     try:
         plain = inlined(proto)
-    except (RuntimeError, ValueError, onnx.checker.ValidationError) as fault:
+        plain = plain if plain is proto else _checked(plain)
+    except (RuntimeError, ValueError, TypeError, *_ONNX_FAULTS) as fault:
         raise ModelError(f"a function of the model is malformed: {_first_lines(str(fault))}") from fault
-    infos = {
-        value.name: info_of(value)
-        for value in (*plain.graph.value_info, *plain.graph.input, *plain.graph.output)
-    }
-    found = expand(plain, opset_of(plain), infos)
-    return Expanded(_checked(found.proto), found.made) if found.changed or plain is not proto else found
+    values = (*plain.graph.value_info, *plain.graph.input, *plain.graph.output)
+    infos = {value.name: info_of(value) for value in values}
+    _require_bounded(infos)
+    expanded = expand(plain, opset_of(plain), infos)
+    return plain if expanded is plain else _checked(expanded)
+
+
+def _require_bounded(infos: Mapping[str, Info]) -> None:
+    """Raises ModelError for a tensor that no microcontroller holds."""
+    for info in infos.values():
+        if info.shape is not None and prod(info.shape) > MAX_TENSOR_ELEMENTS:
+            raise ModelError(
+                f"tensor {printable(info.name)!r} has the shape {list(info.shape)}; "
+                f"the limit is {MAX_TENSOR_ELEMENTS} elements"
+            )
 
 
 def _require_text(proto: ModelProto) -> None:
@@ -241,18 +264,14 @@ def _label(node: NodeProto, position: int) -> str:
     return printable(node.name) or f"#{position}"
 
 
-def _model(expanded: Expanded, notes: tuple[str, ...]) -> Model:
-    proto, graph = expanded.proto, expanded.proto.graph
+def _model(proto: ModelProto, notes: tuple[str, ...]) -> Model:
+    graph = proto.graph
     constants = {tensor.name: Constant(_array(tensor)) for tensor in graph.initializer}
     infos = {value.name: info_of(value) for value in (*graph.value_info, *graph.input, *graph.output)}
     elements = 0
+    _require_bounded(infos)
     for info in infos.values():
         size = prod(info.shape) if info.shape is not None else 0
-        if size > MAX_TENSOR_ELEMENTS:
-            raise ModelError(
-                f"tensor {printable(info.name)!r} has the shape {list(info.shape or ())}; "
-                f"the limit is {MAX_TENSOR_ELEMENTS} elements"
-            )
         elements += size if info.name not in constants else 0
     if elements > MAX_TOTAL_ELEMENTS:
         raise ModelError(
@@ -272,7 +291,6 @@ def _model(expanded: Expanded, notes: tuple[str, ...]) -> Model:
         outputs=tuple(infos[value.name] for value in graph.output),
         infos=infos,
         notes=notes,
-        made=expanded.made,
     )
 
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from onnx import NodeProto
 
-from mcudeploy.frontend.decomposing import Maker
+from mcudeploy.frontend.maker import Maker
 from mcudeploy.frontend.model import MAX_TENSOR_ELEMENTS
 
 _NEVER = -1e30
@@ -15,7 +15,7 @@ _NEVER = -1e30
 
 
 def attention(node: NodeProto, make: Maker) -> bool:
-    """Of queries, keys and values with as many heads each; a mask must be constant, and there is no cache."""
+    """With equal numbers of query and key/value heads; a mask must be constant, and there is no cache."""
     inputs = [*node.input, *("",) * (6 - len(node.input))]
     outputs = [*node.output, *("",) * (4 - len(node.output))]
     q, k, v, mask = inputs[:4]

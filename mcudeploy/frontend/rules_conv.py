@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import NodeProto
 
-from mcudeploy.frontend.decomposing import Maker
+from mcudeploy.frontend.maker import Maker
 from mcudeploy.frontend.model import MAX_TENSOR_ELEMENTS
 
 
@@ -43,7 +43,10 @@ def conv_transpose(node: NodeProto, make: Maker) -> bool:
         return False
     rank, groups = weights.ndim - 2, int(make.attributes.get("group", 1))
     axes = _axes(make, shape[2:], weights.shape[2:], make.shape(node.output[0]))
-    if axes is None or np.prod([a.taps * a.stride for a in axes], dtype=float) > MAX_TENSOR_ELEMENTS:
+    if axes is None:
+        return False
+    filled = [*weights.shape[:2], *(axis.taps * axis.stride for axis in axes)]
+    if np.prod(filled, dtype=float) > MAX_TENSOR_ELEMENTS:
         return False
     if rank not in (1, 2) or (len(node.input) > 2 and node.input[2] and bias is None):
         return False

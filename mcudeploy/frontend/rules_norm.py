@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from onnx import NodeProto
 
-from mcudeploy.frontend.decomposing import Maker
+from mcudeploy.frontend.maker import Maker
 
 _EPSILON = 1e-5
 _MVN_EPSILON = 1e-9
@@ -58,11 +58,16 @@ def mean_variance_normalization(node: NodeProto, make: Maker) -> bool:
 
 
 def lp_normalization(node: NodeProto, make: Maker) -> bool:
-    """Values over their norm along an axis."""
+    """Values over their norm along an axis; zeros where that is 0."""
     x, axes = node.input[0], [int(make.attributes.get("axis", -1))]
-    if int(make.attributes.get("p", 2)) == 1:
+    power = int(make.attributes.get("p", 2))
+    if power not in (1, 2):
+        return False
+    if power == 1:
         norm = make.reduce("ReduceSum", make.add("Abs", x), axes)
     else:
         norm = make.add("Sqrt", make.reduce("ReduceSum", make.add("Mul", x, x), axes))
-    make.add("Div", x, norm, out=node.output[0])
+    nothing = make.add("Equal", norm, make.constant(0.0))
+    divisor = make.add("Where", nothing, make.constant(1.0), norm)
+    make.add("Div", x, divisor, out=node.output[0])
     return True

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import NodeProto
 
-from mcudeploy.frontend.decomposing import Maker
+from mcudeploy.frontend.maker import Maker
 
 _OWN = frozenset({"channels_last", "opset"})
 """Attributes of an integer operator that its float operator does not have."""
@@ -52,6 +52,8 @@ def qlinear_conv(node: NodeProto, make: Maker) -> bool:
     if make.attributes.get("channels_last") or scales[0] is None or scales[1] is None:
         return False
     operands = [_real(make, x, x_scale, x_zero), _real(make, w, w_scale, w_zero, 0)]
+    if bias and make.known(bias) is None:
+        return False
     if bias:
         operands.append(_bias(make, bias, scales[0] * scales[1].reshape(-1)))
     _stored(make, make.add("Conv", *operands, **_float_attributes(make)), y_scale, y_zero, node.output[0])
@@ -78,7 +80,7 @@ def qgemm(node: NodeProto, make: Maker) -> bool:
     """A dense layer; without a scale its result is float."""
     a, a_scale, a_zero, b, b_scale, b_zero, bias, y_scale, y_zero = _padded(node.input, 9)
     scales = make.known(a_scale), make.known(b_scale)
-    if scales[0] is None or scales[1] is None:
+    if scales[0] is None or scales[1] is None or (bias and make.known(bias) is None):
         return False
     attributes = _float_attributes(make)
     axis = 0 if attributes.get("transB") else 1
@@ -117,6 +119,14 @@ def of_two(op: str) -> Callable[[NodeProto, Maker], bool]:
         return True
 
     return rule
+
+
+def qlinear_softmax(node: NodeProto, make: Maker) -> bool:
+    """Before opset 13 a softmax was over all axes from its axis on."""
+    rank, axis = len(make.shape(node.input[0]) or ()), int(make.attributes.get("axis", -1))
+    if int(make.attributes.get("opset", 13)) < 13 and axis not in (-1, rank - 1):
+        return False
+    return of_one("Softmax")(node, make)
 
 
 def qlinear_concat(node: NodeProto, make: Maker) -> bool:

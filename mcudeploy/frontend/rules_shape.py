@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from onnx import NodeProto, helper
 
-from mcudeploy.frontend.decomposing import Maker
+from mcudeploy.frontend.maker import Maker
 
 
 def cast_like(node: NodeProto, make: Maker) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from onnx import NodeProto
 
-from mcudeploy.frontend.decomposing import Maker
+from mcudeploy.frontend.maker import Maker
 
 
 def chain(op: str) -> Callable[[NodeProto, Maker], bool]:
@@ -64,7 +64,8 @@ def of_sum(node: NodeProto, make: Maker) -> bool:
             most = make.reduce("ReduceMax", x, axes)
             grown = make.add("Exp", make.add("Sub", x, most))
             total = make.add("Log", make.reduce("ReduceSum", grown, axes, keep=keep))
-            make.add("Add", total, make.reduce("ReduceMax", x, axes, keep=keep), out=out)
+            most = most if keep else make.reduce("ReduceMax", x, axes, keep=False)
+            make.add("Add", total, most, out=out)
     return True
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import onnx
 from onnx import ModelProto, version_converter
+from onnx.version_converter import ConvertError
 
 from mcudeploy.common.errors import ModelError
 from mcudeploy.frontend.names import printable
@@ -22,7 +23,7 @@ def modern(proto: ModelProto) -> ModelProto:
         return proto
     try:
         return version_converter.convert_version(proto, _LOWERED_FROM)
-    except (RuntimeError, ValueError, TypeError, IndexError) as fault:
+    except (RuntimeError, ValueError, TypeError, IndexError, MemoryError, ConvertError) as fault:
         reason = printable(" ".join(str(fault).split())[:200])
         raise ModelError(
             f"the model uses opset {versions[0]}, which cannot be converted to {_LOWERED_FROM}: {reason}. "

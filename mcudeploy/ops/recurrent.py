@@ -50,18 +50,18 @@ class Recurrent:
         ((rows, steps, depth),) = inputs
         if rows != 1:
             raise ValueError(f"the steps are columns of one row, found {rows} rows")
-        made = steps if self.result == "steps" else 1
-        work = GATES[self.cell] * (depth + self.hidden)
+        # what the state adds to the inputs lies beyond them, where nothing is read
+        every = self.result == "steps"
         axes = (
             Axis("row", 1),
-            Axis("col", made),
+            Axis("step", steps) if every else reduced_axis("step", steps),
             Axis("ch", self.hidden),
-            reduced_axis("step", steps),
-            reduced_axis("in", depth),
-            reduced_axis("gate", -(-work * steps // (steps * depth * made))),
+            reduced_axis("in", depth + self.hidden),
+            reduced_axis("gate", GATES[self.cell]),
         )
         read = Index.of(row=1), Index.of(step=1), Index.of(**{"in": 1})
-        return LoopNest(axes, (read,), (Index.of(row=1), Index.of(col=1), Index.of(ch=1)), multiplies=True)
+        col = Index.of(step=1) if every else Index()
+        return LoopNest(axes, (read,), (Index.of(row=1), col, Index.of(ch=1)), multiplies=True)
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
         """lstm_f32, gru_f32, rnn_tanh_f32, rnn_relu_f32 or rnn_sigmoid_f32. Raises ValueError for int8."""

@@ -74,7 +74,7 @@ def core_of(target: Target) -> Core:
         raise ConfigError(f"--timing cycles-model is for emulated boards; {board.name} {what}. {way_out}")
     if core is None:
         raise ConfigError(
-            f"--timing cycles-model knows {' and '.join(CORES)}; {board.name} has a {board.core}. "
+            f"--timing cycles-model knows {', '.join(CORES)}; {board.name} has a {board.core}. "
             "Leave --timing out: instructions are counted on every emulated board."
         )
     return core

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,23 +19,25 @@ _AXES_IN_INPUTS = 18
 """The opset from which all reductions have their axes as an input; ReduceSum has it before."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Facts:
+    """Of a model: its opset, what is known of its values, and its constants, which rules add to."""
+
+    opset: int
+    infos: Infos
+    constants: dict[str, TensorProto]
+
+
 class Maker:
     """Collects the nodes that replace one. They have its name: an error names what the file has."""
 
-    def __init__(
-        self,
-        node: NodeProto,
-        label: str,
-        opset: int,
-        infos: Infos,
-        constants: dict[str, TensorProto],
-    ) -> None:
+    def __init__(self, node: NodeProto, label: str, facts: Facts) -> None:
         self.nodes: list[NodeProto] = []
         self.attributes: dict[str, Any] = {
             item.name: helper.get_attribute_value(item) for item in node.attribute
         }
         self._label, self._stem = label, f"{node.output[0]}/{node.op_type}"
-        self._opset, self._infos, self._constants = opset, infos, constants
+        self._opset, self._infos, self._constants = facts.opset, facts.infos, facts.constants
 
     def add(self, op: str, *inputs: str, out: str = "", **attributes: Any) -> str:
         """One more node; the name of its output."""
