@@ -180,6 +180,8 @@ def measure_model(
 
 def _timing(asked: Timing, target: Target, options: Options) -> Timing:
     """What is told of a run; the objective says it where nobody asked for more than instructions."""
+    if options.objective == "cycles" and asked == "traffic":
+        raise UsageError("--timing traffic counts instructions: leave it out, or --objective cycles")
     if options.objective == "cycles":
         load_costs(target.board.core, "cycles")  # raises where there is no model
     cycles = options.objective == "cycles" and target.emulated and asked == "instructions"

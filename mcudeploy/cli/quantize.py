@@ -13,6 +13,7 @@ from mcudeploy.cli.output import Output
 from mcudeploy.cli.values import InputData, InputFile, InputShape, NewFile
 from mcudeploy.common import interrupts
 from mcudeploy.common.errors import UsageError
+from mcudeploy.common.files import same_file
 
 
 @click.command()
@@ -98,6 +99,8 @@ def quantize(
 
     if len(dict(shapes)) < len(shapes):
         raise UsageError("--shape is given twice for an input")
+    if destination.resolve().parent == data.resolve() or same_file(destination, data):
+        raise UsageError(f"--output {destination} is among the samples of --data: choose another file")
     kept = tuple(name.strip() for text in keep_float for name in text.split(",") if name.strip())
     asked = Asked(data, labels, method, samples, seed, kept, dict(shapes))
     with output.progress() as progress:

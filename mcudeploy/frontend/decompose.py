@@ -7,8 +7,11 @@ names of their own.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 
-from onnx import ModelProto, NodeProto, TensorProto, inliner
+import numpy as np
+from numpy.typing import NDArray
+from onnx import ModelProto, NodeProto, TensorProto, inliner, numpy_helper
 
 from mcudeploy.frontend.maker import Facts, Infos, Maker
 from mcudeploy.frontend.rules_attention import attention
@@ -33,6 +36,7 @@ from mcudeploy.frontend.rules_shape import cast_like, depth_to_space, space_to_d
 from mcudeploy.frontend.rules_sums import chain, log_softmax, of_sum, swapped
 
 _MOST_NODES = 2**16
+_DEEPEST = 100
 _OTHER_FLOATS = frozenset({"float16", "float64", "bfloat16"})
 
 Rule = Callable[[NodeProto, Maker], bool]
@@ -82,12 +86,10 @@ MICROSOFT_RULES: dict[str, Rule] = {
 """Those of the domain com.microsoft, which ONNX Runtime's quantiser makes."""
 
 
-def inlined(proto: ModelProto) -> ModelProto:
-    """The model without functions of its own. Raises what onnx raises for those that are malformed, and
-    ValueError where they come to more nodes than any microcontroller runs.
+def require_finite(proto: ModelProto) -> None:
+    """Raises ValueError where functions of the file call themselves, or come to more nodes than any
+    microcontroller runs: onnx would go through all of them.
     """
-    if not proto.functions:
-        return proto
     bodies = {(function.domain, function.name): function.node for function in proto.functions}
     counts: dict[tuple[str, str], int] = {}
 
@@ -95,17 +97,22 @@ def inlined(proto: ModelProto) -> ModelProto:
         total = 0
         for node in nodes:
             called = node.domain, node.op_type
-            if called in outer:
-                raise ValueError(f"function {node.op_type} calls itself")
+            if called in outer or len(outer) > _DEEPEST:
+                raise ValueError(f"function {node.op_type} calls itself, or lies too deep in others")
             if called in bodies and called not in counts:
                 counts[called] = count(bodies[called], outer | {called})
             total += counts.get(called, 1)
             if total > _MOST_NODES:
-                raise ValueError(f"functions come to more than {_MOST_NODES} nodes")
+                raise ValueError(f"its functions come to more than {_MOST_NODES} nodes")
         return total
 
-    count(proto.graph.node, frozenset())
-    return inliner.inline_local_functions(proto)
+    if bodies:
+        count(proto.graph.node, frozenset())
+
+
+def inlined(proto: ModelProto) -> ModelProto:
+    """The model without functions of its own. Raises what onnx raises for those that are malformed."""
+    return inliner.inline_local_functions(proto) if proto.functions else proto
 
 
 def with_real_operators(proto: ModelProto) -> ModelProto:
@@ -128,7 +135,7 @@ def expand(
     if not any(rules):
         return proto
     constants = {tensor.name: tensor for tensor in proto.graph.initializer} | dict(_constant_nodes(proto))
-    facts = Facts(opset, infos, constants)
+    facts = Facts(opset, infos, constants, _dequantized(proto, constants))
     nodes = list[NodeProto]()
     for number, (node, rule) in enumerate(zip(proto.graph.node, rules, strict=True)):
         nodes += [node] if rule is None else _replaced(rule, node, node.name or f"#{number}", facts)
@@ -161,6 +168,25 @@ def _rule(node: NodeProto) -> Rule | None:
     if node.domain == "com.microsoft":
         return MICROSOFT_RULES.get(node.op_type)
     return RULES.get(node.op_type) if node.domain in ("", "ai.onnx") else None
+
+
+def _dequantized(proto: ModelProto, constants: Mapping[str, TensorProto]) -> dict[str, NDArray[np.float32]]:
+    """What DequantizeLinear nodes make of constants."""
+    found: dict[str, NDArray[np.float32]] = {}
+    for node in proto.graph.node:
+        plain = node.domain in ("", "ai.onnx") and node.op_type == "DequantizeLinear"
+        if not plain or not all(name in constants for name in node.input if name):
+            continue
+        with suppress(ValueError, TypeError, IndexError):
+            x, scale, *rest = (numpy_helper.to_array(constants[name]) for name in node.input if name)
+            axis = next((item.i for item in node.attribute if item.name == "axis"), 1)
+            along = [1] * x.ndim
+            if scale.size > 1:
+                along[axis] = scale.size
+            zero = rest[0].reshape(along if rest[0].size > 1 else [1] * x.ndim) if rest else 0
+            steps = x.astype(np.float32) - np.asarray(zero, np.float32)
+            found[node.output[0]] = (steps * scale.reshape(along)).astype(np.float32)
+    return found
 
 
 def _constant_nodes(proto: ModelProto) -> Iterator[tuple[str, TensorProto]]:

@@ -40,8 +40,7 @@ class _Direction:
 def recurrent(builder: Builder, node: Node) -> None:
     """Computed in float. What is not the default of a rare attribute is refused by its name."""
     value = builder.real(node.inputs[0])
-    batch_first = node.integer("layout", 0) == 1
-    index = np.moveaxis(value.index, 1, 0) if batch_first else value.index
+    index = value.index
     steps, batch, depth = index.shape
     if batch != 1:
         raise Unsupported(f"the batch is {batch}, only 1 is supported")
@@ -68,8 +67,6 @@ def recurrent(builder: Builder, node: Node) -> None:
             tensor = builder.emit(Concat(2), parts, (1, made, count * hidden), DType.FLOAT32, nodes=(node,))
         order = np.arange(made * count * hidden, dtype=np.int32).reshape(made, count, 1, hidden)
         order = order if result == "steps" else order[0]
-        if batch_first:
-            order = np.ascontiguousarray(np.moveaxis(order, -2, 0))
         builder.define(name, Value(tensor, order, real=True))
 
 
@@ -86,7 +83,7 @@ def _directions(builder: Builder, node: Node, steps: int) -> list[_Direction]:
             cell,
             hidden,
             backwards,
-            cell == "gru" and node.integer("linear_before_reset", 0) == 1,
+            cell == "gru" and node.integer("linear_before_reset", 0) != 0,
             _constants(node, cell, hidden, [None if a is None else _along(a, at) for a in arrays]),
         )
         for at, backwards in enumerate(reverse)
@@ -103,10 +100,7 @@ def _array(builder: Builder, node: Node, position: int) -> _Floats | None:
     name = node.input(position)
     if not name or position in (0, 4):
         return None
-    found = builder.constant(name, "its weights, biases and initial states").value.astype(np.float32)
-    if position in (5, 6) and node.integer("layout", 0) == 1:
-        found = np.moveaxis(found, 1, 0)
-    return found
+    return builder.constant(name, "its weights, biases and initial states").value.astype(np.float32)
 
 
 def _cell(node: Node, directions: int) -> Cell:
@@ -123,6 +117,8 @@ def _cell(node: Node, directions: int) -> Cell:
 
 
 def _require_plain(builder: Builder, node: Node, steps: int) -> None:
+    if node.integer("layout", 0):
+        raise Unsupported("layout=1 is not supported (nor by ONNX Runtime): transpose the input instead")
     for name in ("clip", "input_forget", "activation_alpha", "activation_beta"):
         if node.attributes.get(name):
             raise Unsupported(f"attribute {name} is not supported")
@@ -140,7 +136,7 @@ def _constants(node: Node, cell: Cell, hidden: int, arrays: list[_Floats | None]
     both = np.zeros(2 * gates, np.float32) if bias is None else bias
     own, other = both[:gates].copy(), both[gates:].copy()
     made: dict[str, _Floats] = {"weights": weights, "recurrent": recurrent}
-    if cell == "gru" and node.integer("linear_before_reset", 0) == 1:
+    if cell == "gru" and node.integer("linear_before_reset", 0) != 0:
         made["candidate_bias"] = other[2 * hidden :].copy()
         other[2 * hidden :] = 0
     made["bias"] = own + other

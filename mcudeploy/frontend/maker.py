@@ -21,11 +21,14 @@ _AXES_IN_INPUTS = 18
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Facts:
-    """Of a model: its opset, what is known of its values, and its constants, which rules add to."""
+    """Of a model: its opset, what is known of its values, its constants, which rules add to, and what is
+    dequantised of them.
+    """
 
     opset: int
     infos: Infos
     constants: dict[str, TensorProto]
+    dequantized: Mapping[str, NDArray[np.float32]]
 
 
 class Maker:
@@ -38,6 +41,7 @@ class Maker:
         }
         self._label, self._stem = label, f"{node.output[0]}/{node.op_type}"
         self._opset, self._infos, self._constants = facts.opset, facts.infos, facts.constants
+        self._dequantized = facts.dequantized
 
     def add(self, op: str, *inputs: str, out: str = "", **attributes: Any) -> str:
         """One more node; the name of its output."""
@@ -54,7 +58,7 @@ class Maker:
     def known(self, name: str) -> NDArray[Any] | None:
         """The value of a constant; None for what is computed."""
         found = self._constants.get(name)
-        return None if found is None else numpy_helper.to_array(found)
+        return self._dequantized.get(name) if found is None else numpy_helper.to_array(found)
 
     def shape(self, name: str) -> tuple[int, ...] | None:
         """The shape of a value of the file; None where it is not known."""

@@ -28,6 +28,10 @@ def _held(builder: Builder, info: Info, *, float_io: bool) -> tuple[Value, str]:
     value = builder.value(info.name)
     if not value.real:
         return builder.integers(info.name), builder.model.dtype_of(info.name)
+    if builder.model.dtype_of(info.name) != "float32":
+        raise Unsupported(
+            f"an output of {builder.model.dtype_of(info.name)} is not supported; float32, int8 and uint8 are"
+        )
     if value.table is None:
         return value, "float32"
     pure = None if float_io else builder.pure(info.name)

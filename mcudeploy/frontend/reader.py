@@ -14,7 +14,7 @@ from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto,
 
 from mcudeploy.common.errors import ModelError, Problem
 from mcudeploy.frontend.constants import Constant
-from mcudeploy.frontend.decompose import expand, inlined
+from mcudeploy.frontend.decompose import expand, inlined, require_finite
 from mcudeploy.frontend.model import MAX_TENSOR_ELEMENTS, MAX_TOTAL_ELEMENTS, Attribute, Info, Model, Node
 from mcudeploy.frontend.names import printable
 from mcudeploy.frontend.parsing import MAX_FILE_BYTES, parse
@@ -82,6 +82,10 @@ def _sound(
     for number, node in enumerate(proto.graph.node):
         node.name = node.name or f"#{number}"
     require_versions(proto)
+    try:
+        require_finite(proto)
+    except ValueError as fault:
+        raise ModelError(f"the model is malformed: {printable(str(fault))}") from fault
     for tensor in _tensors(proto.graph):
         _load_external(tensor, path)
         _require_consistent(tensor)
@@ -93,7 +97,13 @@ def _sound(
 def _modern(proto: ModelProto) -> ModelProto:
     """The checked model in an operator set that is lowered."""
     converted = modern(proto)
-    return proto if converted is proto else _checked(converted)
+    if converted is proto:
+        return proto
+    try:
+        return _checked(converted)
+    except ModelError as fault:
+        found = f"the model uses opset {opset_of(proto)}, which could not be converted"
+        raise ModelError(f"{found}: {fault}") from fault
 
 
 def _expanded(proto: ModelProto) -> ModelProto:

@@ -12,6 +12,9 @@ from mcudeploy.frontend.names import printable
 OPSETS = range(7, onnx.defs.onnx_opset_version() + 1)
 """From the first that ONNX Runtime runs to the newest that the onnx package knows."""
 
+_INITIALIZERS_ALONE = 4
+"""The file format from which an initializer need not be an input, too."""
+
 _LOWERED_FROM = 13
 """Older operator sets are converted to this one, the first with axes and pads as inputs."""
 
@@ -21,8 +24,15 @@ def modern(proto: ModelProto) -> ModelProto:
     versions = [entry.version for entry in proto.opset_import if entry.domain in ("", "ai.onnx")]
     if versions[0] >= _LOWERED_FROM:
         return proto
+    if any(node.op_type == "Upsample" for node in proto.graph.node):
+        raise ModelError(
+            f"the model uses opset {versions[0]} with Upsample, which conversion would change: export it "
+            f"with opset {_LOWERED_FROM} or newer, where it is a Resize"
+        )
     try:
-        return version_converter.convert_version(proto, _LOWERED_FROM)
+        converted = version_converter.convert_version(proto, _LOWERED_FROM)
+        converted.ir_version = max(converted.ir_version, _INITIALIZERS_ALONE)
+        return converted
     except (RuntimeError, ValueError, TypeError, IndexError, MemoryError, ConvertError) as fault:
         reason = printable(" ".join(str(fault).split())[:200])
         raise ModelError(

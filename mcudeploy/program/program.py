@@ -101,11 +101,12 @@ def make_program(plan: Plan, calls: Mapping[str, KernelCall], prefix: str, board
     kernels |= {each.kernel for each in moves} | {each.kernel for each in waits}
     lanes = LaneTables.of(tape, calls)
     by_symbol = {tensor.symbol: tensor for tensor in tensors}
+    named = {name for it in records for name in (*it.inputs, it.output, it.scratch.removeprefix("&"))}
     largest = max(int(tape.codes.max(initial=0)), lanes.largest)
     return Program(
         prefix=prefix,
         constants=constants.texts,
-        tensors=tensors,
+        tensors=[tensor for tensor in tensors if tensor.symbol in named],
         operators=records,
         part_operators=each_once(
             part_text(it, records[it.base], by_symbol, constants) for it in lanes.records

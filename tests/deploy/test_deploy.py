@@ -436,7 +436,7 @@ def test_a_port_that_is_not_there_is_known_before_flashing(
 def test_reports_say_whose_costs_are_the_estimates(model: Path, board: str, costs_of: str) -> None:
     target = load_board(board)
     report = api.plan_report(api.plan_model(model, target, Options(split=False)))
-    assert report["estimates"] == {"core": target.core, "costs_of": costs_of}
+    assert report["estimates"] == {"core": target.core, "costs_of": costs_of, "unit": "instructions"}
     timed = find_plans(load_model(model), target, Options(split=False), lambda *_: lambda *_: 1.0)
     assert timed.costs_of is None
 

@@ -42,7 +42,7 @@ class Device:
         arena = made.plan.layout.arena_bytes
         self.ran.append(arena)
         observed = Observation(Measurement(self._ticks[arena], "instructions"), [{}], None)
-        running.keep(made, SimpleNamespace(hash=made._firmware_hashes([True])[0]), observed)  # type: ignore[arg-type]
+        running.keep(made, SimpleNamespace(hash=int(made._run_keys([True])[0].firmware, 16)), observed)  # type: ignore[arg-type]
         return SimpleNamespace(), observed
 
 
