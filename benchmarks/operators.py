@@ -61,6 +61,7 @@ RESTRICTIONS = {
     "LayerNormalization": "parameters constant; first output",
     "LpNormalization": "p 1 or 2",
     "MaxPool": "first output",
+    "MeanVarianceNormalization": "axes given: the ONNX checker refuses the default",
     "Mod": "of floats (fmod=1)",
     "Pad": "by a constant value",
     "RMSNormalization": "parameters constant",
