@@ -71,6 +71,20 @@ static inline void mcud_recurrent_f32(const mcud_op *op, int32_t first_row, mcud
     }
 }
 
+typedef float mcud_recurrent_f32_function(float x);
+
+/* A step of a plain network: h = function(bias + weights * x + recurrent weights * h). */
+static inline void mcud_plain_step_f32(const mcud_recurrent_f32_params *params, const float *x, float *h, float *gates,
+                                       mcud_recurrent_f32_function *function)
+{
+    const int32_t hidden = params->hidden;
+    mcud_gates_f32(params, params->input_weights, params->bias, x, params->inputs, hidden, gates);
+    mcud_gates_f32(params, params->recurrent_weights, gates, h, hidden, hidden, gates);
+    for (int32_t k = 0; k < hidden; k++) {
+        h[k] = function(gates[k]);
+    }
+}
+
 static inline float mcud_sigmoid(float x)
 {
     return 1.0f / (1.0f + expf(-x));

@@ -5,12 +5,7 @@
 static void step(const mcud_recurrent_f32_params *params, const float *x, float *h, float *c, float *gates)
 {
     (void)c;
-    const int32_t hidden = params->hidden;
-    mcud_gates_f32(params, params->input_weights, params->bias, x, params->inputs, hidden, gates);
-    mcud_gates_f32(params, params->recurrent_weights, gates, h, hidden, hidden, gates);
-    for (int32_t k = 0; k < hidden; k++) {
-        h[k] = mcud_sigmoid(gates[k]);
-    }
+    mcud_plain_step_f32(params, x, h, gates, mcud_sigmoid);
 }
 
 void mcud_rnn_sigmoid_f32(const mcud_op *op, int32_t first_row, int32_t end_row)

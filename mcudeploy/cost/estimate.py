@@ -147,19 +147,21 @@ def estimated(costs: CoreCosts) -> TileSource:
 
 
 def per_instruction(core: str, unit: Unit) -> Callable[[Graph], CallTime]:
-    """What the tables of a core say of tiles: the time of each, in a unit, for one of its instructions."""
+    """The time of a tile in a unit for each of its instructions, by the tables of a core."""
+    if unit == "instructions":
+        return lambda _: lambda *_: 1.0
     wanted, counted = (estimated(load_costs(core, each)) for each in (unit, "instructions"))
 
-    def of(graph: Graph) -> CallTime:
+    def times_of(graph: Graph) -> CallTime:
         times, instructions = wanted(graph, ()), counted(graph, ())
 
         def ratio(operator: Operator, call: KernelCall, rows: Interval) -> float:
             count = instructions(operator, call, rows)
             return times(operator, call, rows) / count if count else 1.0
 
-        return ratio if unit != "instructions" else lambda *_: 1.0
+        return ratio
 
-    return of
+    return times_of
 
 
 def estimated_tile_time(graph: Graph, calls: Mapping[str, KernelCall], core: str) -> TileTime:

@@ -91,10 +91,10 @@ OPERATIONS: dict[str, tuple[BinaryFunction, _Operation]] = {
     "Xor": ("not_equal", np.not_equal),
     "PRelu": ("prelu", lambda x, slope: np.where(x < 0, x * slope, x)),
 }
+"""The functions of two values by ONNX operator. What is true or false in the model is 1 or 0 here."""
 OF_INTEGERS = frozenset({"Add", "Sub", "Mul", "Div"})
 """Those that int8 operands have kernels for; others are computed in float."""
 
-"""The functions of two values by ONNX operator. What is true or false in the model is 1 or 0 here."""
 
 Operands = tuple[Value | Constant, Value | Constant]
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from mcudeploy.frontend.builder import Builder
 from mcudeploy.frontend.follow import Ending
-from mcudeploy.frontend.lower_pool import averaged
+from mcudeploy.frontend.lower_pool import int8_or_float
 from mcudeploy.frontend.model import Node, Unsupported
 from mcudeploy.frontend.values import Value, axis_shapes, natural_shape, stored_axis
 from mcudeploy.ir.graph import DType, Quantization
@@ -37,7 +37,7 @@ def layer_norm(builder: Builder, node: Node) -> None:
         tensor = builder.emit(op, (placed.tensor,), shape, DType.FLOAT32, constants=constants, nodes=(node,))
         return Value(tensor, placed.index, real=True)
 
-    averaged(builder, node, emission, integers=False)
+    int8_or_float(builder, node, emission, integers=False)
 
 
 def _parameter(builder: Builder, node: Node, position: int, sizes: tuple[int, ...]) -> ConstantArray:

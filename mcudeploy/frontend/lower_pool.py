@@ -75,10 +75,10 @@ def _pool_window(node: Node, value: Value, image: IndexArray) -> Window:
 
 
 Emission = Callable[[Value, DType, Quantization | None, Ending], Value]
-"""Emits an operator that averages: from an int8 value to a quantisation, or from a float value."""
+"""Emits an operator from an int8 value to a quantisation, or from a float value."""
 
 
-def averaged(builder: Builder, node: Node, emission: Emission, *, integers: bool = True) -> None:
+def int8_or_float(builder: Builder, node: Node, emission: Emission, *, integers: bool = True) -> None:
     """int8 where the input and, behind clips and views, the result are quantised (and there is a kernel for
     `integers`); else float.
     """
@@ -113,7 +113,7 @@ def average_pool(builder: Builder, node: Node) -> None:
         tensor = builder.emit(op, (source,), shape, dtype, quantization, nodes=nodes)
         return Value(tensor, image_index(shape, value.index.ndim), real=True)
 
-    averaged(builder, node, emission)
+    int8_or_float(builder, node, emission)
 
 
 _REDUCTIONS: dict[str, Reduction] = {
@@ -150,7 +150,7 @@ def reduce(builder: Builder, node: Node) -> None:
         index = np.ravel_multi_index(zeroed, made).astype(np.int32)
         return Value(tensor, _without(index, axes, node), real=True)
 
-    averaged(builder, node, emission, integers=function == "mean")
+    int8_or_float(builder, node, emission, integers=function == "mean")
 
 
 def _without(index: IndexArray, axes: tuple[int, ...], node: Node) -> IndexArray:

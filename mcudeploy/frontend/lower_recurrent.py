@@ -13,6 +13,7 @@ from mcudeploy.frontend.model import Node, Unsupported
 from mcudeploy.frontend.values import Value
 from mcudeploy.ir.graph import DType
 from mcudeploy.ops.concat import Concat
+from mcudeploy.ops.move import Slice
 from mcudeploy.ops.recurrent import GATES, Cell, Recurrent, Result
 
 _Floats = NDArray[np.float32]
@@ -46,28 +47,41 @@ def recurrent(builder: Builder, node: Node) -> None:
         raise Unsupported(f"the batch is {batch}, only 1 is supported")
     source = builder.viewed(builder.arranged(value.tensor, index.reshape(steps, 1, depth)), (1, steps, depth))
     directions = _directions(builder, node, steps)
+    every: list[str] = []
     for result, name in zip(_RESULTS, node.outputs, strict=False):
         if not name or not (name in builder.consumers or name in builder.outputs):
             continue
         made = steps if result == "steps" else 1
         hidden = directions[0].hidden
-        parts = [
-            builder.emit(
-                each.op(result),
-                (source,),
-                (1, made, hidden),
-                DType.FLOAT32,
-                constants=each.constants,
-                nodes=(node,),
-            )
-            for each in directions
-        ]
+        if result == "last" and every:
+            parts = [_last(builder, node, *each) for each in zip(every, directions, strict=True)]
+        else:
+            parts = [
+                builder.emit(
+                    each.op(result),
+                    (source,),
+                    (1, made, hidden),
+                    DType.FLOAT32,
+                    constants=each.constants,
+                    nodes=(node,),
+                )
+                for each in directions
+            ]
+        every = parts if result == "steps" else every
         tensor, count = parts[0], len(parts)
         if count > 1:
             tensor = builder.emit(Concat(2), parts, (1, made, count * hidden), DType.FLOAT32, nodes=(node,))
         order = np.arange(made * count * hidden, dtype=np.int32).reshape(made, count, 1, hidden)
         order = order if result == "steps" else order[0]
         builder.define(name, Value(tensor, order, real=True))
+
+
+def _last(builder: Builder, node: Node, steps: str, direction: _Direction) -> str:
+    """The last state among those of all steps."""
+    _, count, hidden = builder.shape_of(steps)
+    at = 0 if direction.reverse else count - 1
+    op = Slice((0, at, 0), (1, 1, 1), (1, 1, hidden))
+    return builder.emit(op, (steps,), (1, 1, hidden), DType.FLOAT32, nodes=(node,))
 
 
 def _directions(builder: Builder, node: Node, steps: int) -> list[_Direction]:

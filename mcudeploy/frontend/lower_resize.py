@@ -10,7 +10,7 @@ import numpy as np
 from mcudeploy.common.text import agree
 from mcudeploy.frontend.builder import Builder
 from mcudeploy.frontend.follow import Ending, fused_nodes
-from mcudeploy.frontend.lower_pool import averaged
+from mcudeploy.frontend.lower_pool import int8_or_float
 from mcudeploy.frontend.model import Node, Unsupported, require_bounded
 from mcudeploy.frontend.values import Value, image_index, image_positions
 from mcudeploy.ir.graph import DType, Quantization
@@ -28,7 +28,7 @@ def resize(builder: Builder, node: Node) -> None:
         nodes = fused_nodes(node, ending, quantized=quantization is not None)
         return _resized(builder, node, source, (dtype, quantization), nodes)
 
-    averaged(builder, node, emission)
+    int8_or_float(builder, node, emission)
 
 
 def real_resize(builder: Builder, node: Node) -> Value:

@@ -6,7 +6,7 @@ import numpy as np
 
 from mcudeploy.frontend.builder import Builder
 from mcudeploy.frontend.follow import Ending, fused_nodes
-from mcudeploy.frontend.lower_pool import averaged
+from mcudeploy.frontend.lower_pool import int8_or_float
 from mcudeploy.frontend.model import Node, Unsupported
 from mcudeploy.frontend.values import Value, axis_shapes, natural_shape, stored_axis
 from mcudeploy.ir.graph import DType, Quantization
@@ -27,7 +27,7 @@ def softmax(builder: Builder, node: Node) -> None:
         tensor = builder.emit(Softmax(dimension), (placed.tensor,), shape, dtype, quantization, nodes=nodes)
         return Value(tensor, placed.index, real=True)
 
-    averaged(builder, node, emission)
+    int8_or_float(builder, node, emission)
 
 
 def along(builder: Builder, value: Value, axis: int) -> tuple[Value, int]:

@@ -2,40 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from math import prod
 from pathlib import Path
 
-import numpy as np
 import onnx
-from numpy.typing import NDArray
-from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper, shape_inference
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, shape_inference
 
 from mcudeploy.common.errors import ModelError, Problem
 from mcudeploy.frontend.constants import Constant
 from mcudeploy.frontend.decompose import expand, inlined, require_finite
 from mcudeploy.frontend.model import MAX_TENSOR_ELEMENTS, MAX_TOTAL_ELEMENTS, Attribute, Info, Model, Node
 from mcudeploy.frontend.names import printable
-from mcudeploy.frontend.parsing import MAX_FILE_BYTES, parse
+from mcudeploy.frontend.parsing import parse
 from mcudeploy.frontend.shapes import Sizes, fix_inputs
+from mcudeploy.frontend.tensors import array_of, load_external, require_consistent, tensors_of
 from mcudeploy.frontend.versions import modern, require_versions
-
-_ITEM_BYTES: dict[int, int] = {
-    TensorProto.FLOAT: 4,
-    TensorProto.UINT8: 1,
-    TensorProto.INT8: 1,
-    TensorProto.UINT16: 2,
-    TensorProto.INT16: 2,
-    TensorProto.INT32: 4,
-    TensorProto.INT64: 8,
-    TensorProto.BOOL: 1,
-    TensorProto.FLOAT16: 2,
-    TensorProto.DOUBLE: 8,
-    TensorProto.UINT32: 4,
-    TensorProto.UINT64: 8,
-}
-
 
 _ONNX_FAULTS = (onnx.checker.ValidationError, shape_inference.InferenceError)
 _ONNX_DOMAINS = ("", "ai.onnx")
@@ -86,9 +69,9 @@ def _sound(
         require_finite(proto)
     except ValueError as fault:
         raise ModelError(f"the model is malformed: {printable(str(fault))}") from fault
-    for tensor in _tensors(proto.graph):
-        _load_external(tensor, path)
-        _require_consistent(tensor)
+    for tensor in tensors_of(proto.graph):
+        load_external(tensor, path)
+        require_consistent(tensor)
     _require_order(proto.graph)
     notes = fix_inputs(proto.graph, shapes, remedy)
     return _checked(proto), notes
@@ -137,68 +120,11 @@ def _require_text(proto: ModelProto) -> None:
     for node in graph.node:
         names += [node.name, node.op_type, node.domain, *node.input, *node.output]
         names += [attribute.name for attribute in node.attribute]
-    names += [tensor.name for tensor in _tensors(graph)]
+    names += [tensor.name for tensor in tensors_of(graph)]
     for value in (*graph.input, *graph.output, *graph.value_info):
         names += [value.name, *(size.dim_param for size in value.type.tensor_type.shape.dim)]
     if not all(isinstance(name, str) for name in names):
         raise ModelError("a name in the model is not UTF-8 text: the file is damaged")
-
-
-def _tensors(graph: GraphProto) -> Iterator[TensorProto]:
-    """All tensors of the graph, those of nodes' attributes and subgraphs included."""
-    yield from graph.initializer
-    for node in graph.node:
-        for attribute in node.attribute:
-            if attribute.HasField("t"):
-                yield attribute.t
-            yield from attribute.tensors
-            for inner in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
-                yield from _tensors(inner)
-
-
-def _load_external(tensor: TensorProto, path: Path) -> None:
-    """Reads a tensor kept beside the model, from the model's own folder only."""
-    if tensor.data_location != TensorProto.EXTERNAL:
-        return
-    name = printable(tensor.name)
-    facts = {entry.key: entry.value for entry in tensor.external_data}
-    folder = path.resolve().parent
-    try:
-        file = (folder / facts.get("location", "")).resolve()
-        if not file.is_relative_to(folder) or not file.is_file():
-            raise ModelError(
-                f"tensor {name!r} lies in {printable(facts.get('location', ''))!r}, "
-                "which is not a file in the model's folder"
-            )
-        needed = prod(tensor.dims) * _ITEM_BYTES.get(tensor.data_type, 0)
-        offset = int(facts.get("offset", "0"))
-        length = int(facts.get("length", str(needed)))
-        if offset < 0 or length != needed or not 0 < needed <= MAX_FILE_BYTES:
-            raise ModelError(f"tensor {name!r}: its external data does not fit its shape {list(tensor.dims)}")
-        with file.open("rb") as stream:
-            stream.seek(offset)
-            content = stream.read(length)
-    except (OSError, ValueError, OverflowError) as fault:
-        raise ModelError(f"external data of tensor {name!r} cannot be read: {fault}") from fault
-    if len(content) != length:
-        raise ModelError(f"external data of tensor {name!r} ends early: {len(content)} of {length} bytes")
-    tensor.raw_data = content
-    tensor.data_location = TensorProto.DEFAULT
-    del tensor.external_data[:]
-
-
-def _require_consistent(tensor: TensorProto) -> None:
-    """A tensor's data has as many elements as its shape says; checked before anything is allocated."""
-    if any(size < 0 for size in tensor.dims):
-        raise ModelError(f"tensor {printable(tensor.name)!r} has a negative dimension: {list(tensor.dims)}")
-    item = _ITEM_BYTES.get(tensor.data_type)
-    if item is None or not tensor.HasField("raw_data"):
-        return
-    if prod(tensor.dims) * item != len(tensor.raw_data):
-        raise ModelError(
-            f"tensor {printable(tensor.name)!r} has {len(tensor.raw_data)} bytes of data; its shape "
-            f"{list(tensor.dims)} needs {prod(tensor.dims) * item}"
-        )
 
 
 def _require_order(graph: GraphProto) -> None:
@@ -276,7 +202,7 @@ def _label(node: NodeProto, position: int) -> str:
 
 def _model(proto: ModelProto, notes: tuple[str, ...]) -> Model:
     graph = proto.graph
-    constants = {tensor.name: Constant(_array(tensor)) for tensor in graph.initializer}
+    constants = {tensor.name: Constant(array_of(tensor)) for tensor in graph.initializer}
     infos = {value.name: info_of(value) for value in (*graph.value_info, *graph.input, *graph.output)}
     elements = 0
     _require_bounded(infos)
@@ -348,14 +274,6 @@ def _attribute(item: AttributeProto) -> Attribute:
         case AttributeProto.STRINGS:
             return tuple(bytes(value).decode("utf-8", "replace") for value in item.strings)
         case AttributeProto.TENSOR:
-            return _array(item.t)
+            return array_of(item.t)
         case _:
             return None
-
-
-def _array(tensor: TensorProto) -> NDArray[np.generic]:
-    try:
-        return np.asarray(numpy_helper.to_array(tensor))
-    except (ValueError, TypeError, KeyError, IndexError, OverflowError, MemoryError, RuntimeError) as fault:
-        reason = f"tensor {printable(tensor.name)!r} does not hold what its type and shape say: {fault}"
-        raise ModelError(reason) from fault

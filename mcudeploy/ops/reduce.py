@@ -55,8 +55,9 @@ class Reduce:
         size = self._size(shape)
         counts = _counts(size)
         if not is_int8(output):
-            divisor = float(count) if self.function == "mean" else 1.0
-            return KernelCall(f"reduce_{self.function}_f32", {**size, "count": divisor}, counts=counts)
+            mean = self.function == "mean"  # a sum that is divided
+            name, divisor = ("sum", float(count)) if mean else (self.function, 1.0)
+            return KernelCall(f"reduce_{name}_f32", {**size, "count": divisor}, counts=counts)
         if self.function != "mean":
             raise ValueError(f"a {self.function} along axes is for float32 only")
         source, target = quantization_of(inputs[0]), quantization_of(output)

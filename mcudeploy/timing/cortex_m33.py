@@ -15,9 +15,10 @@ from __future__ import annotations
 
 from mcudeploy.timing.classes import Kind
 from mcudeploy.timing.core import FLOAT_RESULT, Core, Cycles, Executed
-from mcudeploy.timing.paired import InOrder, depends, loaded_just_before
+from mcudeploy.timing.paired import InOrder, depends
 
 _MEMORY = frozenset({Kind.LOAD, Kind.STORE, Kind.FLOAT_LOAD, Kind.FLOAT_STORE})
+_LOADS = frozenset({Kind.LOAD, Kind.LOAD_MANY, Kind.FLOAT_LOAD})
 _MULTIPLY = frozenset({Kind.MULTIPLY, Kind.MULTIPLY_DSP})
 _PAIRED = frozenset({Kind.ALU, Kind.EXTEND, Kind.SATURATE, Kind.BRANCH, *_MEMORY, *_MULTIPLY})
 
@@ -42,7 +43,7 @@ def wait_cycles(before: Executed, here: Executed) -> float:
     if before.kind in FLOAT_RESULT:
         needed = here.instruction.reads - here.instruction.addend
         return 1 if before.instruction.results & needed else 0
-    return 1 if loaded_just_before(before, here) else 0
+    return 1 if before.kind in _LOADS and before.instruction.results & here.instruction.reads else 0
 
 
 def narrow_pair(before: Executed, here: Executed) -> bool:

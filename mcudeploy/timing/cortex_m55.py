@@ -52,7 +52,7 @@ _RULES = InOrder(
 )
 
 
-def cost(here: Executed, before: Executed | None, paired: bool) -> tuple[Cycles, bool]:
+def _cost(here: Executed, before: Executed | None, paired: bool) -> tuple[Cycles, bool]:
     """See `Core`. Of three vector instructions each may overlap with the one before it."""
     if here.kind is Kind.LOOP_END:
         return Cycles(0, 0, here.count), False
@@ -70,5 +70,5 @@ CORTEX_M55 = Core(
         "the overlap of a loop's last instruction with its first one",
         "interrupts",
     ),
-    cost,
+    _cost,
 )

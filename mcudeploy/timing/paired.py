@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from mcudeploy.timing.classes import Kind
 from mcudeploy.timing.core import Cycles, Executed
-
-_SLOW_TO_LOAD = frozenset({Kind.LOAD, Kind.LOAD_MANY, Kind.FLOAT_LOAD})
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +38,3 @@ class InOrder:
 def depends(before: Executed, here: Executed) -> bool:
     """Whether the second of two reads or overwrites what the first writes."""
     return bool(before.instruction.results & (here.instruction.reads | here.instruction.results))
-
-
-def loaded_just_before(before: Executed, here: Executed) -> bool:
-    """Whether the second of two reads what the first loads."""
-    return before.kind in _SLOW_TO_LOAD and bool(before.instruction.results & here.instruction.reads)

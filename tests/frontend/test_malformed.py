@@ -17,7 +17,6 @@ from onnx_files import QuantizedModel, build, node, save
 
 from mcudeploy.common.errors import ModelError
 from mcudeploy.frontend import load
-from mcudeploy.frontend.versions import OPSETS
 from mcudeploy.model.model import load_model
 
 X = np.zeros((1, 3, 6, 6), np.float32)
@@ -196,29 +195,6 @@ def test_duplicate_names(tmp_path: Path) -> None:
     model = valid()
     model.graph.node[3].output[0] = model.graph.node[0].output[0]
     refused(model, tmp_path, "exists already")
-
-
-@pytest.mark.parametrize(("version", "way_out"), [(6, "convert"), (OPSETS.stop, "torch.onnx.export")])
-def test_opset(version: int, way_out: str, tmp_path: Path) -> None:
-    model = valid()
-    model.opset_import[0].version = version
-    refused(model, tmp_path, rf"opset {version}; opsets 7 to {OPSETS.stop - 1} are read.*{way_out}")
-
-
-def test_an_old_opset_is_converted(tmp_path: Path) -> None:
-    """Axes and bounds were attributes before opset 13."""
-    model = build([node("Relu", "x", "y")], {"x": X}, ["y"], {})
-    old = [
-        node("Clip", "x", "c", min=0.0, max=6.0),
-        node("Unsqueeze", "c", "u", axes=[0]),
-        node("Squeeze", "u", "y", axes=[0]),
-    ]
-    del model.graph.node[:], model.graph.value_info[:]
-    model.graph.node.extend(old)
-    model.opset_import[0].version = 9
-    graph = load(save(model, tmp_path))
-    assert graph.outputs[0].name == "y"
-    assert [operator.op.kind for operator in graph.operators] == ["Unary"]
 
 
 def test_ir_version_of_the_future(tmp_path: Path) -> None:

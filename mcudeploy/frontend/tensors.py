@@ -1,0 +1,96 @@
+"""Tensors of a file: found, loaded from beside it, checked, and taken out as arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from onnx import GraphProto, TensorProto, numpy_helper
+
+from mcudeploy.common.errors import ModelError
+from mcudeploy.frontend.names import printable
+from mcudeploy.frontend.parsing import MAX_FILE_BYTES
+
+_ITEM_BYTES: dict[int, int] = {
+    TensorProto.FLOAT: 4,
+    TensorProto.UINT8: 1,
+    TensorProto.INT8: 1,
+    TensorProto.UINT16: 2,
+    TensorProto.INT16: 2,
+    TensorProto.INT32: 4,
+    TensorProto.INT64: 8,
+    TensorProto.BOOL: 1,
+    TensorProto.FLOAT16: 2,
+    TensorProto.DOUBLE: 8,
+    TensorProto.UINT32: 4,
+    TensorProto.UINT64: 8,
+}
+
+
+def tensors_of(graph: GraphProto) -> Iterator[TensorProto]:
+    """All tensors of the graph, those of nodes' attributes and subgraphs included."""
+    yield from graph.initializer
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.HasField("t"):
+                yield attribute.t
+            yield from attribute.tensors
+            for inner in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
+                yield from tensors_of(inner)
+
+
+def load_external(tensor: TensorProto, path: Path) -> None:
+    """Reads a tensor kept beside the model, from the model's own folder only."""
+    if tensor.data_location != TensorProto.EXTERNAL:
+        return
+    name = printable(tensor.name)
+    facts = {entry.key: entry.value for entry in tensor.external_data}
+    folder = path.resolve().parent
+    try:
+        file = (folder / facts.get("location", "")).resolve()
+        if not file.is_relative_to(folder) or not file.is_file():
+            raise ModelError(
+                f"tensor {name!r} lies in {printable(facts.get('location', ''))!r}, "
+                "which is not a file in the model's folder"
+            )
+        needed = prod(tensor.dims) * _ITEM_BYTES.get(tensor.data_type, 0)
+        offset = int(facts.get("offset", "0"))
+        length = int(facts.get("length", str(needed)))
+        if offset < 0 or length != needed or not 0 < needed <= MAX_FILE_BYTES:
+            raise ModelError(f"tensor {name!r}: its external data does not fit its shape {list(tensor.dims)}")
+        with file.open("rb") as stream:
+            stream.seek(offset)
+            content = stream.read(length)
+    except (OSError, ValueError, OverflowError) as fault:
+        raise ModelError(f"external data of tensor {name!r} cannot be read: {fault}") from fault
+    if len(content) != length:
+        raise ModelError(f"external data of tensor {name!r} ends early: {len(content)} of {length} bytes")
+    tensor.raw_data = content
+    tensor.data_location = TensorProto.DEFAULT
+    del tensor.external_data[:]
+
+
+def require_consistent(tensor: TensorProto) -> None:
+    """A tensor's data has as many elements as its shape says; checked before anything is allocated."""
+    if any(size < 0 for size in tensor.dims):
+        raise ModelError(f"tensor {printable(tensor.name)!r} has a negative dimension: {list(tensor.dims)}")
+    item = _ITEM_BYTES.get(tensor.data_type)
+    if item is None or not tensor.HasField("raw_data"):
+        return
+    if prod(tensor.dims) * item != len(tensor.raw_data):
+        raise ModelError(
+            f"tensor {printable(tensor.name)!r} has {len(tensor.raw_data)} bytes of data; its shape "
+            f"{list(tensor.dims)} needs {prod(tensor.dims) * item}"
+        )
+
+
+def array_of(tensor: TensorProto) -> NDArray[np.generic]:
+    """What a tensor holds. Raises ModelError where that is not what its type and shape say."""
+    try:
+        return np.asarray(numpy_helper.to_array(tensor))
+    except (ValueError, TypeError, KeyError, IndexError, OverflowError, MemoryError, RuntimeError) as fault:
+        reason = f"tensor {printable(tensor.name)!r} does not hold what its type and shape say: {fault}"
+        raise ModelError(reason) from fault

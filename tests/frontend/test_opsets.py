@@ -1,0 +1,98 @@
+"""Old and new operator sets, and functions of the file's own: read as ONNX Runtime runs them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from evaluate import assert_same
+from onnx import helper
+from onnx_files import build, node, save
+
+from mcudeploy.common.errors import ModelError
+from mcudeploy.frontend import load
+from mcudeploy.frontend.versions import OPSETS
+
+X = np.random.default_rng(0).normal(size=(1, 3, 6, 6)).astype(np.float32)
+
+
+def model_of(*nodes: onnx.NodeProto, opset: int = 17) -> onnx.ModelProto:
+    """A model from x to y of these nodes, which may be older than the shapes that `build` infers."""
+    model = build([node("Relu", "x", "y")], {"x": X}, ["y"], {})
+    del model.graph.node[:], model.graph.value_info[:]
+    model.graph.node.extend(nodes)
+    model.opset_import[0].version = opset
+    return model
+
+
+@pytest.mark.parametrize(("opset", "way_out"), [(6, "convert"), (OPSETS.stop, "torch.onnx.export")])
+def test_opsets_that_are_not_read(opset: int, way_out: str, tmp_path: Path) -> None:
+    with pytest.raises(
+        ModelError, match=rf"opset {opset}; opsets 7 to {OPSETS.stop - 1} are read.*{way_out}"
+    ):
+        load(save(model_of(node("Relu", "x", "y"), opset=opset), tmp_path))
+
+
+def test_axes_and_bounds_were_attributes(tmp_path: Path) -> None:
+    nodes = (
+        node("Clip", "x", "c", min=0.0, max=6.0),
+        node("Unsqueeze", "c", "u", axes=[0]),
+        node("Squeeze", "u", "y", axes=[0]),
+    )
+    graph = assert_same(save(model_of(*nodes, opset=9), tmp_path), {"x": X})
+    assert [operator.op.kind for operator in graph.operators] == ["Unary"]
+
+
+def test_an_old_softmax_is_over_all_axes_behind_its_own(tmp_path: Path) -> None:
+    """Its conversion makes values that the file does not have: no reference may ask for them."""
+    assert_same(save(model_of(node("Softmax", "x", "y", axis=1), opset=8), tmp_path), {"x": X})
+
+
+def test_upsampling_is_not_converted(tmp_path: Path) -> None:
+    """onnx would make another interpolation of it."""
+    model = model_of(node("Relu", "x", "r"), node("Upsample", "r s", "y", mode="linear"), opset=9)
+    scales = onnx.numpy_helper.from_array(np.array([1, 1, 2, 2], np.float32), "s")
+    model.graph.initializer.append(scales)
+    with pytest.raises(ModelError, match="Upsample"):
+        load(save(model, tmp_path))
+
+
+def function(name: str, nodes: list[onnx.NodeProto]) -> onnx.FunctionProto:
+    """A function from a to b."""
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("own", 1)]
+    return helper.make_function("own", name, ["a"], ["b"], nodes, opsets)
+
+
+def with_functions(called: str, functions: list[onnx.FunctionProto]) -> onnx.ModelProto:
+    """A model that calls one of them."""
+    model = model_of(helper.make_node(called, ["x"], ["y"], name="call", domain="own"))
+    model.functions.extend(functions)
+    model.opset_import.append(helper.make_opsetid("own", 1))
+    return model
+
+
+def test_a_function_is_replaced_by_its_body(tmp_path: Path) -> None:
+    body = [helper.make_node("Relu", ["a"], ["inner"]), helper.make_node("Sigmoid", ["inner"], ["b"])]
+    assert_same(save(with_functions("F", [function("F", body)]), tmp_path), {"x": X})
+
+
+def test_functions_that_grow_without_limit_are_refused(tmp_path: Path) -> None:
+    """Forty levels that call the one below twice: onnx would go through all 2^40 nodes."""
+    functions = [function("F0", [helper.make_node("Relu", ["a"], ["b"])])]
+    for level in range(1, 41):
+        called = f"F{level - 1}"
+        twice = [
+            helper.make_node(called, ["a"], ["inner"], domain="own"),
+            helper.make_node(called, ["inner"], ["b"], domain="own"),
+        ]
+        functions.append(function(f"F{level}", twice))
+    with pytest.raises(ModelError, match="come to more than 65536 nodes"):
+        load(save(with_functions("F40", functions), tmp_path))
+
+
+def test_a_function_that_calls_itself_is_refused(tmp_path: Path) -> None:
+    body = [helper.make_node("F", ["a"], ["b"], domain="own")]
+    with pytest.raises(ModelError, match="F calls itself"):
+        load(save(with_functions("F", [function("F", body)]), tmp_path))
