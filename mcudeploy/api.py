@@ -132,7 +132,7 @@ def verdict_on_host(made: Deployment, samples: list[Sample], progress: Progress)
     progress.stage("checking every operator against ONNX Runtime")
     host = Target(load_board("host"))
     with open_device(host, made.build(host), made.patience_s) as machine:
-        return judge(machine, made.plan, made.model.path, samples, progress)
+        return judge(machine, made.plan, made.model.path, samples, progress, shapes=made.model.shapes)
 
 
 def flash_board(path: Path | None, target: Target, options: Options, dry_run: bool) -> JsonObject:

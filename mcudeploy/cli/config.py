@@ -18,7 +18,7 @@ FILE_NAME = "mcudeploy.toml"
 _MOST_BYTES = 2**20
 _PREFIX = "MCUDEPLOY_"
 _NOT_OPTIONS = frozenset({"MCUDEPLOY_CACHE_DIR"})
-_LISTS = frozenset({"input", "expected", "assign", "memory"})
+_LISTS = frozenset({"input", "expected", "assign", "memory", "shape"})
 _UNITS = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3}
 _Origin = Callable[[str], str]
 
@@ -55,6 +55,15 @@ def parse_limit(text: str) -> tuple[str, int]:
         raise ValueError(f"{error}; 0 keeps {name.strip()} free of arenas") from error
 
 
+def parse_shape(text: str) -> tuple[str, tuple[int, ...]]:
+    """An input and its shape, such as `input=1,3,96,96`. Raises ValueError."""
+    name, _, sizes = text.rpartition("=")
+    parts = [part.strip() for part in sizes.split(",")]
+    if not (name and all(re.fullmatch("[1-9][0-9]{0,8}", part) for part in parts)):
+        raise ValueError(f"{text!r} is no shape: NAME=SIZE,SIZE,..., such as input=1,3,96,96")
+    return name, tuple(map(int, parts))
+
+
 def _listed(value: object) -> object:
     """One string stands for a list of it."""
     return (value,) if isinstance(value, str) else value
@@ -62,6 +71,11 @@ def _listed(value: object) -> object:
 
 def _checked_limit(text: str) -> str:
     parse_limit(text)
+    return text
+
+
+def _checked_shape(text: str) -> str:
+    parse_shape(text)
     return text
 
 
@@ -106,6 +120,9 @@ class Settings(BaseModel):
     ram_limit: Annotated[int, BeforeValidator(parse_size)] | None = None
     memory: (
         Annotated[tuple[Annotated[str, AfterValidator(_checked_limit)], ...], BeforeValidator(_listed)] | None
+    ) = None
+    shape: (
+        Annotated[tuple[Annotated[str, AfterValidator(_checked_shape)], ...], BeforeValidator(_listed)] | None
     ) = None
     max_overhead: Annotated[float, Field(ge=0)] | None = None
     time_limit: Annotated[float, Field(gt=0)] | None = None

@@ -17,6 +17,7 @@ from mcudeploy.cli.options import (
     output_options,
     plan_file_options,
     planning_options,
+    shape_option,
 )
 from mcudeploy.cli.output import Output
 from mcudeploy.common import interrupts
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 @board_option(required=False)
 @float_io_option
 @keep_option
+@shape_option
 @output_options
 @click.pass_context
 def check(
@@ -42,13 +44,15 @@ def check(
     board: Board | None,
     float_io: bool,
     keep_constant_channels: bool,
+    shapes: tuple[tuple[str, tuple[int, ...]], ...],
     output: Output,
 ) -> None:
     """List every node that cannot be deployed, with its reason, and the model's sizes."""
     from mcudeploy import api
     from mcudeploy.search.planner import Options
 
-    report = api.check_model(model, board, Options(float_io=float_io, keep_constant=keep_constant_channels))
+    options = Options(float_io=float_io, keep_constant=keep_constant_channels, shapes=shapes)
+    report = api.check_model(model, board, options)
     output.result(report, tables.check)
     if not report["supported"]:
         context.exit(ModelError.exit_code)

@@ -12,7 +12,7 @@ from click import get_current_context
 
 from mcudeploy.cli.config import FILE_NAME
 from mcudeploy.cli.output import Output
-from mcudeploy.cli.values import Cores, Finite, InputFile, Limit, NewFile, Size
+from mcudeploy.cli.values import Cores, Finite, InputFile, InputShape, Limit, NewFile, Size
 from mcudeploy.common.errors import UsageError
 
 Command = Callable[..., None]
@@ -42,6 +42,28 @@ def keep_option(command: Command) -> Command:
         default=False,
         help="Compute the channels that always have one value, and those that nobody reads, too.",
     )(command)
+
+
+def shape_option(command: Command) -> Command:
+    """Adds --shape as `shapes: tuple[tuple[str, Sizes], ...]`."""
+
+    @click.option(
+        "--shape",
+        "shapes",
+        metavar="NAME=SIZE,SIZE,...",
+        type=InputShape(),
+        multiple=True,
+        help="Shape of an input that has open dimensions, or another than the file's. Once for each input.",
+    )
+    @functools.wraps(command)
+    def checked(*args: Any, shapes: tuple[tuple[str, tuple[int, ...]], ...], **rest: Any) -> None:
+        names = [name for name, _ in shapes]
+        twice = next((name for index, name in enumerate(names) if name in names[:index]), None)
+        if twice is not None:
+            raise UsageError(f"--shape {twice} is given twice")
+        command(*args, shapes=shapes, **rest)
+
+    return checked
 
 
 def planning_options(command: Command) -> Command:
@@ -121,6 +143,7 @@ def planning_options(command: Command) -> Command:
     )
     @float_io_option
     @keep_option
+    @shape_option
     @functools.wraps(command)
     def packed(
         *args: Any,
@@ -138,6 +161,7 @@ def planning_options(command: Command) -> Command:
         seed: int,
         float_io: bool,
         keep_constant_channels: bool,
+        shapes: tuple[tuple[str, tuple[int, ...]], ...],
         **rest: Any,
     ) -> None:
         from mcudeploy.search.planner import Options
@@ -161,6 +185,7 @@ def planning_options(command: Command) -> Command:
             objective=objective,
             float_io=float_io,
             keep_constant=keep_constant_channels,
+            shapes=shapes,
             seed=seed,
             plan_file=plan_file,
         )

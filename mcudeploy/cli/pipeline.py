@@ -9,7 +9,7 @@ import rich_click as click
 from rich.console import Console
 
 from mcudeploy.cli.grids import facts, table_of
-from mcudeploy.cli.options import files_option, float_io_option, model_argument, output_options
+from mcudeploy.cli.options import files_option, float_io_option, model_argument, output_options, shape_option
 from mcudeploy.cli.output import Output, cell, plain
 from mcudeploy.cli.values import InputFile, NewFile
 from mcudeploy.common.errors import UsageError
@@ -53,6 +53,7 @@ _HEADINGS = ("stage", "operators", "units>", "ticks>", "busy>", "RAM>", "flash>"
     "--chart", metavar="FILE.svg", type=NewFile(), help="Draw the placement, and the stages over time."
 )
 @float_io_option
+@shape_option
 @files_option
 @output_options
 def pipeline(
@@ -64,6 +65,7 @@ def pipeline(
     destination: Path | None,
     chart: Path | None,
     float_io: bool,
+    shapes: tuple[tuple[str, tuple[int, ...]], ...],
     output: Output,
 ) -> None:
     """Divide a model among compute units that share nothing but links, as a pipeline. Times are modelled."""
@@ -72,13 +74,14 @@ def pipeline(
     from mcudeploy.pipeline.planner import plan_pipeline
     from mcudeploy.pipeline.report import gantt_text, grid_text, report, report_text
     from mcudeploy.pipeline.topology import load_topology
+    from mcudeploy.search.planner import Options
 
     if chart and chart.suffix.lower() != ".svg":
         raise UsageError(f"this chart is written as .svg, not as {chart.name}")
     units = load_topology(topology)
     with output.progress() as progress:
         progress.stage(f"dividing {model.name} among {units.width} x {units.height} units")
-        found = plan_pipeline(model, units, mode, objective, float_io=float_io)
+        found = plan_pipeline(model, units, mode, objective, Options(float_io=float_io, shapes=shapes))
     told = report(found)
     if destination:
         write_file(destination, report_text(found.model.sha256, told))

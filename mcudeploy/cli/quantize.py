@@ -8,9 +8,9 @@ from typing import Literal
 import rich_click as click
 
 from mcudeploy.cli import quantizetable
-from mcudeploy.cli.options import files_option, model_argument, output_options
+from mcudeploy.cli.options import files_option, model_argument, output_options, shape_option
 from mcudeploy.cli.output import Output
-from mcudeploy.cli.values import InputData, InputFile, InputShape, NewFile
+from mcudeploy.cli.values import InputData, InputFile, NewFile
 from mcudeploy.common import interrupts
 from mcudeploy.common.errors import UsageError
 from mcudeploy.common.files import same_file
@@ -63,14 +63,7 @@ from mcudeploy.common.files import same_file
     multiple=True,
     help="Nodes that stay float, by name (globs) or operator; the table names the worst.",
 )
-@click.option(
-    "--shape",
-    "shapes",
-    metavar="NAME=SIZE,SIZE,...",
-    type=InputShape(),
-    multiple=True,
-    help="Shape of an input that has open dimensions. Once for each input.",
-)
+@shape_option
 @click.option(
     "--seed",
     metavar="N",
@@ -97,8 +90,6 @@ def quantize(
     """Turn a float model into int8, for `run` and the rest, and say what that loses where."""
     from mcudeploy.quantizing.quantize import Asked, quantize_model
 
-    if len(dict(shapes)) < len(shapes):
-        raise UsageError("--shape is given twice for an input")
     if destination.resolve().parent == data.resolve() or same_file(destination, data):
         raise UsageError(f"--output {destination} is among the samples of --data: choose another file")
     kept = tuple(name.strip() for text in keep_float for name in text.split(",") if name.strip())

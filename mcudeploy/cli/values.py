@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 import os
-import re
 import stat
 from pathlib import Path
 from typing import Any
 
 import rich_click as click
 
-from mcudeploy.cli.config import parse_cores, parse_limit, parse_size
+from mcudeploy.cli.config import parse_cores, parse_limit, parse_shape, parse_size
 
 
 class Size(click.ParamType[int]):
@@ -111,11 +110,10 @@ class InputShape(click.ParamType[tuple[str, tuple[int, ...]]]):
         """Name and sizes from text; a usage error for anything else."""
         if isinstance(value, tuple):
             return value
-        name, equals, sizes = str(value).rpartition("=")
-        parts = [part.strip() for part in sizes.split(",")]
-        if not (name and equals and all(re.fullmatch("[1-9][0-9]{0,8}", part) for part in parts)):
-            self.fail(f"{value!r} is no shape: NAME=SIZE,SIZE,..., such as input=1,3,96,96.", param, ctx)
-        return name, tuple(map(int, parts))
+        try:
+            return parse_shape(str(value))
+        except ValueError as error:
+            self.fail(f"{error}.", param, ctx)
 
 
 class NewFile(click.Path):

@@ -8,6 +8,7 @@ from mcudeploy.common.errors import ModelError
 from mcudeploy.frontend.folding import fold
 from mcudeploy.frontend.lowering import lower
 from mcudeploy.frontend.reader import read
+from mcudeploy.frontend.shapes import NO_SHAPES, Shapes
 from mcudeploy.frontend.simplify import drop_dead, drop_identities, fold_pads
 from mcudeploy.frontend.trim import trim
 from mcudeploy.ir.graph import Graph
@@ -15,16 +16,20 @@ from mcudeploy.ir.graph import Graph
 __all__ = ["load"]
 
 
-def load(path: Path, float_io: bool = False, *, keep_constant: bool = False) -> Graph:
+def load(
+    path: Path, float_io: bool = False, *, keep_constant: bool = False, shapes: Shapes = NO_SHAPES
+) -> Graph:
     """The graph of an ONNX file (opset 7 and newer, float32, QDQ int8 or QOperator) or a .tflite file
-    (float32 or int8), of static shapes and batch 1.
+    (float32 or int8), of static shapes and batch 1; `shapes` are those of inputs that the file leaves
+    open, or has otherwise.
 
     Float borders of a quantised model are stored quantised unless `float_io`; Graph.inputs and
     Graph.outputs say how they relate to the model's own. Channels that always have one value, or that nobody
     reads, are removed unless `keep_constant`.
-    Raises ModelError for files that are malformed, and for nodes that are not supported, listing them all.
+    Raises ModelError for files that are malformed, and for nodes that are not supported, listing them all;
+    UsageError for shapes that are not the model's.
     """
-    model, reasons = fold(drop_dead(read(path)))
+    model, reasons = fold(drop_dead(read(path, shapes)))
     model = drop_dead(fold_pads(drop_dead(drop_identities(model))))
     try:
         graph = lower(model, {**model.refusals, **reasons}, float_io=float_io)

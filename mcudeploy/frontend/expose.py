@@ -9,6 +9,7 @@ import onnx
 
 from mcudeploy.frontend.decompose import with_real_operators
 from mcudeploy.frontend.parsing import with_data
+from mcudeploy.frontend.shapes import NO_SHAPES, Shapes, fix_inputs
 
 
 def _loaded(path: Path) -> onnx.ModelProto:
@@ -25,9 +26,13 @@ def quantizer_inputs(path: Path, names: Sequence[str]) -> dict[str, str]:
     }
 
 
-def expose(path: Path, names: Sequence[str]) -> bytes:
-    """The serialised model at `path` whose outputs are exactly the tensors `names`."""
+def expose(path: Path, names: Sequence[str], shapes: Shapes = NO_SHAPES) -> bytes:
+    """The serialised model at `path`, its inputs of the given `shapes`, whose outputs are exactly the tensors
+    `names`.
+    """
     model = _loaded(path)
+    if shapes:
+        fix_inputs(model.graph, shapes)
     own = {value.name: value for value in model.graph.output}
     del model.graph.output[:]
     for name in dict.fromkeys(names):

@@ -27,7 +27,7 @@ class Parsed:
 def parse(path: Path) -> Parsed:
     """The model in the file. Raises ModelError where it is no file, too large, or neither ONNX nor TFLite."""
     content = _content(path)
-    if is_tflite(path, content):
+    if is_tflite(path):
         return _translated(path, content)
     proto = ModelProto()
     try:
@@ -41,14 +41,15 @@ def parse(path: Path) -> Parsed:
 
 def with_data(path: Path) -> ModelProto:
     """The model in a file that was read before, with what it keeps beside it."""
-    with path.open("rb") as stream:
-        head = stream.read(8)
-    return parse(path).proto if is_tflite(path, head) else onnx.load(path)
+    return parse(path).proto if is_tflite(path) else onnx.load(path)
 
 
-def is_tflite(path: Path, content: bytes) -> bool:
+def is_tflite(path: Path) -> bool:
     """Whether a file is one of TFLite, by its name or by what stands at its byte 4."""
-    return path.suffix.lower() == ".tflite" or content[4:8] == _TFLITE_IDENTIFIER
+    if path.suffix.lower() == ".tflite":
+        return True
+    with path.open("rb") as stream:
+        return stream.read(8)[4:] == _TFLITE_IDENTIFIER
 
 
 def _content(path: Path) -> bytes:

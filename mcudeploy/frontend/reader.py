@@ -10,13 +10,13 @@ from pathlib import Path
 import onnx
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, shape_inference
 
-from mcudeploy.common.errors import ModelError, Problem
+from mcudeploy.common.errors import ModelError, Problem, UsageError
 from mcudeploy.frontend.constants import Constant
 from mcudeploy.frontend.decompose import expand, inlined, require_finite
 from mcudeploy.frontend.model import MAX_TENSOR_ELEMENTS, MAX_TOTAL_ELEMENTS, Attribute, Info, Model, Node
 from mcudeploy.frontend.names import printable
-from mcudeploy.frontend.parsing import parse
-from mcudeploy.frontend.shapes import Sizes, fix_inputs
+from mcudeploy.frontend.parsing import is_tflite, parse
+from mcudeploy.frontend.shapes import NO_SHAPES, Shapes, fix_inputs
 from mcudeploy.frontend.tensors import array_of, load_external, require_consistent, tensors_of
 from mcudeploy.frontend.versions import modern, require_versions
 
@@ -24,24 +24,24 @@ _ONNX_FAULTS = (onnx.checker.ValidationError, shape_inference.InferenceError)
 _ONNX_DOMAINS = ("", "ai.onnx")
 
 
-def read(path: Path) -> Model:
-    """The checked model in the file. Raises ModelError naming what is wrong with it."""
+def read(path: Path, shapes: Shapes = NO_SHAPES) -> Model:
+    """The checked model in the file, its inputs of the given `shapes`. Raises ModelError naming what is wrong
+    with it, and UsageError for shapes that are not the model's.
+    """
     parsed = parse(path)
-    proto, notes = _sound(parsed.proto, path, {}, "")
+    proto, notes = _sound(parsed.proto, path, shapes)
     own = _values(parsed.proto.graph)
     plain = _expanded(_modern(proto))
     made = _values(plain.graph) - own
     return replace(_model(plain, notes), refusals=parsed.refusals, made=frozenset(made))
 
 
-def read_proto(
-    path: Path, shapes: Mapping[str, Sizes] | None = None, remedy: str = ""
-) -> tuple[ModelProto, tuple[str, ...]]:
+def read_proto(path: Path, shapes: Shapes = NO_SHAPES) -> tuple[ModelProto, tuple[str, ...]]:
     """The checked model in the file, in an operator set that is lowered, all tensors inside, with inferred
     shapes; and notes.
 
-    `shapes` are those of inputs with open dimensions, by name. Raises ModelError naming what is wrong with
-    the file, with `remedy` for open dimensions, and UsageError for shapes that are not the model's.
+    Raises ModelError naming what is wrong with the file, and UsageError for `shapes` that are not the
+    model's.
     """
     parsed = parse(path)
     if parsed.refusals:
@@ -49,7 +49,7 @@ def read_proto(
         raise ModelError.unsupported(
             tuple(Problem(label, nodes[label], why) for label, why in parsed.refusals.items())
         )
-    proto, notes = _sound(parsed.proto, path, shapes or {}, remedy)
+    proto, notes = _sound(parsed.proto, path, shapes)
     return _modern(proto), notes
 
 
@@ -58,9 +58,7 @@ def _values(graph: GraphProto) -> set[str]:
     return {name for node in graph.node for name in node.output}
 
 
-def _sound(
-    proto: ModelProto, path: Path, shapes: Mapping[str, Sizes], remedy: str
-) -> tuple[ModelProto, tuple[str, ...]]:
+def _sound(proto: ModelProto, path: Path, shapes: Shapes) -> tuple[ModelProto, tuple[str, ...]]:
     _require_text(proto)
     for number, node in enumerate(proto.graph.node):
         node.name = node.name or f"#{number}"
@@ -73,8 +71,15 @@ def _sound(
         load_external(tensor, path)
         require_consistent(tensor)
     _require_order(proto.graph)
-    notes = fix_inputs(proto.graph, shapes, remedy)
-    return _checked(proto), notes
+    if shapes and is_tflite(path):
+        raise UsageError(f"--shape is for ONNX files: {path.name} has fixed shapes, convert it anew")
+    notes = fix_inputs(proto.graph, shapes)
+    try:
+        return _checked(proto), notes
+    except ModelError as fault:
+        if not shapes:
+            raise
+        raise ModelError(f"{fault} (with the shapes of --shape)", fault.problems) from fault
 
 
 def _modern(proto: ModelProto) -> ModelProto:
@@ -155,6 +160,11 @@ def _require_order(graph: GraphProto) -> None:
     for value in graph.output:
         if value.name not in made:
             raise ModelError(f"graph output {printable(value.name)!r} is never made")
+        if value.type.WhichOneof("value") is None:
+            raise ModelError(
+                f"graph output {printable(value.name)!r} has no type: export the model with the types of "
+                "its outputs, or add them with onnx.shape_inference.infer_shapes"
+            )
     if not graph.output:
         raise ModelError("the graph has no outputs")
 
@@ -165,8 +175,17 @@ def _checked(proto: ModelProto) -> ModelProto:
     Without data propagation: it would write out every element of a constant that a file asks for.
     """
     _require_known(proto)
+    shapeless = [
+        value.type.tensor_type
+        for value in proto.graph.output
+        if value.type.HasField("tensor_type") and not value.type.tensor_type.HasField("shape")
+    ]
     try:
+        for kind in shapeless:  # the checker wants a shape, inference finds it
+            kind.shape.SetInParent()
         onnx.checker.check_model(proto)
+        for kind in shapeless:
+            kind.ClearField("shape")
         inferred = shape_inference.infer_shapes(proto, check_type=True, strict_mode=True)
     except (onnx.checker.ValidationError, shape_inference.InferenceError) as fault:
         raise ModelError(f"the model is malformed: {_first_lines(str(fault))}") from fault

@@ -1,23 +1,29 @@
-"""Open dimensions of a model's inputs: given by the user, or the batch, which is 1."""
+"""Dimensions of a model's inputs: given by the user, those of the file, or an open batch, which is 1."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 
 from onnx import GraphProto, ValueInfoProto
 
 from mcudeploy.common.errors import ModelError, UsageError
 from mcudeploy.frontend.names import printable
+from mcudeploy.frontend.tensors import graphs_of
 
 Sizes = tuple[int, ...]
-_REMEDY = "export the model with them, or fix them with onnxruntime.tools.make_dynamic_shape_fixed"
+Shapes = Mapping[str, Sizes]
+"""Shapes that the user gives, by input."""
+
+NO_SHAPES: Shapes = MappingProxyType({})
 
 
-def fix_inputs(graph: GraphProto, shapes: Mapping[str, Sizes], remedy: str = "") -> tuple[str, ...]:
-    """Writes the given shapes, takes an open batch as 1, and says so in notes.
+def fix_inputs(graph: GraphProto, shapes: Shapes) -> tuple[str, ...]:
+    """Writes the given shapes, takes an open batch as 1, and says so in notes. Where a given shape is other
+    than the file's, shapes behind the inputs are forgotten: inference finds them anew.
 
-    Raises ModelError for other open or negative sizes, with the remedy, and UsageError for given shapes
-    that are of no input, or contradict the model.
+    Raises ModelError for other open or negative sizes, and UsageError for given shapes that are of no input,
+    or contradict each other.
     """
     initializers = {tensor.name for tensor in graph.initializer}
     inputs = [value for value in graph.input if value.name not in initializers]
@@ -27,9 +33,10 @@ def fix_inputs(graph: GraphProto, shapes: Mapping[str, Sizes], remedy: str = "")
         raise UsageError(f"the model has no input {printable(unknown[0])!r}; its inputs are {known}")
     sizes: dict[str, int] = {}
     notes: list[str] = []
+    others = False
     for value in inputs:
         if value.name in shapes and value.type.HasField("tensor_type"):
-            _give(value, shapes[value.name], sizes)
+            others |= _give(value, shapes[value.name], sizes)
     for value in inputs:
         if not value.type.HasField("tensor_type") or not value.type.tensor_type.HasField("shape"):
             raise ModelError(f"input {printable(value.name)!r} is not a tensor with a shape")
@@ -48,21 +55,35 @@ def fix_inputs(graph: GraphProto, shapes: Mapping[str, Sizes], remedy: str = "")
             if axis > 0:
                 raise ModelError(
                     f"input {printable(value.name)!r} has an open dimension {axis} "
-                    f"({called}): microcontroller code needs fixed shapes; {remedy or _REMEDY}"
+                    f"({called}): microcontroller code needs fixed shapes; export the model with them, or "
+                    f"give them: {_asked(value)}"
                 )
             notes.append(
                 f"input {printable(value.name)!r}: dimension 0 ({called}) is open and taken as a batch of 1; "
-                "export the model with another size where that is not meant"
+                f"another one is given by {_asked(value)}"
             )
             if dimension.dim_param:
                 sizes[dimension.dim_param] = 1
             dimension.dim_value = 1
+    if others:
+        _forget(graph)
     _fix_others(graph, sizes)
     return tuple(notes)
 
 
-def _give(value: ValueInfoProto, shape: Sizes, sizes: dict[str, int]) -> None:
-    """Writes a shape into an input, and what its names stand for into `sizes`. Raises UsageError."""
+def _asked(value: ValueInfoProto) -> str:
+    """The option that gives the shape of an input, its open sizes by name."""
+    sizes = [
+        str(dimension.dim_value) if dimension.HasField("dim_value") else printable(dimension.dim_param) or "N"
+        for dimension in value.type.tensor_type.shape.dim
+    ]
+    return f"--shape {printable(value.name)}={','.join(sizes)} with numbers"
+
+
+def _give(value: ValueInfoProto, shape: Sizes, sizes: dict[str, int]) -> bool:
+    """Writes a shape into an input, and what its names stand for into `sizes`; whether the file has another
+    one. Raises UsageError.
+    """
     kind, name = value.type.tensor_type, printable(value.name)
     if not kind.HasField("shape"):
         for _ in shape:
@@ -76,17 +97,28 @@ def _give(value: ValueInfoProto, shape: Sizes, sizes: dict[str, int]) -> None:
             f"the shape {list(shape)} is given for input {name!r}, which has {len(kind.shape.dim)} "
             f"dimensions: [{found}]"
         )
+    other = False
     for dimension, size in zip(kind.shape.dim, shape, strict=True):
         symbol = dimension.dim_param
-        known = dimension.dim_value if dimension.HasField("dim_value") else sizes.get(symbol, size)
-        if known != size:
+        if sizes.get(symbol, size) != size:
             raise UsageError(
                 f"the shape {list(shape)} is given for input {name!r}, which has [{found}]: "
-                f"{printable(symbol) or 'a dimension'} is {known}, not {size}"
+                f"{printable(symbol)} is {sizes[symbol]} in another input"
             )
         if symbol:
             sizes[symbol] = size
+        other |= dimension.HasField("dim_value") and dimension.dim_value != size
         dimension.dim_value = size
+    return other
+
+
+def _forget(graph: GraphProto) -> None:
+    """Drops the shapes of everything but the inputs."""
+    for value in graph.output:
+        if value.type.HasField("tensor_type"):
+            value.type.tensor_type.ClearField("shape")
+    for inner in graphs_of(graph):
+        del inner.value_info[:]
 
 
 def _fix_others(graph: GraphProto, sizes: Mapping[str, int]) -> None:

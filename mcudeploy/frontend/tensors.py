@@ -32,14 +32,21 @@ _ITEM_BYTES: dict[int, int] = {
 
 def tensors_of(graph: GraphProto) -> Iterator[TensorProto]:
     """All tensors of the graph, those of nodes' attributes and subgraphs included."""
-    yield from graph.initializer
-    for node in graph.node:
-        for attribute in node.attribute:
+    for each in graphs_of(graph):
+        yield from each.initializer
+        for attribute in (attribute for node in each.node for attribute in node.attribute):
             if attribute.HasField("t"):
                 yield attribute.t
             yield from attribute.tensors
+
+
+def graphs_of(graph: GraphProto) -> Iterator[GraphProto]:
+    """The graph, and all those inside its nodes."""
+    yield graph
+    for node in graph.node:
+        for attribute in node.attribute:
             for inner in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
-                yield from tensors_of(inner)
+                yield from graphs_of(inner)
 
 
 def load_external(tensor: TensorProto, path: Path) -> None:

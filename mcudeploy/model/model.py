@@ -10,6 +10,7 @@ from pathlib import Path
 from mcudeploy.boards.board import Board
 from mcudeploy.common.errors import ModelError, Problem
 from mcudeploy.frontend import load
+from mcudeploy.frontend.shapes import NO_SHAPES, Shapes
 from mcudeploy.ir.graph import Graph
 from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.ir.plan import Form, Function
@@ -27,7 +28,7 @@ class Model:
     """
 
     path: Path
-    sha256: str
+    sha256: str  # of the file, or of it and `shapes`
     graph: Graph
     form: Form
     variants: Mapping[str, tuple[KernelCall, ...]]
@@ -40,6 +41,8 @@ class Model:
     """What each compute unit runs in one go; none where one unit runs everything."""
     cores: int = 1
     """How many cores run it together: each has scratch of its own."""
+    shapes: Shapes = field(default_factory=dict)
+    """What the user gave for inputs."""
 
     @property
     def work(self) -> WorkBytes:
@@ -124,19 +127,32 @@ class Model:
 
 
 def load_model(
-    path: Path, float_io: bool = False, *, vectors: bool = False, keep_constant: bool = False
+    path: Path,
+    float_io: bool = False,
+    *,
+    vectors: bool = False,
+    keep_constant: bool = False,
+    shapes: Shapes = NO_SHAPES,
 ) -> Model:
-    """Read a model and choose its kernels, `vectors`: for a core with them; `float_io` and `keep_constant`
-    are those of the front end.
+    """Read a model and choose its kernels, `vectors`: for a core with them; `float_io`, `keep_constant` and
+    `shapes` are those of the front end.
 
     Raises ModelError with all problems at once.
     """
-    graph = load(path, float_io=float_io, keep_constant=keep_constant)
-    sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+    graph = load(path, float_io=float_io, keep_constant=keep_constant, shapes=shapes)
+    sha256 = _digest(path, shapes)
     variants = kernel_variants(graph, vectors)
     if not variants:
         raise ModelError(f"{path.name} computes nothing: its outputs are rearranged inputs or constants")
-    return Model(path, sha256, graph, Form(), variants, _first(variants), vectors)
+    return Model(path, sha256, graph, Form(), variants, _first(variants), vectors, shapes=shapes)
+
+
+def _digest(path: Path, shapes: Shapes) -> str:
+    """What a model is known by: its file, and the shapes that are given with it."""
+    found = hashlib.sha256(path.read_bytes()).hexdigest()
+    if not shapes:
+        return found
+    return hashlib.sha256(f"{found} {sorted(shapes.items())}".encode()).hexdigest()
 
 
 def _first(variants: Mapping[str, tuple[KernelCall, ...]]) -> dict[str, KernelCall]:

@@ -11,7 +11,7 @@ from mcudeploy.common.errors import FitError, UsageError
 from mcudeploy.cost.estimate import estimated, load_costs
 from mcudeploy.cost.tiles import by_calls, nothing_known
 from mcudeploy.memory.flow import Flow
-from mcudeploy.model.model import Model, load_model
+from mcudeploy.model.model import Model
 from mcudeploy.pipeline.best import best
 from mcudeploy.pipeline.cost import FREE, Communication, OperatorTicks, core_operators, systolic_operators
 from mcudeploy.pipeline.exact import exact
@@ -25,6 +25,7 @@ from mcudeploy.pipeline.topology import Topology
 from mcudeploy.pipeline.workgraph import WorkGraph, work_graph
 from mcudeploy.program.footprint import weights_bytes
 from mcudeploy.search.kernels import alternatives, fastest
+from mcudeploy.search.planner import Options, read_model
 
 Mode = Literal["best", "first", "greedy", "exact"]
 _EXACT_S = 30.0
@@ -115,11 +116,14 @@ class Pipeline:
 
 
 def plan_pipeline(
-    path: Path, topology: Topology, mode: Mode, objective: Objective, *, float_io: bool = False
+    path: Path, topology: Topology, mode: Mode, objective: Objective, options: Options
 ) -> Pipeline:
-    """Divide a model among the units of a topology. Raises FitError where regions do not fit them."""
+    """Divide a model, read as the options say, among the units of a topology.
+
+    Raises FitError where regions do not fit them.
+    """
     board = topology.unit_board
-    model, task = task_of(load_model(path, float_io, vectors=board is not None and board.vectors), topology)
+    model, task = task_of(read_model(path, options, vectors=board is not None and board.vectors), topology)
     return divided(model, task, mode, objective)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -18,7 +18,7 @@ from mcudeploy.common.text import agree, count_text
 from mcudeploy.frontend.model import Info
 from mcudeploy.frontend.names import printable
 from mcudeploy.frontend.reader import info_of, read_proto
-from mcudeploy.frontend.shapes import Sizes
+from mcudeploy.frontend.shapes import Shapes
 from mcudeploy.ir.graph import DType
 
 _INTEGER_OPS = ("QLinear", "QuantizeLinear", "DequantizeLinear", "DynamicQuantize", "QGemm")
@@ -36,13 +36,11 @@ class FloatModel:
     notes: tuple[str, ...]
 
 
-def read_float(path: Path, shapes: Mapping[str, Sizes]) -> FloatModel:
+def read_float(path: Path, shapes: Shapes) -> FloatModel:
     """The model in the file, its open dimensions as `shapes` say. Raises ModelError for a file that is
     malformed or quantised already.
     """
-    proto, notes = read_proto(
-        path, shapes, remedy="export the model with them, or give them: --shape NAME=1,3,96,96"
-    )
+    proto, notes = read_proto(path, shapes)
     constants = {tensor.name for tensor in proto.graph.initializer}
     model = FloatModel(
         proto,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import shlex
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,7 +18,7 @@ from mcudeploy.common.errors import UsageError
 from mcudeploy.common.files import write_file
 from mcudeploy.common.progress import SILENT, Progress
 from mcudeploy.common.text import count_text
-from mcudeploy.frontend.shapes import Sizes
+from mcudeploy.frontend.shapes import Shapes
 from mcudeploy.quantizing import compare, library, weights
 from mcudeploy.quantizing.compare import Agreement, Classes, Floats, Layer
 from mcudeploy.quantizing.data import Sample, Samples, load_labels, open_samples
@@ -39,7 +39,7 @@ _LOW_AGREEMENT, _LOW_DECIBELS = 0.95, 15.0
 @dataclass(frozen=True, slots=True)
 class Asked:
     """What the user wants. `samples` limits those to calibrate with, and those to compare with; `shapes` are
-    of inputs with open dimensions; `keep_float` names nodes or operators.
+    those of inputs; `keep_float` names nodes or operators.
     """
 
     data: Path
@@ -48,7 +48,7 @@ class Asked:
     samples: int = 200
     seed: int = 0
     keep_float: tuple[str, ...] = ()
-    shapes: Mapping[str, Sizes] | None = None
+    shapes: Shapes = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,7 +82,7 @@ def quantize_model(path: Path, asked: Asked, destination: Path, progress: Progre
     that do not fit it. Nothing is written before all of it is known.
     """
     progress.stage(f"reading {path.name}")
-    model = read_float(path, asked.shapes or {})
+    model = read_float(path, asked.shapes)
     samples = open_samples(asked.data, model.inputs)
     labels = None if asked.labels is None else load_labels(asked.labels, samples.count)
     name = compare.class_output(model.inputs, model.outputs)

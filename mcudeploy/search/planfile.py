@@ -142,7 +142,8 @@ def _read(path: Path, model_sha256: str, board: str) -> _PlanFile:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
     if content.model_sha256 != model_sha256:
         raise ConfigError(
-            f"{path} is a plan of another model. Make a new one: mcudeploy plan MODEL -o {path}"
+            f"{path} is a plan of another model, or with another --shape. Make a new one: "
+            f"mcudeploy plan MODEL -o {path}"
         )
     if content.board != board:
         raise ConfigError(

@@ -19,6 +19,7 @@ from mcudeploy.common.progress import SILENT, Progress, Report, no_report
 from mcudeploy.common.text import count_text
 from mcudeploy.cost.estimate import Unit, estimated, load_costs
 from mcudeploy.cost.tiles import KnownSource, TileSource, move_price, nothing_known
+from mcudeploy.frontend.shapes import Sizes
 from mcudeploy.ir.plan import Form, Part, Plan, Run, Search
 from mcudeploy.layout.arena import Relocation
 from mcudeploy.layout.check import PlanFaultError
@@ -52,8 +53,8 @@ class Options:
     `assign` has the rules of `units.functions.assign`, `memory_limits` the bytes that arenas may take in
     memories of the board, by name. `placement`: blocks lie where there is room, or, in an unsplit plan,
     tensors share memory by their tags. `cores`: so many run the plan together, 0: all
-    that the board has; None: one, or as many as a stored plan is for. `float_io` and `keep_constant` are
-    those of the front end. `objective`: what emulated and estimated times are in.
+    that the board has; None: one, or as many as a stored plan is for. `float_io`, `keep_constant` and
+    `shapes` are those of the front end. `objective`: what emulated and estimated times are in.
     """
 
     max_overhead: float = 5.0
@@ -72,11 +73,18 @@ class Options:
     placement: Placement = "blocks"
     cores: int | None = None
     objective: Unit = "instructions"
+    shapes: tuple[tuple[str, Sizes], ...] = ()
 
 
 def read_model(path: Path, options: Options, *, vectors: bool = False) -> Model:
     """The model of a file as the user wants it read; see `load_model`."""
-    return load_model(path, options.float_io, vectors=vectors, keep_constant=options.keep_constant)
+    return load_model(
+        path,
+        options.float_io,
+        vectors=vectors,
+        keep_constant=options.keep_constant,
+        shapes=dict(options.shapes),
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from mcudeploy.common.errors import ModelError
 from mcudeploy.frontend.expose import expose
+from mcudeploy.frontend.shapes import NO_SHAPES, Shapes
 
 # Read as it is loaded; without it there are a device id and a database in the home folder, for uploads.
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
@@ -22,16 +23,19 @@ Array = NDArray[Any]
 
 
 class Reference:
-    """Runs a model and shows the tensors `names`. Raises ModelError where ONNX Runtime refuses it."""
+    """Runs a model, its inputs of the given `shapes`, and shows the tensors `names`.
 
-    def __init__(self, path: Path, names: Sequence[str]) -> None:
+    Raises ModelError where ONNX Runtime refuses it.
+    """
+
+    def __init__(self, path: Path, names: Sequence[str], shapes: Shapes = NO_SHAPES) -> None:
         options = onnxruntime.SessionOptions()
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
         options.log_severity_level = 4
         self._names = list(dict.fromkeys(names))
         try:
             self._session = onnxruntime.InferenceSession(
-                expose(path, self._names), options, providers=["CPUExecutionProvider"]
+                expose(path, self._names, shapes), options, providers=["CPUExecutionProvider"]
             )
         except Exception as error:  # onnxruntime has no common base of its errors
             raise ModelError(f"ONNX Runtime does not load {path.name}: {_first_line(error)}") from error

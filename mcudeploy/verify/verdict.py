@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from mcudeploy.common.progress import Progress
 from mcudeploy.common.text import agree, count_text
 from mcudeploy.frontend.expose import quantizer_inputs
+from mcudeploy.frontend.shapes import NO_SHAPES, Shapes
 from mcudeploy.ir.graph import DType
 from mcudeploy.ir.plan import Plan
 from mcudeploy.ops.host_io import to_device
@@ -73,18 +74,25 @@ class Verdict:
 
 
 def judge(
-    machine: Machine, plan: Plan, model: Path, samples: Sequence[Sample], progress: Progress
+    machine: Machine,
+    plan: Plan,
+    model: Path,
+    samples: Sequence[Sample],
+    progress: Progress,
+    *,
+    shapes: Shapes = NO_SHAPES,
 ) -> Verdict:
     """Run the samples on the host build, operator by operator and whole, against ONNX Runtime.
 
-    The outputs must be the samples' own expected ones where they have any. A deep network can turn one
-    rounding tie into any error; so where the outputs of a sample do not stand, the sample is run again
-    with the reference's choice at ties, and these outputs must stand.
+    `shapes` are those that the model's inputs are given. The outputs must be the samples' own expected ones
+    where they have any. A deep network can turn one rounding tie into any error; so where the outputs of a
+    sample do not stand, the sample is run again with the reference's choice at ties, and these outputs must
+    stand.
     """
     graph, storage = plan.graph, Storage.of(plan)
     names = [border.name for border in (*graph.references.values(), *graph.outputs)]
     quantizers = quantizer_inputs(model, names)
-    reference = Reference(model, [*names, *quantizers.values()])
+    reference = Reference(model, [*names, *quantizers.values()], shapes)
     tables, host, judged, expected, reasons = [], [], [], [], []
     ties_resolved = 0
     for done, sample in enumerate(samples):

@@ -176,9 +176,9 @@ def test_operators_that_are_not_quantised_are_listed(folder: Path) -> None:
 def test_open_dimensions(folder: Path) -> None:
     classifier(folder / "m.onnx", ("N", 3, "H", "W"))
     refused("m.onnx --data d -o q.onnx", "open dimension 2 (H)", 4)
-    refused("m.onnx --data d -o q.onnx", "--shape NAME=1,3,96,96", 4)
+    refused("m.onnx --data d -o q.onnx", "--shape image=1,3,H,W with numbers", 4)
     refused("m.onnx --data d -o q.onnx --shape image=1,3,8", "has 4 dimensions: [N, 3, H, W]")
-    refused("m.onnx --data d -o q.onnx --shape image=1,4,8,8", "a dimension is 3, not 4")
+    refused("m.onnx --data d -o q.onnx --shape image=1,4,8,8", "needs [4, 8, 8]")
     refused("m.onnx --data d -o q.onnx --shape picture=1,3,8,8", "no input 'picture'; its inputs are image")
     refused("m.onnx --data d -o q.onnx --shape image=1,3,8,x", "is no shape")
     refused("m.onnx --data d -o q.onnx --shape image=1,3,8,8 --shape image=1,3,8,8", "given twice")

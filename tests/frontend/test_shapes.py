@@ -1,0 +1,97 @@
+"""Shapes that the user gives for inputs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+from onnx_files import build, node, save
+
+from mcudeploy import api
+from mcudeploy.boards.board import load_board
+from mcudeploy.common.errors import ConfigError, ModelError, UsageError
+from mcudeploy.device.target import Target
+from mcudeploy.frontend import load
+from mcudeploy.search.planner import Options, read_model
+
+RNG = np.random.default_rng(3)
+W = RNG.normal(size=(8, 8)).astype(np.float32)
+
+
+def sequence(steps: int | str) -> onnx.ModelProto:
+    """A dense layer over steps, behind a view of other rank."""
+    nodes = [
+        node("Reshape", "x s", "a"),
+        node("MatMul", "a w", "b"),
+        node("Softmax", "b", "y"),
+    ]
+    size = steps if isinstance(steps, int) else 5
+    model = build(
+        nodes, {"x": np.ones((1, size, 2, 4), np.float32)}, ["y"], {"w": W, "s": np.array([1, -1, 8])}
+    )
+    if isinstance(steps, str):
+        for value in (*model.graph.input, *model.graph.output):
+            value.type.tensor_type.shape.dim[1].dim_param = steps
+    else:
+        model.graph.value_info.append(helper.make_tensor_value_info("b", 1, (1, steps, 8)))
+    return model
+
+
+@pytest.mark.parametrize("steps", ["T", 5])
+def test_open_and_fixed_dimensions_take_a_shape(steps: int | str, tmp_path: Path) -> None:
+    graph = load(save(sequence(steps), tmp_path), shapes={"x": (1, 3, 2, 4)})
+    assert (graph.inputs[0].shape, graph.outputs[0].shape) == ((1, 3, 2, 4), (1, 3, 8))
+
+
+def test_open_dimensions_name_the_option(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=r"give them: --shape x=1,T,2,4 with numbers"):
+        load(save(sequence("T"), tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("shapes", "error", "message"),
+    [
+        ({"z": (1,)}, UsageError, "no input 'z'; its inputs are x"),
+        ({"x": (1, 8)}, UsageError, r"which has 4 dimensions: \[1, 5, 2, 4\]"),
+        ({"x": (1, 5, 2, 3)}, ModelError, "with the shapes of --shape"),
+    ],
+)
+def test_shapes_that_cannot_be(
+    shapes: dict[str, tuple[int, ...]], error: type[Exception], message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(error, match=message):
+        load(save(sequence(5), tmp_path), shapes=shapes)
+
+
+def test_one_name_has_one_size(tmp_path: Path) -> None:
+    inputs = {name: np.ones((1, 6), np.float32) for name in ("a", "b")}
+    model = build([node("Add", "a b", "y")], inputs, ["y"])
+    for value in (*model.graph.input, *model.graph.output):
+        value.type.tensor_type.shape.dim[1].dim_param = "N"
+    path = save(model, tmp_path)
+    assert load(path, shapes={"a": (1, 4)}).inputs[1].shape == (1, 4)
+    with pytest.raises(UsageError, match="N is 4 in another input"):
+        load(path, shapes={"a": (1, 4), "b": (1, 5)})
+
+
+def test_runs_and_plans_are_of_one_shape(tmp_path: Path) -> None:
+    path, board = save(sequence(5), tmp_path), load_board("host")
+    short = Options(split=False, shapes=(("x", (1, 2, 2, 4)),))
+    report = api.run_model(path, Target(board), short, inputs=[], expected=[])
+    assert report["verified"]
+    assert read_model(path, short).sha256 != read_model(path, Options()).sha256
+    api.save_plan(api.plan_model(path, board, short), tmp_path / "plan.json")
+    with pytest.raises(ConfigError, match="another model, or with another --shape"):
+        api.plan_model(path, board, Options(plan_file=tmp_path / "plan.json"))
+
+
+def test_outputs_without_a_shape_or_type(tmp_path: Path) -> None:
+    model = sequence(5)
+    model.graph.output[0].type.tensor_type.ClearField("shape")
+    assert load(save(model, tmp_path)).outputs[0].shape == (1, 5, 8)
+    model.graph.output[0].ClearField("type")
+    with pytest.raises(ModelError, match="graph output 'y' has no type"):
+        load(save(model, tmp_path))
