@@ -35,6 +35,23 @@ A node that is none of these, or is used otherwise, is refused by its name befor
 `mcudeploy check MODEL`.
 """
 
+TYPES = {
+    "float32, int8, uint8": "as they are; uint8 as int8, less 128",
+    "float16, bfloat16, float64": "stored and computed as float32, inputs and outputs too (`float` in C); "
+    "verified against ONNX Runtime in float32, and loosely in the types of the file",
+    "int16, uint16 activations (16x8); 4 or 2 bits": "float32, rounded and clipped to the integers of the "
+    "file: 4 bytes of RAM for each element, no integer kernels",
+    "int4, uint4, int2, uint2 weights": "int8, with one scale for a tensor or an output channel",
+    "weights quantised in blocks, com.microsoft::MatMulNBits": "float32: 4 bytes of flash for each weight",
+    "weights with a zero point": "int8 where weight less zero point fits (uint8 around 128), else the layer "
+    "is computed in float32",
+    "sparse initializers": "written out",
+}
+TYPES_BELOW = """
+Each that costs memory is a note of every command. Scales and zero points are constant; those of a run
+(DynamicQuantizeLinear) are refused: quantise with fixed ones, `mcudeploy quantize`.
+"""
+
 KERNELS = frozenset(
     {"AveragePool", "BatchNormalization", "Conv", "Gemm", "GlobalAveragePool", "MatMul", "ReduceMean"}
     | {"Resize", "Softmax", *OF_INTEGERS}
@@ -49,6 +66,7 @@ RESTRICTIONS = {
     "Clip": "bounds constant",
     "Concat": "constants at the ends, which take as much flash as the result",
     "Conv": "1-D and 2-D; weights constant",
+    "ConvInteger": "weights and zero points constant; read by Cast to float32",
     "ConvTranspose": "1-D and 2-D; weights constant float32; dilations 1",
     "Dropout": "inference",
     "Expand": "that repeats nothing",
@@ -60,6 +78,7 @@ RESTRICTIONS = {
     "LSTM": "weights and initial states constant; default activations",
     "LayerNormalization": "parameters constant; first output",
     "LpNormalization": "p 1 or 2",
+    "MatMulInteger": "zero points constant; read by Cast to float32",
     "MaxPool": "first output",
     "MeanVarianceNormalization": "axes given: the ONNX checker refuses the default",
     "Mod": "of floats (fmod=1)",
@@ -88,7 +107,9 @@ def on_int8(op: str) -> str:
 def text() -> str:
     """The whole file."""
     lines = [HEAD, ""]
-    lines += ["## Lowered to kernels", "", "| operator | int8 | only |", "|---|---|---|"]
+    lines += ["## Element types", "", "| in the file | on the device |", "|---|---|"]
+    lines += [f"| {types} | {held} |" for types, held in TYPES.items()]
+    lines += [TYPES_BELOW, "## Lowered to kernels", "", "| operator | int8 | only |", "|---|---|---|"]
     lines += [
         f"| {op} | {on_int8(op)} | {RESTRICTIONS.get(op, '')} |" for op in sorted(LOWERINGS, key=str.lower)
     ]

@@ -40,6 +40,7 @@ class Builder:
         self.operators: list[Operator] = []
         self.references: dict[str, Border] = {}
         self.done: set[str] = set()
+        self.notes: list[str] = []
         self.consumers = model.consumers()
         self.producers = model.producers()
         self.outputs = {info.name for info in model.outputs}
@@ -91,7 +92,7 @@ class Builder:
     def border(self, name: str, value: Value, dtype: str) -> Border:
         """How the value's tensor relates to the ONNX value of this name."""
         order = np.ascontiguousarray(value.index.reshape(-1), np.int32)
-        return Border(value.tensor, name, value.shape, dtype, order)
+        return Border(value.tensor, name, value.shape, self.model.file_types.get(name, dtype), order)
 
     def dequantized(self, node: Node) -> Value:
         """What a DequantizeLinear node makes of an activation: the stored values seen through a table."""

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+_Number = TypeVar("_Number", bound=np.generic)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,26 +64,44 @@ class Constant:
 
 
 def dequantized(
-    integers: NDArray[np.generic], scale: NDArray[np.float32], zero_point: NDArray[np.generic], axis: int
+    integers: NDArray[np.generic],
+    scale: NDArray[np.float32],
+    zero_point: NDArray[np.generic],
+    axis: int,
+    block: int = 0,
 ) -> Constant:
     """The constant that DequantizeLinear makes of constant integers.
 
-    `scale` and `zero_point` have one element, or one per position along `axis`.
-    Raises ValueError where they do not fit.
+    `scale` and `zero_point` have one element, or one per position along `axis`, or one per `block`
+    positions along it. What is quantised in blocks keeps no integer form: no kernel has several scales
+    within an output. Raises ValueError where they do not fit.
     """
-    if scale.size == 1:
-        along = (1,) * integers.ndim
-    else:
-        if not -integers.ndim <= axis < integers.ndim:
-            raise ValueError(f"axis {axis} is outside a constant of {integers.ndim} dimensions")
+    if scale.size > 1 and not -integers.ndim <= axis < integers.ndim:
+        raise ValueError(f"axis {axis} is outside a constant of {integers.ndim} dimensions")
+    wide, zero = integers.astype(np.int32), zero_point.astype(np.int32)
+    if block:
+        zeros = _over_blocks(zero, integers.shape, axis, block)
+        return Constant(np.float32(wide - zeros) * _over_blocks(scale, integers.shape, axis, block))
+    along = (1,) * integers.ndim
+    if scale.size > 1:
         axis %= integers.ndim
         along = tuple(scale.size if position == axis else 1 for position in range(integers.ndim))
     scales = np.broadcast_to(scale.reshape(along), integers.shape)
-    zero_points = np.broadcast_to(zero_point.astype(np.int32).reshape(along), integers.shape)
-    wide = integers.astype(np.int32)
+    zero_points = np.broadcast_to(zero.reshape(along), integers.shape)
     value = ((wide - zero_points).astype(np.float32) * scales).astype(np.float32)
     bits = integers.dtype.itemsize * 8
     return Constant(value, Quantized(wide, scales, zero_points, bits, integers.dtype.kind == "i"))
+
+
+def _over_blocks(
+    parameter: NDArray[_Number], shape: tuple[int, ...], axis: int, block: int
+) -> NDArray[_Number]:
+    """One parameter for each element of a constant, from one for each block along an axis."""
+    size = shape[axis]
+    blocks = tuple(-(-size // block) if at == axis % len(shape) else each for at, each in enumerate(shape))
+    if block < 0 or parameter.shape != blocks:
+        raise ValueError(f"parameters {list(parameter.shape)} do not fit {list(shape)} in blocks of {block}")
+    return np.asarray(np.take(np.repeat(parameter, block, axis=axis), range(size), axis=axis))
 
 
 def integers_of(constant: Constant) -> list[int]:

@@ -16,6 +16,13 @@ from onnx import ModelProto, NodeProto, TensorProto, inliner, numpy_helper
 from mcudeploy.frontend.maker import Facts, Infos, Maker
 from mcudeploy.frontend.rules_attention import attention
 from mcudeploy.frontend.rules_conv import conv_transpose
+from mcudeploy.frontend.rules_integer import (
+    cast_of_whole,
+    conv_integer,
+    matmul_integer,
+    matmul_integer_to_float,
+    matmul_nbits,
+)
 from mcudeploy.frontend.rules_norm import (
     group_normalization,
     instance_normalization,
@@ -44,7 +51,9 @@ Rule = Callable[[NodeProto, Maker], bool]
 
 RULES: dict[str, Rule] = {
     "Attention": attention,
+    "Cast": cast_of_whole,
     "CastLike": cast_like,
+    "ConvInteger": conv_integer,
     "ConvTranspose": conv_transpose,
     "DepthToSpace": depth_to_space,
     "Greater": swapped("Less"),
@@ -53,6 +62,7 @@ RULES: dict[str, Rule] = {
     "InstanceNormalization": instance_normalization,
     "LogSoftmax": log_softmax,
     "LpNormalization": lp_normalization,
+    "MatMulInteger": matmul_integer,
     "Max": chain("Max"),
     "Mean": chain("Add"),
     "MeanVarianceNormalization": mean_variance_normalization,
@@ -71,6 +81,8 @@ RULES: dict[str, Rule] = {
 
 MICROSOFT_RULES: dict[str, Rule] = {
     "DequantizeLinear": same,
+    "MatMulIntegerToFloat": matmul_integer_to_float,
+    "MatMulNBits": matmul_nbits,
     "QGemm": qgemm,
     "QLinearAdd": of_two("Add"),
     "QLinearAveragePool": of_one("AveragePool"),
@@ -117,7 +129,7 @@ def inlined(proto: ModelProto) -> ModelProto:
 
 def with_real_operators(proto: ModelProto) -> ModelProto:
     """The model with float operators between quantisations in place of those on integers: some kernels of
-    ONNX Runtime for these saturate inside.
+    ONNX Runtime for these saturate inside, or round the activations.
     """
     expanded = expand(proto, 0, {}, _integer_rule)
     for node in expanded.graph.node if expanded is not proto else ():
@@ -161,7 +173,8 @@ def _replaced(rule: Rule, node: NodeProto, label: str, facts: Facts) -> Sequence
 
 
 def _integer_rule(node: NodeProto) -> Rule | None:
-    return _rule(node) if node.op_type.startswith("Q") and node.op_type != "QuantizeLinear" else None
+    integers = node.op_type.startswith("Q") and node.op_type != "QuantizeLinear"
+    return _rule(node) if integers or node.op_type == "MatMulNBits" else None
 
 
 def _rule(node: NodeProto) -> Rule | None:

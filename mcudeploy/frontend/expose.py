@@ -8,12 +8,20 @@ from pathlib import Path
 import onnx
 
 from mcudeploy.frontend.decompose import with_real_operators
+from mcudeploy.frontend.floats import in_float32, other_floats
 from mcudeploy.frontend.parsing import with_data
 from mcudeploy.frontend.shapes import NO_SHAPES, Shapes, fix_inputs
 
 
-def _loaded(path: Path) -> onnx.ModelProto:
-    return with_real_operators(with_data(path))
+def _loaded(path: Path, *, own_floats: bool = False) -> onnx.ModelProto:
+    """The model as it is computed; with the floating-point types that it has in the file if `own_floats`."""
+    model = with_data(path)
+    return with_real_operators(model if own_floats else in_float32(model))
+
+
+def has_other_floats(path: Path) -> bool:
+    """Whether the model in the file has floats that are computed in float32, and are not that in the file."""
+    return bool(other_floats(with_data(path)))
 
 
 def quantizer_inputs(path: Path, names: Sequence[str]) -> dict[str, str]:
@@ -26,11 +34,13 @@ def quantizer_inputs(path: Path, names: Sequence[str]) -> dict[str, str]:
     }
 
 
-def expose(path: Path, names: Sequence[str], shapes: Shapes = NO_SHAPES) -> bytes:
+def expose(
+    path: Path, names: Sequence[str], shapes: Shapes = NO_SHAPES, *, own_floats: bool = False
+) -> bytes:
     """The serialised model at `path`, its inputs of the given `shapes`, whose outputs are exactly the tensors
     `names`.
     """
-    model = _loaded(path)
+    model = _loaded(path, own_floats=own_floats)
     if shapes:
         fix_inputs(model.graph, shapes)
     own = {value.name: value for value in model.graph.output}

@@ -98,6 +98,7 @@ class _Folder:
         self.constants = dict(model.constants)
         self.infos = dict(model.infos)
         self.elements = 0
+        self.blocked = 0
 
     def fold(self, node: Node) -> bool:
         """Makes the node's outputs constants where that is possible."""
@@ -153,15 +154,16 @@ class _Folder:
     def _fold_dequantize(self, node: Node) -> bool:
         integers = self.constants[node.inputs[0]].value
         scale = self.constants[node.inputs[1]].value
-        if node.integer("block_size", 0) != 0 or integers.dtype.kind not in "iu" or scale.ndim > 1:
+        block, axis = node.integer("block_size", 0), node.integer("axis", 1)
+        if integers.dtype.kind not in "iu" or (scale.ndim > 1 and not block):
             return False
         zero_point: NDArray[np.generic] = np.zeros(scale.shape, np.int32)
         if node.input(2):
             zero_point = self.constants[node.inputs[2]].value
         if zero_point.size != scale.size:
             return False
-        made = dequantized(integers, require_finite(scale), zero_point, node.integer("axis", 1))
-        self.constants[node.output] = made
+        self.constants[node.output] = dequantized(integers, require_finite(scale), zero_point, axis, block)
+        self.blocked += integers.size if block else 0
         return True
 
     def _evaluate(self, node: Node) -> bool:
@@ -212,7 +214,15 @@ def fold(model: Model) -> tuple[Model, dict[str, str]]:
     infos = folder.infos
     for name, constant in folder.constants.items():
         infos[name] = Info(name, constant.shape, str(constant.value.dtype))
-    return replace(model, nodes=tuple(kept), constants=folder.constants, infos=infos), reasons
+    notes = (*model.notes, _blocked_note(folder.blocked)) if folder.blocked else model.notes
+    return replace(model, nodes=tuple(kept), constants=folder.constants, infos=infos, notes=notes), reasons
+
+
+def _blocked_note(elements: int) -> str:
+    return (
+        f"weights quantised in blocks are stored as float32, {4 * elements:,} B of flash: quantise them "
+        "with one scale for each output channel for int8"
+    )
 
 
 def _constant_node(node: Node) -> Constant:

@@ -16,6 +16,7 @@ from mcudeploy.frontend.builder import Builder
 from mcudeploy.frontend.constants import Constant
 from mcudeploy.frontend.follow import Ending, finish, follow, fused_nodes, sole_reader
 from mcudeploy.frontend.model import Node, Unsupported
+from mcudeploy.frontend.names import printable
 from mcudeploy.frontend.values import IndexArray, Value
 from mcudeploy.ir.graph import DType, Shape
 from mcudeploy.ir.opdef import ConstantArray
@@ -93,6 +94,7 @@ def emit_linear(
     linear, name = fold_affine(builder, node.output, shape, axis, linear)
     ending = follow(builder, name)
     if ending.quantization is not None:
+        _note_zero_point(builder, node, linear.weights)
         value = builder.pure(source)
         if value is not None and value.quantization is not None:
             reading = reader(value, linear.weights)
@@ -176,9 +178,8 @@ def _emit_int8(
 
 
 def quantized_weights(linear: Linear, weights: Constant, input_scale: float) -> QuantizedWeights | None:
-    """The weights as int8 with the factors in their scales; None where they are not quantised so.
-
-    Raises Unsupported for a zero point that does not let them fit into int8.
+    """The weights as int8 with the factors in their scales; None where they are not quantised so, or their
+    zero point does not let them fit into int8.
     """
     stored = weights.quantized
     if stored is None or stored.bits != 8:
@@ -187,9 +188,8 @@ def quantized_weights(linear: Linear, weights: Constant, input_scale: float) -> 
     if rows.shape[1] == 0 or not np.all(rows == rows[:, :1]):
         return None
     integers = stored.integers - stored.zero_point
-    if integers.min() < -128 or integers.max() > 127:
-        zero_point = int(stored.zero_point.reshape(-1)[0])
-        raise Unsupported(f"the weights' zero point is {zero_point}; weights must be symmetric")
+    if not fits_int8(integers):
+        return None
     along = (-1,) + (1,) * (integers.ndim - 1)
     factor = rows[:, 0].astype(np.float64) * linear.factor
     negative, silent = factor < 0, factor == 0
@@ -199,6 +199,23 @@ def quantized_weights(linear: Linear, weights: Constant, input_scale: float) -> 
     scale = np.abs(factor)
     scale[silent] = np.maximum(np.abs(linear.biases()[silent]), 1e-6) / (input_scale * _SILENT_BIAS)
     return QuantizedWeights(np.ascontiguousarray(signed, np.int8), scale)
+
+
+def fits_int8(integers: NDArray[np.int32]) -> bool:
+    """Whether all of these are numbers of int8."""
+    return bool(integers.min() >= -128 and integers.max() <= 127)
+
+
+def _note_zero_point(builder: Builder, node: Node, weights: Constant) -> None:
+    """Tells of weights of 8 bits that no integer kernel takes."""
+    stored = weights.quantized
+    if stored is None or stored.bits != 8 or fits_int8(stored.integers - stored.zero_point):
+        return
+    builder.notes.append(
+        f"{printable(node.label)} ({node.op}) is computed in float32: its weights, less their zero point "
+        f"{int(stored.zero_point.reshape(-1)[0])}, do not fit into int8. Quantise with symmetric weights "
+        "(zero point 0, or 128 of uint8)"
+    )
 
 
 def fitted(

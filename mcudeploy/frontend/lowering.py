@@ -83,6 +83,12 @@ REAL_LOWERINGS: dict[str, RealLowering] = {
 }
 """The same on float tensors, of operators whose result may first have been a table over an int8 tensor."""
 
+WAYS_OUT: dict[str, str] = {
+    "DynamicQuantizeLinear": "scales that are computed at run time are not supported; quantise with fixed "
+    "ones: mcudeploy quantize, or onnxruntime.quantization.quantize_static",
+}
+"""What to do about operators that are not supported, where there is more to say than that."""
+
 _FAULTS = (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError)
 """What numpy and operator definitions raise for attributes and shapes that do not fit."""
 
@@ -109,7 +115,8 @@ def lower(model: Model, reasons: Mapping[str, str], *, float_io: bool) -> Graph:
         problem = _lower_node(builder, node, reasons, unknown)
         if problem is not None:
             problems.append(problem)
-            unknown.update(name for name in node.outputs if name and not placeholder(builder, name))
+            told = node.op in WAYS_OUT  # nodes behind it would be refused for the same cause
+            unknown.update(name for name in node.outputs if name and (told or not placeholder(builder, name)))
     outputs = _outputs(builder, model, problems, unknown, float_io=float_io)
     if problems:
         raise ModelError.unsupported(tuple(problems))
@@ -124,7 +131,8 @@ def _lower_node(
     if lowering is None:
         made = MICROSOFT_RULES if node.domain else RULES
         known = "it is not supported as it is used here: docs/operators.md says how it is"
-        reason = reasons.get(node.label, known if node.op in made else "this operator is not supported")
+        plain = WAYS_OUT.get(node.op, "this operator is not supported")
+        reason = reasons.get(node.label, known if node.op in made else plain)
         return Problem(printable(node.label), op, reason)
     if not unknown.isdisjoint(node.inputs):
         unknown.update(name for name in node.outputs if name)
@@ -167,7 +175,7 @@ def _graph(builder: Builder, model: Model, inputs: tuple[Border, ...], outputs: 
             inputs=inputs,
             outputs=tidied.outputs,
             references={name: border for name, border in tidied.references.items() if name in made},
-            notes=model.notes,
+            notes=(*model.notes, *builder.notes),
         )
     except ValueError as fault:
         raise ModelError(f"the model cannot be put in order: {fault}") from fault

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -21,14 +21,15 @@ _AXES_IN_INPUTS = 18
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Facts:
-    """Of a model: its opset, what is known of its values, its constants, which rules add to, and what is
-    dequantised of them.
+    """Of a model: its opset, what is known of its values, its constants, which rules add to, what is
+    dequantised of them, and by integer value the float value that holds the same integers.
     """
 
     opset: int
     infos: Infos
     constants: dict[str, TensorProto]
     dequantized: Mapping[str, NDArray[np.float32]]
+    whole: dict[str, str] = field(default_factory=dict)
 
 
 class Maker:
@@ -42,6 +43,7 @@ class Maker:
         self._label, self._stem = label, f"{node.output[0]}/{node.op_type}"
         self._opset, self._infos, self._constants = facts.opset, facts.infos, facts.constants
         self._dequantized = facts.dequantized
+        self.whole = facts.whole
 
     def add(self, op: str, *inputs: str, out: str = "", **attributes: Any) -> str:
         """One more node; the name of its output."""

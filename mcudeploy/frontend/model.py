@@ -92,7 +92,8 @@ class Model:
     """A checked model: nodes in topological order, constants by name, borders in the file's order.
 
     `notes`: what the reader took for granted; `made`: the values that are not in the file; `refusals`: by
-    label, why nodes are none of ONNX.
+    label, why nodes are none of ONNX; `file_types`: by name, the element types of values in the file that are
+    computed in another one.
     """
 
     name: str
@@ -105,6 +106,7 @@ class Model:
     notes: tuple[str, ...] = ()
     made: frozenset[str] = frozenset()
     refusals: Mapping[str, str] = field(default_factory=dict)
+    file_types: Mapping[str, str] = field(default_factory=dict)
 
     def dtype_of(self, name: str) -> str:
         """The element type of a value, a numpy name. Raises Unsupported where nothing states it."""

@@ -13,10 +13,12 @@ from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto,
 from mcudeploy.common.errors import ModelError, Problem, UsageError
 from mcudeploy.frontend.constants import Constant
 from mcudeploy.frontend.decompose import expand, inlined, require_finite
+from mcudeploy.frontend.element_types import Typed, typed
 from mcudeploy.frontend.model import MAX_TENSOR_ELEMENTS, MAX_TOTAL_ELEMENTS, Attribute, Info, Model, Node
 from mcudeploy.frontend.names import printable
 from mcudeploy.frontend.parsing import is_tflite, parse
 from mcudeploy.frontend.shapes import NO_SHAPES, Shapes, fix_inputs
+from mcudeploy.frontend.sparse import write_out
 from mcudeploy.frontend.tensors import array_of, load_external, require_consistent, tensors_of
 from mcudeploy.frontend.versions import modern, require_versions
 
@@ -31,9 +33,14 @@ def read(path: Path, shapes: Shapes = NO_SHAPES) -> Model:
     parsed = parse(path)
     proto, notes = _sound(parsed.proto, path, shapes)
     own = _values(parsed.proto.graph)
-    plain = _expanded(_modern(proto))
-    made = _values(plain.graph) - own
-    return replace(_model(plain, notes), refusals=parsed.refusals, made=frozenset(made))
+    found = _typed(_inlined(_modern(proto)))
+    plain = _expanded(found.proto)
+    return replace(
+        _model(plain, (*notes, *found.notes)),
+        refusals=parsed.refusals,
+        made=frozenset(_values(plain.graph) - own),
+        file_types=found.types,
+    )
 
 
 def read_proto(path: Path, shapes: Shapes = NO_SHAPES) -> tuple[ModelProto, tuple[str, ...]]:
@@ -70,6 +77,7 @@ def _sound(proto: ModelProto, path: Path, shapes: Shapes) -> tuple[ModelProto, t
     for tensor in tensors_of(proto.graph):
         load_external(tensor, path)
         require_consistent(tensor)
+    write_out(proto.graph)
     _require_order(proto.graph)
     if shapes and is_tflite(path):
         raise UsageError(f"--shape is for ONNX files: {path.name} has fixed shapes, convert it anew")
@@ -94,13 +102,28 @@ def _modern(proto: ModelProto) -> ModelProto:
         raise ModelError(f"{found}: {fault}") from fault
 
 
-def _expanded(proto: ModelProto) -> ModelProto:
-    """The model without operators that are made of others."""
+def _inlined(proto: ModelProto) -> ModelProto:
+    """The model without functions of its own."""
     try:
         plain = inlined(proto)
-        plain = plain if plain is proto else _checked(plain)
+        return plain if plain is proto else _checked(plain)
     except (RuntimeError, ValueError, TypeError, *_ONNX_FAULTS) as fault:
         raise ModelError(f"a function of the model is malformed: {_first_lines(str(fault))}") from fault
+
+
+def _typed(proto: ModelProto) -> Typed:
+    """The model in element types that are computed."""
+    found = typed(proto)
+    if found.proto is proto:
+        return found
+    try:
+        return replace(found, proto=_checked(found.proto))
+    except ModelError as fault:
+        raise ModelError(f"the model cannot be computed in float32: {fault}") from fault
+
+
+def _expanded(plain: ModelProto) -> ModelProto:
+    """The model without operators that are made of others."""
     values = (*plain.graph.value_info, *plain.graph.input, *plain.graph.output)
     infos = {value.name: info_of(value) for value in values}
     _require_bounded(infos)

@@ -15,7 +15,7 @@ _OWN = frozenset({"channels_last", "opset"})
 """Attributes of an integer operator that its float operator does not have."""
 
 
-def _real(make: Maker, x: str, scale: str, zero_point: str, axis: int | None = None) -> str:
+def real(make: Maker, x: str, scale: str, zero_point: str, axis: int | None = None) -> str:
     """What an integer tensor stands for."""
     inputs = [x, scale, zero_point] if zero_point else [x, scale]
     per_axis = axis is not None and (make.shape(scale) or ()) not in ((), (1,))
@@ -41,17 +41,17 @@ def _float_attributes(make: Maker) -> dict[str, Any]:
     return {name: value for name, value in make.attributes.items() if name not in _OWN}
 
 
-def _padded(names: Sequence[str], count: int) -> list[str]:
+def padded(names: Sequence[str], count: int) -> list[str]:
     return [*names, *("",) * (count - len(names))]
 
 
 def qlinear_conv(node: NodeProto, make: Maker) -> bool:
     """Weights may have a scale for each channel; the bias has that of the products."""
-    x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, bias = _padded(node.input, 9)
+    x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, bias = padded(node.input, 9)
     scales = make.known(x_scale), make.known(w_scale)
     if make.attributes.get("channels_last") or scales[0] is None or scales[1] is None:
         return False
-    operands = [_real(make, x, x_scale, x_zero), _real(make, w, w_scale, w_zero, 0)]
+    operands = [real(make, x, x_scale, x_zero), real(make, w, w_scale, w_zero, 0)]
     if bias and make.known(bias) is None:
         return False
     if bias:
@@ -70,21 +70,21 @@ def _bias(make: Maker, bias: str, scale: NDArray[Any]) -> str:
 
 def qlinear_matmul(node: NodeProto, make: Maker) -> bool:
     """The second matrix may have a scale for each column."""
-    a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero = _padded(node.input, 8)
-    operands = _real(make, a, a_scale, a_zero), _real(make, b, b_scale, b_zero, 1)
+    a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero = padded(node.input, 8)
+    operands = real(make, a, a_scale, a_zero), real(make, b, b_scale, b_zero, 1)
     _stored(make, make.add("MatMul", *operands), y_scale, y_zero, node.output[0])
     return True
 
 
 def qgemm(node: NodeProto, make: Maker) -> bool:
     """A dense layer; without a scale its result is float."""
-    a, a_scale, a_zero, b, b_scale, b_zero, bias, y_scale, y_zero = _padded(node.input, 9)
+    a, a_scale, a_zero, b, b_scale, b_zero, bias, y_scale, y_zero = padded(node.input, 9)
     scales = make.known(a_scale), make.known(b_scale)
     if scales[0] is None or scales[1] is None or (bias and make.known(bias) is None):
         return False
     attributes = _float_attributes(make)
     axis = 0 if attributes.get("transB") else 1
-    operands = [_real(make, a, a_scale, a_zero), _real(make, b, b_scale, b_zero, axis)]
+    operands = [real(make, a, a_scale, a_zero), real(make, b, b_scale, b_zero, axis)]
     if bias:
         alpha = float(make.attributes.get("alpha", 1.0))
         operands.append(_bias(make, bias, alpha * scales[0] * scales[1].reshape(-1)))
@@ -99,10 +99,10 @@ def of_one(op: str) -> Callable[[NodeProto, Maker], bool]:
     """A function of one tensor."""
 
     def rule(node: NodeProto, make: Maker) -> bool:
-        x, x_scale, x_zero, y_scale, y_zero = _padded(node.input, 5)
+        x, x_scale, x_zero, y_scale, y_zero = padded(node.input, 5)
         if make.attributes.get("channels_last"):
             return False
-        made = make.add(op, _real(make, x, x_scale, x_zero), **_float_attributes(make))
+        made = make.add(op, real(make, x, x_scale, x_zero), **_float_attributes(make))
         _stored(make, made, y_scale, y_zero, node.output[0])
         return True
 
@@ -113,8 +113,8 @@ def of_two(op: str) -> Callable[[NodeProto, Maker], bool]:
     """A function of two tensors."""
 
     def rule(node: NodeProto, make: Maker) -> bool:
-        a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero = _padded(node.input, 8)
-        made = make.add(op, _real(make, a, a_scale, a_zero), _real(make, b, b_scale, b_zero))
+        a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero = padded(node.input, 8)
+        made = make.add(op, real(make, a, a_scale, a_zero), real(make, b, b_scale, b_zero))
         _stored(make, made, y_scale, y_zero, node.output[0])
         return True
 
@@ -132,7 +132,7 @@ def qlinear_softmax(node: NodeProto, make: Maker) -> bool:
 def qlinear_concat(node: NodeProto, make: Maker) -> bool:
     """Tensors side by side, each with its own quantisation."""
     y_scale, y_zero, *given = node.input
-    parts = [_real(make, *given[first : first + 3]) for first in range(0, len(given), 3)]
+    parts = [real(make, *given[first : first + 3]) for first in range(0, len(given), 3)]
     made = make.add("Concat", *parts, **_float_attributes(make))
     _stored(make, made, y_scale, y_zero, node.output[0])
     return True

@@ -14,19 +14,13 @@ from mcudeploy.common.errors import ModelError
 from mcudeploy.frontend.names import printable
 from mcudeploy.frontend.parsing import MAX_FILE_BYTES
 
-_ITEM_BYTES: dict[int, int] = {
-    TensorProto.FLOAT: 4,
-    TensorProto.UINT8: 1,
-    TensorProto.INT8: 1,
-    TensorProto.UINT16: 2,
-    TensorProto.INT16: 2,
-    TensorProto.INT32: 4,
-    TensorProto.INT64: 8,
-    TensorProto.BOOL: 1,
-    TensorProto.FLOAT16: 2,
-    TensorProto.DOUBLE: 8,
-    TensorProto.UINT32: 4,
-    TensorProto.UINT64: 8,
+_ITEM_BITS: dict[int, int] = {
+    **dict.fromkeys((TensorProto.INT2, TensorProto.UINT2), 2),
+    **dict.fromkeys((TensorProto.INT4, TensorProto.UINT4, TensorProto.FLOAT4E2M1), 4),
+    **dict.fromkeys((TensorProto.INT8, TensorProto.UINT8, TensorProto.BOOL), 8),
+    **dict.fromkeys((TensorProto.INT16, TensorProto.UINT16, TensorProto.FLOAT16, TensorProto.BFLOAT16), 16),
+    **dict.fromkeys((TensorProto.INT32, TensorProto.UINT32, TensorProto.FLOAT), 32),
+    **dict.fromkeys((TensorProto.INT64, TensorProto.UINT64, TensorProto.DOUBLE), 64),
 }
 
 
@@ -63,7 +57,7 @@ def load_external(tensor: TensorProto, path: Path) -> None:
                 f"tensor {name!r} lies in {printable(facts.get('location', ''))!r}, "
                 "which is not a file in the model's folder"
             )
-        needed = prod(tensor.dims) * _ITEM_BYTES.get(tensor.data_type, 0)
+        needed = _bytes_of(tensor) or 0
         offset = int(facts.get("offset", "0"))
         length = int(facts.get("length", str(needed)))
         if offset < 0 or length != needed or not 0 < needed <= MAX_FILE_BYTES:
@@ -84,14 +78,20 @@ def require_consistent(tensor: TensorProto) -> None:
     """A tensor's data has as many elements as its shape says; checked before anything is allocated."""
     if any(size < 0 for size in tensor.dims):
         raise ModelError(f"tensor {printable(tensor.name)!r} has a negative dimension: {list(tensor.dims)}")
-    item = _ITEM_BYTES.get(tensor.data_type)
-    if item is None or not tensor.HasField("raw_data"):
+    needed = _bytes_of(tensor)
+    if needed is None or not tensor.HasField("raw_data"):
         return
-    if prod(tensor.dims) * item != len(tensor.raw_data):
+    if needed != len(tensor.raw_data):
         raise ModelError(
             f"tensor {printable(tensor.name)!r} has {len(tensor.raw_data)} bytes of data; its shape "
-            f"{list(tensor.dims)} needs {prod(tensor.dims) * item}"
+            f"{list(tensor.dims)} needs {needed}"
         )
+
+
+def _bytes_of(tensor: TensorProto) -> int | None:
+    """The bytes of data that a tensor needs; None where its type has none of a fixed size."""
+    bits = _ITEM_BITS.get(tensor.data_type)
+    return None if bits is None else -(-prod(tensor.dims) * bits // 8)
 
 
 def array_of(tensor: TensorProto) -> NDArray[np.generic]:

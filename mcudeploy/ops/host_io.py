@@ -10,6 +10,9 @@ from mcudeploy.ops.requantize import quantize
 
 Array = NDArray[np.generic]
 
+COMPUTED_IN_FLOAT32 = ("float16", "float64", "int16", "uint16", "int4", "uint4", "int2", "uint2")
+"""Element types of a file whose values are float32 on the device."""
+
 
 def is_channels_last(shape: tuple[int, ...], order: NDArray[np.int32]) -> bool:
     """True where `order` (see Border) puts an image [1, C, ...] of this shape in the order [..., C]."""
@@ -22,19 +25,21 @@ def is_channels_last(shape: tuple[int, ...], order: NDArray[np.int32]) -> bool:
 def to_device(border: Border, tensor: Tensor, array: Array) -> Array:
     """The stored tensor, int8 or float32 of tensor.shape, for an array of the ONNX tensor's shape and dtype.
 
-    A float array for an int8 tensor is quantised as ONNX Runtime does it: float32 division, half to even,
-    saturation. Raises ValueError for another shape or dtype than the border's.
+    For one of another type that is computed in float32 the array may also be float32. A float array for an
+    int8 tensor is quantised as ONNX Runtime does it: float32 division, half to even, saturation.
+    Raises ValueError for another shape or dtype than the border's.
     """
     _require(border, tensor)
-    if array.shape != border.shape or array.dtype != np.dtype(border.dtype):
+    types = {border.dtype, "float32"} if border.dtype in COMPUTED_IN_FLOAT32 else {border.dtype}
+    if array.shape != border.shape or array.dtype.name not in types:
         raise ValueError(
             f"{border.name!r} needs {border.dtype} {list(border.shape)}, "
             f"found {array.dtype} {list(array.shape)}"
         )
     flat = array.reshape(-1)
     if tensor.dtype is DType.FLOAT32:
-        stored: Array = flat
-    elif array.dtype == np.float32:
+        stored: Array = flat.astype(np.float32, copy=False)
+    elif array.dtype.kind == "f":
         stored = _quantized(flat.astype(np.float32), _quantization(border, tensor))
     elif array.dtype == np.uint8:
         stored = (flat.astype(np.int16) - UNSIGNED_OFFSET).astype(np.int8)
@@ -44,7 +49,9 @@ def to_device(border: Border, tensor: Tensor, array: Array) -> Array:
 
 
 def _require(border: Border, tensor: Tensor) -> None:
-    held = ("float32",) if tensor.dtype is DType.FLOAT32 else ("int8", "uint8", "float32")
+    floats = ("float32", *(name for name in COMPUTED_IN_FLOAT32 if name.startswith("float")))
+    real = ("float32", *COMPUTED_IN_FLOAT32)
+    held = real if tensor.dtype is DType.FLOAT32 else ("int8", "uint8", *floats)
     if border.dtype not in held:
         raise ValueError(f"{border.name!r} is {border.dtype}; {tensor.dtype} {tensor.name} cannot hold that")
     elements = int((border.order >= 0).sum())

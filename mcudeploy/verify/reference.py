@@ -25,28 +25,38 @@ Array = NDArray[Any]
 class Reference:
     """Runs a model, its inputs of the given `shapes`, and shows the tensors `names`.
 
+    All floats are float32, as the program computes them, unless `own_floats`.
     Raises ModelError where ONNX Runtime refuses it.
     """
 
-    def __init__(self, path: Path, names: Sequence[str], shapes: Shapes = NO_SHAPES) -> None:
+    def __init__(
+        self, path: Path, names: Sequence[str], shapes: Shapes = NO_SHAPES, *, own_floats: bool = False
+    ) -> None:
         options = onnxruntime.SessionOptions()
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
         options.log_severity_level = 4
         self._names = list(dict.fromkeys(names))
         try:
             self._session = onnxruntime.InferenceSession(
-                expose(path, self._names, shapes), options, providers=["CPUExecutionProvider"]
+                expose(path, self._names, shapes, own_floats=own_floats),
+                options,
+                providers=["CPUExecutionProvider"],
             )
         except Exception as error:  # onnxruntime has no common base of its errors
             raise ModelError(f"ONNX Runtime does not load {path.name}: {_first_line(error)}") from error
+        self._floats = {item.name for item in self._session.get_inputs() if item.type == "tensor(float)"}
 
     def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
         """Tensor name to value, for inputs by name in the ONNX model's own shape and type."""
+        given = {name: self._fed(name, value) for name, value in inputs.items()}
         try:
-            values = self._session.run(self._names, dict(inputs))
+            values = self._session.run(self._names, given)
         except Exception as error:  # as above
             raise ModelError(f"ONNX Runtime does not run the model: {_first_line(error)}") from error
         return {name: np.asarray(value) for name, value in zip(self._names, values, strict=True)}
+
+    def _fed(self, name: str, value: Array) -> Array:
+        return value.astype(np.float32) if name in self._floats else value
 
 
 def _first_line(error: Exception) -> str:

@@ -97,8 +97,8 @@ def _fit(border: Border, value: Array, path: Path) -> Array:
 
 
 def _draw(border: Border, rng: np.random.Generator) -> Array:
-    if border.dtype == "float32":
-        return rng.standard_normal(border.shape).astype(np.float32)
+    if border.dtype.startswith("float"):
+        return rng.standard_normal(border.shape).astype(border.dtype)
     limits = np.iinfo(border.dtype)
     return rng.integers(limits.min, limits.max, border.shape, border.dtype, endpoint=True)
 

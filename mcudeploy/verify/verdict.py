@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mcudeploy.common.errors import ModelError
 from mcudeploy.common.progress import Progress
 from mcudeploy.common.text import agree, count_text
-from mcudeploy.frontend.expose import quantizer_inputs
+from mcudeploy.frontend.expose import has_other_floats, quantizer_inputs
+from mcudeploy.frontend.names import printable
 from mcudeploy.frontend.shapes import NO_SHAPES, Shapes
 from mcudeploy.ir.graph import DType
 from mcudeploy.ir.plan import Plan
@@ -40,6 +42,11 @@ Outputs = Mapping[str, Array]
 
 DEVICE_SHARE_OF_RANGE = 1e-5
 """How far float32 outputs of two machines may be apart: their math libraries round differently."""
+
+CONVERSION_SHARE_OF_RANGE = 2.0**-5
+"""How far outputs in float32 may be from those in float16: some fifty roundings of 11 bits in a row, in doubt
+amplified by a softmax. The program itself is held to the outputs in float32.
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,10 +100,12 @@ def judge(
     names = [border.name for border in (*graph.references.values(), *graph.outputs)]
     quantizers = quantizer_inputs(model, names)
     reference = Reference(model, [*names, *quantizers.values()], shapes)
+    in_file = _in_own_floats(model, [border.name for border in graph.outputs], shapes)
     tables, host, judged, expected, reasons = [], [], [], [], []
     ties_resolved = 0
     for done, sample in enumerate(samples):
         values = reference.run(sample.inputs)
+        reasons += _conversion_reasons(done, in_file, sample, values)
         stored, ties = stored_references(graph, values), stored_ties(graph, values, quantizers)
         tables.append(check_operators(machine, storage, sample.stored, stored, ties))
         run_once(machine, storage, sample.stored)
@@ -122,6 +131,37 @@ def judge(
         ties_resolved=ties_resolved,
         reasons=(*diverging(graph, operators), *reasons),
     )
+
+
+def _in_own_floats(model: Path, outputs: Sequence[str], shapes: Shapes) -> Reference | None:
+    """The reference in the file's own floating-point types, where they are not float32 and it runs them."""
+    if not has_other_floats(model):
+        return None
+    try:
+        return Reference(model, outputs, shapes, own_floats=True)
+    except ModelError:  # ONNX Runtime has no such kernel: the note on the types says how it is computed
+        return None
+
+
+def _conversion_reasons(
+    number: int, in_file: Reference | None, sample: Sample, values: Mapping[str, Array]
+) -> list[str]:
+    """The outputs that float32 makes something else of than the types in the file do."""
+    if in_file is None:
+        return []
+    try:
+        expected = in_file.run(sample.inputs)
+    except ModelError:  # as above
+        return []
+    reasons = []
+    for name, wanted in expected.items():
+        diff = difference(values[name], wanted)
+        if diff.worst > CONVERSION_SHARE_OF_RANGE * diff.range:
+            reasons.append(
+                f"sample {number}: output {printable(name)!r} is {diff.found:g} at element {diff.where} in "
+                f"float32, and {diff.expected:g} in the element types of the file"
+            )
+    return reasons
 
 
 def _outputs(machine: Machine, storage: Storage) -> Outputs:

@@ -212,7 +212,9 @@ def _binary(op: Any, reals: list[Array], constants: Mapping[str, Array], output:
             meaning = op.constant_quantization
             constant = (constant.astype(np.float64) - meaning.zero_point) * meaning.scale
         reals.insert(op.constant_operand, constant)
-    function = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide}[op.function]
+    function = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "max": np.maximum}[
+        op.function
+    ]
     return _store(function(*reals), output, op.low, op.high)
 
 
@@ -235,6 +237,7 @@ _UNARY: dict[str, Callable[[Array, float, float], Array]] = {
     "leaky_relu": lambda x, alpha, beta: np.where(x >= 0, x, alpha * x),
     "sigmoid": lambda x, alpha, beta: 1 / (1 + np.exp(-x)),
     "tanh": lambda x, alpha, beta: np.tanh(x),
+    "round": lambda x, alpha, beta: np.rint(x),
     "hard_sigmoid": lambda x, alpha, beta: np.clip(alpha * x + beta, 0, 1),
     "hard_swish": lambda x, alpha, beta: x * np.clip(alpha * x + beta, 0, 1),
 }

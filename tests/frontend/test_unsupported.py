@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper
-from onnx_files import QuantizedModel, build, node, save
+from onnx_files import build, node, save
 
 from mcudeploy.common.errors import ModelError, Problem
 from mcudeploy.frontend import load
@@ -96,27 +96,11 @@ def test_reasons(item: Any, constants: dict[str, Any], reason: str, tmp_path: Pa
     assert reason in found.reason
 
 
-def test_other_integers(tmp_path: Path) -> None:
-    m = QuantizedModel()
-    model = build([m.nodes[0]] if m.nodes else [node("Relu", "x", "y")], {"x": X}, ["y"])
-    model.graph.input[0].type.tensor_type.elem_type = onnx.TensorProto.DOUBLE
-    model.graph.output[0].type.tensor_type.elem_type = onnx.TensorProto.DOUBLE
-    (found,) = problems(model, tmp_path)
-    assert (found.node, found.op) == ("x", "input")
-    y = m.quantize(m.add("Relu", m.quantize("x", 0.05, 5, np.int16), "r"), 0.05, 5, np.int16)
-    found_16 = problems(build(m.nodes, {"x": X}, [y], m.constants, 21), tmp_path)
-    assert {problem.op for problem in found_16} == {"QuantizeLinear"}
-    assert all("int16" in problem.reason for problem in found_16)
-
-
-def test_asymmetric_weights(tmp_path: Path) -> None:
-    m = QuantizedModel()
-    stored = np.full((3, 4, 2, 2), -128, np.int8)
-    stored[0] = 127
-    w = m.stored("w", stored, np.array(0.02, np.float32), None, zero=40)
-    y = m.quantize(m.add("Conv", f"{m.quantize('x', 0.05, 5)} {w}", "c"), 0.1, 0)
-    (found,) = problems(build(m.nodes, {"x": X}, [y], m.constants), tmp_path)
-    assert "zero point is 40" in found.reason
+def test_integers_with_a_scale_for_each_channel(tmp_path: Path) -> None:
+    constants = {"s": np.full(4, 0.05, np.float32), "z": np.zeros(4, np.int16)}
+    nodes = [node("QuantizeLinear", "x s z", "q"), node("DequantizeLinear", "q s z", "y")]
+    found = problems(build(nodes, {"x": X}, ["y"], constants, 21), tmp_path)
+    assert "int16 activations" in found[0].reason
 
 
 def test_constant_output(tmp_path: Path) -> None:
