@@ -76,11 +76,15 @@ class Deployment:
         elements = sum(tensor.elements for tensor in self.plan.graph.tensors.values())
         return 30 + (self.model.macs * 60 + elements * 300) / 1e7
 
-    def build(self, target: Target) -> Firmware:
-        """Firmware with the measurer; the target may be the host, to check the same plan there."""
+    def build(self, target: Target, *, sanitize: bool = False) -> Firmware:
+        """Firmware with the measurer; the target may be the host, to check the same plan there, and to have
+        its accesses checked with `sanitize`.
+        """
         program = guarded(self.program) if target.guards else self.program
         files = render_firmware(program, self.plan, self.source)
-        return build_firmware(target.board, files, program.sources, emulate=target.emulated)
+        return build_firmware(
+            target.board, files, program.sources, emulate=target.emulated, sanitize=sanitize
+        )
 
     def run_key(self, firmware_hash: int, *, modelled: bool = False) -> RunKey:
         """What a measurement of this plan is stored under; `modelled`: one by a cycle model."""

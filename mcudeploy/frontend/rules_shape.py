@@ -42,6 +42,8 @@ def space_to_depth(node: NodeProto, make: Maker) -> bool:
         return False
     batch, channels, rows, cols = shape
     apart = (batch, channels, rows // block, block, cols // block, block)
-    moved = make.add("Transpose", make.reshaped(node.input[0], apart), perm=(0, 3, 5, 1, 2, 4))
+    crd = make.attributes.get("mode", b"DCR") == b"CRD"
+    perm = (0, 1, 3, 5, 2, 4) if crd else (0, 3, 5, 1, 2, 4)
+    moved = make.add("Transpose", make.reshaped(node.input[0], apart), perm=perm)
     make.reshaped(moved, (batch, channels * block**2, rows // block, cols // block), out=node.output[0])
     return True

@@ -44,6 +44,9 @@ def modern(proto: ModelProto) -> ModelProto:
 def require_versions(proto: ModelProto) -> None:
     """Raises ModelError, with the way out, for an operator set or a file format that is not read."""
     versions = [entry.version for entry in proto.opset_import if entry.domain in ("", "ai.onnx")]
+    if not versions and proto.opset_import:
+        domains = ", ".join(sorted(printable(entry.domain) for entry in proto.opset_import))
+        raise ModelError(f"its operators are of {domains}; those of ai.onnx and com.microsoft are supported")
     if len(versions) != 1:
         raise ModelError(f"the model names {len(versions)} versions of the ONNX operator set, it needs one")
     first, last = OPSETS.start, OPSETS.stop - 1

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcudeploy.ir.graph import UNSIGNED_OFFSET, Border, DType, Quantization, Tensor
-from mcudeploy.ops.requantize import quantize
+from mcudeploy.ops.requantize import dequantize, quantize
 
 Array = NDArray[np.generic]
 
@@ -46,6 +46,16 @@ def to_device(border: Border, tensor: Tensor, array: Array) -> Array:
     else:
         stored = flat
     return border.stored(stored).reshape(tensor.shape)
+
+
+def from_device(border: Border, tensor: Tensor, stored: Array) -> Array:
+    """The array of the ONNX tensor's shape and dtype for a stored tensor that has all of its elements."""
+    values: Array = stored.reshape(-1)[border.order]
+    if border.dtype == "uint8":
+        values = values.astype(np.int16) + UNSIGNED_OFFSET
+    elif border.dtype == "float32" and tensor.dtype is not DType.FLOAT32:
+        values = dequantize(values, _quantization(border, tensor))
+    return values.astype(border.dtype).reshape(border.shape)
 
 
 def _require(border: Border, tensor: Tensor) -> None:

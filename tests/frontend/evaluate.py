@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcudeploy.frontend import load
-from mcudeploy.ir.graph import Border, DType, Graph, Operator, Tensor
-from mcudeploy.ops.host_io import UNSIGNED_OFFSET, to_device
-from mcudeploy.ops.requantize import dequantize
+from mcudeploy.ir.graph import DType, Graph, Operator, Tensor
+from mcudeploy.ops.host_io import from_device, to_device
 from mcudeploy.verify.reference import Reference
 
 Array = NDArray[Any]
@@ -22,17 +21,6 @@ Array = NDArray[Any]
 def kinds(graph: Graph) -> dict[str, int]:
     """How many operators of each kind."""
     return dict(Counter(operator.op.kind for operator in graph.operators))
-
-
-def from_device(border: Border, tensor: Tensor, array: Array) -> Array:
-    """The array of the ONNX tensor's shape and dtype for a stored tensor, dequantised where that is float."""
-    ordered = array.reshape(-1)[border.order].reshape(border.shape)
-    if tensor.dtype is DType.FLOAT32 or border.dtype == "int8":
-        return ordered
-    if border.dtype == "uint8":
-        return (ordered.astype(np.int16) + UNSIGNED_OFFSET).astype(np.uint8)
-    assert tensor.quantization is not None
-    return dequantize(ordered, tensor.quantization)
 
 
 def run(graph: Graph, inputs: Mapping[str, Array]) -> dict[str, Array]:

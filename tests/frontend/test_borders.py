@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from evaluate import from_device
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcudeploy.frontend.values import image_index
 from mcudeploy.ir.graph import Border, DType, Quantization, Tensor
-from mcudeploy.ops.host_io import to_device
+from mcudeploy.ops.host_io import from_device, to_device
 
 STORED = (2, 3, 4)
 ORDER = np.ascontiguousarray(image_index(STORED, 4).reshape(-1))

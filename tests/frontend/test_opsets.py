@@ -35,6 +35,13 @@ def test_opsets_that_are_not_read(opset: int, way_out: str, tmp_path: Path) -> N
         load(save(model_of(node("Relu", "x", "y"), opset=opset), tmp_path))
 
 
+def test_operators_of_another_set_are_named(tmp_path: Path) -> None:
+    model = model_of(helper.make_node("Binarizer", ["x"], ["y"], domain="ai.onnx.ml"))
+    model.opset_import[0].domain = "ai.onnx.ml"
+    with pytest.raises(ModelError, match=r"operators are of ai\.onnx\.ml"):
+        load(save(model, tmp_path))
+
+
 def test_axes_and_bounds_were_attributes(tmp_path: Path) -> None:
     nodes = (
         node("Clip", "x", "c", min=0.0, max=6.0),

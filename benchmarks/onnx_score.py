@@ -1,0 +1,234 @@
+"""Runs ONNX's own node tests on the host build, and writes docs/coverage.md.
+
+    python benchmarks/onnx_score.py [--only OPERATOR] [--jobs N]
+
+Results are kept in the cache by the digest of the sources: a run that was ended goes on where it was. With
+`--only` the tests of one operator are printed instead. Exit 1 when a test gives a wrong result, or anything
+but a result or a refusal.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import signal
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict
+from functools import cache
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import onnx
+from coverage_text import SUBSET, Outcome, Score, text
+from onnx import ModelProto, TensorProto, numpy_helper
+from onnx.backend.test.case.node import collect_testcases
+from onnx.backend.test.case.test_case import TestCase
+from onnx.backend.test.runner import BackendIsNotSupposedToImplementIt, Runner
+
+from mcudeploy.backend import prepare
+from mcudeploy.common.errors import ModelError
+from mcudeploy.common.resources import cache_dir
+
+ROOT = Path(__file__).resolve().parents[1]
+FILE = ROOT / "docs" / "coverage.md"
+SOURCES = (
+    *("mcudeploy/**/*.py", "firmware/**/*.[ch]", "templates/**/*.j2", "boards/host.toml"),
+    "benchmarks/onnx_score.py",
+)
+"""What results hang on, beside the version of onnx."""
+
+DATA = {TensorProto.FLOAT, TensorProto.INT8, TensorProto.UINT8}
+INDICES = {TensorProto.INT32, TensorProto.INT64, TensorProto.BOOL}
+MOST_S = 300
+
+
+def group(case: TestCase) -> str:
+    """Which of the groups of coverage.md a test belongs to."""
+    graph = case.model.graph
+    values = [*graph.input, *graph.output]
+    if any(not value.type.HasField("tensor_type") for value in values):
+        return "values that are no tensors"
+    if len(graph.node) > 1 or "_expanded" in case.name:
+        return "several nodes"
+    types = [value.type.tensor_type.elem_type for value in values]
+    if not set(types) <= DATA | INDICES:
+        return "other types"
+    if not graph.input:
+        return "no input"
+    return SUBSET if types[0] in DATA else "integers or truth values first"
+
+
+def forms(case: TestCase) -> Iterator[ModelProto]:
+    """The model as it comes, with integer inputs behind the first as initializers, and with all of these."""
+    yield case.model
+    if len(case.data_sets) == 1:
+        yield fixed(case, INDICES)
+        yield fixed(case, DATA | INDICES)
+
+
+def fixed(case: TestCase, types: set[int]) -> ModelProto:
+    """The model with the inputs of these types, but the first, as initializers with the test's values."""
+    model = ModelProto()
+    model.CopyFrom(case.model)
+    graph, kept = model.graph, [model.graph.input[0]]
+    for value, data in zip(graph.input[1:], case.data_sets[0][0][1:], strict=False):
+        if value.type.tensor_type.elem_type in types:
+            graph.initializer.append(numpy_helper.from_array(array(data), value.name))
+        else:
+            kept.append(value)
+    kept = [onnx.ValueInfoProto.FromString(value.SerializeToString()) for value in kept]
+    del graph.input[:]
+    graph.input.extend(kept)
+    return model
+
+
+def array(value: Any) -> Any:
+    """A value of a test, some of which are protos."""
+    return numpy_helper.to_array(value) if isinstance(value, TensorProto) else value
+
+
+def outcome(case: TestCase, model: ModelProto) -> Outcome:
+    """Build a model, run all data sets, and compare as ONNX's runner does."""
+    names = [value.name for value in case.model.graph.input]
+    try:
+        program = prepare(model)
+        for inputs, expected in case.data_sets:
+            given = dict(zip(names, map(array, inputs), strict=False))
+            found = program.run({name: given[name] for name in program.inputs})
+            Runner.assert_similar_outputs([array(it) for it in expected], found, case.rtol, case.atol)
+    except BackendIsNotSupposedToImplementIt as error:
+        cause = error.__cause__
+        problem = cause.problems[0] if isinstance(cause, ModelError) and cause.problems else None
+        return Outcome("refused", problem.reason, problem.op) if problem else Outcome("refused", str(error))
+    except AssertionError as error:
+        return Outcome("wrong", " ".join(str(error).split())[:300])
+    except Exception:  # a defect, of whatever kind
+        return Outcome("failed", traceback.format_exc(limit=-3))
+    return Outcome("passed")
+
+
+def score(case: TestCase) -> Score:
+    """A test in all forms, or, outside the subset, as it comes."""
+    found: list[Outcome] = []
+    before = b""
+    of = group(case)
+    for model in forms(case) if of == SUBSET else [case.model]:
+        data = model.SerializeToString()
+        found.append(outcome(case, model) if data != before else found[-1])
+        before = data
+        if found[-1].kind != "refused":
+            break
+    return Score(case.name, operator(case), of, tuple(found))
+
+
+def operator(case: TestCase) -> str:
+    """What a test is of; the first node says it of all but functions that are written out."""
+    whole = cases().get(case.name.partition("_expanded")[0], case)
+    return str(whole.model.graph.node[0].op_type)
+
+
+@cache
+def cases() -> dict[str, TestCase]:
+    """All node tests by name: made once, and shared with the processes that run them."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # some compute infinities
+        return {case.name: case for case in collect_testcases(None) if case.model is not None}
+
+
+def work(name: str) -> Score:
+    """A test in a process of its own share; one that takes for ever has failed."""
+    signal.signal(signal.SIGALRM, overdue)
+    signal.alarm(MOST_S)
+    try:
+        return score(cases()[name])
+    except TimeoutError as error:
+        case = cases()[name]
+        return Score(name, operator(case), group(case), (Outcome("failed", str(error)),))
+    finally:
+        signal.alarm(0)
+
+
+def overdue(*_: object) -> None:
+    """The handler of the alarm."""
+    raise TimeoutError(f"not done within {MOST_S} s")
+
+
+def kept_file() -> Path:
+    """Where the results of these sources are."""
+    digest = hashlib.sha256(onnx.__version__.encode())
+    for path in sorted(path for pattern in SOURCES for path in ROOT.glob(pattern)):
+        digest.update(path.relative_to(ROOT).as_posix().encode() + b"\0" + path.read_bytes())
+    return cache_dir() / "onnx_score" / f"{digest.hexdigest()[:20]}.jsonl"
+
+
+def kept(path: Path) -> dict[str, Score]:
+    """Results of an earlier run; a line that was cut off is none."""
+    found = {}
+    for line in path.read_text("utf-8").splitlines() if path.is_file() else ():
+        try:
+            fields = json.loads(line)
+        except ValueError:
+            continue
+        forms = tuple(Outcome(**each) for each in fields.pop("forms"))
+        found[fields["name"]] = Score(**fields, forms=forms)
+    return found
+
+
+def scores(names: Sequence[str], jobs: int) -> list[Score]:
+    """The scores of tests, those that were kept first."""
+    path = kept_file()
+    known = kept(path)
+    left = [name for name in names if name not in known]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    start = time.monotonic()
+    with (
+        tempfile.TemporaryDirectory(prefix="mcudeploy-score-") as folder,
+        path.open("a", encoding="utf-8") as stream,
+    ):
+        os.environ["MCUDEPLOY_CACHE_DIR"] = folder  # a thousand builds would drive all others out
+        with ProcessPoolExecutor(jobs, get_context("fork")) as pool:
+            for done, each in enumerate(pool.map(work, left, chunksize=4), 1):
+                known[each.name] = each
+                stream.write(json.dumps(asdict(each)) + "\n")
+                stream.flush()
+                if done % 50 == 0 or done == len(left):
+                    spent = time.monotonic() - start
+                    print(f"{done} of {len(left)} tests, {spent:.0f} s", file=sys.stderr)
+    return [known[name] for name in names]
+
+
+def told(found: Iterable[Score]) -> Iterator[str]:
+    """A line for each test."""
+    for each in found:
+        kinds = ", ".join(form.kind for form in each.forms)
+        yield f"{each.name} ({each.op}, {each.group}): {kinds} {each.last.op} {each.last.why}".rstrip()
+
+
+def main() -> int:
+    """Run the tests, write or print what they gave."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--only", metavar="OPERATOR")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    options = parser.parse_args()
+    names = [name for name, case in cases().items() if options.only in (None, operator(case))]
+    found = scores(names, options.jobs)
+    bad = [each for each in found if each.bad]
+    if options.only is None:
+        FILE.write_text(text(found, onnx.__version__), encoding="utf-8")
+    print("\n".join(told(bad if options.only is None else found)))
+    return int(bool(bad) or not found)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

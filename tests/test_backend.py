@@ -1,0 +1,82 @@
+"""ONNX's backend interface: its own test runner, models, nodes, and what is refused."""
+
+from __future__ import annotations
+
+import importlib
+import unittest
+from typing import Any
+
+import numpy as np
+import onnx.backend.test
+import pytest
+from onnx import ModelProto, TensorProto, helper, numpy_helper
+from onnx.backend.test.runner import BackendIsNotSupposedToImplementIt
+
+from mcudeploy import backend
+from mcudeploy.common.errors import UsageError
+
+PASSING = ("test_relu", "test_maxpool_2d_uint8", "test_spacetodepth_crd_mode_example")
+REFUSED = "test_det_2d"
+
+
+class Told(backend.HostBackend):
+    """Remembers what it was asked to prepare, and what of that it could."""
+
+    asked = 0
+    programs: list[backend.HostProgram]
+
+    @classmethod
+    def prepare(cls, model: ModelProto, device: str = "CPU", **kwargs: Any) -> backend.HostProgram:
+        cls.asked += 1
+        cls.programs.append(super().prepare(model, device, **kwargs))
+        return cls.programs[-1]
+
+
+def test_onnx_own_runner_passes_and_skips(monkeypatch: pytest.MonkeyPatch) -> None:
+    # all cases take a quarter of a minute to make: the runner gets those of these modules
+    monkeypatch.setattr("onnx.backend.test.loader.import_recursive", lambda package: None)
+    for name in ("relu", "maxpool", "spacetodepth", "det"):
+        importlib.import_module(f"onnx.backend.test.case.node.{name}")
+    Told.programs = []
+    runner = onnx.backend.test.BackendTest(Told, __name__)
+    for name in (*PASSING, REFUSED):
+        runner.include(f"^{name}_(cpu|cuda)$")
+    result = unittest.TestResult()
+    runner.test_suite.run(result)
+    assert result.wasSuccessful(), [*result.failures, *result.errors]
+    assert (Told.asked, len(Told.programs)) == (len(PASSING) + 1, len(PASSING))
+
+
+def test_a_node_runs_on_inputs_by_name_and_under_sanitizers() -> None:
+    left, right = np.float32([[1, -2], [3, 4]]), np.float32([[10, 20]])
+    node = helper.make_node("Sub", ["left", "right"], ["out"])
+    (found,) = backend.run_node(node, {"right": right, "left": left}, opset_version=14, sanitize=True)
+    assert np.array_equal(found, left - right) and found.dtype == np.float32
+
+
+def test_quantised_outputs_come_in_the_types_of_the_model() -> None:
+    graph = helper.make_graph(
+        [helper.make_node("QuantizeLinear", ["x", "scale", "zero"], ["y"])],
+        "quantise",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 3])],
+        [helper.make_tensor_value_info("y", TensorProto.UINT8, [2, 3])],
+        [numpy_helper.from_array(np.float32(0.5), "scale"), numpy_helper.from_array(np.uint8(130), "zero")],
+    )
+    program = backend.prepare(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)]))
+    (found,) = program.run([np.float32([[-100, -1, 0], [0.5, 2, 100]])])
+    assert found.dtype == np.uint8 and found.tolist() == [[0, 128, 130], [131, 134, 255]]
+    with pytest.raises(UsageError, match=r"'x' needs float32 \[2, 3\], found float32 \[3, 2\]"):
+        program.run([np.zeros((3, 2), np.float32)])
+    with pytest.raises(UsageError, match="inputs x; found 2 values"):
+        program.run([np.zeros((2, 3), np.float32)] * 2)
+    with pytest.raises(UsageError, match="inputs x; found y"):
+        program.run({"y": np.zeros((2, 3), np.float32)})
+
+
+def test_what_is_not_supported_is_told_with_its_reasons() -> None:
+    node = helper.make_node("Det", ["x"], ["y"], name="volume")
+    with pytest.raises(BackendIsNotSupposedToImplementIt, match=r"volume \(Det\): "):
+        backend.run_node(node, np.zeros((2, 2), np.float32))
+    assert backend.supports_device("CPU:0") and not backend.supports_device("CUDA")
+    with pytest.raises(BackendIsNotSupposedToImplementIt, match="not on CUDA"):
+        backend.prepare(ModelProto(), "CUDA")
