@@ -29,10 +29,22 @@ from mcudeploy.boards.facts import (
     Unit,
 )
 from mcudeploy.common.errors import BoardNotFoundError, ConfigError, UsageError
+from mcudeploy.common.files import read_limited
 from mcudeploy.common.resources import resource_dir
 from mcudeploy.ir.engine import CPU
 
-__all__ = ["Board", "Link", "Memory", "Timer", "Unit", "family", "list_boards", "load_board", "read_board"]
+__all__ = [
+    "Board",
+    "Link",
+    "Memory",
+    "Timer",
+    "Unit",
+    "family",
+    "list_boards",
+    "load_board",
+    "parse_board",
+    "read_board",
+]
 
 FIRMWARE_RAM_BYTES = 656
 """What the measurer keeps beside arena and stack: .data and .bss of its device side, 640 bytes at most on the
@@ -42,6 +54,7 @@ CORE_STACK_BYTES = 2048
 """The stack of each further core that runs a program; those of units have no less."""
 MOST_LINKS = 4
 """As many engines as hal/dma_soft.c has."""
+_MOST_FILE_BYTES = 2**20
 
 
 class Board(Facts):
@@ -101,6 +114,7 @@ class Board(Facts):
                     raise ValueError(f"memories overlap at {other.lo:#010x}")
         self._check_units(set(names))
         self._check_links(set(names))
+        self._check_own_sources()
         if self.stack_bytes >= self.ram_bytes:
             raise ValueError(f"a stack of {self.stack_bytes} B does not fit {names[0]}")
         if self.facts_only and not self.source:
@@ -140,6 +154,16 @@ class Board(Facts):
             unknown = set(link.memories) - memories - {"flash"}
             if unknown:
                 raise ValueError(f"link {link.engine} names memories that the board lacks: {sorted(unknown)}")
+
+    def _check_own_sources(self) -> None:
+        """Sources beside the board file are compiled in one folder: their names must differ."""
+        timers = (self.timer.emulated, self.timer.hardware)
+        single = [it.source for it in (*timers, *self.links) if it is not None and it.source is not None]
+        sources = {*self.hal, *self.unit_hal, *self.core_hal, *self.port_hal, *single}
+        names = [Path(it).name for it in sorted(sources) if Path(it).is_absolute()]
+        twice = next((name for index, name in enumerate(names) if name in names[:index]), None)
+        if twice is not None:
+            raise ValueError(f"two sources beside the board file are called {twice}")
 
     @property
     def is_host(self) -> bool:
@@ -244,14 +268,23 @@ class Board(Facts):
 def read_board(path: Path) -> Board:
     """The board of one TOML file; ConfigError names every wrong key."""
     try:
-        board = Board.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ConfigError(f"{path.name}: {error}") from error
+        text = read_limited(path, _MOST_FILE_BYTES).decode()
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: {error}") from error
+    return parse_board(text, path)
+
+
+def parse_board(text: str, path: Path) -> Board:
+    """The board of a TOML file's text; sources of its own are looked for beside `path`."""
+    try:
+        board = Board.model_validate(tomllib.loads(text), context={"folder": path.parent})
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise ConfigError(f"{path}: {error}") from error
     except ValidationError as error:
         lines = (f"  {'.'.join(map(str, it['loc'])) or 'board'}: {it['msg']}" for it in error.errors())
-        raise ConfigError(f"{path.name} is not a board file:\n" + "\n".join(lines)) from error
-    if board.name != path.stem:
-        raise ConfigError(f"{path.name}: the name inside is {board.name!r}, the file's is {path.stem!r}")
+        raise ConfigError(f"{path} is not a board file:\n" + "\n".join(lines)) from error
     return board
 
 
@@ -261,15 +294,31 @@ def list_boards() -> tuple[Board, ...]:
     return tuple(read_board(path) for path in sorted(resource_dir("boards").glob("*.toml")))
 
 
+def board_file(name: str) -> Path:
+    """The TOML file of a board: a shipped one's by its name, or the file that `name` is the path of."""
+    if is_path(name):
+        if not Path(name).exists():
+            raise BoardNotFoundError(f"no board file {name}: `mcudeploy boards --new NAME` writes one.")
+        return Path(name)
+    return resource_dir("boards") / f"{load_board(name).name}.toml"
+
+
+def is_path(name: str) -> bool:
+    """Whether the name of a board is the path of a file: it has a slash or ends in `.toml`."""
+    return "/" in name or name.endswith(".toml")
+
+
 def load_board(name: str) -> Board:
-    """The board of that name, or the default of the family of that name; BoardNotFoundError otherwise."""
-    return _select(name, list_boards())
+    """The board of that name or of that file, or the default of the family of that name; BoardNotFoundError
+    otherwise.
+    """
+    return read_board(board_file(name)) if is_path(name) else _select(name, list_boards())
 
 
 def family(name: str) -> tuple[Board, ...]:
     """The boards a name may mean: the one board, or the family's default and all that may be attached."""
     chosen = load_board(name)
-    if chosen.name == name:
+    if chosen.name == name or is_path(name):
         return (chosen,)
     others = (it for it in list_boards() if it.family == name and it.name != chosen.name)
     return (chosen, *(it for it in others if not it.facts_only))
@@ -285,4 +334,6 @@ def _select(name: str, boards: Iterable[Board]) -> Board:
             return board
     names = ", ".join(board.name for board in known)
     families = ", ".join(sorted({board.family for board in known}))
-    raise BoardNotFoundError(f"no board {name!r}. Boards: {names}. Families: {families}.")
+    raise BoardNotFoundError(
+        f"no board {name!r}. Boards: {names}. Families: {families}. A board file is named by its path."
+    )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, model_validator
 
 from mcudeploy.ir.interval import Interval
 
@@ -12,8 +13,30 @@ Address = Annotated[int, Field(ge=0, lt=2**32)]
 Size = Annotated[int, Field(gt=0, le=2**32)]
 Identifier = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
 Core = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$", max_length=40)]
-HalSource = Annotated[str, Field(pattern=r"^([a-z0-9_]+/)*[a-z0-9_]+\.[cS]$", max_length=80)]
-"""A file below firmware/hal."""
+
+
+def _placed(source: str, info: ValidationInfo) -> str:
+    """A source beside its board file as an absolute path; ValueError where there is no such file."""
+    if not source.startswith(".") or info.context is None:
+        return source
+    folder: Path = info.context["folder"]
+    path = (folder / source).resolve()
+    if not path.is_file():
+        raise ValueError(f"there is no file {path}")
+    return str(path)
+
+
+HalSource = Annotated[
+    str,
+    Field(
+        pattern=r"^(([a-z0-9_]+/)*[a-z0-9_]+|(\./|(\.\./)+)([^/\x00-\x1f]+/)*[A-Za-z0-9_-]+)\.[cS]$",
+        max_length=200,
+    ),
+    AfterValidator(_placed),
+]
+"""A file below firmware/hal. One that begins with `./` or `../` lies beside the board file, and is absolute
+once that has been read.
+"""
 Rate = Annotated[float, Field(gt=0, le=1e6)]
 """Bytes per cycle."""
 Clocks = Annotated[float, Field(ge=0, le=1e9)]
@@ -206,5 +229,5 @@ class OpenOcd(Facts):
 class Registry(Facts):
     """Platform and board id in PlatformIO's registry, for people who build with its packages."""
 
-    platform: str
-    board: str
+    platform: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.@/ -]+$")]
+    board: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]+$")]

@@ -2,26 +2,70 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
-from mcudeploy.cli import tables
+from mcudeploy.cli import boardtables, tables
 from mcudeploy.cli.devices import board_option
-from mcudeploy.cli.options import output_options
+from mcudeploy.cli.options import files_option, output_options
 from mcudeploy.cli.output import Output
+from mcudeploy.cli.values import NewFile
+from mcudeploy.common.errors import UsageError
 
 if TYPE_CHECKING:
     from mcudeploy.boards.board import Board
 
 
 @click.command()
+@click.option("--explain", metavar="NAME", help="Show what the file of a board says, and where that is from.")
+@click.option("--new", metavar="NAME", help="Write the file of a board of your own; with --like and -o.")
+@click.option("--like", metavar="NAME", help="The board that the new one is most like: its facts are copied.")
+@click.option(
+    "-o", "--output", "destination", metavar="FILE.toml", type=NewFile(), help="File of the new board."
+)
+@files_option
 @output_options
-def boards(output: Output) -> None:
-    """List the boards."""
+def boards(
+    *, explain: str | None, new: str | None, like: str | None, destination: Path | None, output: Output
+) -> None:
+    """List the boards, explain one, or write the file of a new one."""
+    if (new, like, destination) != (None, None, None):
+        if new is None or like is None or destination is None or explain is not None:
+            raise UsageError("a new board takes all of --new NAME --like NAME -o FILE.toml, and nothing else")
+        output.result(_new(new, like, destination), boardtables.new)
+    elif explain is not None:
+        output.result(_explained(explain), boardtables.explained)
+    else:
+        output.result(_listed(), tables.boards)
+
+
+def _new(name: str, like: str, destination: Path) -> dict[str, Any]:
+    from mcudeploy.boards.explained import copied
+    from mcudeploy.common.files import write_file
+
+    write_file(destination, copied(name, like, destination))
+    return {"board": name, "like": like, "file": str(destination)}
+
+
+def _explained(name: str) -> dict[str, Any]:
+    from mcudeploy.boards.explained import explain
+
+    found = explain(name)
+    return {
+        "board": found.board.name,
+        "file": str(found.path),
+        "comment": found.comment,
+        "source": found.board.source,
+        "facts": [{"fact": it.key, "value": it.value, "comment": it.comment} for it in found.facts],
+    }
+
+
+def _listed() -> dict[str, Any]:
     from mcudeploy.boards.board import list_boards
 
-    report = {
+    return {
         "boards": [
             {
                 "name": board.name,
@@ -48,7 +92,6 @@ def boards(output: Output) -> None:
             for board in list_boards()
         ]
     }
-    output.result(report, tables.boards)
 
 
 @click.command()

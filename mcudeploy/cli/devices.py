@@ -40,7 +40,7 @@ def _board_name(required: bool, load: Callable[..., Board | None]) -> Callable[[
         metavar="NAME",
         required=required,
         callback=load,
-        help="Board or board family; see `mcudeploy boards`.",
+        help="Board, board family, or file of a board (./mine.toml); see `mcudeploy boards`.",
     )
 
 

@@ -21,7 +21,9 @@ from mcudeploy.cli.output import describe, print_error
 from mcudeploy.common import interrupts
 from mcudeploy.common.errors import DeployError
 
-_OTHER_MEANING = {("schedule", "memory"), ("pipeline", "objective"), ("quantize", "method")}
+_OTHER_MEANING = {
+    *(("schedule", "memory"), ("pipeline", "objective"), ("quantize", "method"), ("boards", "output")),
+}
 """Options of commands that are not what the settings mean by that name."""
 
 

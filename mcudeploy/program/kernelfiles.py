@@ -46,8 +46,10 @@ def kernel_files(kernels: Sequence[str]) -> list[Path]:
 
 
 def read_source(path: Path) -> str:
-    """The text of a file below firmware/. Raises BuildError where it does not exist."""
+    """The text of a source of the firmware. Raises BuildError where it does not exist or is no text."""
     try:
         return path.read_text("utf-8")
     except FileNotFoundError as error:
         raise BuildError(f"firmware source {path.parent.name}/{path.name} does not exist") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise BuildError(f"firmware source {path} cannot be read: {error}") from error

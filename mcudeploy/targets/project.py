@@ -119,9 +119,7 @@ def assemble(
         *(board.port_hal if chained else ()),
     ]
     for source in sources:
-        collected[f"src/hal/{source}"] = read_source(firmware / "hal" / source)
-        for path in (firmware / "hal" / source).parent.glob("*.h"):
-            collected[f"src/hal/{path.relative_to(firmware / 'hal').as_posix()}"] = read_source(path)
+        collected |= _hal_files(source, firmware / "hal")
     for path in sorted((firmware / "hal").glob("*.h")):
         collected[f"src/hal/{path.name}"] = read_source(path)
     if not board.is_host:
@@ -132,6 +130,15 @@ def assemble(
     if not board.is_host:
         collected[f"boards/{board.name}.json"] = board_json(board, emulate, int(digest[:8], 16), defines)
     return Project(board, collected, emulate, digest, defines)
+
+
+def _hal_files(source: str, hal: Path) -> dict[str, str]:
+    """A source of the HAL and the headers beside it; what lies beside the board file goes into `own`."""
+    path = hal / source
+    own = Path(source).is_absolute()
+    folder = Path("src/hal/own") if own else Path("src/hal", source).parent
+    found = (path, *sorted(path.parent.glob("*.h")))
+    return {(folder / it.name).as_posix(): read_source(it) for it in found}
 
 
 def engine_defines(engine: SoftEngine | None) -> dict[str, int]:
@@ -201,7 +208,7 @@ def board_header(
                 (f"MCUD_UNIT{number}_STACK_SECTION", f'".arena.{unit.name}_stack"'),
             ]
     lines = [
-        f"/* Made from boards/{board.name}.toml. */",
+        f"/* Made from the board file of {board.name}. */",
         "#ifndef MCUD_BOARD_H",
         "#define MCUD_BOARD_H",
         "",
@@ -246,7 +253,7 @@ def memory_script(board: Board) -> str:
         )
     ]
     return (
-        f"/* Made from boards/{board.name}.toml. */\n"
+        f"/* Made from the board file of {board.name}. */\n"
         + "MEMORY\n{\n"
         + "\n".join(regions)
         + f'\n}}\nREGION_ALIAS("RAM", {board.memories[0].name});\n'
@@ -262,19 +269,21 @@ def arena_script(board: Board) -> str:
         f"  .arena.{name} (NOLOAD) : ALIGN({alignment}) {{ *(.arena.{name}) }} > {name}\n"
         for name, alignment in regions
     ]
-    return f"/* Made from boards/{board.name}.toml. */\n" + "".join(lines)
+    return f"/* Made from the board file of {board.name}. */\n" + "".join(lines)
 
 
-def environments(text: str, board: str) -> str:
-    """platformio.ini reduced to the environments of one board."""
+def environments(text: str, board: Board) -> str:
+    """platformio.ini with the environments of a board."""
     ini = configparser.ConfigParser(interpolation=None)
     ini.read_string(text)
-    for section in ini.sections():
-        if section.startswith("env:") and section not in (f"env:{board}", f"env:{board}_registry"):
-            ini.remove_section(section)
+    ini[f"env:{board.name}"] = {"extends": "local", "board": board.name}
     out = io.StringIO()
-    out.write(f"; pio run -e {board}: compilers of the system\n")
-    out.write(f"; pio run -e {board}_registry, where listed: packages of PlatformIO's registry\n\n")
+    out.write(f"; pio run -e {board.name}: compilers of the system\n")
+    if board.registry is not None:
+        out.write(f"; pio run -e {board.name}_registry: packages of PlatformIO's registry\n")
+        known = {"platform": board.registry.platform, "board": board.registry.board}
+        ini[f"env:{board.name}_registry"] = {"extends": "registry", **known, "custom_mcud_board": board.name}
+    out.write("\n")
     ini.write(out)
     return out.getvalue()
 
@@ -289,7 +298,7 @@ def _timer(board: Board, emulate: bool) -> Timer:
 
 def _platform(board: Board, firmware: Path) -> dict[str, str]:
     files = {
-        "platformio.ini": environments(read_source(firmware / "platformio.ini"), board.name),
+        "platformio.ini": environments(read_source(firmware / "platformio.ini"), board),
         "linker/mcudeploy.ld": read_source(firmware / "linker" / "mcudeploy.ld"),
         "linker/memory.ld": memory_script(board),
         "linker/arenas.ld": arena_script(board),

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from mcudeploy.cli import tables
 from mcudeploy.cli.main import cli
-from tests.cli.conftest import BUILD, CHECK, FLASH, MEASURE, PLAN, RUN, Deploy
+from tests.cli.conftest import BUILD, CHECK, FLASH, MEASURE, PLAN, RUN, TINY, Deploy
 
 Invoke = Callable[[str], Result]
 
@@ -79,7 +79,7 @@ def test_boards(mcudeploy_command: Invoke, deploy: Deploy) -> None:
             "cores": 1,
             "units": {"core": ["sram"]},
             "facts_only": False,
-            "source": "",
+            "source": TINY.source,
             "hardware": True,
             "emulator": "netduinoplus2",
         }

@@ -224,9 +224,9 @@ def test_every_board_has_its_environment_and_a_project_only_its_own() -> None:
         if board.is_host or board.facts_only:
             continue
         ini = configparser.ConfigParser(interpolation=None)
-        ini.read_string(environments(text, board.name))
+        ini.read_string(environments(text, board))
         kept = [name for name in ini.sections() if name.startswith("env:")]
-        assert ini[f"env:{board.name}"]["board"] == board.name
+        assert dict(ini[f"env:{board.name}"]) == {"extends": "local", "board": board.name}
         if board.registry is None:
             assert kept == [f"env:{board.name}"]
             continue

@@ -1,0 +1,102 @@
+"""Board files as people write them: a copy under another name, and what its comments say of each fact."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from mcudeploy.boards.board import Board, board_file, parse_board, read_board
+from mcudeploy.common.errors import ConfigError
+
+_NAME = re.compile(r"^name\s*=.*$", re.MULTILINE)
+_DEFAULT = re.compile(r"^family_default\s*=.*\n", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One key of a board file: its value as it is written, and the comment at it or at its table."""
+
+    key: str
+    value: str
+    comment: str
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """A board, its file, the comment on top of it, and all that it states."""
+
+    board: Board
+    path: Path
+    comment: str
+    facts: tuple[Fact, ...]
+
+
+def copied(name: str, like: str, destination: Path) -> str:
+    """The text of a board file like that of another board, for a file at `destination`.
+
+    Raises ConfigError for what is no name, and where the other file has sources of its own that are not
+    beside the new one.
+    """
+    source = board_file(like)
+    text = _DEFAULT.sub("", _text(source), count=1)
+    text = _NAME.sub(lambda _: f'name = "{name}"', text, count=1)
+    like = read_board(source).name
+    text = f"# Copied from {like}: correct every fact that differs, and say where it is from.\n\n{text}"
+    if parse_board(text, destination).name != name:
+        raise ConfigError(f"{source}: its name is not in a line of its own")
+    return text
+
+
+def explain(name: str) -> Explained:
+    """Where each fact about a board comes from, by the comments in its file."""
+    path = board_file(name)
+    lines = _text(path).splitlines()
+    first = next((index for index, line in enumerate(lines) if line and not line.startswith("#")), 0)
+    top = " ".join(line.lstrip("# ") for line in lines[:first] if line)
+    return Explained(read_board(path), path, top, tuple(_facts(lines[first:])))
+
+
+def _text(path: Path) -> str:
+    read_board(path)  # raises for what is no board file
+    return path.read_text("utf-8")
+
+
+def _facts(lines: list[str]) -> Iterator[Fact]:
+    table, of_table, comment, pending = "", "", "", ""
+    for line in lines:
+        text = line.strip()
+        if pending:
+            text = f"{pending}\n{line}"
+        elif not text:
+            comment = ""
+            continue
+        elif text.startswith("#"):
+            comment = f"{comment} {text.lstrip('# ')}".strip()
+            continue
+        elif text.startswith("["):
+            table, of_table, comment = text.partition("#")[0].strip().strip("[]").strip() + ".", comment, ""
+            continue
+        stated = _statement(text)
+        pending = "" if stated else text
+        if stated:
+            key, value, behind = stated
+            if key in ("name", "engine", "tool") and table:
+                table = f"{table.split('.')[0]}.{value.strip(chr(34))}."
+            yield Fact(table + key, " ".join(value.split()), behind or comment or of_table)
+            comment = ""
+
+
+def _statement(text: str) -> tuple[str, str, str] | None:
+    """Key, value and the comment behind it of a whole statement; None where lines are missing."""
+    ends = [index for index, character in enumerate(text) if character == "#"]
+    for end in (*ends, len(text)):
+        try:
+            tomllib.loads(text[:end])
+        except tomllib.TOMLDecodeError:
+            continue
+        key, _, value = text[:end].partition("=")
+        return key.strip(), value.strip(), text[end:].lstrip("# ")
+    return None
