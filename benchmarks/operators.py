@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from mcudeploy.frontend.control import CONTROL
 from mcudeploy.frontend.decompose import MICROSOFT_RULES, RULES
 from mcudeploy.frontend.functions import FUNCTIONS
 from mcudeploy.frontend.lower_elementwise import OF_INTEGERS, OPERATIONS
@@ -74,9 +75,11 @@ RESTRICTIONS = {
     "Gather": "indices constant, evenly apart",
     "Gemm": "second matrix and bias constant",
     "GroupNormalization": "parameters constant",
+    "If": "condition constant, or from shapes",
     "InstanceNormalization": "parameters constant",
     "LSTM": "weights and initial states constant; default activations",
     "LayerNormalization": "parameters constant; first output",
+    "Loop": "iterations known: constant, from shapes, or by a counter; unrolled",
     "LpNormalization": "p 1 or 2",
     "MatMulInteger": "zero points constant; read by Cast to float32",
     "MaxPool": "first output",
@@ -87,6 +90,7 @@ RESTRICTIONS = {
     "RNN": "weights and initial states constant; Tanh, Relu or Sigmoid",
     "Resize": "rows and columns, nearest or linear",
     "Reshape": "shape constant",
+    "Scan": "opset 9 and newer; unrolled",
     "Slice": "bounds constant",
 }
 
@@ -125,7 +129,7 @@ def text() -> str:
 
 
 def _made() -> Iterator[str]:
-    for op in sorted(RULES.keys() - LOWERINGS.keys(), key=str.lower):
+    for op in sorted((RULES.keys() | CONTROL) - LOWERINGS.keys(), key=str.lower):
         yield f"| {op} | {RESTRICTIONS.get(op, '')} |"
 
 

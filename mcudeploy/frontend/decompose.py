@@ -41,6 +41,7 @@ from mcudeploy.frontend.rules_qoperator import (
 )
 from mcudeploy.frontend.rules_shape import cast_like, depth_to_space, space_to_depth
 from mcudeploy.frontend.rules_sums import chain, log_softmax, of_sum, swapped
+from mcudeploy.frontend.tensors import graphs_in
 
 _MOST_NODES = 2**16
 _DEEPEST = 100
@@ -114,6 +115,8 @@ def require_finite(proto: ModelProto) -> None:
             if called in bodies and called not in counts:
                 counts[called] = count(bodies[called], outer | {called})
             total += counts.get(called, 1)
+            for inner in graphs_in(node):
+                total += count(inner.node, outer)
             if total > _MOST_NODES:
                 raise ValueError(f"its functions come to more than {_MOST_NODES} nodes")
         return total

@@ -14,9 +14,9 @@ from onnx import helper, numpy_helper, shape_inference
 from onnx.reference import ReferenceEvaluator
 
 from mcudeploy.frontend.constants import Constant, dequantized
+from mcudeploy.frontend.convert import info_of
 from mcudeploy.frontend.model import MAX_TENSOR_ELEMENTS, Info, Model, Node, Unsupported
 from mcudeploy.frontend.quantization import require_finite
-from mcudeploy.frontend.reader import info_of
 
 _MOVEMENTS = frozenset(
     ("Expand", "Flatten", "Identity", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze")
@@ -34,6 +34,7 @@ _FOLDED = _MOVEMENTS | frozenset(
         "Clip",
         "Concat",
         "ConstantOfShape",
+        "Cos",
         "CumSum",
         "Div",
         "Equal",
@@ -75,6 +76,7 @@ _FOLDED = _MOVEMENTS | frozenset(
         "ScatterND",
         "Sigmoid",
         "Sign",
+        "Sin",
         "Softmax",
         "Split",
         "Sqrt",
@@ -86,13 +88,20 @@ _FOLDED = _MOVEMENTS | frozenset(
         "Xor",
     )
 )
-"""Operators whose cost is about the size of their output. MatMul and the like could run for hours."""
+"""Operators whose cost is about the size of their output."""
+
+_PRODUCTS = frozenset(("Gemm", "MatMul"))
+"""Operators that are folded where they have few products, such as a loop's first step from zeros.
+Convolutions and the like could run for hours.
+"""
+
+_MOST_PRODUCTS = 1 << 24
 
 _MAX_FOLDED_ELEMENTS = 1 << 26
 _SHAPE_LIKE_ELEMENTS = 1024
 
 
-class _Folder:
+class Folder:
     def __init__(self, model: Model) -> None:
         self.model = model
         self.constants = dict(model.constants)
@@ -114,7 +123,7 @@ class _Folder:
             return False
         if node.op == "DequantizeLinear":
             return self._fold_dequantize(node)
-        return node.op in _FOLDED and self._evaluate(node)
+        return (node.op in _FOLDED or node.op in _PRODUCTS) and self._evaluate(node)
 
     def complete(self, node: Node) -> None:
         """Infers the shapes of a node's outputs that are not known yet: constants may tell them by now."""
@@ -175,6 +184,8 @@ class _Folder:
                 return False
             elements += prod(info.shape)
         self.elements += elements
+        if node.op in _PRODUCTS and elements * max(arrays[names[0]].shape, default=1) > _MOST_PRODUCTS:
+            return False
         if elements > MAX_TENSOR_ELEMENTS or self.elements > _MAX_FOLDED_ELEMENTS:
             limit = f"the limit is {MAX_TENSOR_ELEMENTS}"
             raise Unsupported(f"its constant result has {elements} elements; {limit}")
@@ -198,7 +209,7 @@ def fold(model: Model) -> tuple[Model, dict[str, str]]:
 
     DequantizeLinear of constants keeps the integers (see Constant). The reasons are by node label.
     """
-    folder = _Folder(model)
+    folder = Folder(model)
     kept: list[Node] = []
     reasons: dict[str, str] = {}
     for node in model.nodes:

@@ -4,26 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from math import prod
 from pathlib import Path
 
 import onnx
-from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, shape_inference
+from onnx import GraphProto, ModelProto, shape_inference
 
 from mcudeploy.common.errors import ModelError, Problem, UsageError
-from mcudeploy.frontend.constants import Constant
+from mcudeploy.frontend.control import flattened, is_control
+from mcudeploy.frontend.convert import (
+    ONNX_DOMAINS,
+    info_of,
+    label_of,
+    model_of,
+    opset_of,
+    require_all_bounded,
+)
 from mcudeploy.frontend.decompose import expand, inlined, require_finite
 from mcudeploy.frontend.element_types import Typed, typed
-from mcudeploy.frontend.model import MAX_TENSOR_ELEMENTS, MAX_TOTAL_ELEMENTS, Attribute, Info, Model, Node
+from mcudeploy.frontend.folding import Folder
+from mcudeploy.frontend.model import Model
 from mcudeploy.frontend.names import printable
 from mcudeploy.frontend.parsing import is_tflite, parse
 from mcudeploy.frontend.shapes import NO_SHAPES, Shapes, fix_inputs
 from mcudeploy.frontend.sparse import write_out
-from mcudeploy.frontend.tensors import array_of, load_external, require_consistent, tensors_of
+from mcudeploy.frontend.tensors import graphs_of, load_external, require_consistent, tensors_of
 from mcudeploy.frontend.versions import modern, require_versions
 
 _ONNX_FAULTS = (onnx.checker.ValidationError, shape_inference.InferenceError)
-_ONNX_DOMAINS = ("", "ai.onnx")
 
 
 def read(path: Path, shapes: Shapes = NO_SHAPES) -> Model:
@@ -33,11 +40,12 @@ def read(path: Path, shapes: Shapes = NO_SHAPES) -> Model:
     parsed = parse(path)
     proto, notes = _sound(parsed.proto, path, shapes)
     own = _values(parsed.proto.graph)
-    found = _typed(_inlined(_modern(proto)))
+    flat, refusals = _flat(proto)
+    found = _typed(_modern(flat))
     plain = _expanded(found.proto)
     return replace(
-        _model(plain, (*notes, *found.notes)),
-        refusals=parsed.refusals,
+        model_of(plain, (*notes, *found.notes)),
+        refusals={**parsed.refusals, **refusals},
         made=frozenset(_values(plain.graph) - own),
         file_types=found.types,
     )
@@ -51,13 +59,20 @@ def read_proto(path: Path, shapes: Shapes = NO_SHAPES) -> tuple[ModelProto, tupl
     model's.
     """
     parsed = parse(path)
-    if parsed.refusals:
-        nodes = {node.name: node.op_type for node in parsed.proto.graph.node}
-        raise ModelError.unsupported(
-            tuple(Problem(label, nodes[label], why) for label, why in parsed.refusals.items())
-        )
+    _require_none(parsed.refusals, parsed.proto)
     proto, notes = _sound(parsed.proto, path, shapes)
-    return _modern(proto), notes
+    flat, refusals = _flat(proto)
+    _require_none(refusals, flat)
+    return _modern(flat), notes
+
+
+def _require_none(refusals: Mapping[str, str], proto: ModelProto) -> None:
+    """Raises ModelError for nodes that are refused."""
+    nodes = {node.name: node.op_type for node in proto.graph.node}
+    if refusals:
+        raise ModelError.unsupported(
+            tuple(Problem(printable(label), nodes[label], why) for label, why in refusals.items())
+        )
 
 
 def _values(graph: GraphProto) -> set[str]:
@@ -77,7 +92,8 @@ def _sound(proto: ModelProto, path: Path, shapes: Shapes) -> tuple[ModelProto, t
     for tensor in tensors_of(proto.graph):
         load_external(tensor, path)
         require_consistent(tensor)
-    write_out(proto.graph)
+    for graph in graphs_of(proto.graph):
+        write_out(graph)
     _require_order(proto.graph)
     if shapes and is_tflite(path):
         raise UsageError(f"--shape is for ONNX files: {path.name} has fixed shapes, convert it anew")
@@ -102,13 +118,19 @@ def _modern(proto: ModelProto) -> ModelProto:
         raise ModelError(f"{found}: {fault}") from fault
 
 
-def _inlined(proto: ModelProto) -> ModelProto:
-    """The model without functions of its own."""
+def _flat(proto: ModelProto) -> tuple[ModelProto, dict[str, str]]:
+    """The checked model without functions of its own and without control flow; and, by label, why nodes with
+    graphs inside stay.
+    """
     try:
         plain = inlined(proto)
-        return plain if plain is proto else _checked(plain)
+        plain = plain if plain is proto else _checked(plain)
     except (RuntimeError, ValueError, TypeError, *_ONNX_FAULTS) as fault:
         raise ModelError(f"a function of the model is malformed: {_first_lines(str(fault))}") from fault
+    if not any(map(is_control, plain.graph.node)):
+        return plain, {}
+    flat, refusals = flattened(plain, Folder(model_of(plain, ())))
+    return _checked(flat), refusals
 
 
 def _typed(proto: ModelProto) -> Typed:
@@ -126,31 +148,23 @@ def _expanded(plain: ModelProto) -> ModelProto:
     """The model without operators that are made of others."""
     values = (*plain.graph.value_info, *plain.graph.input, *plain.graph.output)
     infos = {value.name: info_of(value) for value in values}
-    _require_bounded(infos)
+    require_all_bounded(infos)
     expanded = expand(plain, opset_of(plain), infos)
     return plain if expanded is plain else _checked(expanded)
-
-
-def _require_bounded(infos: Mapping[str, Info]) -> None:
-    """Raises ModelError for a tensor that no microcontroller holds."""
-    for info in infos.values():
-        if info.shape is not None and prod(info.shape) > MAX_TENSOR_ELEMENTS:
-            raise ModelError(
-                f"tensor {printable(info.name)!r} has the shape {list(info.shape)}; "
-                f"the limit is {MAX_TENSOR_ELEMENTS} elements"
-            )
 
 
 def _require_text(proto: ModelProto) -> None:
     """Every name is text: protobuf hands out what is not UTF-8 as bytes."""
     graph = proto.graph
     names: list[object] = [graph.name, *(entry.domain for entry in proto.opset_import)]
-    for node in graph.node:
-        names += [node.name, node.op_type, node.domain, *node.input, *node.output]
-        names += [attribute.name for attribute in node.attribute]
+    for each in (*graphs_of(graph), *proto.functions):
+        for node in each.node:
+            names += [node.name, node.op_type, node.domain, *node.input, *node.output]
+            names += [attribute.name for attribute in node.attribute]
     names += [tensor.name for tensor in tensors_of(graph)]
-    for value in (*graph.input, *graph.output, *graph.value_info):
-        names += [value.name, *(size.dim_param for size in value.type.tensor_type.shape.dim)]
+    for each in graphs_of(graph):
+        for value in (*each.input, *each.output, *each.value_info):
+            names += [value.name, *(size.dim_param for size in value.type.tensor_type.shape.dim)]
     if not all(isinstance(name, str) for name in names):
         raise ModelError("a name in the model is not UTF-8 text: the file is damaged")
 
@@ -170,13 +184,13 @@ def _require_order(graph: GraphProto) -> None:
             if name and name not in made:
                 why = "is made only later: the nodes form a cycle or are out of order"
                 raise ModelError(
-                    f"node {_label(node, position)} ({printable(node.op_type)}) reads {printable(name)!r}, "
+                    f"node {label_of(node, position)} ({printable(node.op_type)}) reads {printable(name)!r}, "
                     f"which {why if name in ever else 'nothing makes: an input or initializer is missing'}"
                 )
         for name in node.output:
             if name and name in made:
                 raise ModelError(
-                    f"node {_label(node, position)} makes {printable(name)!r}, which exists already"
+                    f"node {label_of(node, position)} makes {printable(name)!r}, which exists already"
                 )
             if name:
                 made.add(name)
@@ -222,9 +236,9 @@ def _require_known(proto: ModelProto) -> None:
     opset = opset_of(proto)
     local = {(function.domain, function.name) for function in proto.functions}
     problems = tuple(
-        Problem(_label(node, at), printable(node.op_type), f"ONNX has no such operator in opset {opset}")
+        Problem(label_of(node, at), printable(node.op_type), f"ONNX has no such operator in opset {opset}")
         for at, node in enumerate(proto.graph.node)
-        if node.domain in _ONNX_DOMAINS
+        if node.domain in ONNX_DOMAINS
         and (node.domain, node.op_type) not in local
         and not onnx.defs.has(node.op_type, opset, "")
     )
@@ -235,87 +249,3 @@ def _require_known(proto: ModelProto) -> None:
 def _first_lines(text: str) -> str:
     line = " ".join(text.strip().splitlines()[:3])[:400]
     return "".join(letter if letter.isprintable() else " " for letter in line) or "no reason given"
-
-
-def _label(node: NodeProto, position: int) -> str:
-    """What messages call a node."""
-    return printable(node.name) or f"#{position}"
-
-
-def _model(proto: ModelProto, notes: tuple[str, ...]) -> Model:
-    graph = proto.graph
-    constants = {tensor.name: Constant(array_of(tensor)) for tensor in graph.initializer}
-    infos = {value.name: info_of(value) for value in (*graph.value_info, *graph.input, *graph.output)}
-    elements = 0
-    _require_bounded(infos)
-    for info in infos.values():
-        size = prod(info.shape) if info.shape is not None else 0
-        elements += size if info.name not in constants else 0
-    if elements > MAX_TOTAL_ELEMENTS:
-        raise ModelError(
-            f"the activations have {elements} elements; the limit is {MAX_TOTAL_ELEMENTS}: "
-            "no microcontroller runs such a model"
-        )
-    for value in graph.input:
-        shape = infos[value.name].shape
-        if shape is not None and value.name not in constants and any(size < 1 for size in shape):
-            raise ModelError(f"input {printable(value.name)!r} has the shape {list(shape)}: no elements")
-    return Model(
-        name=graph.name,
-        opset=opset_of(proto),
-        nodes=tuple(_node(node, position) for position, node in enumerate(graph.node)),
-        constants=constants,
-        inputs=tuple(infos[value.name] for value in graph.input if value.name not in constants),
-        outputs=tuple(infos[value.name] for value in graph.output),
-        infos=infos,
-        notes=notes,
-    )
-
-
-def opset_of(proto: ModelProto) -> int:
-    """The version of ONNX's own operators that the model uses."""
-    return max((entry.version for entry in proto.opset_import if entry.domain in _ONNX_DOMAINS), default=1)
-
-
-def info_of(value: onnx.ValueInfoProto) -> Info:
-    """Shape (None where any dimension is open) and element type. Raises ModelError for an unknown type."""
-    kind = value.type.tensor_type
-    shape: tuple[int, ...] | None = None
-    if value.type.HasField("tensor_type") and kind.HasField("shape"):
-        sizes = [item.dim_value if item.HasField("dim_value") else -1 for item in kind.shape.dim]
-        shape = tuple(sizes) if min(sizes, default=0) >= 0 else None
-    try:
-        dtype = TensorProto.DataType.Name(kind.elem_type).lower()
-    except ValueError as fault:
-        raise ModelError(f"{printable(value.name)!r} has an unknown element type") from fault
-    return Info(value.name, shape, {"float": "float32", "double": "float64"}.get(dtype, dtype))
-
-
-def _node(node: NodeProto, position: int) -> Node:
-    domain = "" if node.domain == "ai.onnx" else node.domain
-    attributes = {item.name: _attribute(item) for item in node.attribute}
-    label = node.name or f"#{position}"
-    outputs = tuple(node.output)
-    if not outputs:
-        raise ModelError(f"node {_label(node, position)} ({printable(node.op_type)}) has no outputs")
-    return Node(label, node.op_type, domain, tuple(node.input), outputs, attributes, node)
-
-
-def _attribute(item: AttributeProto) -> Attribute:
-    match item.type:
-        case AttributeProto.INT:
-            return int(item.i)
-        case AttributeProto.FLOAT:
-            return float(item.f)
-        case AttributeProto.STRING:
-            return bytes(item.s).decode("utf-8", "replace")
-        case AttributeProto.INTS:
-            return tuple(int(value) for value in item.ints)
-        case AttributeProto.FLOATS:
-            return tuple(float(value) for value in item.floats)
-        case AttributeProto.STRINGS:
-            return tuple(bytes(value).decode("utf-8", "replace") for value in item.strings)
-        case AttributeProto.TENSOR:
-            return array_of(item.t)
-        case _:
-            return None

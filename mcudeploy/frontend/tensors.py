@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from onnx import GraphProto, TensorProto, numpy_helper
+from onnx import GraphProto, NodeProto, TensorProto, numpy_helper
 
 from mcudeploy.common.errors import ModelError
 from mcudeploy.frontend.names import printable
@@ -38,9 +38,14 @@ def graphs_of(graph: GraphProto) -> Iterator[GraphProto]:
     """The graph, and all those inside its nodes."""
     yield graph
     for node in graph.node:
-        for attribute in node.attribute:
-            for inner in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
-                yield from graphs_of(inner)
+        for inner in graphs_in(node):
+            yield from graphs_of(inner)
+
+
+def graphs_in(node: NodeProto) -> Iterator[GraphProto]:
+    """The graphs in the attributes of a node."""
+    for attribute in node.attribute:
+        yield from (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs)
 
 
 def load_external(tensor: TensorProto, path: Path) -> None:

@@ -15,9 +15,10 @@ from onnx import ModelProto
 from mcudeploy import frontend
 from mcudeploy.common.errors import ModelError, UsageError
 from mcudeploy.common.text import agree, count_text
+from mcudeploy.frontend.convert import info_of
 from mcudeploy.frontend.model import Info
 from mcudeploy.frontend.names import printable
-from mcudeploy.frontend.reader import info_of, read_proto
+from mcudeploy.frontend.reader import read_proto
 from mcudeploy.frontend.shapes import Shapes
 from mcudeploy.ir.graph import DType
 

@@ -12,6 +12,7 @@ from flat_files import FlatFile
 from models import fully_connected, quantised_convolutions
 from moves import with_moves
 from networks import residual_network
+from onnx import helper, numpy_helper
 from onnx_files import QuantizedModel, build, node
 from residing import repeating
 
@@ -32,7 +33,12 @@ def models(folder: Path) -> list[Path]:
         fully_connected(folder / "dense.onnx", (16, 24, 8), quantised=True),
         residual_network(folder / "residual.onnx"),
     ]
-    for name, model in (("quantized", _quantized()), ("real", _real()), ("shapes", _shapes())):
+    for name, model in (
+        ("quantized", _quantized()),
+        ("real", _real()),
+        ("shapes", _shapes()),
+        ("control", _control()),
+    ):
         paths.append(folder / f"{name}.onnx")
         paths[-1].write_bytes(model.SerializeToString())
     return paths
@@ -69,6 +75,53 @@ def _repeated(plan: Plan, model: Model) -> Plan:
     schedule = repeating(tiled, plan.schedule, (first, 0), (first, 1))
     layout, estimate = spread(tiled, schedule, model.with_kernels(plan.kernels).work, load_board("host"))
     return replace(plan, schedule=schedule, layout=layout, estimate=estimate)
+
+
+def _control() -> onnx.ModelProto:
+    """Branches, loops in each other, a scan, and a function around one of them."""
+    model = build([node("Relu", "x", "r")], {"x": np.ones((1, 4), np.float32)}, ["r"], {"n": np.array(3)})
+
+    def graph(
+        nodes: list[onnx.NodeProto], inputs: str, outputs: str, constant: float | None = None
+    ) -> onnx.GraphProto:
+        kinds = {"i": onnx.TensorProto.INT64, "g": onnx.TensorProto.BOOL}
+        ends = [
+            [
+                helper.make_tensor_value_info(name, kinds.get(name[0], onnx.TensorProto.FLOAT), None)
+                for name in names.split()
+            ]
+            for names in (inputs, outputs)
+        ]
+        held = [] if constant is None else [numpy_helper.from_array(np.float32(constant), "k")]
+        return helper.make_graph(nodes, "inside", ends[0], ends[1], held)
+
+    branches = {
+        "then_branch": graph([node("Mul", "a k", "t")], "", "t", 2),
+        "else_branch": graph([node("Add", "a k", "t")], "", "t", 1),
+    }
+    inner = graph([node("Tanh", "b", "c"), node("Identity", "g2", "g3")], "i2 g2 b", "g3 c")
+    steps = [
+        node("Less", "i n", "f"),
+        node("If", "f", "u", **branches),
+        node("Loop", "n - u", "v", body=inner),
+        node("Less", "i n", "g1"),
+    ]
+    body = graph(steps, "i g a", "g1 v v")
+    scanned = graph([node("Add", "h s", "z"), node("Sigmoid", "z", "o")], "h s", "z o")
+    nodes = [
+        node("Loop", "n - r", "last rows", body=body),
+        node("Scan", "last rows", "end all", body=scanned, num_scan_inputs=1, scan_output_axes=[1]),
+        node("Own", "all n", "y"),
+    ]
+    nodes[-1].domain = "own"
+    model.graph.node.extend(nodes)
+    calls = [node("Loop", "n - a", "b", body=inner), node("Relu", "b", "y")]
+    opsets = [helper.make_opsetid("", 17)]
+    model.functions.append(helper.make_function("own", "Own", ["a", "n"], ["y"], calls, opsets))
+    model.opset_import.append(helper.make_opsetid("own", 1))
+    del model.graph.output[:]
+    model.graph.output.append(helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, (1, 3, 4)))
+    return model
 
 
 def _quantized() -> onnx.ModelProto:
