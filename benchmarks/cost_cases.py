@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, get_args
 
 import numpy as np
@@ -14,10 +15,12 @@ import numpy as np
 from mcudeploy.ir.graph import Border, DType, Graph, Operator, Quantization, Shape, Tensor
 from mcudeploy.ir.opdef import ConstantArray, OperatorDef
 from mcudeploy.ops.affine import Affine
+from mcudeploy.ops.cast import Cast
 from mcudeploy.ops.channel_rows import Conv2dToRows
 from mcudeploy.ops.concat import Concat
 from mcudeploy.ops.conv import Conv2d, Conv2dByRows
 from mcudeploy.ops.elementwise import Binary, BinaryFunction, Lut
+from mcudeploy.ops.gather import GatherRows
 from mcudeploy.ops.matmul import MatMul
 from mcudeploy.ops.move import Pad, Slice
 from mcudeploy.ops.norm import LayerNorm
@@ -27,6 +30,7 @@ from mcudeploy.ops.recurrent import GATES, Recurrent
 from mcudeploy.ops.reduce import Reduce, Reduction
 from mcudeploy.ops.resize import Resize, resize_samples
 from mcudeploy.ops.softmax import Softmax
+from mcudeploy.ops.top_k import TopK
 from mcudeploy.ops.transfer import Clean, Copy, Invalidate
 from mcudeploy.ops.transpose import Transpose
 from mcudeploy.ops.unary import Unary, UnaryFunction
@@ -56,6 +60,7 @@ def cases(dtype: DType) -> Iterator[Graph]:
     yield from _windows(dtype)
     yield from _moves(dtype)
     yield from _ragged(dtype)
+    yield from _chosen(dtype)
     if dtype is DType.FLOAT32:
         yield from _recurrent()
 
@@ -307,3 +312,32 @@ def _moves(dtype: DType) -> Iterator[Graph]:
             samples = [resize_samples(size, 2 * size, 2.0, mode=mode) for size in (rows, cols)]
             yield one_operator(Resize(mode, *samples), (shape,), dtype, scale=0.05)
             yield one_operator(Resize(mode, *samples), (shape,), dtype)
+
+
+def _chosen(dtype: DType) -> Iterator[Graph]:
+    """Rows and elements that are chosen, and casts."""
+    rng = np.random.default_rng(9)
+    for count, width in ((32, 64), (7, 30), (16, 8), (64, 16), (3, 200), (40, 5)):
+        table = rng.integers(-128, 127, (50, 1, width)).astype(dtype.value)
+        indices = (1, 1, count)
+        for op, shapes, constants in (
+            (GatherRows(width), (indices,), {"table": table}),
+            (GatherRows(), (indices, (20, 1, width)), {}),
+        ):
+            yield _with_indices(one_operator(op, shapes, dtype, constants, scale=0.05))
+    for shape in SHAPES:
+        for axis, largest in ((0, True), (1, True), (2, False)):
+            for count in (1, min(3, shape[axis])):
+                yield one_operator(TopK(axis, count, "indices", largest), (shape,), dtype, made=DType.INT32)
+                yield one_operator(TopK(axis, count, "values", not largest), (shape,), dtype, scale=0.05)
+        if dtype is DType.FLOAT32:
+            yield one_operator(Cast(), (shape,), dtype, made=DType.INT32)
+            yield one_operator(Cast(), (shape,), DType.INT32, made=dtype)
+
+
+def _with_indices(graph: Graph) -> Graph:
+    """The graph with int32 in its first input."""
+    first, *others = graph.inputs
+    tensor = replace(graph.tensors[first.tensor], dtype=DType.INT32, quantization=None)
+    inputs = (replace(first, dtype=tensor.dtype.value), *others)
+    return replace(graph, tensors={**graph.tensors, tensor.name: tensor}, inputs=inputs)

@@ -26,7 +26,8 @@ HEAD = f"""# Operators
 
 Made by `python benchmarks/operators.py`. ONNX files of opset {OPSETS.start} and newer are read: float32, QDQ
 with int8 or uint8 activations, and QOperator files of ONNX Runtime's quantiser. Shapes are fixed, the batch
-is 1. What an operator needs to be constant is an initializer, a Constant node, or computed from these alone.
+is 1. Inputs and outputs may also be bool, int32, and int64 (held as int32); int32 values are moved, gathered,
+and cast. What an operator needs to be constant is an initializer, a Constant node, or computed from these.
 
 *int8*: what the operator does between a DequantizeLinear and a QuantizeLinear. *kernel*: on integers.
 *table*: a look-up of 256 bytes, which chains of functions share. *moved*: bytes as they are. *free*: nothing
@@ -57,13 +58,15 @@ KERNELS = frozenset(
     {"AveragePool", "BatchNormalization", "Conv", "Gemm", "GlobalAveragePool", "MatMul", "ReduceMean"}
     | {"Resize", "Softmax", *OF_INTEGERS}
 )
-MOVED = frozenset({"Concat", "Gather", "GlobalMaxPool", "MaxPool", "Pad", "Slice", "Split"})
+MOVED = frozenset(
+    {"ArgMax", "ArgMin", "Concat", "Gather", "GlobalMaxPool", "MaxPool", "Pad", "Slice", "Split", "TopK"}
+)
 FREE = frozenset({*VIEWS, "DequantizeLinear", "Dropout", "QuantizeLinear"})
 
 RESTRICTIONS = {
     "Attention": "as many key/value heads as query heads; constant mask; no KV cache",
     "BatchNormalization": "inference; parameters constant",
-    "Cast": "to float32; from bool",
+    "Cast": "to float32, int32, int64, bool",
     "Clip": "bounds constant",
     "Concat": "constants at the ends, which take as much flash as the result",
     "Conv": "1-D and 2-D; weights constant",
@@ -72,7 +75,7 @@ RESTRICTIONS = {
     "Dropout": "inference",
     "Expand": "that repeats nothing",
     "GRU": "weights and initial states constant; default activations",
-    "Gather": "indices constant, evenly apart",
+    "Gather": "constant indices: evenly apart",
     "Gemm": "second matrix and bias constant",
     "GroupNormalization": "parameters constant",
     "If": "condition constant, or from shapes",
@@ -92,6 +95,7 @@ RESTRICTIONS = {
     "Reshape": "shape constant",
     "Scan": "opset 9 and newer; unrolled",
     "Slice": "bounds constant",
+    "TopK": "k constant",
 }
 
 

@@ -26,7 +26,12 @@ from mcudeploy.ops.view import Reshape
 RealLowering = Callable[["Builder", Node], Value]
 """Computes the first output of a node on float tensors, with nothing fused and no tables."""
 
-_BORDER_DTYPES = {DType.FLOAT32: ("float32",), DType.INT8: ("int8", "uint8")}
+_BORDER_DTYPES = {
+    DType.FLOAT32: ("float32",),
+    DType.INT32: ("int32", "int64"),
+    DType.INT8: ("int8", "uint8"),
+}
+_TAKES_INT32 = frozenset({"Cast", "Concat", "GatherRows", "Pad", "Reshape", "Slice", "TopK", "Transpose"})
 
 
 class Builder:
@@ -216,6 +221,11 @@ class Builder:
         for what, array in constants.items():
             if array.dtype == np.float32 and not np.all(np.isfinite(array)):
                 raise Unsupported(f"its {what} hold values that are not finite")
+        types = {dtype, *(self.tensors[name].dtype for name in inputs)}
+        if DType.INT32 in types and op.kind not in _TAKES_INT32:
+            raise Unsupported(
+                "int32 values are only moved, gathered, and cast: put a Cast to float32 before it"
+            )
         found = op.loops(tuple(self.shape_of(name) for name in inputs)).output_shape()
         if found != shape:
             raise ValueError(f"its output is {found}, the model says {shape}")

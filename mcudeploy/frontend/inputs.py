@@ -11,7 +11,7 @@ from mcudeploy.frontend.follow import common_quantization
 from mcudeploy.frontend.functions import FUNCTIONS
 from mcudeploy.frontend.lower_elementwise import OPERATIONS
 from mcudeploy.frontend.model import Info, Node, Unsupported, require_bounded
-from mcudeploy.frontend.quantization import activation_parameters
+from mcudeploy.frontend.quantization import TRUTH, activation_parameters
 from mcudeploy.frontend.values import (
     IndexArray,
     Value,
@@ -32,18 +32,37 @@ _STORAGE_ORDER_OPS = frozenset({"MatMul", "Gemm"})
 _SAME_LAYOUT = frozenset({"QuantizeLinear", "DequantizeLinear", *FUNCTIONS, *OPERATIONS})
 """Operators whose result lies as their input does; of two operands, where the result is no larger."""
 _MAX_NODES_AHEAD = 64
+_STORED = {
+    "float32": DType.FLOAT32,
+    "int8": DType.INT8,
+    "uint8": DType.INT8,
+    "int32": DType.INT32,
+    "int64": DType.INT32,
+    "bool": DType.INT8,
+}
+"""How the element types of inputs are stored."""
 
 
 def declare(builder: Builder, info: Info, *, float_io: bool) -> Value:
     """Makes the tensor of a graph input and defines and returns its value.
 
     A float input whose readers only quantise it, all alike, is stored quantised unless `float_io`.
-    Raises Unsupported for other element types than float32, int8 and uint8.
+    A bool is stored as int8, 0 or 1. Raises Unsupported for other element types.
     """
-    if info.shape is None or info.dtype not in ("float32", "int8", "uint8"):
-        raise Unsupported(f"an input of {info.dtype} is not supported; float32, int8 and uint8 are")
+    if info.shape is None or info.dtype not in _STORED:
+        raise Unsupported(f"an input of {info.dtype} is not supported; {', '.join(_STORED)} are")
     shape, index = _layout(builder, info.name, info.shape)
     name = builder.input_name(info.name)
+    if info.dtype in ("int32", "int64"):
+        builder.tensor(name, shape, DType.INT32)
+        value = Value(name, index, real=False)
+        builder.define(info.name, value)
+        return value
+    if info.dtype == "bool":
+        builder.tensor(name, shape, DType.INT8, TRUTH)
+        value = Value(name, index, True, dequantize_table(TRUTH), TRUTH)
+        builder.define(info.name, value)
+        return value
     if info.dtype != "float32":
         meaning = _first_meaning(builder, info.name, info.dtype) or Quantization(1.0, 0)
         builder.tensor(name, shape, DType.INT8, meaning)
@@ -136,16 +155,17 @@ def placeholder(builder: Builder, name: str) -> bool:
     Returns False where its shape or element type is unknown.
     """
     info = builder.model.infos.get(name)
-    if info is None or info.shape is None or info.dtype not in ("float32", "int8", "uint8"):
+    if info is None or info.shape is None or info.dtype not in _STORED:
         return False
     try:
         require_bounded(info.shape, "a result")
         shape, index = default_layout(info.shape)
         tensor = builder.input_name("")
-        meaning = None if info.dtype == "float32" else Quantization(1.0, 0)
-        builder.tensor(tensor, shape, DType.FLOAT32 if meaning is None else DType.INT8, meaning)
+        dtype = DType.FLOAT32 if info.dtype == "bool" else _STORED[info.dtype]
+        meaning = Quantization(1.0, 0) if dtype is DType.INT8 else None
+        builder.tensor(tensor, shape, dtype, meaning)
     except Unsupported:
         return False
-    value = Value(tensor, index, real=meaning is None)
+    value = Value(tensor, index, real=info.dtype in ("float32", "bool"))
     builder.values[name] = replace(value, quantization=meaning)
     return True

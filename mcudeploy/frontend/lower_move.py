@@ -83,7 +83,7 @@ def _filling(builder: Builder, node: Node) -> float:
 def _stored_filling(builder: Builder, value: Value, filling: float) -> float | None:
     """The padding as the Pad operator of the stored tensor takes it; None where nothing stored means it."""
     tensor = builder.tensors[value.tensor]
-    if tensor.dtype is DType.FLOAT32:
+    if tensor.dtype is not DType.INT8:
         return filling
     quantization = tensor.quantization or Quantization(1.0, 0)
     table = STORED if value.table is None else value.table
@@ -108,7 +108,7 @@ def _pad(builder: Builder, node: Node, value: Value, amounts: tuple[int, ...], f
     source = builder.tensors[tensor]
     op = Pad((before[0], before[1], before[2]), (after[0], after[1], after[2]), filling)
     result = builder.emit(op, (tensor,), made, source.dtype, source.quantization, nodes=(node,))
-    return replace(value, tensor=result, index=_regrown(value.index, shape, padded, dimensions, made))
+    return replace(value, tensor=result, index=regrown(value.index, shape, padded, dimensions, made))
 
 
 def _dimensions(builder: Builder, value: Value, axes: Sequence[int]) -> tuple[Shape, list[int]]:
@@ -120,7 +120,7 @@ def _dimensions(builder: Builder, value: Value, axes: Sequence[int]) -> tuple[Sh
     raise Unsupported(f"axes {list(axes)} are not dimensions of the value as it lies in memory")
 
 
-def _regrown(
+def regrown(
     index: IndexArray, shape: Shape, axes: Sequence[int], dimensions: Sequence[int], made: Shape
 ) -> IndexArray:
     """The index array after the given axes (stored as `dimensions`) became as long as in `made`."""
@@ -206,6 +206,8 @@ def _with_constants(builder: Builder, node: Node, names: Sequence[str]) -> Value
 def _integer_concat(builder: Builder, node: Node, names: Sequence[str]) -> Value:
     """Integers side by side: the bytes stay, whatever each of them meant."""
     settled = [builder.integers(name) for name in names]
+    if all(builder.tensors[value.tensor].dtype is DType.INT32 for value in settled):
+        return replace(_concat(builder, node, settled, None, (node,)), real=False)
     meaning = settled[0].quantization or Quantization(1.0, 0)
     operands = [replace(value, tensor=builder.reinterpreted(value.tensor, meaning)) for value in settled]
     made = _concat(builder, node, operands, meaning, (node,))
@@ -235,18 +237,18 @@ def _concat(
     sizes = [operand.shape[axis] for operand in operands]
     inputs = [leading.tensor]
     for operand, size in zip(operands[1:], sizes[1:], strict=True):
-        own = _with_size(shape, dimension, size)
-        places = _regrown(leading.index, shape, [axis], [dimension], own)
+        own = with_size(shape, dimension, size)
+        places = regrown(leading.index, shape, [axis], [dimension], own)
         if places.shape != operand.shape:
             raise Unsupported(f"{list(operand.shape)} and {list(leading.shape)} differ beyond axis {axis}")
         wanted = np.asarray(scattered(places, own, operand.index), np.int32)
         inputs.append(builder.arranged(operand.tensor, wanted))
-    made = _with_size(shape, dimension, sum(sizes))
+    made = with_size(shape, dimension, sum(sizes))
     dtype = builder.tensors[leading.tensor].dtype
     tensor = builder.emit(Concat(dimension), inputs, made, dtype, quantization, nodes=nodes)
-    return Value(tensor, _regrown(leading.index, shape, [axis], [dimension], made), real=True)
+    return Value(tensor, regrown(leading.index, shape, [axis], [dimension], made), real=True)
 
 
-def _with_size(shape: Shape, dimension: int, size: int) -> Shape:
+def with_size(shape: Shape, dimension: int, size: int) -> Shape:
     rows, cols, channels = (size if place == dimension else own for place, own in enumerate(shape))
     return rows, cols, channels

@@ -77,8 +77,6 @@ def _stays_a_table(builder: Builder, name: str, tensor: str) -> bool:
 def view(builder: Builder, node: Node) -> None:
     """Only the index array changes."""
     value = builder.value(node.inputs[0])
-    if node.op == "Cast" and not value.real:
-        raise Unsupported("casting integers to float32 is not supported; DequantizeLinear is")
     builder.define(node.output, replace(value, index=view_index(builder.constants, node, value.index)))
 
 

@@ -10,6 +10,7 @@ from mcudeploy.frontend.decompose import MICROSOFT_RULES, RULES
 from mcudeploy.frontend.functions import FUNCTIONS
 from mcudeploy.frontend.inputs import declare, placeholder
 from mcudeploy.frontend.lower_elementwise import OPERATIONS, binary, real_binary, real_unary, unary, where
+from mcudeploy.frontend.lower_integers import arg_extreme, cast, gather, real_cast, real_gather, top_k
 from mcudeploy.frontend.lower_linear import batch_normalization, conv, gemm, matmul
 from mcudeploy.frontend.lower_move import concat, pad, real_concat, real_pad
 from mcudeploy.frontend.lower_norm import layer_norm
@@ -37,13 +38,16 @@ LOWERINGS: dict[str, Lowering] = {
     **dict.fromkeys(VIEWS, view),
     **dict.fromkeys(FUNCTIONS, unary),
     **dict.fromkeys(OPERATIONS, binary),
+    "ArgMax": arg_extreme,
+    "ArgMin": arg_extreme,
     "AveragePool": average_pool,
     "BatchNormalization": batch_normalization,
+    "Cast": cast,
     "Concat": concat,
     "Conv": conv,
     "DequantizeLinear": dequantize_linear,
     "Dropout": _dropout,
-    "Gather": pick,
+    "Gather": gather,
     "Gemm": gemm,
     "GlobalAveragePool": average_pool,
     "GlobalMaxPool": max_pool,
@@ -65,6 +69,7 @@ LOWERINGS: dict[str, Lowering] = {
     "Slice": pick,
     "Softmax": softmax,
     "Split": split,
+    "TopK": top_k,
     "Where": where,
 }
 """What each supported ONNX operator becomes."""
@@ -73,8 +78,9 @@ REAL_LOWERINGS: dict[str, RealLowering] = {
     **dict.fromkeys(VIEWS, real_view),
     **dict.fromkeys(FUNCTIONS, real_unary),
     **dict.fromkeys(OPERATIONS, real_binary),
+    "Cast": real_cast,
     "Concat": real_concat,
-    "Gather": real_pick,
+    "Gather": real_gather,
     "GlobalMaxPool": real_max_pool,
     "MaxPool": real_max_pool,
     "Pad": real_pad,

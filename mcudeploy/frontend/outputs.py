@@ -7,8 +7,10 @@ from dataclasses import replace
 from mcudeploy.frontend.builder import Builder
 from mcudeploy.frontend.lower_slice import regular
 from mcudeploy.frontend.model import Info, Unsupported
+from mcudeploy.frontend.quantization import TRUTH
 from mcudeploy.frontend.values import Value, is_plain, natural_shape, positions
-from mcudeploy.ir.graph import Border
+from mcudeploy.ir.graph import Border, DType
+from mcudeploy.ops.quantize import Quantize
 
 
 def output_border(builder: Builder, info: Info, *, float_io: bool) -> Border:
@@ -28,14 +30,25 @@ def _held(builder: Builder, info: Info, *, float_io: bool) -> tuple[Value, str]:
     value = builder.value(info.name)
     if not value.real:
         return builder.integers(info.name), builder.model.dtype_of(info.name)
-    if builder.model.dtype_of(info.name) != "float32":
-        raise Unsupported(
-            f"an output of {builder.model.dtype_of(info.name)} is not supported; float32, int8 and uint8 are"
-        )
+    dtype = builder.model.dtype_of(info.name)
+    if dtype == "bool":
+        return _truth(builder, info.name), dtype
+    if dtype != "float32":
+        raise Unsupported(f"an output of {dtype} is not supported; put a Cast to float32 or int32 before it")
     if value.table is None:
         return value, "float32"
     pure = None if float_io else builder.pure(info.name)
     return (pure if pure is not None else builder.real(info.name)), "float32"
+
+
+def _truth(builder: Builder, name: str) -> Value:
+    """A value of 0 and 1 as an int8 tensor."""
+    value = builder.value(name)
+    if value.table is not None:
+        return builder.requantized(name, TRUTH)
+    shape, nodes = builder.shape_of(value.tensor), builder.nodes_of(name)
+    tensor = builder.emit(Quantize(), (value.tensor,), shape, DType.INT8, TRUTH, nodes=nodes)
+    return Value(tensor, value.index, real=False, quantization=TRUTH)
 
 
 def _in_plain_order(builder: Builder, name: str, value: Value) -> Value:

@@ -13,6 +13,9 @@ from mcudeploy.ops.requantize import STORED
 IntegerTable = NDArray[np.int8]
 """Stored int8 values by stored int8 value + 128."""
 
+TRUTH = Quantization(1.0, 0)
+"""What the stored values of a bool mean: 0 and 1."""
+
 _OFFSETS = {"int8": 0, "uint8": UNSIGNED_OFFSET}
 
 

@@ -13,7 +13,9 @@ _PADDED_WINDOWS = frozenset({"Conv", "AveragePool"})
 
 
 def drop_identities(model: Model) -> Model:
-    """Without Identity and Dropout (inference) nodes. One that makes a graph output is an Identity then."""
+    """Without Identity and Dropout (inference) nodes, and Casts that change no type. One that makes a graph
+    output is an Identity then.
+    """
     renamed: dict[str, str] = {}
     kept: list[Node] = []
     outputs = {info.name for info in model.outputs}
@@ -34,6 +36,9 @@ def _does_nothing(model: Model, node: Node, read: set[str]) -> bool:
         return False
     if node.op == "Identity":
         return True
+    if node.op == "Cast":
+        types = {model.infos[name].dtype for name in (node.inputs[0], node.output) if name in model.infos}
+        return len(types) == 1 and node.inputs[0] in model.infos and node.output in model.infos
     if node.op != "Dropout" or not read.isdisjoint(node.outputs[1:]):
         return False
     mode = model.constants.get(node.input(2))

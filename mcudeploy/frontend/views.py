@@ -9,9 +9,6 @@ from mcudeploy.frontend.constants import Constant
 from mcudeploy.frontend.model import Node, Unsupported
 from mcudeploy.frontend.values import IndexArray
 
-_FLOAT = 1
-"""TensorProto.FLOAT"""
-
 _ViewRule = Callable[[Mapping[str, Constant], Node, IndexArray], IndexArray]
 
 
@@ -90,12 +87,6 @@ def _same(constants: Mapping[str, Constant], node: Node, index: IndexArray) -> I
     return index
 
 
-def _cast(constants: Mapping[str, Constant], node: Node, index: IndexArray) -> IndexArray:
-    if node.integer("to", 0) != _FLOAT:
-        raise Unsupported("casting activations to another type is not supported")
-    return index
-
-
 def _expand(constants: Mapping[str, Constant], node: Node, index: IndexArray) -> IndexArray:
     wanted = _integers(constants, node.input(1), "the shape")
     rank = max(len(wanted), index.ndim)
@@ -113,7 +104,6 @@ VIEWS: dict[str, _ViewRule] = {
     "Unsqueeze": _unsqueeze,
     "Transpose": _transpose,
     "Identity": _same,
-    "Cast": _cast,
     "Expand": _expand,
 }
 """How each view transforms the index array of its input."""

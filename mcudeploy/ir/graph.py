@@ -22,6 +22,7 @@ class DType(StrEnum):
     """Element types of activations."""
 
     INT8 = "int8"
+    INT32 = "int32"
     FLOAT32 = "float32"
 
     @property
@@ -80,7 +81,8 @@ class Border:
     `shape` and `dtype` (a numpy name) are the ONNX model's own. `order[i]` is the position in the
     flattened tensor of element i of the flattened ONNX tensor. A uint8 ONNX tensor is held as int8
     (see `UNSIGNED_OFFSET`); a float32 one may be held quantised (see `Tensor.quantization`). Elements of
-    channels that the tensor does not have (see `Trimmed`) are at -1.
+    channels that the tensor does not have (see `Trimmed`) are at -1. An int64 ONNX tensor is held as int32, a
+    bool one as int8: 0 or 1.
     """
 
     tensor: str

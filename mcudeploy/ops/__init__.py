@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from mcudeploy.ir.opdef import OperatorDef
 from mcudeploy.ops.affine import Affine
+from mcudeploy.ops.cast import Cast
 from mcudeploy.ops.channel_rows import Conv2dToRows
 from mcudeploy.ops.concat import Concat
 from mcudeploy.ops.conv import Conv2d, Conv2dByRows
 from mcudeploy.ops.elementwise import Binary, Lut
 from mcudeploy.ops.feed import Feed
+from mcudeploy.ops.gather import GatherRows
 from mcudeploy.ops.matmul import MatMul
 from mcudeploy.ops.move import Pad, Slice
 from mcudeploy.ops.norm import LayerNorm
@@ -18,6 +20,7 @@ from mcudeploy.ops.recurrent import Recurrent
 from mcudeploy.ops.reduce import Reduce
 from mcudeploy.ops.resize import Resize
 from mcudeploy.ops.softmax import Softmax
+from mcudeploy.ops.top_k import TopK
 from mcudeploy.ops.transfer import Clean, Copy, Invalidate
 from mcudeploy.ops.transpose import Transpose
 from mcudeploy.ops.unary import Unary
@@ -30,6 +33,7 @@ _FAMILIES: tuple[type[OperatorDef], ...] = (
     AveragePool,
     AveragePoolByRows,
     Binary,
+    Cast,
     Clean,
     Concat,
     Conv2d,
@@ -38,6 +42,7 @@ _FAMILIES: tuple[type[OperatorDef], ...] = (
     Copy,
     Dequantize,
     Feed,
+    GatherRows,
     Invalidate,
     LayerNorm,
     Lut,
@@ -51,6 +56,7 @@ _FAMILIES: tuple[type[OperatorDef], ...] = (
     Resize,
     Slice,
     Softmax,
+    TopK,
     Transpose,
     Unary,
 )

@@ -13,6 +13,13 @@ Array = NDArray[np.generic]
 COMPUTED_IN_FLOAT32 = ("float16", "float64", "int16", "uint16", "int4", "uint4", "int2", "uint2")
 """Element types of a file whose values are float32 on the device."""
 
+HELD = {
+    DType.FLOAT32: ("float32", *COMPUTED_IN_FLOAT32),
+    DType.INT32: ("int32", "int64"),
+    DType.INT8: ("int8", "uint8", "bool", "float16", "float32", "float64"),
+}
+"""The element types of the ONNX model, numpy names, that a stored type holds."""
+
 
 def is_channels_last(shape: tuple[int, ...], order: NDArray[np.int32]) -> bool:
     """True where `order` (see Border) puts an image [1, C, ...] of this shape in the order [..., C]."""
@@ -39,12 +46,14 @@ def to_device(border: Border, tensor: Tensor, array: Array) -> Array:
     flat = array.reshape(-1)
     if tensor.dtype is DType.FLOAT32:
         stored: Array = flat.astype(np.float32, copy=False)
+    elif tensor.dtype is DType.INT32:
+        stored = _int32(border, flat)
     elif array.dtype.kind == "f":
         stored = _quantized(flat.astype(np.float32), _quantization(border, tensor))
     elif array.dtype == np.uint8:
         stored = (flat.astype(np.int16) - UNSIGNED_OFFSET).astype(np.int8)
     else:
-        stored = flat
+        stored = flat.astype(np.int8, copy=False)
     return border.stored(stored).reshape(tensor.shape)
 
 
@@ -53,16 +62,20 @@ def from_device(border: Border, tensor: Tensor, stored: Array) -> Array:
     values: Array = stored.reshape(-1)[border.order]
     if border.dtype == "uint8":
         values = values.astype(np.int16) + UNSIGNED_OFFSET
-    elif border.dtype == "float32" and tensor.dtype is not DType.FLOAT32:
+    elif border.dtype.startswith("float") and tensor.dtype is not DType.FLOAT32:
         values = dequantize(values, _quantization(border, tensor))
     return values.astype(border.dtype).reshape(border.shape)
 
 
+def _int32(border: Border, values: Array) -> Array:
+    narrow = values.astype(np.int32)
+    if not np.array_equal(narrow, values):
+        raise ValueError(f"{border.name!r} has integers beyond 32 bits, in which they are held")
+    return narrow
+
+
 def _require(border: Border, tensor: Tensor) -> None:
-    floats = ("float32", *(name for name in COMPUTED_IN_FLOAT32 if name.startswith("float")))
-    real = ("float32", *COMPUTED_IN_FLOAT32)
-    held = real if tensor.dtype is DType.FLOAT32 else ("int8", "uint8", *floats)
-    if border.dtype not in held:
+    if border.dtype not in HELD[tensor.dtype]:
         raise ValueError(f"{border.name!r} is {border.dtype}; {tensor.dtype} {tensor.name} cannot hold that")
     elements = int((border.order >= 0).sum())
     if elements != tensor.elements:

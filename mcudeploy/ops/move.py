@@ -139,6 +139,8 @@ class Pad:
         """The padding element's bits as an int32: of the float32 value, or of the int8 value."""
         if is_int8(output):
             return quantize_value(self.value, quantization_of(output))
+        if output.dtype == "int32":
+            return int(self.value)
         return int(np.array([self.value], np.float32).view(np.int32)[0])
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:

@@ -15,6 +15,8 @@ from mcudeploy.memory.live import lives
 from mcudeploy.ops.host_io import is_channels_last
 from mcudeploy.program.ctext import c_float, comment_text
 
+_C_TYPES = {DType.INT8: "int8_t", DType.INT32: "int32_t", DType.FLOAT32: "float"}
+
 
 @dataclass(frozen=True, slots=True)
 class MapLine:
@@ -93,12 +95,12 @@ def borders_text(plan: Plan, borders: tuple[Border, ...], kind: str) -> list[Bor
     for position, border in enumerate(borders):
         tensor = plan.graph.tensors[border.tensor]
         first = plan.layout.blocks[roots[border.tensor]][0][0]
-        quantization = tensor.quantization
+        quantization = None if border.dtype == "bool" else tensor.quantization
         texts.append(
             BorderText(
                 name=kind if len(borders) == 1 else f"{kind}_{position}",
                 tensor=border.tensor,
-                type="int8_t" if tensor.dtype is DType.INT8 else "float",
+                type=_C_TYPES[tensor.dtype],
                 count=tensor.elements,
                 row_bytes=tensor.row_bytes,
                 memory=first.memory,
@@ -126,6 +128,6 @@ def _border_layout(border: Border, tensor: Tensor) -> str:
         order = "channels last"
     else:
         raise ValueError(f"{border.name!r} is neither in the order of the ONNX model nor channels last")
-    offset = ", less 128" if border.dtype == "uint8" else ""
+    offset = {"uint8": ", less 128", "bool": ", 0 or 1"}.get(border.dtype, "")
     name = comment_text(border.name)
     return f"ONNX {name} {border.dtype} [{sizes}] as {_shape(tensor)}, {order}{offset}"

@@ -2,7 +2,7 @@
 
 An int8 operator, fed with the reference's own inputs, must have at least 99.5 % of its elements equal and
 none more than 1 LSB off; end to end the largest output keeps its index and no element is off by more
-than 4 LSB. A float32 tensor must be within 1e-4 of the reference's range.
+than 4 LSB. A float32 tensor must be within 1e-4 of the reference's range, an int32 one equal.
 
 A tie is an element whose value before rounding, in the reference itself, lies within 1e-4 LSB of the
 middle between two int8 values: there the reference's float32 noise decides, and both neighbours are right.
@@ -109,6 +109,8 @@ def operator_stands(diff: Difference, dtype: DType) -> bool:
     """Whether an operator fed with the reference's own inputs is right."""
     if dtype is DType.FLOAT32:
         return diff.worst <= FLOAT_SHARE_OF_RANGE * diff.range
+    if dtype is DType.INT32:
+        return diff.mismatches == 0
     return diff.worst <= OPERATOR_LSB and diff.mismatches - diff.ties <= (1 - EQUAL_SHARE) * diff.elements
 
 
@@ -117,6 +119,8 @@ def output_stands(found: Array, expected: Array, dtype: DType) -> bool:
     diff = difference(found, expected)
     if dtype is DType.FLOAT32:
         return diff.worst <= FLOAT_SHARE_OF_RANGE * diff.range
+    if dtype is DType.INT32:
+        return diff.mismatches == 0
     top = expected.ravel() == expected.max()
     return diff.worst <= OUTPUT_LSB and bool(top[int(found.argmax())])
 

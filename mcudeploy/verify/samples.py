@@ -14,12 +14,15 @@ from numpy.typing import NDArray
 from mcudeploy.common.errors import UsageError
 from mcudeploy.common.files import read_limited
 from mcudeploy.common.text import agree, count_text
-from mcudeploy.ir.graph import Border, Graph
+from mcudeploy.ir.graph import Border, DType, Graph
+from mcudeploy.ops.gather import GatherRows
 from mcudeploy.ops.host_io import to_device
 
 Array = NDArray[Any]
 _MOST_BYTES = 512 * 2**20
 """No tensor of a model that can be deployed is larger."""
+_MOST_INTEGERS = 128
+"""Integers that are no indices are drawn from 0 up to here."""
 _NPY_MAGIC = b"\x93NUMPY"
 
 
@@ -37,14 +40,15 @@ class Sample:
 def load_samples(graph: Graph, inputs: list[Path], expected: list[Path], seed: int) -> list[Sample]:
     """Samples from files: one file per model input, in order, as often as there are samples.
 
-    Without files one sample is drawn: numbers of the whole range for integer inputs, normal ones for
-    float inputs. Raises UsageError for files that do not fit the model.
+    Without files one sample is drawn: numbers of the whole range for int8 and uint8 inputs, normal ones for
+    float inputs, for indices those of rows of their table. Raises UsageError for files that do not fit the
+    model.
     """
     if not inputs:
         if expected:
             raise UsageError("--expected needs --input: drawn inputs have no expected outputs")
         rng = np.random.default_rng(seed)
-        return [_sample(graph, {border.name: _draw(border, rng) for border in graph.inputs}, {})]
+        return [_sample(graph, {border.name: _draw(graph, border, rng) for border in graph.inputs}, {})]
     given = _groups(graph.inputs, inputs, "input")
     wanted = _groups(graph.outputs, expected, "output") if expected else [{} for _ in given]
     if len(wanted) != len(given):
@@ -96,11 +100,30 @@ def _fit(border: Border, value: Array, path: Path) -> Array:
     return value
 
 
-def _draw(border: Border, rng: np.random.Generator) -> Array:
+def _draw(graph: Graph, border: Border, rng: np.random.Generator) -> Array:
     if border.dtype.startswith("float"):
         return rng.standard_normal(border.shape).astype(border.dtype)
+    if border.dtype == "bool":
+        return rng.integers(0, 2, border.shape).astype(np.bool_)
+    if graph.tensors[border.tensor].dtype is DType.INT32:
+        end = min(_tables_rows(graph, border.tensor), default=_MOST_INTEGERS)
+        return rng.integers(0, end, border.shape, border.dtype)
     limits = np.iinfo(border.dtype)
     return rng.integers(limits.min, limits.max, border.shape, border.dtype, endpoint=True)
+
+
+def _tables_rows(graph: Graph, tensor: str) -> list[int]:
+    """Of each table that a tensor has indices into, as they are or moved, the rows."""
+    found = []
+    for operator in graph.operators:
+        if tensor not in operator.inputs:
+            continue
+        if isinstance(operator.op, GatherRows) and tensor == operator.inputs[0]:
+            table = operator.constants.get("table")
+            found.append(graph.tensors[operator.inputs[1]].shape[0] if table is None else len(table))
+        elif graph.tensors[operator.output].dtype is DType.INT32:
+            found += _tables_rows(graph, operator.output)
+    return found
 
 
 def _sample(graph: Graph, inputs: Mapping[str, Array], expected: Mapping[str, Array]) -> Sample:

@@ -19,11 +19,13 @@ from mcudeploy.ir.graph import DType, Operator, Quantization, Shape, Tensor
 from mcudeploy.ir.opdef import ConstantArray, KernelCall, OperatorDef, ParamValue, Symbol
 from mcudeploy.ops import OPERATORS
 from mcudeploy.ops.affine import Affine
+from mcudeploy.ops.cast import Cast
 from mcudeploy.ops.channel_rows import Conv2dToRows
 from mcudeploy.ops.concat import Concat
 from mcudeploy.ops.conv import Conv2d, Conv2dByRows
 from mcudeploy.ops.elementwise import Binary, BinaryFunction, Lut
 from mcudeploy.ops.feed import Feed
+from mcudeploy.ops.gather import GatherRows
 from mcudeploy.ops.matmul import MatMul
 from mcudeploy.ops.move import Pad, Slice
 from mcudeploy.ops.norm import LayerNorm
@@ -33,6 +35,7 @@ from mcudeploy.ops.recurrent import GATES, Recurrent
 from mcudeploy.ops.reduce import Reduce
 from mcudeploy.ops.resize import Resize, resize_samples
 from mcudeploy.ops.softmax import Softmax
+from mcudeploy.ops.top_k import TopK
 from mcudeploy.ops.transfer import Clean, Copy, Invalidate
 from mcudeploy.ops.transpose import Transpose
 from mcudeploy.ops.unary import Unary, UnaryFunction
@@ -188,6 +191,10 @@ def sample_calls() -> list[KernelCall]:
         }
         states = {name: np.ones(shape, np.float32) for name, shape in shapes.items()}
         calls.append(_call(Recurrent(cell, 5), ((1, 6, 4),), DType.FLOAT32, states))
+    calls.append(_call(Cast(), (IMAGE,), DType.INT32, out_dtype=DType.FLOAT32))
+    calls.append(_call(Cast(), (IMAGE,), DType.FLOAT32, out_dtype=DType.INT32))
+    calls.append(_call(TopK(2, 2, "indices"), (IMAGE,), DType.INT8, out_dtype=DType.INT32))
+    calls.append(_call(GatherRows(), ((1, 1, 3), IMAGE), DType.INT32))
     calls.append(_call(Feed(0, IMAGE), (), DType.INT8))
     calls.append(_call(Quantize(), (IMAGE,), DType.FLOAT32, out_dtype=DType.INT8))
     calls.append(_call(Dequantize(), (IMAGE,), DType.INT8, out_dtype=DType.FLOAT32))

@@ -1,0 +1,30 @@
+/* The largest or smallest elements along an axis in their order, or their indices.
+ *
+ * A line is what one result is chosen from. Lines run along the rows, or within each row, where elements of a line
+ * are `step` apart. NaN is larger than all numbers, or smaller, by its sign.
+ *
+ * in[0]    [...][...]
+ * out      of the input's type, or int32_t
+ */
+#ifndef MCUD_TOP_K_H
+#define MCUD_TOP_K_H
+
+#include "mcud.h"
+
+typedef struct {
+    int32_t size;    /* elements of a line */
+    int32_t count;   /* chosen of each line */
+    int32_t by_rows; /* 1: a line has one element in each row */
+    int32_t step;
+    int32_t lines; /* of a row, or of all rows */
+    int32_t line_step;
+    int32_t out_line_step;
+    int32_t element; /* 0: int8_t, 1: int32_t, 2: float */
+    int32_t indices; /* 1: where the elements are, 0: the elements */
+    int32_t smallest;
+    int32_t last_first; /* 1: of equal elements the last one comes first */
+} mcud_top_k_params;
+
+mcud_kernel mcud_top_k;
+
+#endif

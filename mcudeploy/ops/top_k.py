@@ -1,0 +1,84 @@
+"""The largest or smallest elements along an axis, or where they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.opdef import Axis, Counts, Index, KernelCall, LoopNest, ParamValue
+from mcudeploy.ops.common import AXIS_NAMES, ELEMENTWISE, reduced_axis, require_same_values, spatial_axes
+
+if TYPE_CHECKING:
+    from mcudeploy.ir.graph import Operator, Shape, Tensor
+
+_ELEMENTS = ("int8", "int32", "float32")
+
+
+@dataclass(frozen=True, slots=True)
+class TopK:
+    """The `count` largest (or smallest) elements along dimension `axis`, in order; of equal ones the first
+    comes first, or the last where `last_first`. Its result are the elements, or their int32 indices.
+    """
+
+    kind: ClassVar[str] = "TopK"
+    is_view: ClassVar[bool] = False
+    accumulates: ClassVar[bool] = False
+
+    axis: int
+    count: int
+    result: Literal["values", "indices"]
+    largest: bool = True
+    last_first: bool = False
+
+    def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
+        """Every element of the output needs all along the axis. Raises ValueError where there are fewer."""
+        (shape,) = inputs
+        if not 1 <= self.count <= shape[self.axis]:
+            raise ValueError(f"{self.count} of {shape[self.axis]} elements cannot be chosen")
+        rows, cols, channels = (self.count if axis == self.axis else size for axis, size in enumerate(shape))
+        axes: tuple[Axis, ...] = (
+            *spatial_axes((rows, cols, channels)),
+            reduced_axis("any", shape[self.axis]),
+        )
+        row, col, ch = (
+            Index.of(any=1) if axis == self.axis else Index.of(**{name: 1})
+            for axis, name in enumerate(AXIS_NAMES)
+        )
+        return LoopNest(axes, ((row, col, ch),), ELEMENTWISE)
+
+    def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
+        """Kernel `top_k`. Raises ValueError for indices that are not int32."""
+        (source,) = inputs
+        if self.result == "values":
+            require_same_values(source, output)
+        elif output.dtype != "int32":
+            raise ValueError(f"indices are int32, not {output.dtype}")
+        _, cols, channels = source.shape
+        by_rows, by_channels = self.axis == 0, self.axis == 2
+        lines = (cols * channels, channels, cols)[self.axis]
+        size = source.shape[self.axis]
+        params: dict[str, ParamValue] = {
+            "size": size,
+            "count": self.count,
+            "by_rows": int(by_rows),
+            "step": channels if self.axis == 1 else 1,
+            "lines": lines,
+            "line_step": channels if by_channels else 1,
+            "out_line_step": self.count if by_channels else 1,
+            "element": _ELEMENTS.index(source.dtype),
+            "indices": int(self.result == "indices"),
+            "smallest": int(not self.largest),
+            "last_first": int(self.last_first),
+        }
+
+        def counts(rows: Interval) -> Counts:
+            found = lines * (1 if by_rows else len(rows))
+            passes = found * (rows.hi if by_rows else self.count)
+            return {"calls": 1, "lines": found, "passes": passes, "compared": passes * size}
+
+        return KernelCall("top_k", params, counts=counts)
+
+    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
+        """None: the output is smaller, or of another type."""
+        return ()

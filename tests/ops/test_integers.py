@@ -1,0 +1,163 @@
+"""int32 and bool values: casts, gathered rows, the largest elements; against ONNX Runtime."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from harness import check_against_onnx
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from onnx import ModelProto, helper, numpy_helper
+from single_node import Quantized, bounded, normal, quantized_types, seeds, shapes
+
+Array = NDArray[Any]
+few = settings(parent=bounded, max_examples=12)
+
+
+def _model(op: str, inputs: dict[str, Array], outputs: dict[str, Any], **attributes: Any) -> ModelProto:
+    """One node; inputs called c... are initializers. `outputs`: type and shape."""
+
+    def info(name: str, kind: Any, shape: tuple[int, ...]) -> Any:
+        return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(np.dtype(kind)), shape)
+
+    graph = helper.make_graph(
+        [helper.make_node(op, list(inputs), list(outputs), name="node", **attributes)],
+        "integers",
+        [info(name, it.dtype, it.shape) for name, it in inputs.items() if not name.startswith("c")],
+        [info(name, *kind) for name, kind in outputs.items()],
+        [numpy_helper.from_array(it, name) for name, it in inputs.items() if name.startswith("c")],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=9)
+
+
+def check(op: str, inputs: dict[str, Array], outputs: dict[str, Any], **attributes: Any) -> None:
+    """Exactly what ONNX Runtime computes."""
+    arrays = {name: it for name, it in inputs.items() if not name.startswith("c")}
+    check_against_onnx(_model(op, inputs, outputs, **attributes), arrays, float_tolerance=0)
+
+
+@given(shape=shapes, axis=st.integers(0, 2), count=st.integers(1, 9), kind=st.booleans(), seed=seeds)
+@few
+def test_gather_with_computed_indices(
+    shape: tuple[int, ...], axis: int, count: int, kind: bool, seed: int
+) -> None:
+    """Of a constant table and of an activation; negative indices count from the end."""
+    rng = np.random.default_rng(seed)
+    table, size = normal(rng, shape[1:]), shape[1 + axis]
+    indices = rng.integers(-size, size, (1, count)).astype(np.int32 if kind else np.int64)
+    made = (*shape[1 : 1 + axis], 1, count, *shape[2 + axis :])
+    for name in ("c", "x"):
+        check("Gather", {name: table, "i": indices}, {"y": (np.float32, made)}, axis=axis)
+
+
+@given(shape=shapes, seed=seeds, dtype=quantized_types)
+@few
+def test_an_embedding_is_quantised_as_its_result(shape: tuple[int, ...], seed: int, dtype: type) -> None:
+    rng = np.random.default_rng(seed)
+    x = Quantized.draw(rng, shape, dtype)
+    flat = Quantized(x.values.reshape(-1, shape[3]), x.scale, x.zero_point)
+    indices = rng.integers(0, len(flat.values), (2, 3))
+    nodes = [
+        helper.make_node("DequantizeLinear", ["q", "s", "z"], ["table"]),
+        helper.make_node("Gather", ["table", "i"], ["rows"]),
+        helper.make_node("QuantizeLinear", ["rows", "t", "z"], ["y"]),
+    ]
+    kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    scales = {"s": np.float32(x.scale), "t": np.float32(0.07)}
+    parameters = {"q": flat.values, **scales, "z": dtype(x.zero_point)}
+    graph = helper.make_graph(
+        nodes,
+        "embedding",
+        [helper.make_tensor_value_info("i", 7, indices.shape)],
+        [helper.make_tensor_value_info("y", kind, (2, 3, shape[3]))],
+        [numpy_helper.from_array(np.asarray(it), name) for name, it in parameters.items()],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=9)
+    made = check_against_onnx(model, {"i": indices})
+    assert {operator.op.kind for operator in made.operators} == {"Reshape", "GatherRows"}
+
+
+@given(shape=shapes, axis=st.integers(1, 3), last=st.booleans(), keep=st.booleans(), seed=seeds)
+@few
+def test_arg_max_and_arg_min(shape: tuple[int, ...], axis: int, last: bool, keep: bool, seed: int) -> None:
+    """Many elements are equal: the first one counts, or the last one."""
+    rng = np.random.default_rng(seed)
+    kept = [1 if at == axis else size for at, size in enumerate(shape) if keep or at != axis]
+    for op in ("ArgMax", "ArgMin"):
+        for array in (rng.integers(-2, 3, shape).astype(np.float32), rng.integers(-2, 3, shape, np.int32)):
+            out = {"y": (np.int64, tuple(kept))}
+            check(op, {"x": array}, out, axis=axis, keepdims=int(keep), select_last_index=int(last))
+
+
+@given(shape=shapes, axis=st.integers(1, 3), largest=st.booleans(), seed=seeds)
+@few
+def test_top_k(shape: tuple[int, ...], axis: int, largest: bool, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    count = int(rng.integers(1, shape[axis] + 1))
+    made = tuple(count if at == axis else size for at, size in enumerate(shape))
+    x = rng.choice(np.array([-np.inf, -1.5, -0.0, 0.0, 1.5, np.inf], np.float32), shape)
+    outputs = {"y": (np.float32, made), "i": (np.int64, made)}
+    check("TopK", {"x": x, "ck": np.array([count])}, outputs, axis=axis, largest=int(largest))
+
+
+@given(shape=shapes, dtype=quantized_types, seed=seeds)
+@few
+def test_the_largest_of_quantised_values(shape: tuple[int, ...], dtype: type, seed: int) -> None:
+    """It is looked for among the integers."""
+    x = Quantized.draw(np.random.default_rng(seed), shape, dtype)
+    nodes = [
+        helper.make_node("DequantizeLinear", ["x", "s", "z"], ["real"]),
+        helper.make_node("ArgMax", ["real"], ["y"], axis=1),
+    ]
+    kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    made = (1, 1, *shape[2:])
+    inputs = [helper.make_tensor_value_info("x", kind, shape)]
+    outputs = [helper.make_tensor_value_info("y", 7, made)]
+    parameters = {"s": np.float32(x.scale), "z": dtype(x.zero_point)}
+    constants = [numpy_helper.from_array(np.asarray(it), name) for name, it in parameters.items()]
+    graph = helper.make_graph(nodes, "largest", inputs, outputs, constants)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=9)
+    found = check_against_onnx(model, {"x": x.values})
+    assert "Dequantize" not in {operator.op.kind for operator in found.operators}
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [("int64", "float32"), ("int32", "float32"), ("uint8", "float32"), ("int8", "int32"), ("bool", "float32"),
+     ("float32", "int64"), ("float32", "bool"), ("int32", "bool"), ("bool", "int32"), ("int64", "int32")],
+)  # fmt: skip
+def test_cast(source: str, target: str) -> None:
+    rng = np.random.default_rng(3)
+    x: Array = rng.normal(0, 100, (1, 5, 7))
+    if source in ("int32", "int64"):
+        x = np.concatenate([rng.integers(-(2**31), 2**31, (1, 4, 7)), rng.integers(-1, 2, (1, 1, 7))], 1)
+    to = helper.np_dtype_to_tensor_dtype(np.dtype(target))
+    check("Cast", {"x": x.astype(source)}, {"y": (np.dtype(target), x.shape)}, to=to)
+
+
+@pytest.mark.parametrize("op", ["And", "Or", "Xor"])
+def test_bool_inputs_and_outputs(op: str) -> None:
+    a, b = np.indices((2, 2)).astype(bool)
+    check(op, {"a": a, "b": b}, {"y": (np.bool_, (2, 2))})
+    check("Where", {"a": a, "x": normal(np.random.default_rng(0), (2, 2)), "c": np.float32([[1, 2], [3, 4]])},
+          {"y": (np.float32, (2, 2))})  # fmt: skip
+    check("Not", {"a": a}, {"y": (np.bool_, (2, 2))})
+
+
+@pytest.mark.parametrize(
+    ("op", "constants", "attributes", "made"),
+    [
+        ("Transpose", {}, {"perm": [0, 2, 1]}, (1, 4, 3)),
+        ("Pad", {"cp": np.array([0, 1, 0, 0, 0, 2]), "cv": np.int32(-7)}, {}, (1, 4, 6)),
+        ("Slice", {"cs": np.array([1]), "ce": np.array([3]), "ca": np.array([1])}, {}, (1, 2, 4)),
+        ("Concat", {}, {"axis": 1}, (1, 3, 4)),
+    ],
+)
+def test_int32_values_are_moved(
+    op: str, constants: dict[str, Array], attributes: dict[str, Any], made: tuple[int, ...]
+) -> None:
+    x = np.arange(12, dtype=np.int32).reshape(1, 3, 4) * 200_000_000
+    check(op, {"x": x, **constants}, {"y": (np.int32, made)}, **attributes)
