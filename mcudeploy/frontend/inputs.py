@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from mcudeploy.frontend.builder import Builder
@@ -41,6 +39,7 @@ _STORED = {
     "bool": DType.INT8,
 }
 """How the element types of inputs are stored."""
+_REAL = ("float32", "bool")
 
 
 def declare(builder: Builder, info: Info, *, float_io: bool) -> Value:
@@ -52,30 +51,18 @@ def declare(builder: Builder, info: Info, *, float_io: bool) -> Value:
     if info.shape is None or info.dtype not in _STORED:
         raise Unsupported(f"an input of {info.dtype} is not supported; {', '.join(_STORED)} are")
     shape, index = _layout(builder, info.name, info.shape)
-    name = builder.input_name(info.name)
-    if info.dtype in ("int32", "int64"):
-        builder.tensor(name, shape, DType.INT32)
-        value = Value(name, index, real=False)
-        builder.define(info.name, value)
-        return value
+    name, dtype = builder.input_name(info.name), _STORED[info.dtype]
+    meaning = None
     if info.dtype == "bool":
-        builder.tensor(name, shape, DType.INT8, TRUTH)
-        value = Value(name, index, True, dequantize_table(TRUTH), TRUTH)
-        builder.define(info.name, value)
-        return value
-    if info.dtype != "float32":
+        meaning = TRUTH
+    elif info.dtype == "float32":
+        meaning = None if float_io else common_quantization(builder, _readers(builder, info.name))
+    elif dtype is DType.INT8:
         meaning = _first_meaning(builder, info.name, info.dtype) or Quantization(1.0, 0)
-        builder.tensor(name, shape, DType.INT8, meaning)
-        value = Value(name, index, real=False, quantization=meaning)
-        builder.define(info.name, value)
-        return value
-    quantization = None if float_io else common_quantization(builder, _readers(builder, info.name))
-    if quantization is None:
-        builder.tensor(name, shape, DType.FLOAT32)
-        value = Value(name, index, real=True)
-    else:
-        builder.tensor(name, shape, DType.INT8, quantization)
-        value = Value(name, index, True, dequantize_table(quantization), quantization)
+    real = info.dtype in _REAL
+    builder.tensor(name, shape, dtype if meaning is None else DType.INT8, meaning)
+    table = dequantize_table(meaning) if real and meaning is not None else None
+    value = Value(name, index, real, table, meaning)
     builder.define(info.name, value)
     return value
 
@@ -166,6 +153,5 @@ def placeholder(builder: Builder, name: str) -> bool:
         builder.tensor(tensor, shape, dtype, meaning)
     except Unsupported:
         return False
-    value = Value(tensor, index, real=info.dtype in ("float32", "bool"))
-    builder.values[name] = replace(value, quantization=meaning)
+    builder.values[name] = Value(tensor, index, info.dtype in _REAL, quantization=meaning)
     return True
