@@ -64,8 +64,8 @@ MOVED = frozenset(
 FREE = frozenset({*VIEWS, "DequantizeLinear", "Dropout", "QuantizeLinear"})
 
 RESTRICTIONS = {
-    "Attention": "as many key/value heads as query heads; constant mask; no KV cache",
-    "BatchNormalization": "inference; parameters constant",
+    "Attention": "nonpad_kv_seqlen constant; qk_matmul_output_mode 2 only where nothing is hidden",
+    "BatchNormalization": "inference",
     "Cast": "to float32, int32, int64, bool",
     "Clip": "bounds constant",
     "Concat": "constants at the ends, which take as much flash as the result",
@@ -76,12 +76,8 @@ RESTRICTIONS = {
     "Expand": "that repeats nothing",
     "GRU": "weights and initial states constant; default activations",
     "Gather": "constant indices: evenly apart",
-    "Gemm": "second matrix and bias constant",
-    "GroupNormalization": "parameters constant",
     "If": "condition constant, or from shapes",
-    "InstanceNormalization": "parameters constant",
     "LSTM": "weights and initial states constant; default activations",
-    "LayerNormalization": "parameters constant; first output",
     "Loop": "iterations known: constant, from shapes, or by a counter; unrolled",
     "LpNormalization": "p 1 or 2",
     "MatMulInteger": "zero points constant; read by Cast to float32",
@@ -89,7 +85,6 @@ RESTRICTIONS = {
     "MeanVarianceNormalization": "axes given: the ONNX checker refuses the default",
     "Mod": "of floats (fmod=1)",
     "Pad": "by a constant value",
-    "RMSNormalization": "parameters constant",
     "RNN": "weights and initial states constant; Tanh, Relu or Sigmoid",
     "Resize": "rows and columns, nearest or linear",
     "Reshape": "shape constant",

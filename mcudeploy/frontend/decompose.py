@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from onnx import ModelProto, NodeProto, TensorProto, inliner, numpy_helper
 
 from mcudeploy.frontend.maker import Facts, Infos, Maker
+from mcudeploy.frontend.model import Unsupported
 from mcudeploy.frontend.rules_attention import attention
 from mcudeploy.frontend.rules_conv import conv_transpose
 from mcudeploy.frontend.rules_integer import (
@@ -24,11 +25,16 @@ from mcudeploy.frontend.rules_integer import (
     matmul_nbits,
 )
 from mcudeploy.frontend.rules_norm import (
+    batch_normalization,
     group_normalization,
     instance_normalization,
+    layer_norm,
+    local_response_normalization,
     lp_normalization,
     mean_variance_normalization,
 )
+from mcudeploy.frontend.rules_pool import global_lp_pool, lp_pool
+from mcudeploy.frontend.rules_product import einsum, gemm, matmul
 from mcudeploy.frontend.rules_qoperator import (
     of_one,
     of_two,
@@ -48,21 +54,31 @@ _DEEPEST = 100
 _OTHER_FLOATS = frozenset({"float16", "float64", "bfloat16"})
 
 Rule = Callable[[NodeProto, Maker], bool]
-"""Adds the nodes that replace one; False where that cannot be, and the node stays."""
+"""Adds the nodes that replace one. False: the node stays as it is, for lowering. Raises Unsupported where no
+nodes can replace it.
+"""
 
 RULES: dict[str, Rule] = {
     "Attention": attention,
+    "BatchNormalization": batch_normalization,
     "Cast": cast_of_whole,
     "CastLike": cast_like,
     "ConvInteger": conv_integer,
     "ConvTranspose": conv_transpose,
     "DepthToSpace": depth_to_space,
+    "Einsum": einsum,
+    "Gemm": gemm,
+    "GlobalLpPool": global_lp_pool,
     "Greater": swapped("Less"),
     "GreaterOrEqual": swapped("LessOrEqual"),
     "GroupNormalization": group_normalization,
     "InstanceNormalization": instance_normalization,
+    "LRN": local_response_normalization,
+    "LayerNormalization": layer_norm,
     "LogSoftmax": log_softmax,
     "LpNormalization": lp_normalization,
+    "LpPool": lp_pool,
+    "MatMul": matmul,
     "MatMulInteger": matmul_integer,
     "Max": chain("Max"),
     "Mean": chain("Add"),
@@ -70,6 +86,7 @@ RULES: dict[str, Rule] = {
     "Min": chain("Min"),
     "QLinearConv": qlinear_conv,
     "QLinearMatMul": qlinear_matmul,
+    "RMSNormalization": layer_norm,
     "ReduceL1": of_sum,
     "ReduceL2": of_sum,
     "ReduceLogSum": of_sum,
@@ -134,7 +151,7 @@ def with_real_operators(proto: ModelProto) -> ModelProto:
     """The model with float operators between quantisations in place of those on integers: some kernels of
     ONNX Runtime for these saturate inside, or round the activations.
     """
-    expanded = expand(proto, 0, {}, _integer_rule)
+    expanded, _ = expand(proto, 0, {}, _integer_rule)
     for node in expanded.graph.node if expanded is not proto else ():
         node.name = ""  # ONNX Runtime refuses names that several nodes have
     return expanded
@@ -142,37 +159,45 @@ def with_real_operators(proto: ModelProto) -> ModelProto:
 
 def expand(
     proto: ModelProto, opset: int, infos: Infos, rule_of: Callable[[NodeProto], Rule | None] | None = None
-) -> ModelProto:
-    """The model with such operators replaced, itself where there are none; `infos` of its values by name, as
-    far as they are known. `rule_of` chooses among the rules.
+) -> tuple[ModelProto, dict[str, str]]:
+    """The model with such operators replaced, itself where there are none; and by label, why nodes are not.
+
+    `infos` of its values by name, as far as they are known. `rule_of` chooses among the rules.
     """
     rules = [(rule_of or _rule)(node) for node in proto.graph.node]
     if not any(rules):
-        return proto
+        return proto, {}
     constants = {tensor.name: tensor for tensor in proto.graph.initializer} | dict(_constant_nodes(proto))
-    facts = Facts(opset, infos, constants, _dequantized(proto, constants))
-    nodes = list[NodeProto]()
+    read = {info.name for info in proto.graph.output}.union(*(node.input for node in proto.graph.node))
+    facts = Facts(opset, infos, constants, _dequantized(proto, constants), frozenset(read - {""}))
+    nodes, refusals = list[NodeProto](), dict[str, str]()
     for number, (node, rule) in enumerate(zip(proto.graph.node, rules, strict=True)):
-        nodes += [node] if rule is None else _replaced(rule, node, node.name or f"#{number}", facts)
+        label = node.name or f"#{number}"
+        try:
+            nodes += [node] if rule is None else _replaced(rule, node, label, facts)
+        except Unsupported as verdict:
+            nodes.append(node)
+            refusals[label] = str(verdict)
     result = ModelProto()
     result.CopyFrom(proto)
     del result.graph.node[:]
     result.graph.node.extend(nodes)
     _add_constants(result, constants)
-    return result
+    return result, refusals
 
 
 def _replaced(rule: Rule, node: NodeProto, label: str, facts: Facts) -> Sequence[NodeProto]:
-    """What a rule makes of a node. One that is malformed, or on other floats than float32, stays: lowering
-    refuses it by its name.
-    """
+    """What a rule makes of a node. Raises Unsupported, also for one that is malformed."""
     try:
         make = Maker(node, label, facts)
-        if make.dtype(node.input[0]) in _OTHER_FLOATS or not rule(node, make):
+        if not rule(node, make):
             return [node]
+        kind = make.dtype(node.input[0])
+        if kind in _OTHER_FLOATS:
+            raise Unsupported(f"it computes in {kind}; export the model in float32")
         return make.nodes
-    except (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError):
-        return [node]
+    except (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError) as fault:
+        raise Unsupported(f"its attributes and inputs do not fit: {fault}") from fault
 
 
 def _integer_rule(node: NodeProto) -> Rule | None:

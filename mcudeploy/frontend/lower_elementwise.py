@@ -20,6 +20,7 @@ from mcudeploy.frontend.values import (
     axis_shapes,
     compressed,
     default_layout,
+    natural_shape,
     positions,
     scattered,
 )
@@ -274,11 +275,29 @@ def _common_layout(builder: Builder, operands: Operands, shape: tuple[int, ...])
         if isinstance(operand, Value) and operand.index.size == prod(shape):
             index, own = operand.index.reshape(shape), builder.shape_of(operand.tensor)
             views = [view for axis in range(index.ndim) for view in axis_shapes(index, axis)]
+            views += _merged(operands, shape)
             for stored in (own, *views):
                 if all(_repeats(other, shape, index, stored) for other in operands):
                     return stored, index
             return own, index
     return default_layout(shape)
+
+
+def _merged(operands: Operands, shape: tuple[int, ...]) -> list[Shape]:
+    """The shape of the result where axes are one that the same operands repeat along; none beyond three."""
+    padded = [(1,) * (len(shape) - len(operand.shape)) + operand.shape for operand in operands]
+    sizes: list[int] = []
+    last: tuple[bool, ...] | None = None
+    for size, *own in zip(shape, *padded, strict=True):
+        repeats = tuple(each != size for each in own)
+        if size == 1:
+            continue
+        if repeats == last:
+            sizes[-1] *= size
+        else:
+            sizes.append(size)
+        last = repeats
+    return [natural_shape(tuple(sizes))] if len(sizes) == 3 else []
 
 
 def _repeats(operand: Value | Constant, shape: tuple[int, ...], index: IndexArray, stored: Shape) -> bool:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 
 from mcudeploy.common.errors import ModelError, Problem
 from mcudeploy.frontend.builder import Builder, RealLowering
-from mcudeploy.frontend.decompose import MICROSOFT_RULES, RULES
 from mcudeploy.frontend.functions import FUNCTIONS
 from mcudeploy.frontend.inputs import declare, placeholder
 from mcudeploy.frontend.lower_elementwise import OPERATIONS, binary, real_binary, real_unary, unary, where
@@ -135,15 +134,13 @@ def _lower_node(
     lowering = None if node.domain else LOWERINGS.get(node.op)
     op = printable(f"{node.domain}::{node.op}" if node.domain else node.op)
     if lowering is None:
-        made = MICROSOFT_RULES if node.domain else RULES
-        known = "it is not supported as it is used here: docs/operators.md says how it is"
-        plain = WAYS_OUT.get(node.op, "this operator is not supported")
-        reason = reasons.get(node.label, known if node.op in made else plain)
+        reason = reasons.get(node.label, WAYS_OUT.get(node.op, "this operator is not supported"))
         return Problem(printable(node.label), op, reason)
     if not unknown.isdisjoint(node.inputs):
         unknown.update(name for name in node.outputs if name)
         return None
-    if node.label in reasons and all(name in builder.constants for name in node.inputs if name):
+    refused = node.label in builder.model.refusals
+    if refused or (node.label in reasons and all(name in builder.constants for name in node.inputs if name)):
         return Problem(printable(node.label), op, reasons[node.label])
     try:
         lowering(builder, node)

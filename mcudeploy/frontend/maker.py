@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
-from mcudeploy.frontend.model import Info
+from mcudeploy.frontend.model import Info, Unsupported
+from mcudeploy.frontend.names import printable
 
 Infos = Mapping[str, Info]
 """Shapes and element types of values by name, as far as they are known."""
@@ -22,13 +23,15 @@ _AXES_IN_INPUTS = 18
 @dataclass(frozen=True, slots=True, eq=False)
 class Facts:
     """Of a model: its opset, what is known of its values, its constants, which rules add to, what is
-    dequantised of them, and by integer value the float value that holds the same integers.
+    dequantised of them, which values are read, and by integer value the float value that holds the same
+    integers.
     """
 
     opset: int
     infos: Infos
     constants: dict[str, TensorProto]
     dequantized: Mapping[str, NDArray[np.float32]]
+    read: frozenset[str]
     whole: dict[str, str] = field(default_factory=dict)
 
 
@@ -37,17 +40,45 @@ class Maker:
 
     def __init__(self, node: NodeProto, label: str, facts: Facts) -> None:
         self.nodes: list[NodeProto] = []
+        self.inputs, self.outputs = list(node.input), list(node.output)
         self.attributes: dict[str, Any] = {
             item.name: helper.get_attribute_value(item) for item in node.attribute
         }
+        self._folded: set[str] = set()
         self._label, self._stem = label, f"{node.output[0]}/{node.op_type}"
         self._opset, self._infos, self._constants = facts.opset, facts.infos, facts.constants
-        self._dequantized = facts.dequantized
+        self._dequantized, self._read = facts.dequantized, facts.read
         self.whole = facts.whole
+
+    def input(self, position: int) -> str:
+        """The name of an input, "" where it is left out."""
+        return self.inputs[position] if position < len(self.inputs) else ""
+
+    def output(self, position: int) -> str:
+        """The name of an output, "" where it is left out."""
+        return self.outputs[position] if position < len(self.outputs) else ""
+
+    def is_read(self, name: str) -> bool:
+        """Whether a node reads a value of the file, or it is a result."""
+        return name in self._read
+
+    def integer(self, name: str, default: int = 0) -> int:
+        """An integer attribute."""
+        return int(self.attributes.get(name, default))
+
+    def number(self, name: str, default: float = 0.0) -> float:
+        """A float attribute."""
+        return float(self.attributes.get(name, default))
+
+    def only(self, *names: str) -> dict[str, Any]:
+        """Those of these attributes that the node has."""
+        return {name: self.attributes[name] for name in names if name in self.attributes}
 
     def add(self, op: str, *inputs: str, out: str = "", **attributes: Any) -> str:
         """One more node; the name of its output."""
         name = out or f"{self._stem}/{len(self.nodes)}"
+        if all(self.is_constant(given) for given in inputs if given):
+            self._folded.add(name)
         self.nodes.append(helper.make_node(op, inputs, [name], name=self._label, **attributes))
         return name
 
@@ -61,6 +92,26 @@ class Maker:
         """The value of a constant; None for what is computed."""
         found = self._constants.get(name)
         return self._dequantized.get(name) if found is None else numpy_helper.to_array(found)
+
+    def is_constant(self, name: str) -> bool:
+        """Whether a value is a constant, or made of constants by nodes that were added."""
+        return name in self._constants or name in self._dequantized or name in self._folded
+
+    def constant_of(self, name: str, what: str) -> NDArray[Any]:
+        """The value of a constant. Raises Unsupported, naming `what`, for what is computed."""
+        found = self.known(name)
+        if found is None:
+            raise Unsupported(f"{what} must be constant")
+        return found
+
+    def sizes(self, name: str) -> tuple[int, ...]:
+        """The shape of a value of the file. Raises Unsupported where it is not known."""
+        found = self.shape(name)
+        if found is None:
+            raise Unsupported(
+                f"the shape of {printable(name)!r} is not known; simplify the model, with onnxsim for example"
+            )
+        return found
 
     def shape(self, name: str) -> tuple[int, ...] | None:
         """The shape of a value of the file; None where it is not known."""

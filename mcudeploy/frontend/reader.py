@@ -40,12 +40,12 @@ def read(path: Path, shapes: Shapes = NO_SHAPES) -> Model:
     parsed = parse(path)
     proto, notes = _sound(parsed.proto, path, shapes)
     own = _values(parsed.proto.graph)
-    flat, refusals = _flat(proto)
+    flat, unrolled = _flat(proto)
     found = _typed(_modern(flat))
-    plain = _expanded(found.proto)
+    plain, refusals = _expanded(found.proto)
     return replace(
         model_of(plain, (*notes, *found.notes)),
-        refusals={**parsed.refusals, **refusals},
+        refusals={**parsed.refusals, **unrolled, **refusals},
         made=frozenset(_values(plain.graph) - own),
         file_types=found.types,
     )
@@ -144,13 +144,13 @@ def _typed(proto: ModelProto) -> Typed:
         raise ModelError(f"the model cannot be computed in float32: {fault}") from fault
 
 
-def _expanded(plain: ModelProto) -> ModelProto:
-    """The model without operators that are made of others."""
+def _expanded(plain: ModelProto) -> tuple[ModelProto, dict[str, str]]:
+    """The model without operators that are made of others; by label, why some still are there."""
     values = (*plain.graph.value_info, *plain.graph.input, *plain.graph.output)
     infos = {value.name: info_of(value) for value in values}
     require_all_bounded(infos)
-    expanded = expand(plain, opset_of(plain), infos)
-    return plain if expanded is plain else _checked(expanded)
+    expanded, refusals = expand(plain, opset_of(plain), infos)
+    return (plain if expanded is plain else _checked(expanded)), refusals
 
 
 def _require_text(proto: ModelProto) -> None:

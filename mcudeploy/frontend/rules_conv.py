@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from onnx import NodeProto
 
 from mcudeploy.frontend.maker import Maker
-from mcudeploy.frontend.model import MAX_TENSOR_ELEMENTS
+from mcudeploy.frontend.model import MAX_TENSOR_ELEMENTS, Unsupported
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,19 +37,18 @@ class _Axis:
 
 def conv_transpose(node: NodeProto, make: Maker) -> bool:
     """Weights must be constant float32, dilations 1."""
-    x, shape, weights = node.input[0], make.shape(node.input[0]), make.known(node.input[1])
-    bias = make.known(node.input[2]) if len(node.input) > 2 else None
-    if shape is None or weights is None or weights.dtype != np.float32 or weights.ndim != len(shape):
-        return False
-    rank, groups = weights.ndim - 2, int(make.attributes.get("group", 1))
-    axes = _axes(make, shape[2:], weights.shape[2:], make.shape(node.output[0]))
-    if axes is None:
-        return False
+    x, shape = node.input[0], make.sizes(node.input[0])
+    weights = make.constant_of(node.input[1], "the weights")
+    bias = make.constant_of(node.input[2], "the bias") if make.input(2) else None
+    if weights.dtype != np.float32 or weights.ndim != len(shape):
+        raise Unsupported(f"weights {list(weights.shape)} of {weights.dtype} do not fit {list(shape)}")
+    rank, groups = weights.ndim - 2, make.integer("group", 1)
+    if rank not in (1, 2):
+        raise Unsupported(f"weights of {weights.ndim} dimensions; 1-D and 2-D images are supported")
+    axes = _axes(make, shape[2:], weights.shape[2:])
     filled = [*weights.shape[:2], *(axis.taps * axis.stride for axis in axes)]
     if np.prod(filled, dtype=float) > MAX_TENSOR_ELEMENTS:
-        return False
-    if rank not in (1, 2) or (len(node.input) > 2 and node.input[2] and bias is None):
-        return False
+        raise Unsupported(f"its strides make weights of more than {MAX_TENSOR_ELEMENTS} elements")
     strides = [axis.stride for axis in axes]
     count = weights.shape[1]
     inputs = [x, make.constant(_filters(weights, axes, groups))]
@@ -74,15 +73,13 @@ def conv_transpose(node: NodeProto, make: Maker) -> bool:
     return True
 
 
-def _axes(
-    make: Maker, sizes: tuple[int, ...], kernel: tuple[int, ...], result: tuple[int, ...] | None
-) -> list[_Axis] | None:
-    """The dimensions of the image; None where the node has attributes that there is no rule for."""
+def _axes(make: Maker, sizes: tuple[int, ...], kernel: tuple[int, ...]) -> list[_Axis]:
+    """The dimensions of the image."""
     rank, given = len(sizes), make.attributes
-    if result is None or any(step != 1 for step in given.get("dilations", ())):
-        return None
+    if any(step != 1 for step in given.get("dilations", ())):
+        raise Unsupported(f"dilations {list(given['dilations'])} are not supported; 1 is")
     strides = [int(stride) for stride in given.get("strides", (1,) * rank)]
-    made = result[2:]
+    made = make.sizes(make.outputs[0])[2:]
     if given.get("auto_pad", b"NOTSET") in (b"NOTSET", b"") and "output_shape" not in given:
         before = [int(pad) for pad in given.get("pads", (0,) * (2 * rank))[:rank]]
     else:

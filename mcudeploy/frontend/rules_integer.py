@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from onnx import NodeProto, TensorProto
 
 from mcudeploy.frontend.maker import Maker
-from mcudeploy.frontend.model import MAX_TENSOR_ELEMENTS
+from mcudeploy.frontend.model import MAX_TENSOR_ELEMENTS, Unsupported
 from mcudeploy.frontend.rules_qoperator import padded, real
 
 
@@ -60,15 +60,17 @@ def matmul_integer_to_float(node: NodeProto, make: Maker) -> bool:
 def matmul_nbits(node: NodeProto, make: Maker) -> bool:
     """Weights [N, blocks, bytes] of few bits, with a scale for each block, become float32."""
     x, packed, scales, zeros, order, bias = padded(node.input, 6)
-    weights, scale = make.known(packed), make.known(scales)
-    if weights is None or scale is None or order or (zeros and make.known(zeros) is None):
-        return False
-    depth, columns, block, bits = (int(make.attributes[name]) for name in ("K", "N", "block_size", "bits"))
-    if depth * columns > MAX_TENSOR_ELEMENTS or bits not in (2, 4, 8):
-        return False
+    weights, scale = make.constant_of(packed, "the weights"), make.constant_of(scales, "the scales")
+    if order:
+        raise Unsupported("an order of groups (g_idx) is not supported: quantise without it")
+    depth, columns, block, bits = (make.integer(name) for name in ("K", "N", "block_size", "bits"))
+    if depth * columns > MAX_TENSOR_ELEMENTS:
+        raise Unsupported(f"its weights have more than {MAX_TENSOR_ELEMENTS} elements")
+    if bits not in (2, 4, 8):
+        raise Unsupported(f"weights of {bits} bits are not supported; of 2, 4 and 8 are")
     blocks = -(-depth // block)
     steps = _unpacked(weights.reshape(columns, -1), bits).astype(np.float32)
-    found = make.known(zeros) if zeros else None
+    found = make.constant_of(zeros, "the zero points") if zeros else None
     zero = _zero_points(found, (columns, blocks), bits)
     scale = scale.reshape(columns, blocks, 1).astype(np.float32)
     real_weights = (steps.reshape(columns, blocks, block) - zero) * scale

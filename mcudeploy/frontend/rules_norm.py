@@ -1,50 +1,107 @@
-"""Rules for normalisations over images: means, standard deviations, and what is left."""
+"""Rules for normalisations: means, standard deviations, and what is left."""
 
 from __future__ import annotations
+
+from math import prod
 
 import numpy as np
 from onnx import NodeProto
 
 from mcudeploy.frontend.maker import Maker
+from mcudeploy.frontend.model import Unsupported
 
 _EPSILON = 1e-5
 _MVN_EPSILON = 1e-9
 
 
+def layer_norm(node: NodeProto, make: Maker) -> bool:
+    """LayerNormalization and RMSNormalization where mean or deviation are read, or parameters computed."""
+    x, scale, bias = node.input[0], make.input(1), make.input(2)
+    shape = make.shape(x)
+    statistics = [make.output(place) if make.is_read(make.output(place)) else "" for place in (1, 2)]
+    fixed = all(make.known(name) is not None for name in (scale, bias) if name)
+    if shape is None or (fixed and not any(statistics)):
+        return False
+    axis = make.integer("axis", -1) % len(shape)
+    if any(statistics):
+        made = _with_statistics(make, x, range(axis, len(shape)), statistics)
+    else:
+        ones = make.constant(np.ones(shape[axis:]))
+        made = make.add(node.op_type, x, ones, **make.only("axis", "epsilon"))
+    made = make.add("Mul", made, scale) if scale else made
+    made = make.add("Add", made, bias) if bias else made
+    make.add("Identity", made, out=node.output[0])
+    return True
+
+
+def _with_statistics(make: Maker, x: str, axes: range, outputs: list[str]) -> str:
+    """The normalised values; mean and inverse deviation under the names that are given for them."""
+    mean = make.reduce("ReduceMean", x, axes, out=outputs[0])
+    centred = make.add("Sub", x, mean)
+    variance = make.reduce("ReduceMean", make.add("Mul", centred, centred), axes)
+    shifted = make.add("Add", variance, make.constant(make.number("epsilon", _EPSILON)))
+    inverse = make.add("Reciprocal", make.add("Sqrt", shifted), out=outputs[1])
+    return make.add("Mul", centred, inverse)
+
+
+def batch_normalization(node: NodeProto, make: Maker) -> bool:
+    """With parameters that are computed, or of several images."""
+    shape = make.shape(node.input[0])
+    if shape is None or len(shape) < 2 or make.integer("training_mode") or any(node.output[1:]):
+        return False
+    if shape[0] == 1 and all(make.known(name) is not None for name in node.input[1:5]):
+        return False
+    epsilon = make.constant(make.number("epsilon", _EPSILON))
+    scale, bias, mean, variance = (_per_channel(make, name, shape) for name in node.input[1:5])
+    gain = make.add("Div", scale, make.add("Sqrt", make.add("Add", variance, epsilon)))
+    shift = make.add("Sub", bias, make.add("Mul", mean, gain))
+    make.add("Add", make.add("Mul", node.input[0], gain), shift, out=node.output[0])
+    return True
+
+
 def instance_normalization(node: NodeProto, make: Maker) -> bool:
     """Each channel by its own mean and deviation."""
     x, scale, bias = node.input
-    shape, factor, offset = make.shape(x), make.known(scale), make.known(bias)
-    if shape is None or len(shape) < 3 or factor is None or offset is None:
-        return False
-    per_channel = (-1, *(1,) * (len(shape) - 2))
-    epsilon = float(make.attributes.get("epsilon", _EPSILON))
-    centred, deviation = make.normalized(x, range(2, len(shape)), epsilon)
-    gain = make.add("Div", make.constant(factor.reshape(per_channel)), deviation)
-    shift = make.constant(offset.reshape(per_channel))
-    make.add("Add", make.add("Mul", centred, gain), shift, out=node.output[0])
+    shape = _image(make)
+    centred, deviation = make.normalized(x, range(2, len(shape)), make.number("epsilon", _EPSILON))
+    gain = make.add("Div", _per_channel(make, scale, shape), deviation)
+    make.add("Add", make.add("Mul", centred, gain), _per_channel(make, bias, shape), out=node.output[0])
     return True
+
+
+def _image(make: Maker) -> tuple[int, ...]:
+    shape = make.sizes(make.inputs[0])
+    if len(shape) < 3:
+        raise Unsupported(f"an input of {len(shape)} dimensions is not supported; 3 and more are")
+    return shape
+
+
+def _per_channel(make: Maker, name: str, shape: tuple[int, ...]) -> str:
+    """A vector along the channels of an image."""
+    return make.reshaped(name, (-1, *(1,) * (len(shape) - 2)))
 
 
 def group_normalization(node: NodeProto, make: Maker) -> bool:
     """Groups of channels by their mean and deviation."""
     x, scale, bias = node.input
-    shape, factor, offset = make.shape(x), make.known(scale), make.known(bias)
-    groups = int(make.attributes.get("num_groups", 1))
-    if shape is None or len(shape) < 3 or factor is None or offset is None or groups < 1:
-        return False
+    shape, groups = _image(make), make.integer("num_groups", 1)
     batch, channels = shape[:2]
-    if channels % groups:
-        return False
-    if factor.size == groups != channels:  # before opset 21 there is one for each group
-        factor, offset = (np.repeat(each, channels // groups) for each in (factor, offset))
-    grouped = make.reshaped(x, (batch, groups, channels // groups, *shape[2:]))
-    epsilon = float(make.attributes.get("epsilon", _EPSILON))
-    centred, deviation = make.normalized(grouped, range(2, len(shape) + 1), epsilon)
-    whole = make.reshaped(make.add("Div", centred, deviation), shape)
-    per_channel = (-1, *(1,) * (len(shape) - 2))
-    scaled = make.add("Mul", whole, make.constant(factor.reshape(per_channel)))
-    make.add("Add", scaled, make.constant(offset.reshape(per_channel)), out=node.output[0])
+    if groups < 1 or channels % groups:
+        raise Unsupported(f"{channels} channels do not make {groups} groups")
+    each = channels // groups
+    apart = make.reshaped(x, (batch, groups, each, *shape[2:]))
+    axes = range(2, len(shape) + 1)
+    centred, deviation = make.normalized(apart, axes, make.number("epsilon", _EPSILON))
+    made = make.add("Div", centred, deviation)
+    if prod(make.sizes(scale)) == channels:
+        whole = make.reshaped(made, shape)
+        scaled = make.add("Mul", whole, _per_channel(make, scale, shape))
+        make.add("Add", scaled, _per_channel(make, bias, shape), out=node.output[0])
+        return True
+    per_group = (-1, *(1,) * (len(shape) - 1))  # before opset 21
+    scaled = make.add("Mul", made, make.reshaped(scale, per_group))
+    made = make.add("Add", scaled, make.reshaped(bias, per_group))
+    make.reshaped(made, shape, out=node.output[0])
     return True
 
 
@@ -59,10 +116,10 @@ def mean_variance_normalization(node: NodeProto, make: Maker) -> bool:
 
 def lp_normalization(node: NodeProto, make: Maker) -> bool:
     """Values over their norm along an axis; zeros where that is 0."""
-    x, axes = node.input[0], [int(make.attributes.get("axis", -1))]
-    power = int(make.attributes.get("p", 2))
+    x, axes = node.input[0], [make.integer("axis", -1)]
+    power = make.integer("p", 2)
     if power not in (1, 2):
-        return False
+        raise Unsupported(f"p {power} is not supported; 1 and 2 are")
     if power == 1:
         norm = make.reduce("ReduceSum", make.add("Abs", x), axes)
     else:
@@ -70,4 +127,21 @@ def lp_normalization(node: NodeProto, make: Maker) -> bool:
     nothing = make.add("Equal", norm, make.constant(0.0))
     divisor = make.add("Where", nothing, make.constant(1.0), norm)
     make.add("Div", x, divisor, out=node.output[0])
+    return True
+
+
+def local_response_normalization(node: NodeProto, make: Maker) -> bool:
+    """LRN: the mean of squares over channels side by side is an average pool along them."""
+    x, shape, size = node.input[0], _image(make), make.integer("size")
+    last = make.add("Transpose", make.add("Mul", x, x), perm=(0, *range(2, len(shape)), 1))
+    pixels = prod((shape[0], *shape[2:]))
+    pads = [0, (size - 1) // 2, 0, size // 2]
+    plane = make.reshaped(last, (1, 1, pixels, shape[1]))
+    means = make.add("AveragePool", plane, kernel_shape=[1, size], pads=pads, count_include_pad=1)
+    back = make.reshaped(means, (shape[0], *shape[2:], shape[1]))
+    squares = make.add("Transpose", back, perm=(0, len(shape) - 1, *range(1, len(shape) - 1)))
+    grown = make.add("Mul", squares, make.constant(make.number("alpha", 1e-4)))
+    base = make.add("Add", grown, make.constant(make.number("bias", 1.0)))
+    power = make.add("Pow", base, make.constant(make.number("beta", 0.75)))
+    make.add("Div", x, power, out=node.output[0])
     return True

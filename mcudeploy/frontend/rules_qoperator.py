@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from onnx import NodeProto
 
 from mcudeploy.frontend.maker import Maker
+from mcudeploy.frontend.model import Unsupported
 
 _OWN = frozenset({"channels_last", "opset"})
 """Attributes of an integer operator that its float operator does not have."""
@@ -45,16 +46,19 @@ def padded(names: Sequence[str], count: int) -> list[str]:
     return [*names, *("",) * (count - len(names))]
 
 
+def _require_channels_first(make: Maker) -> None:
+    if make.attributes.get("channels_last"):
+        raise Unsupported("channels_last is not supported: quantise the model without layout optimisation")
+
+
 def qlinear_conv(node: NodeProto, make: Maker) -> bool:
     """Weights may have a scale for each channel; the bias has that of the products."""
     x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, bias = padded(node.input, 9)
-    scales = make.known(x_scale), make.known(w_scale)
-    if make.attributes.get("channels_last") or scales[0] is None or scales[1] is None:
-        return False
+    _require_channels_first(make)
+    scales = make.constant_of(x_scale, "the scale"), make.constant_of(w_scale, "the scale of the weights")
     operands = [real(make, x, x_scale, x_zero), real(make, w, w_scale, w_zero, 0)]
-    if bias and make.known(bias) is None:
-        return False
     if bias:
+        make.constant_of(bias, "the bias")
         operands.append(_bias(make, bias, scales[0] * scales[1].reshape(-1)))
     _stored(make, make.add("Conv", *operands, **_float_attributes(make)), y_scale, y_zero, node.output[0])
     return True
@@ -79,13 +83,12 @@ def qlinear_matmul(node: NodeProto, make: Maker) -> bool:
 def qgemm(node: NodeProto, make: Maker) -> bool:
     """A dense layer; without a scale its result is float."""
     a, a_scale, a_zero, b, b_scale, b_zero, bias, y_scale, y_zero = padded(node.input, 9)
-    scales = make.known(a_scale), make.known(b_scale)
-    if scales[0] is None or scales[1] is None or (bias and make.known(bias) is None):
-        return False
+    scales = make.constant_of(a_scale, "the scale"), make.constant_of(b_scale, "the scale of the weights")
     attributes = _float_attributes(make)
     axis = 0 if attributes.get("transB") else 1
     operands = [real(make, a, a_scale, a_zero), real(make, b, b_scale, b_zero, axis)]
     if bias:
+        make.constant_of(bias, "the bias")
         alpha = float(make.attributes.get("alpha", 1.0))
         operands.append(_bias(make, bias, alpha * scales[0] * scales[1].reshape(-1)))
     out = node.output[0]
@@ -100,8 +103,7 @@ def of_one(op: str) -> Callable[[NodeProto, Maker], bool]:
 
     def rule(node: NodeProto, make: Maker) -> bool:
         x, x_scale, x_zero, y_scale, y_zero = padded(node.input, 5)
-        if make.attributes.get("channels_last"):
-            return False
+        _require_channels_first(make)
         made = make.add(op, real(make, x, x_scale, x_zero), **_float_attributes(make))
         _stored(make, made, y_scale, y_zero, node.output[0])
         return True
@@ -125,7 +127,7 @@ def qlinear_softmax(node: NodeProto, make: Maker) -> bool:
     """Before opset 13 a softmax was over all axes from its axis on."""
     rank, axis = len(make.shape(node.input[0]) or ()), int(make.attributes.get("axis", -1))
     if int(make.attributes.get("opset", 13)) < 13 and axis not in (-1, rank - 1):
-        return False
+        raise Unsupported(f"a softmax over axes from {axis} on is not supported; over the last axis it is")
     return of_one("Softmax")(node, make)
 
 

@@ -6,6 +6,8 @@ import numpy as np
 from onnx import NodeProto, helper
 
 from mcudeploy.frontend.maker import Maker
+from mcudeploy.frontend.model import Unsupported
+from mcudeploy.frontend.names import printable
 
 
 def cast_like(node: NodeProto, make: Maker) -> bool:
@@ -13,18 +15,17 @@ def cast_like(node: NodeProto, make: Maker) -> bool:
     x, like = node.input
     try:
         to = helper.np_dtype_to_tensor_dtype(np.dtype(make.dtype(like) or "undefined"))
-    except TypeError:  # a type that numpy does not have
-        return False
+    except TypeError as fault:  # a type that numpy does not have
+        raise Unsupported(f"the type of {printable(like)!r} is not supported") from fault
     make.add("Cast", x, out=node.output[0], to=to)
     return True
 
 
 def depth_to_space(node: NodeProto, make: Maker) -> bool:
     """Channels become blocks of pixels."""
-    shape, block = make.shape(node.input[0]), int(make.attributes.get("blocksize", 0))
-    if shape is None or len(shape) != 4 or block < 1 or shape[1] % block**2:
-        return False
-    batch, channels, rows, cols = shape
+    (batch, channels, rows, cols), block = make.sizes(node.input[0]), make.integer("blocksize")
+    if block < 1 or channels % block**2:
+        raise Unsupported(f"{channels} channels do not make blocks of {block} x {block} pixels")
     depth = channels // block**2
     if make.attributes.get("mode", b"DCR") == b"CRD":
         apart, perm = (batch, depth, block, block, rows, cols), (0, 1, 4, 2, 5, 3)
@@ -37,10 +38,9 @@ def depth_to_space(node: NodeProto, make: Maker) -> bool:
 
 def space_to_depth(node: NodeProto, make: Maker) -> bool:
     """Blocks of pixels become channels."""
-    shape, block = make.shape(node.input[0]), int(make.attributes.get("blocksize", 0))
-    if shape is None or len(shape) != 4 or block < 1 or shape[2] % block or shape[3] % block:
-        return False
-    batch, channels, rows, cols = shape
+    (batch, channels, rows, cols), block = make.sizes(node.input[0]), make.integer("blocksize")
+    if block < 1 or rows % block or cols % block:
+        raise Unsupported(f"{rows} x {cols} pixels do not consist of blocks of {block} x {block}")
     apart = (batch, channels, rows // block, block, cols // block, block)
     crd = make.attributes.get("mode", b"DCR") == b"CRD"
     perm = (0, 1, 3, 5, 2, 4) if crd else (0, 3, 5, 1, 2, 4)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from onnx import NodeProto
 
 from mcudeploy.frontend.maker import Maker
+from mcudeploy.frontend.model import Unsupported
 
 
 def chain(op: str) -> Callable[[NodeProto, Maker], bool]:
@@ -42,14 +43,11 @@ def of_sum(node: NodeProto, make: Maker) -> bool:
     x, out = node.input[0], node.output[0]
     axes = make.attributes.get("axes")
     if len(node.input) > 1 and node.input[1]:
-        found = make.known(node.input[1])
-        if found is None:
-            return False
-        axes = found.reshape(-1).tolist()
+        axes = make.constant_of(node.input[1], "the axes").reshape(-1).tolist()
     keep = bool(make.attributes.get("keepdims", 1))
     if not axes:
-        if make.attributes.get("noop_with_empty_axes", 0):
-            return False
+        if make.integer("noop_with_empty_axes"):
+            raise Unsupported("noop_with_empty_axes without axes is not supported: runtimes differ in it")
         axes = None
     match node.op_type:
         case "ReduceL1":

@@ -28,17 +28,17 @@ def problems(model: onnx.ModelProto, folder: Path) -> tuple[Problem, ...]:
 
 def test_all_nodes_are_listed(tmp_path: Path) -> None:
     nodes = [
-        node("Hardmax", "x", "a"),
+        node("Bernoulli", "x", "a"),
         node("Conv", "a w", "b"),
         node("Pad", "b p", "c", mode="reflect"),
         node("Relu", "c", "d"),
-        node("LRN", "d", "e", size=3),
-        helper.make_node("Hardmax", ["e"], ["y"]),
+        node("RandomNormalLike", "d", "e"),
+        helper.make_node("Bernoulli", ["e"], ["y"]),
     ]
     constants = {"w": W, "p": np.array([0, 0, 1, 1, 0, 0, 1, 1])}
     found = problems(build(nodes, {"x": X}, ["y"], constants), tmp_path)
-    assert [problem.op for problem in found] == ["Hardmax", "Pad", "LRN", "Hardmax"]
-    assert [problem.node for problem in found] == ["Hardmax_a", "Pad_c", "LRN_e", "#5"]
+    assert [problem.op for problem in found] == ["Bernoulli", "Pad", "RandomNormalLike", "Bernoulli"]
+    assert [problem.node for problem in found] == ["Bernoulli_a", "Pad_c", "RandomNormalLike_e", "#5"]
     assert "reflect" in found[1].reason
 
 
