@@ -77,7 +77,7 @@ RESTRICTIONS = {
     "GRU": "weights and initial states constant; default activations",
     "Gather": "constant indices: evenly apart",
     "If": "condition constant, or from shapes",
-    "LSTM": "weights and initial states constant; default activations",
+    "LSTM": "constant weights; default activations; initial states also as inputs, kept with `--stateful`",
     "Loop": "iterations known: constant, from shapes, or by a counter; unrolled",
     "LpNormalization": "p 1 or 2",
     "MatMulInteger": "zero points constant; read by Cast to float32",

@@ -7,6 +7,9 @@
 /* Generated: the program that RUN and TIME execute, and its arenas. A bench firmware has 0 steps. */
 extern const mcud_model *const mcud_deployed;
 
+/* Generated: sets what the program keeps between runs to what it is at first. */
+void mcud_deployed_reset(void);
+
 /* Generated: every kernel linked in, ordered by name. CALL refuses any other function. */
 extern mcud_kernel *const mcud_kernels[];
 extern const uint32_t mcud_kernel_count;

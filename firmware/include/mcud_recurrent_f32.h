@@ -8,7 +8,7 @@
 #include "mcud_dot_f32.h"
 
 /* Weights are packed as mcud_dot_f32.h wants them. Scratch is h[hidden], c[hidden], and the gates, whose number is the
- * kernel's affair; each is filled up to whole groups of four. */
+ * kernel's affair; each is filled up to whole groups of four. A state that is kept where it comes from has no scratch. */
 typedef struct {
     const float *input_weights;     /* of all gates */
     const float *recurrent_weights; /* of all gates, or of those that h itself goes to */
@@ -16,13 +16,15 @@ typedef struct {
     const float *bias;              /* of all gates */
     const float *candidate_bias;    /* of the others, or NULL */
     const float *peepholes;         /* [3][hidden], or NULL */
-    const float *initial;           /* h[hidden], c[hidden] */
+    const float *initial;           /* h[hidden], c[hidden]; NULL where they come as inputs */
     int32_t steps;
     int32_t inputs;
     int32_t hidden;
     int32_t reverse; /* 0 or 1 */
     int32_t result;  /* 0: h of every step; 1: the last h; 2: the last c */
     int32_t reset_after; /* 0 or 1: the reset gate applies to the product with h */
+    int32_t states;      /* 0; 1: in[1] is the first h; 2: and in[2] the first c */
+    int32_t keeps;       /* 0 or 1: they are left there as they are behind the last step */
     float low;
     float high;
 } mcud_recurrent_f32_params;
@@ -46,19 +48,38 @@ static inline void mcud_gates_f32(const mcud_recurrent_f32_params *params, const
     mcud_pixel_f32(&to, x, y);
 }
 
+/* Where a state is while the steps run: where it comes from if it is kept there, else in scratch, which moves on. */
+static inline float *mcud_state_f32(const mcud_op *op, int32_t number, float **scratch)
+{
+    const mcud_recurrent_f32_params *params = op->params;
+    const int32_t hidden = params->hidden;
+    const float *first = params->initial == NULL ? NULL : params->initial + number * hidden;
+    if (params->states > number) {
+        float *const given = mcud_row(op->in[1 + number], 0);
+        if (params->keeps) {
+            return given;
+        }
+        first = given;
+    }
+    float *const state = *scratch;
+    *scratch += mcud_in_fours(hidden);
+    if (first != NULL) {
+        memcpy(state, first, (size_t)hidden * sizeof *state);
+    }
+    return state;
+}
+
 /* A kernel's body. `step` is known where this is inlined. */
 static inline void mcud_recurrent_f32(const mcud_op *op, int32_t first_row, mcud_recurrent_f32_step *step)
 {
     const mcud_recurrent_f32_params *params = op->params;
     const int32_t hidden = params->hidden;
     const float *const in = mcud_row(op->in[0], first_row);
-    float *const h = mcud_row(op->scratch, first_row);
-    float *const c = h + mcud_in_fours(hidden);
-    float *const gates = c + mcud_in_fours(hidden);
+    float *gates = mcud_row(op->scratch, first_row);
+    float *const h = mcud_state_f32(op, 0, &gates);
+    float *const c = mcud_state_f32(op, 1, &gates);
     float *const out = mcud_row(op->out, first_row);
     const size_t bytes = (size_t)hidden * sizeof *h;
-    memcpy(h, params->initial, bytes);
-    memcpy(c, params->initial + hidden, bytes);
     for (int32_t i = 0; i < params->steps; i++) {
         const int32_t at = params->reverse ? params->steps - 1 - i : i;
         step(params, in + at * params->inputs, h, c, gates);

@@ -237,7 +237,7 @@ static reply chain(mcud_frame *frame)
 /* Data bytes of each request, 0xFF where there is no such request; WRITE and PUT have these or more. */
 static uint32_t length_of(uint8_t type)
 {
-    static const uint8_t lengths[] = {0xFF, 4, 5, 7, 8, 5, 0, 17, 4, 10, 8, 4, 6, 0, 0};
+    static const uint8_t lengths[] = {0xFF, 4, 5, 7, 8, 5, 0, 17, 4, 10, 8, 4, 6, 0, 0, 0};
     return type < sizeof lengths ? lengths[type] : 0xFF;
 }
 
@@ -276,6 +276,9 @@ static reply execute(mcud_link *link)
         return kernels(frame);
     case REQUEST_GUARD:
         return guard(frame);
+    case REQUEST_RESET:
+        mcud_deployed_reset();
+        return ok(frame, 0, false);
     default:
         return chain(frame);
     }

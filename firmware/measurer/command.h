@@ -19,6 +19,7 @@ enum {
     REQUEST_TAKE,
     REQUEST_NEXT,
     REQUEST_STATE,
+    REQUEST_RESET, /* any board again */
     REPLY = 0x80, /* added to the type of the request */
     REPLY_BUSY = 0xFE,
     REPLY_ERROR = 0xFF

@@ -118,6 +118,8 @@ def plan_chain(model: Model, asked: Asked, options: Options, progress: Progress)
     """Cut a model, and plan each part for its board; the search time is shared out."""
     boards = [target.board for target in asked.targets]
     _require_memories(boards, options)
+    if model.graph.states:
+        raise UsageError("a chain of boards keeps nothing between runs: the model has states that are kept")
     progress.stage(f"cutting {model.path.name} for {len(boards)} boards")
     cuts = cuts_of(model, boards, asked.line)
     share = replace(options, time_limit=options.time_limit / len(boards))

@@ -117,6 +117,7 @@ class Settings(BaseModel):
     timing: Literal["instructions", "cycles-model", "traffic"] | None = None
     float_io: bool | None = None
     keep_constant_channels: bool | None = None
+    stateful: bool | None = None
     ram_limit: Annotated[int, BeforeValidator(parse_size)] | None = None
     memory: (
         Annotated[tuple[Annotated[str, AfterValidator(_checked_limit)], ...], BeforeValidator(_listed)] | None

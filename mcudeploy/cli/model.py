@@ -18,6 +18,7 @@ from mcudeploy.cli.options import (
     plan_file_options,
     planning_options,
     shape_option,
+    stateful_option,
 )
 from mcudeploy.cli.output import Output
 from mcudeploy.common import interrupts
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 @float_io_option
 @keep_option
 @shape_option
+@stateful_option
 @output_options
 @click.pass_context
 def check(
@@ -45,13 +47,16 @@ def check(
     float_io: bool,
     keep_constant_channels: bool,
     shapes: tuple[tuple[str, tuple[int, ...]], ...],
+    stateful: bool,
     output: Output,
 ) -> None:
     """List every node that cannot be deployed, with its reason, and the model's sizes."""
     from mcudeploy import api
     from mcudeploy.search.planner import Options
 
-    options = Options(float_io=float_io, keep_constant=keep_constant_channels, shapes=shapes)
+    options = Options(
+        float_io=float_io, keep_constant=keep_constant_channels, shapes=shapes, stateful=stateful
+    )
     report = api.check_model(model, board, options)
     output.result(report, tables.check)
     if not report["supported"]:

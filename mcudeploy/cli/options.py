@@ -66,6 +66,15 @@ def shape_option(command: Command) -> Command:
     return checked
 
 
+def stateful_option(command: Command) -> Command:
+    """Adds --stateful as `stateful: bool`."""
+    return click.option(
+        "--stateful/--no-stateful",
+        default=False,
+        help="Keep the states of LSTM, GRU and RNN between runs: each goes on where the last one ended.",
+    )(command)
+
+
 def planning_options(command: Command) -> Command:
     """Adds the options of the search, packed as `options: deploy.Options`."""
 
@@ -144,6 +153,7 @@ def planning_options(command: Command) -> Command:
     @float_io_option
     @keep_option
     @shape_option
+    @stateful_option
     @functools.wraps(command)
     def packed(
         *args: Any,
@@ -162,6 +172,7 @@ def planning_options(command: Command) -> Command:
         float_io: bool,
         keep_constant_channels: bool,
         shapes: tuple[tuple[str, tuple[int, ...]], ...],
+        stateful: bool,
         **rest: Any,
     ) -> None:
         from mcudeploy.search.planner import Options
@@ -186,6 +197,7 @@ def planning_options(command: Command) -> Command:
             float_io=float_io,
             keep_constant=keep_constant_channels,
             shapes=shapes,
+            stateful=stateful,
             seed=seed,
             plan_file=plan_file,
         )

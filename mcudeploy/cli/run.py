@@ -94,6 +94,7 @@ def _require_plain(timing: Timing, guards: bool, options: Options) -> None:
     given = {
         "--plan": options.plan_file is not None,
         "--stream-input": options.stream_input,
+        "--stateful": options.stateful,
         "--assign": bool(options.assign),
         "--placement tags": options.placement == "tags",
         "--parallel": options.cores not in (None, 1),

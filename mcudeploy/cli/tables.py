@@ -233,6 +233,8 @@ def _plan_facts(report: Values) -> list[tuple[str, str]]:
         more = "no offsets take less in this order"
     facts = [("arena", f"{arena} ({more})" if more else arena)]
     facts += memory_facts(report)
+    if report.get("state_bytes"):
+        facts.append(("of it, kept", f"{_bytes(report, 'state_bytes')} between runs"))
     least, peak = report.get("order_lower_bound_bytes"), _bytes(report, "peak_bytes")
     unproven = least is not None and report.get("order_status") == "feasible"
     order = f" (other orders need {least:,} B at least)" if unproven else ""

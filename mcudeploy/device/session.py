@@ -43,10 +43,20 @@ class Request(IntEnum):
     TAKE = 12
     NEXT = 13
     STATE = 14
+    RESET = 15
 
 
 _CHANGING = frozenset(
-    {Request.HELLO, Request.WRITE, Request.RUN, Request.TIME, Request.CALL, Request.START, Request.PUT}
+    {
+        Request.HELLO,
+        Request.WRITE,
+        Request.RUN,
+        Request.TIME,
+        Request.CALL,
+        Request.START,
+        Request.PUT,
+        Request.RESET,
+    }
 )
 _UNSYNCHRONISED, _SEQUENCE = 1, 2
 _REASONS = {
@@ -176,6 +186,10 @@ class Session:
             if advance is not None:
                 advance(len(ticks), total)
         return StepTicks(tuple(ticks), disturbed)
+
+    def reset(self) -> None:
+        """Set what the program keeps between runs to what it is at first."""
+        self._request(Request.RESET, b"", reply_bytes=0)
 
     def stack(self) -> Stack:
         """How deep the stack went in the last `run`."""

@@ -17,7 +17,12 @@ __all__ = ["load"]
 
 
 def load(
-    path: Path, float_io: bool = False, *, keep_constant: bool = False, shapes: Shapes = NO_SHAPES
+    path: Path,
+    float_io: bool = False,
+    *,
+    keep_constant: bool = False,
+    shapes: Shapes = NO_SHAPES,
+    stateful: bool = False,
 ) -> Graph:
     """The graph of an ONNX file (opset 7 and newer, float32, QDQ int8 or QOperator) or a .tflite file
     (float32 or int8), of static shapes and batch 1; `shapes` are those of inputs that the file leaves
@@ -25,11 +30,12 @@ def load(
 
     Float borders of a quantised model are stored quantised unless `float_io`; Graph.inputs and
     Graph.outputs say how they relate to the model's own. Channels that always have one value, or that nobody
-    reads, are removed unless `keep_constant`.
+    reads, are removed unless `keep_constant`. With `stateful` recurrent operators keep their states between
+    runs.
     Raises ModelError for files that are malformed, and for nodes that are not supported, listing them all;
     UsageError for shapes that are not the model's.
     """
-    model, reasons = fold(drop_dead(read(path, shapes)))
+    model, reasons = fold(drop_dead(read(path, shapes, stateful=stateful)))
     model = drop_dead(fold_pads(drop_dead(drop_identities(model))))
     try:
         graph = lower(model, {**model.refusals, **reasons}, float_io=float_io)

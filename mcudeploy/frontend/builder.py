@@ -13,7 +13,7 @@ from mcudeploy.frontend.model import MAX_TOTAL_ELEMENTS, Model, Node, Unsupporte
 from mcudeploy.frontend.names import Names
 from mcudeploy.frontend.quantization import IntegerTable, activation_parameters, is_identity
 from mcudeploy.frontend.values import IndexArray, Value, is_storage_order, permutation
-from mcudeploy.ir.graph import Border, DType, Operator, Quantization, Shape, Tensor
+from mcudeploy.ir.graph import Border, DType, Operator, Quantization, Shape, State, Tensor
 from mcudeploy.ir.opdef import ConstantArray, OperatorDef
 from mcudeploy.ops.elementwise import Binary, Lut
 from mcudeploy.ops.quantize import Dequantize
@@ -49,6 +49,7 @@ class Builder:
         self.consumers = model.consumers()
         self.producers = model.producers()
         self.outputs = {info.name for info in model.outputs}
+        self.states: list[State] = []
         self._names = Names()
         self._elements = 0
         self._real_lowerings = real_lowerings
@@ -201,6 +202,28 @@ class Builder:
     def input_name(self, wish: str) -> str:
         """A tensor name for a graph input."""
         return self._names.like(wish, "input")
+
+    def state(self, name: str, shape: Shape) -> str | None:
+        """The float32 tensor of a graph input that is kept between runs; None where it is no such input.
+
+        Raises Unsupported where its first value is not constant.
+        """
+        kept = next((it for it in self.model.states if it.before == name), None)
+        if kept is None:
+            return None
+        if kept.first and kept.first not in self.constants:
+            raise Unsupported(
+                "its first state is neither constant nor an input of the model that serves nothing else"
+            )
+        first = np.zeros(shape, np.float32)
+        if kept.first:
+            first = self.constants[kept.first].value.astype(np.float32).reshape(shape)
+        info = self.model.infos[name]
+        tensor = self.tensor(self.input_name(name), shape, DType.FLOAT32)
+        order = np.arange(first.size, dtype=np.int32)
+        before = Border(tensor.name, name, info.shape or shape, "float32", order)
+        self.states.append(State(before, replace(before, name=kept.after), first))
+        return tensor.name
 
     def emit(
         self,

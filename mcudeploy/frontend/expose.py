@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import onnx
 
-from mcudeploy.frontend.decompose import with_real_operators
+from mcudeploy.frontend.decompose import inlined, with_real_operators
 from mcudeploy.frontend.floats import in_float32, other_floats
 from mcudeploy.frontend.parsing import with_data
 from mcudeploy.frontend.shapes import NO_SHAPES, Shapes, fix_inputs
+from mcudeploy.frontend.states import keep_states
 
 
-def _loaded(path: Path, *, own_floats: bool = False) -> onnx.ModelProto:
+def _loaded(path: Path, states: Collection[str] = (), *, own_floats: bool = False) -> onnx.ModelProto:
     """The model as it is computed; with the floating-point types that it has in the file if `own_floats`."""
     model = with_data(path)
-    return with_real_operators(model if own_floats else in_float32(model))
+    model = model if own_floats else in_float32(model)
+    if not {value.name for value in model.graph.input}.issuperset(states):
+        model = inlined(model)
+        keep_states(model)
+    return with_real_operators(model)
 
 
 def has_other_floats(path: Path) -> bool:
@@ -35,12 +40,17 @@ def quantizer_inputs(path: Path, names: Sequence[str]) -> dict[str, str]:
 
 
 def expose(
-    path: Path, names: Sequence[str], shapes: Shapes = NO_SHAPES, *, own_floats: bool = False
+    path: Path,
+    names: Sequence[str],
+    shapes: Shapes = NO_SHAPES,
+    states: Collection[str] = (),
+    *,
+    own_floats: bool = False,
 ) -> bytes:
     """The serialised model at `path`, its inputs of the given `shapes`, whose outputs are exactly the tensors
-    `names`.
+    `names`. What it keeps between runs are the inputs `states`.
     """
-    model = _loaded(path, own_floats=own_floats)
+    model = _loaded(path, states, own_floats=own_floats)
     if shapes:
         fix_inputs(model.graph, shapes)
     own = {value.name: value for value in model.graph.output}

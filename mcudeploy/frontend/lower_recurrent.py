@@ -1,4 +1,6 @@
-"""LSTM, GRU and RNN: an operator for each direction and each result that is read."""
+"""LSTM, GRU and RNN: an operator for each direction and each result that is read, a single one where states
+are kept.
+"""
 
 from __future__ import annotations
 
@@ -14,28 +16,33 @@ from mcudeploy.frontend.values import Value
 from mcudeploy.ir.graph import DType
 from mcudeploy.ops.concat import Concat
 from mcudeploy.ops.move import Slice
-from mcudeploy.ops.recurrent import GATES, Cell, Recurrent, Result
+from mcudeploy.ops.recurrent import GATES, STATES, Cell, Recurrent, Result
 
 _Floats = NDArray[np.float32]
 _PLAIN: dict[str, Cell] = {"Tanh": "rnn_tanh", "Relu": "rnn_relu", "Sigmoid": "rnn_sigmoid"}
 _ACTIVATIONS = {"LSTM": ("Sigmoid", "Tanh", "Tanh"), "GRU": ("Sigmoid", "Tanh")}
 _RESULTS: tuple[Result, ...] = ("steps", "last", "cell")
+_FIRST_H = 5
 _DIRECTIONS = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Direction:
-    """One direction of a network: its operator for a result, and its constants."""
+    """One direction of a network: its operator for a result, its constants, and its first states where they
+    are tensors.
+    """
 
     cell: Cell
     hidden: int
     reverse: bool
     reset_after: bool
     constants: Mapping[str, _Floats]
+    states: tuple[str, ...] = ()
+    keeps: bool = False
 
     def op(self, result: Result) -> Recurrent:
         """The operator that gives a result."""
-        return Recurrent(self.cell, self.hidden, result, self.reverse, self.reset_after)
+        return Recurrent(self.cell, self.hidden, result, self.reverse, self.reset_after, self.keeps)
 
 
 def recurrent(builder: Builder, node: Node) -> None:
@@ -47,10 +54,15 @@ def recurrent(builder: Builder, node: Node) -> None:
         raise Unsupported(f"the batch is {batch}, only 1 is supported")
     source = builder.viewed(builder.arranged(value.tensor, index.reshape(steps, 1, depth)), (1, steps, depth))
     directions = _directions(builder, node, steps)
+    wanted: list[tuple[Result, str]] = [
+        (result, name)
+        for result, name in zip(_RESULTS, node.outputs, strict=False)
+        if name in builder.consumers or name in builder.outputs
+    ]
+    if directions[0].keeps and any(result == "cell" for result, _ in wanted):
+        raise Unsupported("its last cell state is read, which is kept for the next run: leave out --stateful")
     every: list[str] = []
-    for result, name in zip(_RESULTS, node.outputs, strict=False):
-        if not name or not (name in builder.consumers or name in builder.outputs):
-            continue
+    for result, name in wanted:
         made = steps if result == "steps" else 1
         hidden = directions[0].hidden
         if result == "last" and every:
@@ -59,7 +71,7 @@ def recurrent(builder: Builder, node: Node) -> None:
             parts = [
                 builder.emit(
                     each.op(result),
-                    (source,),
+                    (source, *each.states),
                     (1, made, hidden),
                     DType.FLOAT32,
                     constants=each.constants,
@@ -91,17 +103,50 @@ def _directions(builder: Builder, node: Node, steps: int) -> list[_Direction]:
         raise Unsupported("its direction or hidden_size is not one that ONNX knows")
     _require_plain(builder, node, steps)
     cell = _cell(node, len(reverse))
-    arrays = [_array(builder, node, position) for position in range(8)]
-    return [
-        _Direction(
-            cell,
-            hidden,
-            backwards,
-            cell == "gru" and node.integer("linear_before_reset", 0) != 0,
-            _constants(node, cell, hidden, [None if a is None else _along(a, at) for a in arrays]),
-        )
-        for at, backwards in enumerate(reverse)
-    ]
+    states, keeps = _states(builder, node, cell, (len(reverse), hidden))
+    arrays = [_array(builder, node, position, given=bool(states)) for position in range(8)]
+    made = []
+    for at, backwards in enumerate(reverse):
+        constants = _constants(node, cell, hidden, [None if a is None else _along(a, at) for a in arrays])
+        if states:
+            del constants["initial"]
+        after = cell == "gru" and node.integer("linear_before_reset", 0) != 0
+        own = tuple(state[at] for state in states)
+        made.append(_Direction(cell, hidden, backwards, after, constants, own, keeps))
+    return made
+
+
+def _states(builder: Builder, node: Node, cell: Cell, sizes: tuple[int, int]) -> tuple[list[list[str]], bool]:
+    """The first states that are no constants, each by direction, and whether they are kept between runs.
+
+    `sizes`: directions, and channels of a state.
+    """
+    names = [node.input(position) for position in range(_FIRST_H, _FIRST_H + STATES[cell])]
+    if all(not name or name in builder.constants for name in names):
+        return [], False
+    directions, hidden = sizes
+    kept = [tensor for name in names if (tensor := builder.state(name, (1, 1, hidden))) is not None]
+    if kept:
+        return [[tensor] for tensor in kept], True
+    if any(not name or name in builder.constants for name in names):
+        raise Unsupported("one of its first states is computed and the other is not: give both as inputs")
+    states = []
+    for name in names:
+        value = builder.real(name)
+        if value.index.shape != (directions, 1, hidden):
+            raise Unsupported(f"its first states have the shape {list(value.index.shape)}")
+        whole = builder.arranged(value.tensor, value.index.reshape(directions, 1, hidden))
+        states.append([_picked(builder, node, whole, at) for at in range(directions)])
+    return states, False
+
+
+def _picked(builder: Builder, node: Node, states: str, direction: int) -> str:
+    """The state of a direction."""
+    count, _, hidden = builder.shape_of(states)
+    if count == 1:
+        return states
+    op = Slice((direction, 0, 0), (1, 1, 1), (1, 1, hidden))
+    return builder.emit(op, (states,), (1, 1, hidden), DType.FLOAT32, nodes=(node,))
 
 
 def _along(array: _Floats, direction: int) -> _Floats:
@@ -109,10 +154,12 @@ def _along(array: _Floats, direction: int) -> _Floats:
     return part.reshape(-1) if array.ndim < 3 else part
 
 
-def _array(builder: Builder, node: Node, position: int) -> _Floats | None:
-    """A constant input, the direction in front; None for the sequence, its length, and what is left out."""
+def _array(builder: Builder, node: Node, position: int, *, given: bool) -> _Floats | None:
+    """A constant input, the direction in front; None for the sequence, its length, and what is left out, or
+    `given` as a tensor.
+    """
     name = node.input(position)
-    if not name or position in (0, 4):
+    if not name or position in (0, 4) or (given and position in (_FIRST_H, _FIRST_H + 1)):
         return None
     return builder.constant(name, "its weights, biases and initial states").value.astype(np.float32)
 

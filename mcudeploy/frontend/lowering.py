@@ -107,7 +107,8 @@ def lower(model: Model, reasons: Mapping[str, str], *, float_io: bool) -> Graph:
     problems: list[Problem] = []
     unknown: set[str] = set()
     inputs: list[Border] = []
-    for info in model.inputs:
+    kept = {state.before for state in model.states}
+    for info in (info for info in model.inputs if info.name not in kept):
         try:
             value = declare(builder, info, float_io=float_io)
             inputs.append(builder.border(info.name, value, info.dtype))
@@ -168,6 +169,9 @@ def _outputs(
 
 
 def _graph(builder: Builder, model: Model, inputs: tuple[Border, ...], outputs: tuple[Border, ...]) -> Graph:
+    states = tuple(builder.states)
+    inputs += tuple(state.before for state in states)
+    outputs += tuple(state.after for state in states)
     tidied = tidy(builder.operators, outputs, builder.references, builder.tensors)
     made = {border.tensor for border in inputs} | {operator.output for operator in tidied.operators}
     try:
@@ -179,6 +183,7 @@ def _graph(builder: Builder, model: Model, inputs: tuple[Border, ...], outputs: 
             outputs=tidied.outputs,
             references={name: border for name, border in tidied.references.items() if name in made},
             notes=(*model.notes, *builder.notes),
+            states=states,
         )
     except ValueError as fault:
         raise ModelError(f"the model cannot be put in order: {fault}") from fault

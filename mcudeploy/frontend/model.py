@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from mcudeploy.frontend.constants import Constant
 from mcudeploy.frontend.names import printable
+from mcudeploy.frontend.states import Kept
 
 MAX_TENSOR_ELEMENTS = 1 << 24
 """No tensor of a microcontroller model comes near this; a file that asks for more is malformed."""
@@ -93,7 +94,7 @@ class Model:
 
     `notes`: what the reader took for granted; `made`: the values that are not in the file; `refusals`: by
     label, why nodes are none of ONNX; `file_types`: by name, the element types of values in the file that are
-    computed in another one.
+    computed in another one; `states`: what is kept between runs.
     """
 
     name: str
@@ -107,6 +108,7 @@ class Model:
     made: frozenset[str] = frozenset()
     refusals: Mapping[str, str] = field(default_factory=dict)
     file_types: Mapping[str, str] = field(default_factory=dict)
+    states: tuple[Kept, ...] = ()
 
     def dtype_of(self, name: str) -> str:
         """The element type of a value, a numpy name. Raises Unsupported where nothing states it."""

@@ -11,6 +11,7 @@ from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from onnx import ModelProto
 
 from mcudeploy.common.errors import ModelError
+from mcudeploy.frontend.states import Kept
 
 MAX_FILE_BYTES = 512 * 2**20
 _TFLITE_IDENTIFIER = b"TFL3"
@@ -18,10 +19,13 @@ _TFLITE_IDENTIFIER = b"TFL3"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Parsed:
-    """The model of a file, unchecked. `refusals`: by label, why nodes stand for what ONNX cannot say."""
+    """The model of a file, unchecked. `refusals`: by label, why nodes stand for what ONNX cannot say;
+    `states`: what the file keeps between runs.
+    """
 
     proto: ModelProto
     refusals: Mapping[str, str] = field(default_factory=dict)
+    states: tuple[Kept, ...] = ()
 
 
 def parse(path: Path) -> Parsed:

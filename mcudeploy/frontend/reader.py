@@ -27,27 +27,35 @@ from mcudeploy.frontend.names import printable
 from mcudeploy.frontend.parsing import is_tflite, parse
 from mcudeploy.frontend.shapes import NO_SHAPES, Shapes, fix_inputs
 from mcudeploy.frontend.sparse import write_out
+from mcudeploy.frontend.states import Stateful, keep_states
 from mcudeploy.frontend.tensors import graphs_of, load_external, require_consistent, tensors_of
 from mcudeploy.frontend.versions import modern, require_versions
 
 _ONNX_FAULTS = (onnx.checker.ValidationError, shape_inference.InferenceError)
 
 
-def read(path: Path, shapes: Shapes = NO_SHAPES) -> Model:
-    """The checked model in the file, its inputs of the given `shapes`. Raises ModelError naming what is wrong
-    with it, and UsageError for shapes that are not the model's.
+def read(path: Path, shapes: Shapes = NO_SHAPES, *, stateful: bool = False) -> Model:
+    """The checked model in the file, its inputs of the given `shapes`; `stateful`: recurrent nodes keep their
+    states between runs.
+
+    Raises ModelError naming what is wrong with it, and UsageError for shapes that are not the model's.
     """
     parsed = parse(path)
     proto, notes = _sound(parsed.proto, path, shapes)
     own = _values(parsed.proto.graph)
     flat, unrolled = _flat(proto)
     found = _typed(_modern(flat))
-    plain, refusals = _expanded(found.proto)
+    proto, states = found.proto, Stateful(parsed.states)
+    if stateful:
+        states = keep_states(proto)
+        proto = _checked(proto)
+    plain, refusals = _expanded(proto)
     return replace(
-        model_of(plain, (*notes, *found.notes)),
+        model_of(plain, (*notes, *found.notes, *states.notes)),
         refusals={**parsed.refusals, **unrolled, **refusals},
         made=frozenset(_values(plain.graph) - own),
         file_types=found.types,
+        states=states.states,
     )
 
 

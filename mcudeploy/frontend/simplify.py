@@ -47,7 +47,7 @@ def _does_nothing(model: Model, node: Node, read: set[str]) -> bool:
 
 def drop_dead(model: Model) -> Model:
     """Without nodes whose results no output depends on."""
-    wanted = {info.name for info in model.outputs}
+    wanted = {info.name for info in model.outputs} | {state.first for state in model.states}
     kept: list[Node] = []
     for node in reversed(model.nodes):
         if wanted.isdisjoint(node.outputs):

@@ -99,6 +99,23 @@ class Border:
         return found
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class State:
+    """A tensor of one row that is kept from one run to the next: the operator that reads it leaves there what
+    the next run begins with. `before` and `after` relate it to two tensors of the ONNX model; at first it
+    holds `initial`.
+    """
+
+    before: Border
+    after: Border
+    initial: ConstantArray
+
+    @property
+    def tensor(self) -> str:
+        """Its name."""
+        return self.before.tensor
+
+
 @dataclass(frozen=True, slots=True)
 class Trimmed:
     """What was removed because it always has one value, or nobody reads it: channels of tensors, the
@@ -131,6 +148,7 @@ class Graph:
     """Operators in a valid execution order.
 
     `references` has, for each tensor that exists in the ONNX model too, how to compare the two.
+    What is kept in `states` is in memory all the time: it is among `inputs` and among `outputs`.
     `notes` say what the front end took for granted about the model, for its user to confirm; `trimmed` what
     it has left out, if anything.
     Raises ValueError for a graph that is dangling, unordered, or whose shapes do not fit.
@@ -144,6 +162,7 @@ class Graph:
     references: Mapping[str, Border] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     trimmed: Trimmed | None = None
+    states: tuple[State, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "tensors", MappingProxyType(dict(self.tensors)))
@@ -170,6 +189,18 @@ class Graph:
         fed = {operator.output for operator in self.operators if not operator.inputs}
         return tuple(border for border in self.inputs if border.tensor not in fed)
 
+    def own_inputs(self) -> tuple[Border, ...]:
+        """The inputs that the application gives: all but states."""
+        return self._own(self.inputs)
+
+    def own_outputs(self) -> tuple[Border, ...]:
+        """The outputs that the application takes: all but states."""
+        return self._own(self.outputs)
+
+    def _own(self, borders: tuple[Border, ...]) -> tuple[Border, ...]:
+        kept = {state.tensor for state in self.states}
+        return tuple(border for border in borders if border.tensor not in kept)
+
     def producers(self) -> dict[str, int]:
         """For each tensor that is not a graph input the index of the operator that makes it."""
         return {operator.output: position for position, operator in enumerate(self.operators)}
@@ -180,6 +211,14 @@ def _verify(graph: Graph) -> None:
         if border.tensor not in graph.tensors:
             raise ValueError(f"graph input {border.tensor!r} is not a tensor of the graph")
     made = {border.tensor for border in graph.resident_inputs()}
+    given, taken = ({border.tensor for border in borders} for borders in (graph.inputs, graph.outputs))
+    for state in graph.states:
+        if state.tensor not in given & taken:
+            raise ValueError(f"state {state.tensor!r} is not among the inputs and outputs")
+        readers = [graph.operators[at] for at in graph.readers()[state.tensor]]
+        rows = [graph.tensors[name].shape[0] for it in readers for name in (state.tensor, it.output)]
+        if rows != [1, 1]:
+            raise ValueError(f"state {state.tensor!r} is not one row that one operator reads for another row")
     names: set[str] = set()
     for operator in graph.operators:
         if operator.name in names:

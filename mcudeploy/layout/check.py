@@ -222,6 +222,7 @@ def _replay(plan: Plan, shapes: Shapes) -> None:
     for border in plan.graph.resident_inputs():
         owners.fill(border.tensor)
     fed: set[Run] = set()
+    states = {state.tensor for state in plan.graph.states}
     begun, waited = 0, dict[str, int]()
     flying: dict[int, Transfer] = {}
     for entry in plan.tape:
@@ -243,6 +244,8 @@ def _replay(plan: Plan, shapes: Shapes) -> None:
         where = f"step {owners.time} ({operator.name}, block {entry.block})"
         if not operator.inputs and entry in fed:
             raise PlanFaultError(f"{where} asks the application for the same rows again")
+        if states.intersection(operator.inputs) and entry in fed:
+            raise PlanFaultError(f"{where} goes on with its state a second time")
         fed.add(entry)
         _run_step(plan, owners, operator, entry.block, where)
         owners.time += 1

@@ -30,7 +30,7 @@ def stream_inputs(graph: Graph) -> Graph:
     """The graph with an operator in front of every input that asks the application for its rows."""
     feeds = tuple(
         Operator(f"feed_{border.tensor}", Feed(i, graph.tensors[border.tensor].shape), (), border.tensor)
-        for i, border in enumerate(graph.inputs)
+        for i, border in enumerate(graph.own_inputs())
     )
     return replace(graph, operators=feeds + graph.operators)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from mcudeploy.boards.board import Board
-from mcudeploy.common.errors import ModelError, Problem
+from mcudeploy.common.errors import ModelError, Problem, UsageError
 from mcudeploy.frontend import load
 from mcudeploy.frontend.shapes import NO_SHAPES, Shapes
 from mcudeploy.ir.graph import Graph
@@ -72,6 +72,8 @@ class Model:
         require_types(self.graph, board, assignment)
         if not assignment.elsewhere:
             return self
+        if self.graph.states:
+            raise UsageError("what a model keeps between runs stays on one unit: leave out --assign")
         graph, assignment = with_transfers(self.graph, board, assignment)
         return self._of(graph, self.form, assignment)
 
@@ -133,13 +135,14 @@ def load_model(
     vectors: bool = False,
     keep_constant: bool = False,
     shapes: Shapes = NO_SHAPES,
+    stateful: bool = False,
 ) -> Model:
-    """Read a model and choose its kernels, `vectors`: for a core with them; `float_io`, `keep_constant` and
-    `shapes` are those of the front end.
+    """Read a model and choose its kernels, `vectors`: for a core with them; `float_io`, `keep_constant`,
+    `shapes` and `stateful` are those of the front end.
 
     Raises ModelError with all problems at once.
     """
-    graph = load(path, float_io=float_io, keep_constant=keep_constant, shapes=shapes)
+    graph = load(path, float_io=float_io, keep_constant=keep_constant, shapes=shapes, stateful=stateful)
     sha256 = _digest(path, shapes)
     variants = kernel_variants(graph, vectors)
     if not variants:

@@ -22,12 +22,16 @@ Cell = Literal["lstm", "gru", "rnn_tanh", "rnn_relu", "rnn_sigmoid"]
 Result = Literal["steps", "last", "cell"]
 
 GATES: dict[Cell, int] = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1, "rnn_sigmoid": 1}
+STATES: dict[Cell, int] = {"lstm": 2, "gru": 1, "rnn_tanh": 1, "rnn_relu": 1, "rnn_sigmoid": 1}
 _FLOAT_BYTES = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Recurrent:
     """A recurrent network over (1, steps, inputs), float32, with ONNX's order of gates.
+
+    Its first h and, of an LSTM, cell state are constants, or further inputs of (1, 1, hidden). With `keeps`
+    the last ones are left in these inputs, which nothing else reads: the next run goes on from there.
 
     Its result is (1, steps, hidden), h of every step, or (1, 1, hidden), the last h or cell state. Constants,
     float32, a gate after the other: "weights" [gates * hidden, inputs], "recurrent" [gates * hidden, hidden],
@@ -44,12 +48,17 @@ class Recurrent:
     result: Result = "steps"
     reverse: bool = False
     reset_after: bool = False
+    keeps: bool = False
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
         """Any result needs any input; every gate of a step multiplies the input and the state."""
-        ((rows, steps, depth),) = inputs
+        (rows, steps, depth), *states = inputs
         if rows != 1:
             raise ValueError(f"the steps are columns of one row, found {rows} rows")
+        if len(states) not in (0, STATES[self.cell]) or any(it != (1, 1, self.hidden) for it in states):
+            raise ValueError(f"the states are vectors of {self.hidden}, found the shapes {states}")
+        if self.keeps and not states:
+            raise ValueError("what is kept are states that are inputs")
         # what the state adds to the inputs lies beyond them, where nothing is read
         every = self.result == "steps"
         axes = (
@@ -61,7 +70,9 @@ class Recurrent:
         )
         read = Index.of(row=1), Index.of(step=1), Index.of(**{"in": 1})
         col = Index.of(step=1) if every else Index()
-        return LoopNest(axes, (read,), (Index.of(row=1), col, Index.of(ch=1)), multiplies=True)
+        state = Index.of(row=1), Index(), Index.of(**{"in": 1})
+        reads = (read, *[state] * len(states))
+        return LoopNest(axes, reads, (Index.of(row=1), col, Index.of(ch=1)), multiplies=True)
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
         """lstm_f32, gru_f32, rnn_tanh_f32, rnn_relu_f32 or rnn_sigmoid_f32. Raises ValueError for int8."""
@@ -71,6 +82,8 @@ class Recurrent:
         _, steps, depth = inputs[0].shape
         constants, hidden = operator.constants, self.hidden
         self._require_fitting(constants, depth)
+        if ("initial" in constants) != (len(inputs) == 1):
+            raise ValueError("the first states are either constants or inputs")
         recurrent = constants["recurrent"]
         candidate: ConstantArray | None = None
         if self.cell == "gru":
@@ -82,17 +95,20 @@ class Recurrent:
             "bias": _filled(constants["bias"]),
             "candidate_bias": _filled(constants["candidate_bias"]) if self.reset_after else None,
             "peepholes": constants.get("peepholes"),
-            "initial": constants["initial"],
+            "initial": constants.get("initial"),
             "steps": steps,
             "inputs": depth,
             "hidden": hidden,
             "reverse": int(self.reverse),
             "result": ("steps", "last", "cell").index(self.result),
             "reset_after": int(self.reset_after),
+            "states": len(inputs) - 1,
+            "keeps": int(self.keeps),
             "low": -FLOAT_MAX,
             "high": FLOAT_MAX,
         }
-        scratch = 2 * padded(hidden, 4) + padded(GATES[self.cell] * hidden, 4) + 4
+        copied = 2 - (len(inputs) - 1 if self.keeps else 0)
+        scratch = copied * padded(hidden, 4) + padded(GATES[self.cell] * hidden, 4) + 4
         return KernelCall(
             f"{self.cell}_f32", params, _FLOAT_BYTES * scratch, counts=self._counts(steps, depth)
         )

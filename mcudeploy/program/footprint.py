@@ -56,6 +56,7 @@ def tables_bytes(plan: Plan, calls: Mapping[str, KernelCall], board: Board) -> i
         words += moves.engine != CPU
     for waits in tape.waits:  # a record and its parameters, a number for each
         pointers, words, halves = pointers + 5 + 1, words + 2 + 1, halves + len(waits.pending)
+    first = sum(state.initial.nbytes for state in plan.graph.states if state.initial.any())
     arenas = len(plan.layout.arenas)
     pointers += 2 * records + 2 * arenas + 4  # an arena's size is padded to a pointer
     words += 2 * records + 3 + 3 % (pointer_bytes // WORD_BYTES)
@@ -63,6 +64,7 @@ def tables_bytes(plan: Plan, calls: Mapping[str, KernelCall], board: Board) -> i
         pointers * pointer_bytes
         + words * WORD_BYTES
         + halves * WORD_BYTES // 2
+        + first
         + _offsets_bytes(tape, board.offset_unit)
         + (len(tape.codes) + lanes.codes)
         * integer_bits(max(int(tape.codes.max(initial=0)), lanes.largest))

@@ -13,7 +13,7 @@ from mcudeploy.memory.blocks import TiledGraph
 from mcudeploy.memory.flow import Flow
 from mcudeploy.memory.live import lives
 from mcudeploy.ops.host_io import is_channels_last
-from mcudeploy.program.ctext import c_float, comment_text
+from mcudeploy.program.ctext import c_elements, c_float, comment_text
 
 _C_TYPES = {DType.INT8: "int8_t", DType.INT32: "int32_t", DType.FLOAT32: "float"}
 
@@ -49,6 +49,14 @@ class BorderText:
     most_steps: str
     meaning: str
     layout: str
+
+
+@dataclass(frozen=True, slots=True)
+class StateText:
+    """What is kept between runs, and its first values, no lines for zeros."""
+
+    border: BorderText
+    lines: list[str]
 
 
 def entries_of(plan: Plan) -> list[int]:
@@ -117,6 +125,16 @@ def borders_text(plan: Plan, borders: tuple[Border, ...], kind: str) -> list[Bor
             )
         )
     return texts
+
+
+def states_text(plan: Plan) -> list[StateText]:
+    """What is kept between runs."""
+    states = plan.graph.states
+    borders = borders_text(plan, tuple(state.before for state in states), "state")
+    return [
+        StateText(border, c_elements(state.initial.reshape(-1)) if state.initial.any() else [])
+        for border, state in zip(borders, states, strict=True)
+    ]
 
 
 def _border_layout(border: Border, tensor: Tensor) -> str:

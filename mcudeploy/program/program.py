@@ -18,7 +18,15 @@ from mcudeploy.ir.plan import Plan
 from mcudeploy.layout.arena import ARENA_GRAIN_BYTES
 from mcudeploy.layout.solve import base_alignments
 from mcudeploy.program.ctext import c_elements
-from mcudeploy.program.header import BorderText, MapLine, arena_map, borders_text, entries_of
+from mcudeploy.program.header import (
+    BorderText,
+    MapLine,
+    StateText,
+    arena_map,
+    borders_text,
+    entries_of,
+    states_text,
+)
 from mcudeploy.program.kernelfiles import AWAIT, MOVE, ON_UNIT, RUN_CORES, START
 from mcudeploy.program.lanes import LaneTables
 from mcudeploy.program.operators import Constants, each_once, lane_text, params_text, part_text
@@ -61,6 +69,7 @@ class Program:
     map_lines: list[MapLine]
     inputs: list[BorderText]
     outputs: list[BorderText]
+    states: list[StateText]
     streamed: bool
     weights_bytes: int
 
@@ -127,8 +136,9 @@ def make_program(plan: Plan, calls: Mapping[str, KernelCall], prefix: str, board
         alignment=board.offset_unit,
         arenas=_arenas(plan, board),
         map_lines=arena_map(plan),
-        inputs=borders_text(plan, plan.graph.inputs, "input"),
-        outputs=borders_text(plan, plan.graph.outputs, "output"),
+        inputs=borders_text(plan, plan.graph.own_inputs(), "input"),
+        outputs=borders_text(plan, plan.graph.own_outputs(), "output"),
+        states=states_text(plan),
         streamed=len(plan.graph.resident_inputs()) < len(plan.graph.inputs),
         weights_bytes=constants.size_bytes,
     )

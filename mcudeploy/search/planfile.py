@@ -175,7 +175,7 @@ def no_plan(path: Path, fault: object) -> ConfigError:
     told = " ".join(str(fault).split())  # names of a file may have any characters
     return ConfigError(
         f"{path} is no plan of this model: {told}. It was changed, or made by another version of mcudeploy, "
-        "or with another choice of --float-io or --keep-constant-channels. "
+        "or with another choice of --float-io, --keep-constant-channels or --stateful. "
         f"Make a new one: mcudeploy plan MODEL -o {path}"
     )
 

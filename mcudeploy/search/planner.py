@@ -53,8 +53,8 @@ class Options:
     `assign` has the rules of `units.functions.assign`, `memory_limits` the bytes that arenas may take in
     memories of the board, by name. `placement`: blocks lie where there is room, or, in an unsplit plan,
     tensors share memory by their tags. `cores`: so many run the plan together, 0: all
-    that the board has; None: one, or as many as a stored plan is for. `float_io`, `keep_constant` and
-    `shapes` are those of the front end. `objective`: what emulated and estimated times are in.
+    that the board has; None: one, or as many as a stored plan is for. `float_io`, `keep_constant`,
+    `shapes` and `stateful` are those of the front end. `objective`: what emulated and estimated times are in.
     """
 
     max_overhead: float = 5.0
@@ -65,6 +65,7 @@ class Options:
     stream_input: bool = False
     float_io: bool = False
     keep_constant: bool = False
+    stateful: bool = False
     seed: int = 0
     name: str | None = None
     plan_file: Path | None = None
@@ -84,6 +85,7 @@ def read_model(path: Path, options: Options, *, vectors: bool = False) -> Model:
         vectors=vectors,
         keep_constant=options.keep_constant,
         shapes=dict(options.shapes),
+        stateful=options.stateful,
     )
 
 

@@ -92,12 +92,19 @@ def _idle_at(tiled: TiledGraph, steps: tuple[Step, ...], time: int) -> list[str]
 
 
 def _repeatable(tiled: TiledGraph) -> list[str]:
-    """Tensors that steps can make twice: not what an application feeds or reads, nor a running sum."""
+    """Tensors that steps can make twice: not what an application feeds or reads, nor a running sum, nor what
+    a state goes on with.
+    """
     outputs = {tiled.flow.roots[border.tensor] for border in tiled.graph.outputs}
+    states = {state.tensor for state in tiled.graph.states}
     return [
         one.output
         for one in tiled.graph.operators
-        if one.inputs and not one.op.is_view and not one.op.accumulates and one.output not in outputs
+        if one.inputs
+        and not one.op.is_view
+        and not one.op.accumulates
+        and one.output not in outputs
+        and states.isdisjoint(one.inputs)
     ]
 
 

@@ -254,10 +254,12 @@ def run_once(machine: Machine, storage: Storage, inputs: Mapping[str, Array]) ->
 def fed_runs(machine: Machine, storage: Storage, inputs: Mapping[str, Array]) -> Iterator[tuple[int, int]]:
     """Runs (first entry, count) that cover the tape, each yielded when the input rows it needs are there.
 
-    Resident inputs are written first; rows of a fed input before the step that would ask for them.
+    Resident inputs are written first, of states those that are given; rows of a fed input before the step
+    that would ask for them.
     """
     graph = storage.plan.graph
-    for border in graph.resident_inputs():
+    kept = {state.tensor for state in graph.states} - set(inputs)
+    for border in (border for border in graph.resident_inputs() if border.tensor not in kept):
         storage.put_tensor(machine, border.tensor, inputs[border.tensor])
     feeds = {
         first: (time, (graph.operators[entry.operator].output, entry.block))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +23,21 @@ Array = NDArray[Any]
 
 
 class Reference:
-    """Runs a model, its inputs of the given `shapes`, and shows the tensors `names`.
+    """Runs a model, its inputs of the given `shapes`, and shows the tensors `names`. What it keeps between
+    runs are the inputs `states`.
 
     All floats are float32, as the program computes them, unless `own_floats`.
     Raises ModelError where ONNX Runtime refuses it.
     """
 
     def __init__(
-        self, path: Path, names: Sequence[str], shapes: Shapes = NO_SHAPES, *, own_floats: bool = False
+        self,
+        path: Path,
+        names: Sequence[str],
+        shapes: Shapes = NO_SHAPES,
+        states: Collection[str] = (),
+        *,
+        own_floats: bool = False,
     ) -> None:
         options = onnxruntime.SessionOptions()
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
@@ -38,7 +45,7 @@ class Reference:
         self._names = list(dict.fromkeys(names))
         try:
             self._session = onnxruntime.InferenceSession(
-                expose(path, self._names, shapes, own_floats=own_floats),
+                expose(path, self._names, shapes, states, own_floats=own_floats),
                 options,
                 providers=["CPUExecutionProvider"],
             )

@@ -7,6 +7,7 @@ none.
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -192,10 +193,20 @@ def keep(made: Deployment, firmware: Firmware, observed: Observation) -> None:
         _LOG.warning("warning: the measurement is not kept: %s", error)
 
 
+def _require_same(again: Mapping[str, Any], first: Mapping[str, Any]) -> None:
+    """Raises DeployError where a run behind a reset has other outputs than the first of all runs."""
+    for name, value in again.items():
+        if value.tobytes() != first[name].tobytes():
+            raise DeployError(
+                f"{name} behind a reset is not what it was in the first run: this is a defect of mcudeploy"
+            )
+
+
 def observe(
     device: Device, target: Target, made: Deployment, samples: list[Sample], progress: Progress
 ) -> Observation:
-    """Run all samples on a device, and the first one a second time step by step.
+    """Run all samples on a device, and the first one a second time step by step. Of a model that keeps states
+    each sample goes on from the one before; behind the last a reset, and the first one again.
 
     Raises DeployError where the stack got deeper than its bound, or a guard was overwritten, and before a run
     where further cores have too little of it.
@@ -210,10 +221,18 @@ def observe(
     if target.guards:
         arm(device, made.program)
     outputs, ticks = [], []
-    for done, sample in enumerate(samples):
-        ticks.append(run_once(device, storage, sample.stored))
+    states = {state.tensor for state in made.plan.graph.states}
+    if states:
+        device.session.reset()
+    for done, sample in enumerate([*samples, *([samples[0]] if states else [])]):
+        if done == len(samples):
+            device.session.reset()
+        stored = {name: value for name, value in sample.stored.items() if name not in states}
+        ticks.append(run_once(device, storage, stored))
         outputs.append({b.tensor: storage.get_tensor(device, b.tensor) for b in made.plan.graph.outputs})
-        progress.advance(done + 1, len(samples))
+        progress.advance(min(done + 1, len(samples)), len(samples))
+    if states:
+        _require_same(outputs.pop(), outputs[0])
     stack = device.session.stack()
     if target.guards:
         require_intact(device, made.program, stack)

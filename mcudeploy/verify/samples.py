@@ -23,13 +23,16 @@ _MOST_BYTES = 512 * 2**20
 """No tensor of a model that can be deployed is larger."""
 _MOST_INTEGERS = 128
 """Integers that are no indices are drawn from 0 up to here."""
+_CALLS = 4
+"""Runs of a model that keeps states, one after the other, where no inputs are given."""
 _NPY_MAGIC = b"\x93NUMPY"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sample:
     """One inference. `inputs` and `expected` are in the ONNX model's form by ONNX name; `stored` holds the
-    inputs as the device does, by tensor name. `expected` is empty where the reference decides.
+    inputs as the device does, by tensor name. `expected` is empty where the reference decides. States are
+    inputs as they are at first.
     """
 
     inputs: Mapping[str, Array]
@@ -40,17 +43,21 @@ class Sample:
 def load_samples(graph: Graph, inputs: list[Path], expected: list[Path], seed: int) -> list[Sample]:
     """Samples from files: one file per model input, in order, as often as there are samples.
 
-    Without files one sample is drawn: numbers of the whole range for int8 and uint8 inputs, normal ones for
-    float inputs, for indices those of rows of their table. Raises UsageError for files that do not fit the
-    model.
+    Without files one sample is drawn, or a few of a model that keeps states: numbers of the whole range for
+    int8 and uint8 inputs, normal ones for float inputs, for indices those of rows of their table. Raises
+    UsageError for files that do not fit the model.
     """
     if not inputs:
         if expected:
             raise UsageError("--expected needs --input: drawn inputs have no expected outputs")
         rng = np.random.default_rng(seed)
-        return [_sample(graph, {border.name: _draw(graph, border, rng) for border in graph.inputs}, {})]
-    given = _groups(graph.inputs, inputs, "input")
-    wanted = _groups(graph.outputs, expected, "output") if expected else [{} for _ in given]
+        drawn = (
+            {border.name: _draw(graph, border, rng) for border in graph.own_inputs()}
+            for _ in range(_CALLS if graph.states else 1)
+        )
+        return [_sample(graph, values, {}) for values in drawn]
+    given = _groups(graph.own_inputs(), inputs, "input")
+    wanted = _groups(graph.own_outputs(), expected, "output") if expected else [{} for _ in given]
     if len(wanted) != len(given):
         raise UsageError(
             f"{count_text(len(given), 'sample')} of inputs, but {len(wanted)} of expected outputs"
@@ -129,6 +136,8 @@ def _tables_rows(graph: Graph, tensor: str) -> list[int]:
 def _sample(graph: Graph, inputs: Mapping[str, Array], expected: Mapping[str, Array]) -> Sample:
     stored = {
         border.tensor: to_device(border, graph.tensors[border.tensor], inputs[border.name])
-        for border in graph.inputs
+        for border in graph.own_inputs()
     }
-    return Sample(inputs, stored, expected)
+    stored |= {state.tensor: state.initial for state in graph.states}
+    first = {state.before.name: state.initial.reshape(state.before.shape) for state in graph.states}
+    return Sample({**inputs, **first}, stored, expected)

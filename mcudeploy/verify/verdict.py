@@ -16,7 +16,7 @@ from mcudeploy.common.text import agree, count_text
 from mcudeploy.frontend.expose import has_other_floats, quantizer_inputs
 from mcudeploy.frontend.names import printable
 from mcudeploy.frontend.shapes import NO_SHAPES, Shapes
-from mcudeploy.ir.graph import DType
+from mcudeploy.ir.graph import DType, Graph
 from mcudeploy.ir.plan import Plan
 from mcudeploy.ops.host_io import to_device
 from mcudeploy.verify.compare import (
@@ -94,29 +94,37 @@ def judge(
     `shapes` are those that the model's inputs are given. The outputs must be the samples' own expected ones
     where they have any. A deep network can turn one rounding tie into any error; so where the outputs of a
     sample do not stand, the sample is run again with the reference's choice at ties, and these outputs must
-    stand.
+    stand. Of a model that keeps states every sample goes on from the one before, the reference from its own
+    states, which are outputs as well.
     """
     graph, storage = plan.graph, Storage.of(plan)
     names = [border.name for border in (*graph.references.values(), *graph.outputs)]
     quantizers = quantizer_inputs(model, names)
-    reference = Reference(model, [*names, *quantizers.values()], shapes)
+    states = [state.before.name for state in graph.states]
+    reference = Reference(model, [*names, *quantizers.values()], shapes, states)
     in_file = _in_own_floats(model, [border.name for border in graph.outputs], shapes)
+    known: dict[str, Array] = {}
+    kept: Outputs = {}
     tables, host, judged, expected, reasons = [], [], [], [], []
     ties_resolved = 0
     for done, sample in enumerate(samples):
-        values = reference.run(sample.inputs)
+        given = {**sample.inputs, **known}
+        values = reference.run(given)
         reasons += _conversion_reasons(done, in_file, sample, values)
         stored, ties = stored_references(graph, values), stored_ties(graph, values, quantizers)
-        tables.append(check_operators(machine, storage, sample.stored, stored, ties))
-        run_once(machine, storage, sample.stored)
+        tables.append(check_operators(machine, storage, _stored(graph, sample, given), stored, ties))
+        own = {**sample.stored, **kept}
+        run_once(machine, storage, own)
         host.append(_outputs(machine, storage))
+        known = {it.before.name: values[it.after.name] for it in graph.states}
+        kept = {it.tensor: host[-1][it.tensor] for it in graph.states}
         wanted = {**values, **sample.expected}
         expected.append(
             {b.tensor: to_device(b, graph.tensors[b.tensor], wanted[b.name]) for b in graph.outputs}
         )
         judged.append(host[-1])
         if _output_reasons(plan, done, host[-1], expected[-1]):
-            ties_resolved += run_with_ties_as_reference(machine, storage, sample.stored, stored, ties)
+            ties_resolved += run_with_ties_as_reference(machine, storage, own, stored, ties)
             judged[-1] = _outputs(machine, storage)
         reasons += _output_reasons(plan, done, judged[-1], expected[-1])
         progress.advance(done + 1, len(samples))
@@ -162,6 +170,15 @@ def _conversion_reasons(
                 f"float32, and {diff.expected:g} in the element types of the file"
             )
     return reasons
+
+
+def _stored(graph: Graph, sample: Sample, given: Mapping[str, Array]) -> dict[str, Array]:
+    """The inputs of a sample as they are stored, states as they are given."""
+    states = (it.before for it in graph.states)
+    return {
+        **sample.stored,
+        **{it.tensor: to_device(it, graph.tensors[it.tensor], given[it.name]) for it in states},
+    }
 
 
 def _outputs(machine: Machine, storage: Storage) -> Outputs:

@@ -95,5 +95,10 @@ static const mcud_arena arenas[] = {{arena.bytes, sizeof arena.bytes}};
 static const mcud_model model = {ops, schedule, arenas, NULL, STEPS + 1, 6, 1};
 const mcud_model *const mcud_deployed = &model;
 
+void mcud_deployed_reset(void)
+{
+}
+
+
 mcud_kernel *const mcud_kernels[] = {mcud_count, mcud_crash, mcud_deep, mcud_hang, mcud_sleep};
 const uint32_t mcud_kernel_count = 5;

@@ -27,6 +27,11 @@ static const mcud_code schedule[STEPS] = {0, 1, 2, 3, 4};
 static const mcud_arena arenas[] = {{arena.bytes, sizeof arena.bytes}};
 static const mcud_model model = {ops, schedule, arenas, NULL, STEPS, 3, 1};
 const mcud_model *const mcud_deployed = &model;
+
+void mcud_deployed_reset(void)
+{
+}
+
 mcud_kernel *const mcud_kernels[] = {known};
 const uint32_t mcud_kernel_count = 1;
 
