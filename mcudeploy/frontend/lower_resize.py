@@ -82,12 +82,18 @@ def _samples(node: Node, size: int, out_size: int, scale: float) -> Samples:
         raise Unsupported("antialias is not supported")
     if node.integer("exclude_outside", 0):
         raise Unsupported("exclude_outside is not supported")
+    coordinates = node.text("coordinate_transformation_mode", "half_pixel")
+    if coordinates == "align_corners" and abs(size * scale - out_size) > 0.01:
+        raise Unsupported(
+            f"align_corners with a scale that makes {size * scale:g} of {size}: ONNX and ONNX Runtime "
+            "differ in where its corners are; give sizes in the place of scales"
+        )
     return resize_samples(
         size,
         out_size,
         scale,
         mode=_mode(node),
-        coordinates=node.text("coordinate_transformation_mode", "half_pixel"),
+        coordinates=coordinates,
         nearest_mode=node.text("nearest_mode", "round_prefer_floor"),
     )
 

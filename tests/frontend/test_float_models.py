@@ -378,7 +378,7 @@ CASES: list[tuple[str, list[Any], dict[str, Any], dict[str, Any], dict[str, int]
                 )
             ],
             {"x": X},
-            {"k": np.array([1, 1, 2, 1.5], np.float32)},
+            {"k": np.array([1, 1, 2, 2 if coordinates == "align_corners" else 1.5], np.float32)},
             {"Resize": 1},
             17,
         )

@@ -60,6 +60,11 @@ def test_other_domains(tmp_path: Path) -> None:
         (node("Clip", "x k", "y"), {"k": np.array(np.nan, np.float32)}, "not NaN"),
         (node("Dropout", "x - on", "y"), {"on": np.array(True)}, "training mode"),
         (node("Resize", "x - k", "y", mode="cubic"), {"k": np.array([1, 1, 2, 2], np.float32)}, "cubic"),
+        (
+            node("Resize", "x - k", "y", mode="linear", coordinate_transformation_mode="align_corners"),
+            {"k": np.array([1, 1, 2, 0.4], np.float32)},
+            "align_corners with a scale that makes",
+        ),
         (node("Concat", "x k x", "y", axis=1), {"k": X}, "constant operand"),
         (node("Expand", "x k", "y"), {"k": np.array([3, 4, 6, 6])}, "repeating"),
         (node("Cast", "x", "y", to=3), {}, "casting"),

@@ -117,10 +117,11 @@ def resize(draft: Draft) -> None:
     coordinates = draft.pick(
         ("asymmetric", "half_pixel", "half_pixel", "align_corners", "pytorch_half_pixel")
     )
+    whole = all(s * f == t for s, f, t in zip(shape[2:], factors, made[2:], strict=True))
     attributes = {"mode": mode, "coordinate_transformation_mode": coordinates}
     if mode == "nearest":
         attributes["nearest_mode"] = draft.pick(("floor", "round_prefer_floor", "ceil", "round_prefer_ceil"))
-    if draft.chance(0.5):
+    if draft.chance(0.5) and (whole or coordinates != "align_corners"):
         inputs = [name, "", draft.constant(np.array([1, 1, *factors], np.float32))]
     else:
         inputs = [name, "", "", draft.constant(np.array(made, np.int64))]

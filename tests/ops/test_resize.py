@@ -30,7 +30,7 @@ def _resize(shape: tuple[int, ...], target: tuple[int, int], by_scales: bool, **
     if by_scales:
         factors = [1, 1, *(out / size for out, size in zip(target, shape[2:], strict=True))]
         # A little more, so that rounding down gives the size wanted.
-        scales = np.array(factors, np.float32) * np.array([1, 1, 1.001, 1.001], np.float32)
+        scales = np.array(factors, np.float32) * np.array([1, 1, 1.0001, 1.0001], np.float32)
         return node("Resize", "x", "", "scales", constants={"scales": scales}, **attributes)
     sizes = np.array([*shape[:2], *target], np.int64)
     return node("Resize", "x", "", "", "sizes", constants={"sizes": sizes}, **attributes)
