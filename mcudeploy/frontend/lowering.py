@@ -21,7 +21,7 @@ from mcudeploy.frontend.lower_slice import pick, real_pick, split
 from mcudeploy.frontend.lower_softmax import softmax
 from mcudeploy.frontend.model import Model, Node, Unsupported
 from mcudeploy.frontend.names import printable
-from mcudeploy.frontend.outputs import output_border
+from mcudeploy.frontend.outputs import output_border, with_a_step
 from mcudeploy.frontend.peephole import tidy
 from mcudeploy.frontend.views import VIEWS
 from mcudeploy.ir.graph import Border, Graph
@@ -126,7 +126,7 @@ def lower(model: Model, reasons: Mapping[str, str], *, float_io: bool) -> Graph:
     outputs = _outputs(builder, model, problems, unknown, float_io=float_io)
     if problems:
         raise ModelError.unsupported(tuple(problems))
-    return _graph(builder, model, tuple(inputs), outputs)
+    return _graph(builder, model, tuple(inputs), with_a_step(builder, outputs))
 
 
 def _lower_node(

@@ -10,6 +10,7 @@ from mcudeploy.frontend.model import Info, Unsupported
 from mcudeploy.frontend.quantization import TRUTH
 from mcudeploy.frontend.values import Value, is_plain, natural_shape, positions
 from mcudeploy.ir.graph import Border, DType
+from mcudeploy.ops.move import Slice
 from mcudeploy.ops.quantize import Quantize
 
 
@@ -21,6 +22,25 @@ def output_border(builder: Builder, info: Info, *, float_io: bool) -> Border:
     """
     value, dtype = _held(builder, info, float_io=float_io)
     return builder.border(info.name, _in_plain_order(builder, info.name, value), dtype)
+
+
+def with_a_step(builder: Builder, outputs: tuple[Border, ...]) -> tuple[Border, ...]:
+    """The outputs, the first of them copied where all are inputs under other names or shapes: a program has
+    at least one step.
+    """
+    makers = {operator.output: operator for operator in builder.operators}
+
+    def computed(tensor: str) -> bool:
+        maker = makers.get(tensor)
+        return maker is not None and (not maker.op.is_view or computed(maker.inputs[0]))
+
+    if not outputs or any(computed(border.tensor) for border in outputs):
+        return outputs
+    first = outputs[0]
+    source, nodes = builder.tensors[first.tensor], builder.nodes_of(first.name)
+    op = Slice((0, 0, 0), (1, 1, 1), source.shape)
+    copy = builder.emit(op, (first.tensor,), source.shape, source.dtype, source.quantization, nodes=nodes)
+    return (replace(first, tensor=copy), *outputs[1:])
 
 
 def _held(builder: Builder, info: Info, *, float_io: bool) -> tuple[Value, str]:

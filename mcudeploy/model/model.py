@@ -145,8 +145,6 @@ def load_model(
     graph = load(path, float_io=float_io, keep_constant=keep_constant, shapes=shapes, stateful=stateful)
     sha256 = _digest(path, shapes)
     variants = kernel_variants(graph, vectors)
-    if not variants:
-        raise ModelError(f"{path.name} computes nothing: its outputs are rearranged inputs or constants")
     return Model(path, sha256, graph, Form(), variants, _first(variants), vectors, shapes=shapes)
 
 

@@ -393,6 +393,7 @@ CASES: list[tuple[str, list[Any], dict[str, Any], dict[str, Any], dict[str, int]
         {"Resize": 1},
         17,
     ),
+    ("view_alone", [node("Flatten", "x", "y"), node("Identity", "x", "z")], {"x": V}, {}, {"Slice": 1}, 17),
     (
         "shape_chain_folds",
         [

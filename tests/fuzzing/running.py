@@ -87,7 +87,7 @@ def _guarded(subject: Subject, way: str) -> Iterator[None]:
     try:
         yield
     except ModelError as error:
-        named = bool(error.problems) or "computes nothing" in str(error)
+        named = bool(error.problems)
         lines = [f"{problem.op}: {problem.reason}" for problem in error.problems]
         subject.findings.append(Finding("refused" if named else "fault", way, "\n".join(lines) or str(error)))
     except programs.RunError as error:
