@@ -25,7 +25,7 @@ def load(
     stateful: bool = False,
 ) -> Graph:
     """The graph of an ONNX file (opset 7 and newer, float32, QDQ int8 or QOperator) or a .tflite file
-    (float32 or int8), of static shapes and batch 1; `shapes` are those of inputs that the file leaves
+    (float32 or int8), of static shapes; `shapes` are those of inputs that the file leaves
     open, or has otherwise.
 
     Float borders of a quantised model are stored quantised unless `float_io`; Graph.inputs and

@@ -9,7 +9,7 @@ from math import prod
 import numpy as np
 
 from mcudeploy.frontend.constants import Constant
-from mcudeploy.frontend.model import MAX_TOTAL_ELEMENTS, Model, Node, Unsupported, require_bounded
+from mcudeploy.frontend.model import MAX_TOTAL_ELEMENTS, Entry, Model, Node, Unsupported, require_bounded
 from mcudeploy.frontend.names import Names
 from mcudeploy.frontend.quantization import IntegerTable, activation_parameters, is_identity
 from mcudeploy.frontend.values import IndexArray, Value, is_storage_order, permutation
@@ -87,13 +87,25 @@ class Builder:
         """Says what an ONNX value is. A value that is a tensor as it is becomes its reference."""
         self.values[name] = value
         info = self.model.infos.get(name)
-        if value.table is not None or info is None or info.shape != value.shape or name in self.model.made:
+        entry = self.model.entries.get(name)
+        if value.table is not None or info is None or info.shape != value.shape:
+            return
+        if (name if entry is None else entry.whole) in self.model.made:
             return
         tensor = self.tensors[value.tensor]
         if value.real != (tensor.dtype is DType.FLOAT32) or info.dtype not in _BORDER_DTYPES[tensor.dtype]:
             return
         if value.tensor not in self.references:
-            self.references[value.tensor] = self.border(name, value, info.dtype)
+            border = self.border(name, value, info.dtype)
+            self.references[value.tensor] = border if entry is None else self._in_batch(border, entry)
+
+    def _in_batch(self, border: Border, entry: Entry) -> Border:
+        """The border of one entry, as a part of the value that the file has."""
+        order = np.full((entry.batch, border.order.size), -1, np.int32)
+        order[entry.number] = border.order
+        shape = (entry.batch, *border.shape[1:])
+        dtype = self.model.file_types.get(entry.whole, border.dtype)
+        return Border(border.tensor, entry.whole, shape, dtype, order.reshape(-1))
 
     def border(self, name: str, value: Value, dtype: str) -> Border:
         """How the value's tensor relates to the ONNX value of this name."""

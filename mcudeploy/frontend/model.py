@@ -88,13 +88,23 @@ class Node:
         return tuple(int(item) for item in found)
 
 
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A value that is entry `number` of the value `whole` of the file, which has `batch` of them."""
+
+    whole: str
+    number: int
+    batch: int
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Model:
     """A checked model: nodes in topological order, constants by name, borders in the file's order.
 
     `notes`: what the reader took for granted; `made`: the values that are not in the file; `refusals`: by
     label, why nodes are none of ONNX; `file_types`: by name, the element types of values in the file that are
-    computed in another one; `states`: what is kept between runs.
+    computed in another one; `states`: what is kept between runs; `entries`: by name, values that are entries
+    of batches.
     """
 
     name: str
@@ -109,6 +119,7 @@ class Model:
     refusals: Mapping[str, str] = field(default_factory=dict)
     file_types: Mapping[str, str] = field(default_factory=dict)
     states: tuple[Kept, ...] = ()
+    entries: Mapping[str, Entry] = field(default_factory=dict)
 
     def dtype_of(self, name: str) -> str:
         """The element type of a value, a numpy name. Raises Unsupported where nothing states it."""

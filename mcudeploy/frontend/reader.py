@@ -10,6 +10,7 @@ import onnx
 from onnx import GraphProto, ModelProto, shape_inference
 
 from mcudeploy.common.errors import ModelError, Problem, UsageError
+from mcudeploy.frontend.batches import Single, by_entry
 from mcudeploy.frontend.control import flattened, is_control
 from mcudeploy.frontend.convert import (
     ONNX_DOMAINS,
@@ -22,7 +23,7 @@ from mcudeploy.frontend.convert import (
 from mcudeploy.frontend.decompose import expand, inlined, require_finite
 from mcudeploy.frontend.element_types import Typed, typed
 from mcudeploy.frontend.folding import Folder
-from mcudeploy.frontend.model import Model
+from mcudeploy.frontend.model import Info, Model
 from mcudeploy.frontend.names import printable
 from mcudeploy.frontend.parsing import is_tflite, parse
 from mcudeploy.frontend.shapes import NO_SHAPES, Shapes, fix_inputs
@@ -51,9 +52,10 @@ def read(path: Path, shapes: Shapes = NO_SHAPES, *, stateful: bool = False) -> M
         proto = _checked(proto)
     plain, refusals = _expanded(proto)
     return replace(
-        model_of(plain, (*notes, *found.notes, *states.notes)),
+        model_of(plain.proto, (*notes, *found.notes, *states.notes)),
         refusals={**parsed.refusals, **unrolled, **refusals},
-        made=frozenset(_values(plain.graph) - own),
+        made=frozenset(_values(plain.proto.graph) - own),
+        entries=plain.entries,
         file_types=found.types,
         states=states.states,
     )
@@ -152,13 +154,25 @@ def _typed(proto: ModelProto) -> Typed:
         raise ModelError(f"the model cannot be computed in float32: {fault}") from fault
 
 
-def _expanded(plain: ModelProto) -> tuple[ModelProto, dict[str, str]]:
-    """The model without operators that are made of others; by label, why some still are there."""
-    values = (*plain.graph.value_info, *plain.graph.input, *plain.graph.output)
-    infos = {value.name: info_of(value) for value in values}
-    require_all_bounded(infos)
-    expanded, refusals = expand(plain, opset_of(plain), infos)
-    return (plain if expanded is plain else _checked(expanded)), refusals
+def _expanded(plain: ModelProto) -> tuple[Single, dict[str, str]]:
+    """The model without operators that are made of others, and with those of images once for each image; by
+    label, why some still are there.
+    """
+    require_all_bounded(_infos(plain))
+    expanded, refusals = expand(plain, opset_of(plain), _infos(plain))
+    expanded = plain if expanded is plain else _checked(expanded)
+    single = by_entry(expanded, _infos(expanded))
+    if single.proto is expanded:
+        return single, refusals
+    checked = _checked(single.proto)  # rules may take of one image what they do not take of several
+    again, refusals = expand(checked, opset_of(checked), _infos(checked))
+    return replace(single, proto=checked if again is checked else _checked(again)), refusals
+
+
+def _infos(proto: ModelProto) -> dict[str, Info]:
+    """What is said of the values of a model, by name."""
+    values = (*proto.graph.value_info, *proto.graph.input, *proto.graph.output)
+    return {value.name: info_of(value) for value in values}
 
 
 def _require_text(proto: ModelProto) -> None:

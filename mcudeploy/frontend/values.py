@@ -20,6 +20,9 @@ from mcudeploy.ops.host_io import is_channels_last
 
 IndexArray = NDArray[np.int32]
 
+MOST_ENTRIES = 16
+"""The largest batch of images: each has its own operators in the program."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Value:
@@ -74,7 +77,10 @@ def image_positions(index: IndexArray) -> IndexArray:
     if index.ndim not in (3, 4):
         raise Unsupported(f"an input of {index.ndim} dimensions is not supported: 1-D and 2-D images are")
     if index.shape[0] != 1:
-        raise Unsupported(f"the batch is {index.shape[0]}; only batch 1 is supported")
+        raise Unsupported(
+            f"the batch is {index.shape[0]}; up to {MOST_ENTRIES} images are computed one by one in a call: "
+            "export the model with a batch of 1"
+        )
     if index.ndim == 3:
         return np.asarray(index[0].T[:, np.newaxis, :], np.int32)
     return np.asarray(index[0].transpose(1, 2, 0), np.int32)

@@ -19,7 +19,7 @@ from mcudeploy.program.kernelfiles import MOVE
 from mcudeploy.report import moving
 from mcudeploy.targets import Firmware
 from mcudeploy.targets.stack import StackBound, stack_bound
-from mcudeploy.verify.compare import FLOAT_SHARE_OF_RANGE, OUTPUT_LSB
+from mcudeploy.verify.compare import OUTPUT_LSB, output_share
 from mcudeploy.verify.running import Ran
 from mcudeploy.verify.verdict import Verdict
 
@@ -248,7 +248,7 @@ def verdict(made: Deployment, found: Verdict) -> JsonObject:
         "error_unit": "LSB" if all(dtype is DType.INT8 for dtype in outputs) else "absolute",
         "tolerance": {
             "lsb": OUTPUT_LSB if DType.INT8 in outputs else None,
-            "share_of_range": FLOAT_SHARE_OF_RANGE if DType.FLOAT32 in outputs else None,
+            "share_of_range": output_share(made.plan.graph) if DType.FLOAT32 in outputs else None,
         },
         "range": found.outputs.range,
         "ties_resolved": found.ties_resolved,

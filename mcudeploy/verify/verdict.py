@@ -20,6 +20,7 @@ from mcudeploy.ir.graph import DType, Graph
 from mcudeploy.ir.plan import Plan
 from mcudeploy.ops.host_io import to_device
 from mcudeploy.verify.compare import (
+    FLOAT_SHARE_OF_RANGE,
     Difference,
     Machine,
     Storage,
@@ -27,6 +28,7 @@ from mcudeploy.verify.compare import (
     difference,
     diverging,
     merge_all,
+    output_share,
     output_stands,
     run_once,
     run_with_ties_as_reference,
@@ -68,10 +70,12 @@ class Verdict:
 
     def with_device(self, device: Sequence[Outputs]) -> Verdict:
         """The verdict with the device's outputs, one mapping per sample: they must be the host build's."""
-        reasons = list(self.reasons)
+        reasons, graph = list(self.reasons), self.plan.graph
+        share = output_share(graph)
+        share = DEVICE_SHARE_OF_RANGE if share == FLOAT_SHARE_OF_RANGE else share
         for number, (found, host) in enumerate(zip(device, self.host, strict=True)):
             for name, value in found.items():
-                if not _same(value, host[name], self.plan.graph.tensors[name].dtype):
+                if not _same(value, host[name], graph.tensors[name].dtype, share):
                     diff = difference(value, host[name])
                     reasons.append(
                         f"sample {number}: {name} on the device differs from the host build in "
@@ -185,11 +189,11 @@ def _outputs(machine: Machine, storage: Storage) -> Outputs:
     return {b.tensor: storage.get_tensor(machine, b.tensor) for b in storage.plan.graph.outputs}
 
 
-def _same(found: Array, expected: Array, dtype: DType) -> bool:
+def _same(found: Array, expected: Array, dtype: DType, share: float) -> bool:
     if dtype is not DType.FLOAT32:
         return bool(np.array_equal(found, expected))
     diff = difference(found, expected)
-    return diff.worst <= DEVICE_SHARE_OF_RANGE * diff.range
+    return diff.worst <= share * diff.range
 
 
 def _compare(plan: Plan, found: Sequence[Outputs], expected: Sequence[Outputs]) -> Difference:
@@ -208,7 +212,7 @@ def _output_reasons(plan: Plan, sample: int, found: Outputs, expected: Outputs) 
     reasons = []
     for border in plan.graph.outputs:
         name, dtype = border.tensor, plan.graph.tensors[border.tensor].dtype
-        if not output_stands(found[name], expected[name], dtype):
+        if not output_stands(found[name], expected[name], dtype, output_share(plan.graph)):
             diff = difference(found[name], expected[name])
             reasons.append(
                 f"sample {sample}: output {name} is {diff.found:g} at element {diff.where}, "
