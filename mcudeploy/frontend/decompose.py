@@ -45,6 +45,8 @@ from mcudeploy.frontend.rules_qoperator import (
     qlinear_softmax,
     same,
 )
+from mcudeploy.frontend.rules_running import hardmax, is_inf, is_nan, running
+from mcudeploy.frontend.rules_sequence import causal_conv, dft, rotary_embedding, swiglu
 from mcudeploy.frontend.rules_shape import cast_like, depth_to_space, space_to_depth
 from mcudeploy.frontend.rules_sums import chain, log_softmax, of_sum, swapped
 from mcudeploy.frontend.tensors import graphs_in
@@ -63,8 +65,12 @@ RULES: dict[str, Rule] = {
     "BatchNormalization": batch_normalization,
     "Cast": cast_of_whole,
     "CastLike": cast_like,
+    "CausalConvWithState": causal_conv,
     "ConvInteger": conv_integer,
     "ConvTranspose": conv_transpose,
+    "CumProd": running("Mul"),
+    "CumSum": running("Add"),
+    "DFT": dft,
     "DepthToSpace": depth_to_space,
     "Einsum": einsum,
     "Gemm": gemm,
@@ -72,7 +78,10 @@ RULES: dict[str, Rule] = {
     "Greater": swapped("Less"),
     "GreaterOrEqual": swapped("LessOrEqual"),
     "GroupNormalization": group_normalization,
+    "Hardmax": hardmax,
     "InstanceNormalization": instance_normalization,
+    "IsInf": is_inf,
+    "IsNaN": is_nan,
     "LRN": local_response_normalization,
     "LayerNormalization": layer_norm,
     "LogSoftmax": log_softmax,
@@ -92,8 +101,10 @@ RULES: dict[str, Rule] = {
     "ReduceLogSum": of_sum,
     "ReduceLogSumExp": of_sum,
     "ReduceSumSquare": of_sum,
+    "RotaryEmbedding": rotary_embedding,
     "SpaceToDepth": space_to_depth,
     "Sum": chain("Add"),
+    "SwiGLU": swiglu,
 }
 
 

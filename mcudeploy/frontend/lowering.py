@@ -88,9 +88,13 @@ REAL_LOWERINGS: dict[str, RealLowering] = {
 }
 """The same on float tensors, of operators whose result may first have been a table over an int8 tensor."""
 
+_LOSS = "a loss is for training; export the model without it"
+
 WAYS_OUT: dict[str, str] = {
     "DynamicQuantizeLinear": "scales that are computed at run time are not supported; quantise with fixed "
     "ones: mcudeploy quantize, or onnxruntime.quantization.quantize_static",
+    "NegativeLogLikelihoodLoss": _LOSS,
+    "SoftmaxCrossEntropyLoss": _LOSS,
 }
 """What to do about operators that are not supported, where there is more to say than that."""
 

@@ -46,7 +46,7 @@ class Maker:
         }
         self._folded: set[str] = set()
         self._label, self._stem = label, f"{node.output[0]}/{node.op_type}"
-        self._opset, self._infos, self._constants = facts.opset, facts.infos, facts.constants
+        self.opset, self._infos, self._constants = facts.opset, facts.infos, facts.constants
         self._dequantized, self._read = facts.dequantized, facts.read
         self.whole = facts.whole
 
@@ -93,6 +93,12 @@ class Maker:
         found = self._constants.get(name)
         return self._dequantized.get(name) if found is None else numpy_helper.to_array(found)
 
+    def require_float(self) -> None:
+        """Raises Unsupported where the first input holds integers."""
+        kind = self.dtype(self.inputs[0])
+        if kind is not None and not kind.endswith(("float16", "float32", "float64")):
+            raise Unsupported(f"it computes on {kind}; a Cast to float32 must stand before it")
+
     def is_constant(self, name: str) -> bool:
         """Whether a value is a constant, or made of constants by nodes that were added."""
         return name in self._constants or name in self._dequantized or name in self._folded
@@ -132,7 +138,7 @@ class Maker:
         keepdims = int(keep)
         if axes is None:
             return self.add(op, x, out=out, keepdims=keepdims)
-        if op == "ReduceSum" or self._opset >= _AXES_IN_INPUTS:
+        if op == "ReduceSum" or self.opset >= _AXES_IN_INPUTS:
             return self.add(op, x, self.constant(axes, np.int64), out=out, keepdims=keepdims)
         return self.add(op, x, out=out, axes=list(axes), keepdims=keepdims)
 

@@ -67,6 +67,7 @@ def _long(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 def gemm(node: NodeProto, make: Maker) -> bool:
     """With a second matrix that is computed, or a third one that is, or that differs between rows."""
+    make.require_float()
     a, b, c = node.input[0], node.input[1], make.input(2)
     beta = make.number("beta", 1.0)
     constant = make.is_constant(b)

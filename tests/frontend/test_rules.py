@@ -45,6 +45,29 @@ def test_attributes_that_do_not_fit(item: Any, constants: dict[str, Any], tmp_pa
     refused(model, tmp_path, item.name)
 
 
+@pytest.mark.parametrize(
+    ("item", "constants", "reason"),
+    [
+        (node("ConvTranspose", "x w", "y", dilations=[2, 2]), {"w": W}, "dilations [2, 2] are not supported"),
+        (node("ConvTranspose", "x x", "y"), {}, "the weights must be constant"),
+        (
+            node("GroupNormalization", "x s s", "y", num_groups=3),
+            {"s": X[0, :, 0, 0]},
+            "do not make 3 groups",
+        ),
+        (node("LpPool", "x", "y", kernel_shape=[2, 2], p=-1), {}, "p -1 is not supported"),
+        (node("DepthToSpace", "x", "y", blocksize=3), {}, "4 channels do not make blocks of 3 x 3"),
+        (node("ReduceL1", "x", "y", noop_with_empty_axes=1), {}, "runtimes differ"),
+    ],
+)
+def test_the_reason_is_told(item: Any, constants: dict[str, Any], reason: str, tmp_path: Path) -> None:
+    model = raw(item, constants)
+    with pytest.raises(ModelError) as caught:
+        load(save(model, tmp_path))
+    assert [problem.node for problem in caught.value.problems] == [item.name]
+    assert reason in caught.value.problems[0].reason
+
+
 def raw(item: onnx.NodeProto, constants: dict[str, Any]) -> onnx.ModelProto:
     """The model of one node; the sizes of its result are left open."""
     model = build([node("Relu", "x", "y")], {"x": X}, ["y"], constants)

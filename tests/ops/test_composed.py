@@ -163,3 +163,25 @@ def test_constants_beside_activations(axis: int, order: str) -> None:
         (constants if letter == "c" else inputs)[names[-1]] = normal(rng, own)
     graph = check_float(node("Concat", *names, constants=constants, axis=axis), inputs)
     assert "Pad" in kinds(graph)
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {},
+        {"p": 1, "strides": [2, 2]},
+        {"p": 3, "pads": [1, 0, 1, 1]},
+        {"auto_pad": "SAME_LOWER"},
+        {"auto_pad": "SAME_UPPER", "strides": [2, 1]},
+        {"strides": [2, 2], "ceil_mode": 1},
+        {"dilations": [2, 1]},
+    ],
+)
+def test_norms_of_windows(attributes: dict[str, Any]) -> None:
+    inputs = {"x": normal(np.random.default_rng(9), (1, 3, 6, 7))}
+    check_float(node("LpPool", "x", kernel_shape=[3, 2], **attributes), inputs)
+
+
+@pytest.mark.parametrize("p", [1, 2, 3])
+def test_norms_of_images(p: int) -> None:
+    check_float(node("GlobalLpPool", "x", p=p), {"x": normal(np.random.default_rng(10), (1, 3, 4, 5))})

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from onnx import helper
+from reference_node import check_reference
 from single_node import Quantized, bounded, check_float, check_quantized, kinds, node, normal, seeds, shapes
 
 
@@ -36,6 +38,8 @@ def test_a_parameter_of_one_element_is_that_of_all() -> None:
         ("GroupNormalization", 4, {"num_groups": 2, "epsilon": 1e-3}),
         ("MeanVarianceNormalization", 0, {"axes": [0, 2, 3]}),
         ("MeanVarianceNormalization", 0, {"axes": [0, 1, 2, 3]}),
+        ("LRN", 0, {"size": 3, "alpha": 0.5, "bias": 2.0}),
+        ("LRN", 0, {"size": 5, "alpha": 0.5, "beta": 0.5}),
         ("LpNormalization", 0, {"axis": 1}),
         ("LpNormalization", 0, {"axis": -1, "p": 1}),
     ],
@@ -45,3 +49,46 @@ def test_others_are_made_of_sums(op: str, constants: int, attributes: dict[str, 
     given = {name: normal(rng, (constants,)) for name in ("scale", "bias")} if constants else {}
     what = node(op, "x", *given, constants=given, **attributes)
     check_float(what, {"x": normal(rng, (1, 4, 6, 5))}, float_tolerance=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("op", "count", "size"),
+    [
+        ("LayerNormalization", 2, (6, 5)),
+        ("RMSNormalization", 1, (6, 5)),
+        ("BatchNormalization", 4, (4,)),
+        ("InstanceNormalization", 2, (4,)),
+        ("GroupNormalization", 2, (4,)),
+    ],
+)
+def test_parameters_that_are_computed(op: str, count: int, size: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(2)
+    inputs = {"x": normal(rng, (2, 4, 6, 5))}
+    inputs |= {f"p{place}": np.abs(normal(rng, size)) + 0.1 for place in range(count)}
+    attributes = {"axis": 2} if len(size) == 2 else {"num_groups": 2} if op.startswith("Group") else {}
+    item = helper.make_node(op, list(inputs), ["y"], name="node", epsilon=1e-3, **attributes)
+    check_reference(item, inputs, {}, 23)
+
+
+@pytest.mark.parametrize("axis", [1, -1])
+def test_mean_and_deviation(axis: int) -> None:
+    rng = np.random.default_rng(3)
+    x = normal(rng, (2, 4, 6))
+    constants = {"s": normal(rng, x.shape[axis:]), "b": normal(rng, x.shape[axis:])}
+    outputs = ["y", "mean", "deviation"]
+    item = helper.make_node("LayerNormalization", ["x", "s", "b"], outputs, name="node", axis=axis)
+    check_reference(item, {"x": x}, constants, 21)
+
+
+def test_several_images() -> None:
+    rng = np.random.default_rng(4)
+    constants = {name: np.abs(normal(rng, (4,))) for name in ("s", "b", "m", "v")}
+    check_float(
+        node("BatchNormalization", "x", *constants, constants=constants), {"x": normal(rng, (3, 4, 5))}
+    )
+
+
+def test_default_axes() -> None:
+    """ONNX's checker fails on the node without them."""
+    x = normal(np.random.default_rng(5), (2, 3, 4, 5))
+    check_float(node("MeanVarianceNormalization", "x"), {"x": x}, float_tolerance=1e-4)
