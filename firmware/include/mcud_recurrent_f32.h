@@ -27,6 +27,7 @@ typedef struct {
     int32_t keeps;       /* 0 or 1: they are left there as they are behind the last step */
     float low;
     float high;
+    float cell_clip; /* c stays in [-cell_clip, cell_clip] */
 } mcud_recurrent_f32_params;
 
 enum { MCUD_ALL_STEPS, MCUD_LAST_H, MCUD_LAST_C };

@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "mcud_clamp_f32.h"
+
 static void step(const mcud_recurrent_f32_params *params, const float *x, float *h, float *c, float *gates)
 {
     const int32_t hidden = params->hidden;
@@ -16,7 +18,8 @@ static void step(const mcud_recurrent_f32_params *params, const float *x, float 
             input += p[k] * c[k];
             forget += p[2 * hidden + k] * c[k];
         }
-        c[k] = mcud_sigmoid(forget) * c[k] + mcud_sigmoid(input) * tanhf(gates[3 * hidden + k]);
+        const float cell = mcud_sigmoid(forget) * c[k] + mcud_sigmoid(input) * tanhf(gates[3 * hidden + k]);
+        c[k] = mcud_clamp_f32(cell, -params->cell_clip, params->cell_clip);
         if (p != NULL) {
             output += p[hidden + k] * c[k];
         }

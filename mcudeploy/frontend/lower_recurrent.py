@@ -5,7 +5,7 @@ are kept.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from mcudeploy.ir.graph import DType
 from mcudeploy.ops.concat import Concat
 from mcudeploy.ops.move import Slice
 from mcudeploy.ops.recurrent import GATES, STATES, Cell, Recurrent, Result
+from mcudeploy.ops.requantize import FLOAT_MAX
 
 _Floats = NDArray[np.float32]
 _PLAIN: dict[str, Cell] = {"Tanh": "rnn_tanh", "Relu": "rnn_relu", "Sigmoid": "rnn_sigmoid"}
@@ -39,10 +40,18 @@ class _Direction:
     constants: Mapping[str, _Floats]
     states: tuple[str, ...] = ()
     keeps: bool = False
+    cell_clip: float = FLOAT_MAX
 
     def op(self, result: Result) -> Recurrent:
         """The operator that gives a result."""
-        return Recurrent(self.cell, self.hidden, result, self.reverse, self.reset_after, self.keeps)
+        return Recurrent(
+            self.cell, self.hidden, result, self.reverse, self.reset_after, self.keeps, self.cell_clip
+        )
+
+
+def sequence_lstm(builder: Builder, node: Node) -> None:
+    """The LSTM of .tflite files: that of ONNX whose cell state may be clipped."""
+    recurrent(builder, replace(node, op="LSTM"))
 
 
 def recurrent(builder: Builder, node: Node) -> None:
@@ -112,7 +121,8 @@ def _directions(builder: Builder, node: Node, steps: int) -> list[_Direction]:
             del constants["initial"]
         after = cell == "gru" and node.integer("linear_before_reset", 0) != 0
         own = tuple(state[at] for state in states)
-        made.append(_Direction(cell, hidden, backwards, after, constants, own, keeps))
+        clip = node.number("cell_clip", FLOAT_MAX)
+        made.append(_Direction(cell, hidden, backwards, after, constants, own, keeps, clip))
     return made
 
 

@@ -15,7 +15,7 @@ from mcudeploy.frontend.lower_move import concat, pad, real_concat, real_pad
 from mcudeploy.frontend.lower_norm import layer_norm
 from mcudeploy.frontend.lower_pool import average_pool, max_pool, real_max_pool, reduce
 from mcudeploy.frontend.lower_quantized import dequantize_linear, quantize_linear, real_view, view
-from mcudeploy.frontend.lower_recurrent import recurrent
+from mcudeploy.frontend.lower_recurrent import recurrent, sequence_lstm
 from mcudeploy.frontend.lower_resize import real_resize, resize
 from mcudeploy.frontend.lower_slice import pick, real_pick, split
 from mcudeploy.frontend.lower_softmax import softmax
@@ -72,6 +72,9 @@ LOWERINGS: dict[str, Lowering] = {
     "Where": where,
 }
 """What each supported ONNX operator becomes."""
+
+LOWERINGS_OF_TFLITE: dict[str, Lowering] = {"SequenceLSTM": sequence_lstm}
+"""What nodes become that frontend/tflite writes where ONNX has no operator."""
 
 REAL_LOWERINGS: dict[str, RealLowering] = {
     **dict.fromkeys(VIEWS, real_view),
@@ -136,7 +139,8 @@ def lower(model: Model, reasons: Mapping[str, str], *, float_io: bool) -> Graph:
 def _lower_node(
     builder: Builder, node: Node, reasons: Mapping[str, str], unknown: set[str]
 ) -> Problem | None:
-    lowering = None if node.domain else LOWERINGS.get(node.op)
+    lowering = LOWERINGS_OF_TFLITE.get(node.op) if node.domain == "tflite" else None
+    lowering = lowering if node.domain else LOWERINGS.get(node.op)
     op = printable(f"{node.domain}::{node.op}" if node.domain else node.op)
     if lowering is None:
         reason = reasons.get(node.label, WAYS_OUT.get(node.op, "this operator is not supported"))

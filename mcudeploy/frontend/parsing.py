@@ -8,7 +8,7 @@ from pathlib import Path
 
 import onnx
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
-from onnx import ModelProto
+from onnx import FunctionProto, ModelProto
 
 from mcudeploy.common.errors import ModelError
 from mcudeploy.frontend.states import Kept
@@ -20,12 +20,13 @@ _TFLITE_IDENTIFIER = b"TFL3"
 @dataclass(frozen=True, slots=True, eq=False)
 class Parsed:
     """The model of a file, unchecked. `refusals`: by label, why nodes stand for what ONNX cannot say;
-    `states`: what the file keeps between runs.
+    `states`: what the file keeps between runs; `functions`: what operators compute that ONNX does not have.
     """
 
     proto: ModelProto
     refusals: Mapping[str, str] = field(default_factory=dict)
     states: tuple[Kept, ...] = ()
+    functions: tuple[FunctionProto, ...] = ()
 
 
 def parse(path: Path) -> Parsed:
@@ -44,8 +45,14 @@ def parse(path: Path) -> Parsed:
 
 
 def with_data(path: Path) -> ModelProto:
-    """The model in a file that was read before, with what it keeps beside it."""
-    return parse(path).proto if is_tflite(path) else onnx.load(path)
+    """The model in a file that was read before, with what it keeps beside it; every operator is one of ONNX,
+    or a function.
+    """
+    if not is_tflite(path):
+        return onnx.load(path)
+    parsed = parse(path)
+    parsed.proto.functions.extend(parsed.functions)
+    return parsed.proto
 
 
 def is_tflite(path: Path) -> bool:
@@ -78,4 +85,4 @@ def _translated(path: Path, content: bytes) -> Parsed:
     from mcudeploy.frontend.tflite.translate import translate  # it loads the package tflite  # noqa: PLC0415
 
     made = translate(content, str(path))
-    return Parsed(made.proto, made.refusals)
+    return Parsed(made.proto, made.refusals, made.states, made.functions)

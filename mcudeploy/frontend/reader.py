@@ -47,7 +47,7 @@ def read(path: Path, shapes: Shapes = NO_SHAPES, *, stateful: bool = False) -> M
     flat, unrolled = _flat(proto)
     found = _typed(_modern(flat))
     proto, states = found.proto, Stateful(parsed.states)
-    if stateful:
+    if stateful and not parsed.states:
         states = keep_states(proto)
         proto = _checked(proto)
     plain, refusals = _expanded(proto)

@@ -49,6 +49,8 @@ class Recurrent:
     reverse: bool = False
     reset_after: bool = False
     keeps: bool = False
+    cell_clip: float = FLOAT_MAX
+    """The most that the cell state of an LSTM may be, with either sign."""
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
         """Any result needs any input; every gate of a step multiplies the input and the state."""
@@ -106,6 +108,7 @@ class Recurrent:
             "keeps": int(self.keeps),
             "low": -FLOAT_MAX,
             "high": FLOAT_MAX,
+            "cell_clip": self.cell_clip,
         }
         copied = 2 - (len(inputs) - 1 if self.keeps else 0)
         scratch = copied * padded(hidden, 4) + padded(GATES[self.cell] * hidden, 4) + 4

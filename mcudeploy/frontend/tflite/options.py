@@ -38,6 +38,10 @@ OPTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
     "SUB": ("SubOptions", (_FUSED,)),
     "SUM": _REDUCER,
     "TRANSPOSE_CONV": ("TransposeConvOptions", (*_STRIDES, _FUSED)),
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": (
+        "UnidirectionalSequenceLSTMOptions",
+        (_FUSED, "CellClip", "ProjClip", "TimeMajor"),
+    ),
     "UNPACK": ("UnpackOptions", ("Axis",)),
 }
 """By operator. Those that are not listed have no options, or none that matters."""

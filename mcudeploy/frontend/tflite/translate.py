@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mcudeploy.frontend.model import Unsupported
-from mcudeploy.frontend.tflite import elementwise, filling, linear, moving, upsampling, windows
+from mcudeploy.frontend.states import Kept
+from mcudeploy.frontend.tflite import elementwise, filling, linear, moving, recurrent, upsampling, windows
 from mcudeploy.frontend.tflite.contents import Contents, Operator
 from mcudeploy.frontend.tflite.reading import contents_of
 from mcudeploy.frontend.tflite.writer import Writer
 
 if TYPE_CHECKING:
-    from onnx import ModelProto
+    from onnx import FunctionProto, ModelProto
 
 Translation = Callable[[Writer, Operator], None]
 """Writes the nodes of an operator. Raises Unsupported where it cannot be said in ONNX."""
@@ -67,13 +68,15 @@ TRANSLATIONS: dict[str, Translation] = {
     "SUM": filling.reduction,
     "TRANSPOSE": moving.transpose,
     "TRANSPOSE_CONV": upsampling.transpose_conv,
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": recurrent.sequence_lstm,
     "UNPACK": moving.unpack,
 }
 """What each operator becomes. What of it can be deployed, the lowering of the ONNX nodes decides."""
 
 _RECURRENT = (
     "it keeps a state from step to step, which is not supported in .tflite files. Convolutions over time are "
-    "(DEPTHWISE_CONV_2D on a window of frames), and LSTM, GRU and RNN of ONNX files"
+    "(DEPTHWISE_CONV_2D on a window of frames), UNIDIRECTIONAL_SEQUENCE_LSTM, and LSTM, GRU and RNN of ONNX "
+    "files"
 )
 _CONTROL = "it runs another subgraph; control flow is not supported. Convert the model with the loop unrolled"
 
@@ -88,7 +91,6 @@ REASONS: dict[str, str] = {
             "READ_VARIABLE",
             "RNN",
             "SVDF",
-            "UNIDIRECTIONAL_SEQUENCE_LSTM",
             "UNIDIRECTIONAL_SEQUENCE_RNN",
             "VAR_HANDLE",
         ),
@@ -107,10 +109,14 @@ _FAULTS = (ArithmeticError, LookupError, MemoryError, TypeError, ValueError)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Translated:
-    """The model as ONNX. `refusals`: by label, why the nodes of the domain "tflite" stand for an operator."""
+    """The model as ONNX. `refusals`: by label, why nodes of the domain "tflite" stand for an operator;
+    `functions`: what the others of that domain are; `states`: what is kept between runs.
+    """
 
     proto: ModelProto
     refusals: dict[str, str]
+    states: tuple[Kept, ...] = ()
+    functions: tuple[FunctionProto, ...] = ()
 
 
 def translate(content: bytes, where: str) -> Translated:
@@ -139,7 +145,8 @@ def _translated(contents: Contents) -> Translated:
         if operator.label in refusals:
             writer.undo()
             writer.refuse(operator)
-    return Translated(writer.model(), refusals)
+    functions = (recurrent.lstm_function(),) if writer.states else ()
+    return Translated(writer.model(), refusals, tuple(writer.states), functions)
 
 
 def _reason(operator: Operator) -> str:

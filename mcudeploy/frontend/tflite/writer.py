@@ -13,6 +13,7 @@ from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, num
 from mcudeploy.common.errors import ModelError
 from mcudeploy.frontend.model import Unsupported
 from mcudeploy.frontend.names import printable
+from mcudeploy.frontend.states import Kept
 from mcudeploy.frontend.tflite.contents import Contents, Operator, Scales, Tensor, names_of
 from mcudeploy.frontend.tflite.scales import Bounds, parameters, stored_bounds
 
@@ -35,6 +36,9 @@ class Writer:
         self._nodes: list[NodeProto] = []
         self._constants: dict[str, TensorProto] = {}
         self._made: dict[int, Tensor] = {}
+        self.states: list[Kept] = []
+        self._state_inputs: list[ValueInfoProto] = []
+        self._further: list[ValueInfoProto] = []
         self._reals: dict[int, str] = {}
         self._first = 0
         self._fresh: set[str] = set()
@@ -150,6 +154,30 @@ class Writer:
     def channels_last(self, name: str) -> str:
         """[N, C, H, W] as [N, H, W, C]."""
         return self.node("Transpose", [name], main=False, perm=_TO_CHANNELS_LAST)
+
+    def state(self, tensor: Tensor, shape: Sequence[int]) -> str:
+        """A float32 graph input of this shape for what a variable tensor keeps between inferences.
+
+        Raises Unsupported for a tensor that keeps nothing, or for several operators.
+        """
+        name = self.name(tensor)
+        if not tensor.variable:
+            raise Unsupported(f"tensor {tensor.label}, its state, is no variable tensor")
+        if any(value.name == name for value in self._state_inputs):
+            raise Unsupported(f"tensor {tensor.label}, its state, is that of another operator too")
+        self._state_inputs.append(_floats(name, shape))
+        self._journal.append(self._state_inputs.pop)
+        return name
+
+    def keep_state(self, before: str, after: str) -> None:
+        """The state `before` is zeros at first, and behind each inference the value `after`."""
+        self.states.append(Kept(before, after, ""))
+        self._journal.append(self.states.pop)
+
+    def known(self, name: str, shape: Sequence[int]) -> None:
+        """Says the shape of a float32 value that ONNX cannot infer."""
+        self._further.append(_floats(name, shape))
+        self._journal.append(self._further.pop)
 
     # -- what it makes --------------------------------------------------------------------------
 
@@ -296,13 +324,17 @@ class Writer:
         graph = helper.make_graph(
             self._nodes,
             self._contents.name,
-            self._infos(inputs),
+            [*self._infos(inputs), *self._state_inputs],
             self._infos(outputs),
             list(self._constants.values()),
-            value_info=self._infos(inner),
+            value_info=[*self._infos(inner), *self._further],
         )
         opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid(DOMAIN, 1)]
         return helper.make_model(graph, opset_imports=opsets, ir_version=_IR_VERSION)
+
+
+def _floats(name: str, shape: Sequence[int]) -> ValueInfoProto:
+    return helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
 
 
 def _native(array: NDArray[np.generic]) -> NDArray[np.generic]:

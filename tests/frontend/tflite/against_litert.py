@@ -64,35 +64,50 @@ class LiteRt:
         self._interpreter.invoke()
         return {self._names[number]: self._interpreter.get_tensor(number) for number in self._computed}
 
+    def real(self, name: str) -> Array:
+        """The value of a tensor as float32, behind a run: what a variable tensor holds for the next one."""
+        number = self._names.index(name)
+        scale, zero_point = self._interpreter.get_tensor_details()[number]["quantization"]
+        value = self._interpreter.get_tensor(number).astype(np.float32)
+        return (value - zero_point) * np.float32(scale) if scale else value
+
 
 def rounding(path: Path, samples: int, given: Sequence[Array] = (), *, time_limit: float = 1) -> Rounding:
     """Builds the program for this computer, runs it on random inputs, or on those given, and compares.
 
-    `given` has one array for each sample, for a model of one input.
+    `given` has one array for each sample, for a model of one input. What the file keeps between inferences
+    goes on: from LiteRT's own values for every operator, from the program's for the whole.
     """
     target, litert = Target(load_board("host")), LiteRt(path)
     made = api.plan_model(path, target.board, Options(time_limit=time_limit))
     graph, storage = made.plan.graph, Storage.of(made.plan)
     random = np.random.default_rng(0)
     tables, outputs, tops = [], [], 0
+    theirs = {state.tensor: state.initial for state in graph.states}
+    ours = dict(theirs)
     with open_device(target, made.build(target)) as machine:
         for number in range(len(given) or samples):
-            inputs = {border.name: _drawn(border.shape, border.dtype, random) for border in graph.inputs}
+            inputs = {
+                border.name: _drawn(border.shape, border.dtype, random) for border in graph.own_inputs()
+            }
             if given:
                 inputs = {graph.inputs[0].name: given[number]}
             values = litert.run(inputs)
             stored = {
                 border.tensor: to_device(border, graph.tensors[border.tensor], inputs[border.name])
-                for border in graph.inputs
+                for border in graph.own_inputs()
             }
             references = {
                 name: to_device(border, graph.tensors[border.tensor], values[border.name])
                 for name, border in graph.references.items()
                 if border.name in values  # others stand inside an operator of the file
             }
-            tables.append(check_operators(machine, storage, stored, references, {}))
-            run_once(machine, storage, stored)
-            for border in graph.outputs:
+            tables.append(check_operators(machine, storage, {**stored, **theirs}, references, {}))
+            run_once(machine, storage, {**stored, **ours})
+            for state in graph.states:
+                theirs[state.tensor] = litert.real(state.before.name).reshape(state.initial.shape)
+                ours[state.tensor] = storage.get_tensor(machine, state.tensor)
+            for border in graph.own_outputs():
                 own = storage.get_tensor(machine, border.tensor)
                 wanted = to_device(border, graph.tensors[border.tensor], values[border.name])
                 outputs.append(difference(own, wanted))

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from flat_files import NONE, RELU, RELU6, RELU_N1_TO_1, SAME, VALID, FlatFile
+from flat_recurrent import lstm
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
@@ -486,6 +488,10 @@ def _(f: FlatFile) -> Any:
     value = f.constant(np.int8(-50), np.int8, scale=[0.05], zero_point=[-3])
     f.operator("PADV2", [x, pads, value], y := f.int8(1, 7, 5, 3))
     return [x], [y]
+
+
+for name, options in (("float", {}), ("int8", {"int8": True})):
+    case("UNIDIRECTIONAL_SEQUENCE_LSTM", name, oracle=False)(partial(lstm, **options))
 
 
 def network(f: FlatFile) -> Any:

@@ -13,6 +13,7 @@ import pytest
 import tflite
 from numpy.typing import NDArray
 
+from mcudeploy.frontend import load
 from mcudeploy.frontend.tflite.options import OPTIONS
 from mcudeploy.verify.reference import Reference
 
@@ -193,6 +194,9 @@ def _operator(
     read, made = _int32(b, inputs), _int32(b, outputs)
     kind = _OPTIONS.get(op)
     table = None
+    options = dict(options)
+    between = _int32(b, options.pop("intermediates")) if options.get("intermediates") else None
+    options.pop("intermediates", None)
     if kind is not None:
         getattr(tflite, f"{kind}Start")(b)
         for name, value in options.items():
@@ -202,6 +206,8 @@ def _operator(
     tflite.OperatorAddOpcodeIndex(b, code)
     tflite.OperatorAddInputs(b, read)
     tflite.OperatorAddOutputs(b, made)
+    if between is not None:
+        tflite.OperatorAddIntermediates(b, between)
     if kind is not None:
         tflite.OperatorAddBuiltinOptionsType(b, getattr(tflite.BuiltinOptions, kind))
         tflite.OperatorAddBuiltinOptions(b, table)
@@ -232,7 +238,11 @@ def translated(
     path: Path, names: Sequence[str], outputs: Sequence[str], inputs: Sequence[Array]
 ) -> list[Array]:
     """What ONNX Runtime computes from the translation; `names` of the inputs."""
-    found = Reference(path, outputs).run(dict(zip(names, inputs, strict=True)))
+    graph = load(path)
+    states = {state.before.name: state.initial.reshape(state.before.shape) for state in graph.states}
+    found = Reference(path, outputs, states=list(states)).run(
+        {**dict(zip(names, inputs, strict=True)), **states}
+    )
     return [found[name] for name in outputs]
 
 

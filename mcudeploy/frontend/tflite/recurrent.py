@@ -1,0 +1,190 @@
+"""Recurrent operators: LSTM over a sequence, whose state LiteRT keeps from one inference to the next."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from onnx import AttributeProto, FunctionProto, NodeProto, TensorProto, ValueInfoProto, helper
+
+from mcudeploy.frontend.model import Unsupported
+from mcudeploy.frontend.tflite.contents import Operator, Tensor
+from mcudeploy.frontend.tflite.scales import parameters, reals
+from mcudeploy.frontend.tflite.writer import DOMAIN, OPSET, Writer
+from mcudeploy.ops.requantize import FLOAT_MAX
+
+SEQUENCE_LSTM = "SequenceLSTM"
+"""The node: inputs, outputs and attributes of ONNX's LSTM, and cell_clip, the largest cell state."""
+
+_TANH = 4
+_GATES = (0, 3, 1, 2)
+"""ONNX's order input, output, forget, cell among the file's input, forget, cell, output."""
+_WEIGHTS, _RECURRENT, _BIAS, _PEEPHOLES, _PROJECTION, _H, _C, _NORMS = 1, 5, 12, 9, 16, 18, 19, 20
+_INT16_MOST = 32767
+_AT_SPLIT = 4
+"""In a step the gates come first, then each by itself."""
+
+
+def sequence_lstm(writer: Writer, operator: Operator) -> None:
+    """UNIDIRECTIONAL_SEQUENCE_LSTM: [batch, steps, inputs], or the steps first. int8 is computed in float."""
+    source, result = writer.input(operator, 0), writer.output(operator)
+    _require_plain(writer, operator)
+    if len(source.shape) != 3:
+        raise Unsupported(f"its input has the shape {list(source.shape)}; it needs three dimensions")
+    by_time = operator.flag("TimeMajor")
+    steps, batch = source.shape[:2] if by_time else source.shape[1::-1]
+    if batch != 1:
+        raise Unsupported(f"the batch is {batch}, only 1 is supported")
+    weights, recurrent = (_stacked(writer, operator, first) for first in (_WEIGHTS, _RECURRENT))
+    hidden = recurrent.shape[1]
+    bias = _bias(writer, operator, source, hidden)
+    if weights.shape != (4 * hidden, source.shape[2]) or recurrent.shape != (4 * hidden, hidden):
+        raise Unsupported(f"its weights do not fit {source.shape[2]} inputs and {hidden} cells")
+    clip = _cell_clip(writer, operator)
+    states = [writer.state(writer.input(operator, at), (1, 1, hidden)) for at in (_H, _C)]
+    name = writer.real(source)
+    if not by_time:
+        name = writer.node("Transpose", [name], main=False, perm=[1, 0, 2])
+    constants = [writer.constant(array[None]) for array in (weights, recurrent, bias)]
+    made = writer.nodes(
+        SEQUENCE_LSTM, [name, *constants, "", *states], 3, domain=DOMAIN, hidden_size=hidden, cell_clip=clip
+    )
+    writer.known(made[0], (steps, 1, 1, hidden))
+    for before, after in zip(states, made[1:], strict=True):
+        writer.known(after, (1, 1, hidden))
+        writer.keep_state(before, after)
+    sizes = writer.constant(np.array([steps, 1, hidden] if by_time else [1, steps, hidden], np.int64))
+    writer.finish(result, writer.node("Reshape", [made[0], sizes], main=False))
+
+
+def _require_plain(writer: Writer, operator: Operator) -> None:
+    """Raises Unsupported for what few files have."""
+    rare = {
+        "peepholes": range(_PEEPHOLES, _PEEPHOLES + 3),
+        "a projection": range(_PROJECTION, _PROJECTION + 2),
+        "layer normalisation": range(_NORMS, _NORMS + 4),
+    }
+    for what, positions in rare.items():
+        if any(writer.given(operator, at) is not None for at in positions):
+            raise Unsupported(f"{what} is not supported; convert a plain LSTM")
+    if writer.given(operator, _WEIGHTS) is None:
+        raise Unsupported("coupled input and forget gates are not supported; convert a plain LSTM")
+    if operator.integer("FusedActivationFunction") != _TANH:
+        raise Unsupported("its activation is not tanh, which is not supported")
+
+
+def _stacked(writer: Writer, operator: Operator, first: int) -> NDArray[np.float32]:
+    """The matrices of all gates as real numbers, in ONNX's order."""
+    parts = [reals(writer.input(operator, first + gate)) for gate in _GATES]
+    if any(part.ndim != 2 for part in parts):
+        raise Unsupported("weights of its gates are no matrices")
+    return np.concatenate(parts)
+
+
+def _bias(writer: Writer, operator: Operator, source: Tensor, hidden: int) -> NDArray[np.float32]:
+    """The biases of the input and of the state: all are the first; int32 in units of both scales."""
+    parts = []
+    for gate in _GATES:
+        bias = writer.input(operator, _BIAS + gate)
+        units = 1.0
+        if bias.kind == "INT32":
+            weights = parameters(writer.input(operator, _WEIGHTS + gate))
+            units = float(np.float32(parameters(source).scale[0]) * np.float32(weights.scale[0]))
+        elif bias.kind != "FLOAT32":
+            raise Unsupported(f"the bias is {bias.kind}; constants of INT32 and FLOAT32 are supported")
+        values = bias.array().astype(np.float64).reshape(-1) * units
+        if values.size != hidden:
+            raise Unsupported(f"a bias has {values.size} values; there are {hidden} cells")
+        parts.append(values.astype(np.float32))
+    return np.concatenate([*parts, np.zeros(4 * hidden, np.float32)])
+
+
+def _cell_clip(writer: Writer, operator: Operator) -> float:
+    """What the file clips the cell state at, or the most that its int16 holds."""
+    if operator.number("ProjClip") != 0 and writer.given(operator, _PROJECTION) is not None:
+        raise Unsupported("a clipped projection is not supported")
+    given = operator.number("CellClip")
+    limits = [given] if given > 0 else []
+    cell = writer.input(operator, _C)
+    if cell.kind == "INT16":
+        if cell.scales is None or not cell.scales.single:
+            raise Unsupported(f"tensor {cell.label}, its cell state, has no scale")
+        limits.append(_INT16_MOST * cell.scales.scale[0])
+    elif cell.kind != "FLOAT32":
+        raise Unsupported(f"its cell state is {cell.kind}; FLOAT32 and INT16 are supported")
+    return min(limits, default=FLOAT_MAX)
+
+
+def lstm_function() -> FunctionProto:
+    """The node in operators of ONNX, for a runtime that has no such LSTM."""
+    high = helper.make_node("Constant", [], ["high"])
+    high.attribute.append(
+        AttributeProto(name="value_float", type=AttributeProto.FLOAT, ref_attr_name="cell_clip")
+    )
+    axis = helper.make_node("Constant", [], ["front"], value_ints=[0])
+    next_to = helper.make_node("Constant", [], ["second"], value_ints=[1])
+    nodes = [
+        high,
+        axis,
+        next_to,
+        helper.make_node("Neg", ["high"], ["low"]),
+        helper.make_node("Squeeze", ["w", "front"], ["w_rows"]),
+        helper.make_node("Transpose", ["w_rows"], ["w_cols"], perm=[1, 0]),
+        helper.make_node("Squeeze", ["r", "front"], ["r_rows"]),
+        helper.make_node("Transpose", ["r_rows"], ["r_cols"], perm=[1, 0]),
+        helper.make_node("Split", ["b"], ["b_w", "b_r"], axis=1),
+        helper.make_node("Add", ["b_w", "b_r"], ["bias"]),
+        helper.make_node("Squeeze", ["h", "front"], ["h_first"]),
+        helper.make_node("Squeeze", ["c", "front"], ["c_first"]),
+        helper.make_node(
+            "Scan",
+            ["h_first", "c_first", "x"],
+            ["h_last", "c_last", "steps"],
+            num_scan_inputs=1,
+            body=helper.make_graph(
+                _step(),
+                "step",
+                [_matrix("h_before"), _matrix("c_before"), _matrix("x_now")],
+                [_matrix("h_after"), _matrix("c_after"), _matrix("y_now")],
+            ),
+        ),
+        helper.make_node("Unsqueeze", ["steps", "second"], ["y"]),
+        helper.make_node("Unsqueeze", ["h_last", "front"], ["y_h"]),
+        helper.make_node("Unsqueeze", ["c_last", "front"], ["y_c"]),
+    ]
+    return helper.make_function(
+        DOMAIN,
+        SEQUENCE_LSTM,
+        ["x", "w", "r", "b", "lengths", "h", "c"],
+        ["y", "y_h", "y_c"],
+        nodes,
+        [helper.make_opsetid("", OPSET)],
+        ["hidden_size", "cell_clip"],
+    )
+
+
+def _matrix(name: str) -> ValueInfoProto:
+    return helper.make_tensor_value_info(name, TensorProto.FLOAT, None)
+
+
+def _step() -> list[NodeProto]:
+    """One step of time; weights, bias and bounds are those of the function around it."""
+    lines = (
+        ("MatMul", "x_now w_cols", "from_x"),
+        ("MatMul", "h_before r_cols", "from_h"),
+        ("Add", "from_x from_h", "both"),
+        ("Add", "both bias", "gates"),
+        ("Sigmoid", "i", "input"),
+        ("Sigmoid", "o", "output"),
+        ("Sigmoid", "f", "forget"),
+        ("Tanh", "g", "candidate"),
+        ("Mul", "forget c_before", "kept"),
+        ("Mul", "input candidate", "added"),
+        ("Add", "kept added", "cell"),
+        ("Clip", "cell low high", "c_after"),
+        ("Tanh", "c_after", "shown"),
+        ("Mul", "output shown", "h_after"),
+        ("Identity", "h_after", "y_now"),
+    )
+    split = helper.make_node("Split", ["gates"], ["i", "o", "f", "g"], axis=1)
+    made = [helper.make_node(op, read.split(), [result]) for op, read, result in lines]
+    return [*made[:_AT_SPLIT], split, *made[_AT_SPLIT:]]
