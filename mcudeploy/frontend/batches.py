@@ -16,6 +16,7 @@ from mcudeploy.frontend.functions import FUNCTIONS
 from mcudeploy.frontend.lower_elementwise import OPERATIONS
 from mcudeploy.frontend.maker import Infos
 from mcudeploy.frontend.model import Entry
+from mcudeploy.frontend.tensors import array_of
 from mcudeploy.frontend.values import MOST_ENTRIES
 
 _OF_IMAGES = frozenset(
@@ -194,7 +195,7 @@ class _Batches:
     def numbers(self, name: str) -> tuple[int, ...]:
         """The numbers of a constant; none where it is computed."""
         found = self.known.get(name)
-        return () if found is None else tuple(numpy_helper.to_array(found).reshape(-1).tolist())
+        return () if found is None else tuple(array_of(found).reshape(-1).tolist())
 
     def _broadcasts(self, node: NodeProto, rank: int) -> bool:
         """Whether all activations have the rank of the result, and no constant differs between entries."""
@@ -216,7 +217,7 @@ def _along_others(default: int) -> Callable[[NodeProto, _Batches], bool]:
     """Operators along one axis: it is not the batch."""
 
     def rule(node: NodeProto, batches: _Batches) -> bool:
-        rank = len(batches.sizes[node.input[0]])
+        rank = len(batches.sizes.get(node.input[0], ()))
         computed = all(name in batches.computed for name in node.input[:1])
         return computed and _attribute(node, "axis", default) not in (0, -rank)
 

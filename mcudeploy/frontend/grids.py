@@ -135,7 +135,7 @@ def _activations(
         if value.type.tensor_type.elem_type in RANGES and value.name not in constants
     }
     for node in proto.graph.node:
-        ours = node.domain in _DOMAINS and all(node.output)
+        ours = node.domain in _DOMAINS and len(node.output) > 0 and all(node.output)
         read = {name for name in node.input if name in kinds}
         if ours and node.op_type == "QuantizeLinear":
             zero = constants.get(node.input[2]) if len(node.input) > 2 else None
@@ -156,6 +156,8 @@ def _activations(
 def _plain(node: NodeProto, known: Mapping[str, int], constants: Mapping[str, TensorProto]) -> bool:
     """Whether a QuantizeLinear or DequantizeLinear has one scale, and a constant zero point."""
     if any(item.name == "block_size" and item.i for item in node.attribute):
+        return False
+    if len(node.input) < 2:
         return False
     scale, zero = constants.get(node.input[1]), node.input[2] if len(node.input) > 2 else ""
     return scale is not None and int(np.prod(scale.dims)) == 1 and (not zero or zero in constants)

@@ -49,7 +49,9 @@ def declare(builder: Builder, info: Info, *, float_io: bool) -> Value:
     A bool is stored as int8, 0 or 1. Raises Unsupported for other element types.
     """
     if info.shape is None or info.dtype not in _STORED:
-        raise Unsupported(f"an input of {info.dtype} is not supported; {', '.join(_STORED)} are")
+        raise Unsupported(
+            f"an input of {info.dtype} is not supported; {', '.join(_STORED)} are. {_way_out(info.dtype)}"
+        )
     shape, index = _layout(builder, info.name, info.shape)
     name, dtype = builder.input_name(info.name), _STORED[info.dtype]
     meaning = None
@@ -65,6 +67,19 @@ def declare(builder: Builder, info: Info, *, float_io: bool) -> Value:
     value = Value(name, index, real, table, meaning)
     builder.define(info.name, value)
     return value
+
+
+def _way_out(dtype: str) -> str:
+    """What to do about an input of another type."""
+    if dtype in ("int16", "uint16"):
+        return "Of this type only what DequantizeLinear reads is computed: cast to int32 before the model"
+    if dtype.startswith("complex"):
+        return "Give real and imaginary parts as two inputs"
+    if dtype == "string":
+        return "Encode text as integers before the model"
+    if dtype.startswith("float"):
+        return "Export the model in float32, or quantise it to int8 with mcudeploy quantize"
+    return "Export the model with int32 inputs"
 
 
 def _layout(builder: Builder, name: str, shape: tuple[int, ...]) -> tuple[Shape, IndexArray]:

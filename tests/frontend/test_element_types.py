@@ -260,3 +260,22 @@ def test_scales_of_the_run_are_refused_once(tmp_path: Path) -> None:
     (problem,) = caught.value.problems
     assert problem.op == "DynamicQuantizeLinear"
     assert "mcudeploy quantize" in problem.reason
+
+
+@pytest.mark.parametrize(
+    ("kind", "way_out"),
+    [
+        (TensorProto.STRING, "Encode text"),
+        (TensorProto.COMPLEX64, "two inputs"),
+        (TensorProto.UINT64, "int32 inputs"),
+    ],
+)
+def test_inputs_of_other_types_name_the_way_out(kind: int, way_out: str, tmp_path: Path) -> None:
+    model = build(
+        [node("Identity", "x", "r"), node("Reshape", "r k", "y")], {"x": IMAGE}, ["y"], {"k": np.array([-1])}
+    )
+    model.graph.input[0].type.tensor_type.elem_type = kind
+    model.graph.output[0].type.tensor_type.elem_type = kind
+    with pytest.raises(ModelError) as caught:
+        load(save(model, tmp_path))
+    assert way_out in caught.value.problems[0].reason
