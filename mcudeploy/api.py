@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from mcudeploy.boards.board import Board, load_board
 from mcudeploy.common.effort import Effort
-from mcudeploy.common.errors import FitError, ModelError, UsageError
+from mcudeploy.common.errors import BoardNotFoundError, FitError, ModelError, UsageError
 from mcudeploy.common.interrupts import through
 from mcudeploy.common.progress import SILENT, Progress, telling
 from mcudeploy.cost.estimate import load_costs
@@ -26,7 +27,9 @@ from mcudeploy.search import planfile
 from mcudeploy.search.kernels import alternatives
 from mcudeploy.search.placing import unsplit_plan, unsplit_schedule
 from mcudeploy.search.planner import Options, find_plans, read_model, search_plans
-from mcudeploy.targets.flashing import flash_command
+from mcudeploy.targets.emulator import qemu_command
+from mcudeploy.targets.flashing import choose_flasher, flash_commands
+from mcudeploy.targets.ports import attached_by, find_port
 from mcudeploy.verify.counted import Timing, by_operator, count_steps, counted_report, require_timing
 from mcudeploy.verify.running import Ran, known_within_limit, run_within_limit
 from mcudeploy.verify.samples import Sample, load_samples
@@ -136,7 +139,7 @@ def verdict_on_host(made: Deployment, samples: list[Sample], progress: Progress)
 
 
 def flash_board(path: Path | None, target: Target, options: Options, dry_run: bool) -> JsonObject:
-    """Build and flash a model's firmware, or the measurer alone; `dry_run` only names the command.
+    """Build and flash a model's firmware, or the measurer alone; `dry_run` only names the commands.
 
     In the emulator the firmware runs until it answers. Raises UsageError for the host.
     """
@@ -146,10 +149,27 @@ def flash_board(path: Path | None, target: Target, options: Options, dry_run: bo
         require_port(target)
     firmware = build_bench(target) if path is None else plan_model(path, target.board, options).build(target)
     if dry_run:
-        command = flash_command(target.board, firmware.elf, target.port, emulate=target.emulated)
-        return objects.flash(firmware, target.port, command)
+        return objects.flash(firmware, target.port, _flasher(target), _flash_commands(target, firmware.elf))
     with open_device(target, firmware) as device:
-        return objects.flash(firmware, None if target.emulated else device.port, None)
+        return objects.flash(firmware, None if target.emulated else device.port, _flasher(target), None)
+
+
+def _flasher(target: Target) -> str | None:
+    """The tool that writes a real board."""
+    return choose_flasher(target.board, target.flasher, needed=False).tool if target.is_real else None
+
+
+def _flash_commands(target: Target, elf: Path) -> list[list[str]]:
+    """What would write a board, or start its emulator. The probe is that of the port, which is found where
+    none is given and a board is attached.
+    """
+    if target.emulated:
+        return [qemu_command(target.board, elf, ("-serial", "tcp:127.0.0.1:4405,server=on,wait=on"))]
+    port = target.port
+    if port is None:
+        with suppress(BoardNotFoundError):
+            port = find_port(target.board, target.probe)
+    return flash_commands(target.board, elf, attached_by(target.board, port, target.probe), target.flasher)
 
 
 def measure_model(
@@ -196,7 +216,7 @@ def _time_variants(path: Path, target: Target, options: Options, progress: Progr
     models = [model.in_form(form) for form in forms]
     if not any(_unknown(one, known) for one in models):
         return
-    progress.stage(f"timing kernels on {target.board.name}")
+    progress.stage(f"timing kernels on {target.title}")
     with measured_tiles([target]) as measured:
         for one in models:
             measured.prefetch(one.graph, alternatives(one), options.time_limit, progress.advance)

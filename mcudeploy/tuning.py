@@ -196,7 +196,7 @@ def _run_all(
         group = batch[first : first + len(targets)]
         progress.stage(f"building firmware for {targets[0].board.name}")
         firmwares = [made.build(targets[0]) for made in group]
-        progress.stage(f"running on {targets[0].board.name}")
+        progress.stage(f"running on {targets[0].title}")
         observed += _run_together(list(zip(group, firmwares, targets, strict=False)), samples)
         for number, (made, firmware) in enumerate(zip(group, firmwares, strict=True), first):
             place = Place(targets[0], firmware)

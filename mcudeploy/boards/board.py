@@ -20,7 +20,6 @@ from mcudeploy.boards.facts import (
     Identifier,
     Link,
     Memory,
-    OpenOcd,
     Port,
     Registry,
     Timer,
@@ -28,6 +27,7 @@ from mcudeploy.boards.facts import (
     Uart,
     Unit,
 )
+from mcudeploy.boards.flashers import Flasher, UsbId
 from mcudeploy.common.errors import BoardNotFoundError, ConfigError, UsageError
 from mcudeploy.common.files import read_limited
 from mcudeploy.common.resources import resource_dir
@@ -65,7 +65,7 @@ class Board(Facts):
     one program together, in the memories that all reach; `core_hal`: HAL sources of such programs. `ports`:
     the lines to the boards before and behind it in a chain; `port_hal`: HAL sources that they need. Without
     `hal` it is known by the facts of its `source` only: models are planned and libraries built for it, no
-    firmware.
+    firmware. `flashers`: tools that write it, the preferred one first.
     """
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")]
@@ -78,7 +78,7 @@ class Board(Facts):
     vectors: bool = False
     clock_hz: Annotated[int, Field(gt=0)]
     stack_bytes: Annotated[int, Field(ge=512)]
-    usb_ids: tuple[Annotated[str, Field(pattern=r"^[0-9a-f]{4}:[0-9a-f]{4}$")], ...] = ()
+    usb_ids: tuple[UsbId, ...] = ()
     hal: tuple[HalSource, ...] = ()
     unit_hal: tuple[HalSource, ...] = ()
     cores: Annotated[int, Field(ge=1, le=8)] = 1
@@ -93,7 +93,7 @@ class Board(Facts):
     port_hal: tuple[HalSource, ...] = ()
     timer: Timers = Timers()
     emulator: EmulatorFacts | None = None
-    openocd: OpenOcd | None = None
+    flashers: Annotated[tuple[Flasher, ...], Field(alias="flasher")] = ()
     registry: Registry | None = None
 
     @model_validator(mode="after")
@@ -131,8 +131,11 @@ class Board(Facts):
             raise ValueError(f"a core that runs a program needs a stack of {CORE_STACK_BYTES} B")
         if (self.emulator is None) != (self.timer.emulated is None):
             raise ValueError("emulator and timer.emulated come together")
-        if (self.openocd is None) != (self.timer.hardware is None):
-            raise ValueError("openocd and timer.hardware come together")
+        tools = [it.tool for it in self.flashers]
+        if len(set(tools)) != len(tools):
+            raise ValueError(f"a flasher is named twice: {', '.join(tools)}")
+        if not self.facts_only and bool(tools) != (self.timer.hardware is not None):
+            raise ValueError("flasher and timer.hardware come together")
         return self
 
     def _check_units(self, memories: set[str]) -> None:
@@ -183,7 +186,7 @@ class Board(Facts):
     @property
     def emulated_only(self) -> bool:
         """Whether it can run in the emulator but not be flashed."""
-        return self.emulator is not None and self.openocd is None
+        return self.emulator is not None and not self.flashers
 
     def has_form(self, emulated: bool) -> bool:
         """Whether firmware can be built for its emulator, or for itself."""

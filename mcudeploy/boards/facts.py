@@ -220,12 +220,6 @@ class EmulatorFacts(Facts):
     note: str = ""
 
 
-class OpenOcd(Facts):
-    """Arguments that name probe and target."""
-
-    args: tuple[str, ...]
-
-
 class Registry(Facts):
     """Platform and board id in PlatformIO's registry, for people who build with its packages."""
 

@@ -86,7 +86,8 @@ def _listed() -> dict[str, Any]:
                 "units": {unit.name: board.reach(unit) for unit in board.units},
                 "facts_only": board.facts_only,
                 "source": board.source,
-                "hardware": board.openocd is not None,
+                "hardware": bool(board.flashers) and not board.facts_only,
+                "flashers": [flasher.tool for flasher in board.flashers],
                 "emulator": board.emulator.machine if board.emulator else None,
             }
             for board in list_boards()

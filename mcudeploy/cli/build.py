@@ -72,7 +72,7 @@ def build(
 @device_options
 @click.argument("model", required=False, type=InputFile())
 @planning_options
-@click.option("--dry-run", is_flag=True, help="Build, then print the command that would write the board.")
+@click.option("--dry-run", is_flag=True, help="Build, then print the commands that would write the board.")
 @output_options
 def flash(*, model: Path | None, target: Target, options: Options, dry_run: bool, output: Output) -> None:
     """Build the measurer, or the firmware of MODEL, and write it to the board."""

@@ -107,6 +107,8 @@ class Settings(BaseModel):
     input: Annotated[tuple[FilePath, ...], BeforeValidator(_listed)] | None = None
     expected: Annotated[tuple[FilePath, ...], BeforeValidator(_listed)] | None = None
     port: str | None = None
+    probe: str | None = None
+    flasher: str | None = None
     emulate: bool | None = None
     guards: bool | None = None
     assign: Annotated[tuple[str, ...], BeforeValidator(_listed)] | None = None

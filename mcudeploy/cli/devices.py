@@ -71,15 +71,38 @@ _port_option = click.option(
 )
 
 
+_flasher_option = click.option(
+    "--flasher",
+    metavar="NAME",
+    help="Tool that writes the board, one that its file names; the first that is installed, if not given.",
+)
+_probe_option = click.option(
+    "--probe",
+    metavar="SERIAL",
+    is_eager=True,
+    help="Serial number of the board's probe, if there are several.",
+)
+
+
 def device_options(command: Command) -> Command:
-    """Adds --board, --port and --emulate, packed as `target: Target`."""
+    """Adds --board, --port, --probe, --flasher and --emulate, packed as `target: Target`."""
 
     @_board_name(True, _load_attached)
     @_port_option
+    @_probe_option
+    @_flasher_option
     @_emulate_option
     @functools.wraps(command)
-    def packed(*args: Any, board: Board, port: str | None, emulate: bool, **rest: Any) -> None:
-        command(*args, target=_target(board, port, emulate), **rest)
+    def packed(
+        *args: Any,
+        board: Board,
+        port: str | None,
+        probe: str | None,
+        flasher: str | None,
+        emulate: bool,
+        **rest: Any,
+    ) -> None:
+        command(*args, target=_target(board, port, probe, flasher, emulate), **rest)
 
     return packed
 
@@ -110,6 +133,8 @@ def chain_options(command: Command) -> Command:
     )
     @_board_name(False, _load_attached)
     @_port_option
+    @_probe_option
+    @_flasher_option
     @_emulate_option
     @functools.wraps(command)
     def packed(
@@ -119,6 +144,8 @@ def chain_options(command: Command) -> Command:
         frames: int,
         board: Board | None,
         port: str | None,
+        probe: str | None,
+        flasher: str | None,
         emulate: bool,
         **rest: Any,
     ) -> None:
@@ -126,10 +153,10 @@ def chain_options(command: Command) -> Command:
         from mcudeploy.chain.run import Asked
 
         if _is_chain(boards, board):
-            asked = Asked(_chained(str(boards), port, emulate), line_of(link), frames)
+            asked = Asked(_chained(str(boards), port, flasher, emulate), line_of(link), frames)
             command(*args, target=None, chain=asked, **rest)
         elif board is not None:
-            command(*args, target=_target(board, port, emulate), chain=None, **rest)
+            command(*args, target=_target(board, port, probe, flasher, emulate), chain=None, **rest)
 
     return packed
 
@@ -150,18 +177,33 @@ def _is_chain(boards: str | None, board: Board | None) -> bool:
     if not several and typed & {"link", "frames"}:
         name = min(typed & {"link", "frames"})
         raise UsageError(f"--{name} is of a chain of boards: name them with --boards")
+    if several and source("probe") is ParameterSource.COMMANDLINE:
+        raise UsageError("--probe is of one board: the ports of a chain choose its probes")
     return several
 
 
-def _target(board: Board, port: str | None, emulate: bool) -> Target:
+def _target(board: Board, port: str | None, probe: str | None, flasher: str | None, emulate: bool) -> Target:
     """The one board that is asked for, at its port if it has one."""
+    given = {"port": port, "probe": probe, "flasher": flasher}
+    reach = {name: it for name, it in given.items() if it is not None and _is_reached(board, emulate, name)}
+    return _reached(board, emulate, reach.get("port"), reach.get("probe"), reach.get("flasher"))
+
+
+def _reached(board: Board, emulate: bool, port: str | None, probe: str | None, flasher: str | None) -> Target:
+    """A board and how it is reached; a usage error for what is no serial number or no flasher of it."""
     from mcudeploy.device.target import Target
+    from mcudeploy.targets.flashing import choose_flasher
+    from mcudeploy.targets.ports import SERIAL
 
-    takes = port is not None and _takes_port(board, emulate)
-    return Target(board, port if takes else None, emulate)
+    target = Target(board, port, emulate, flasher=flasher, probe=probe)
+    if probe is not None and not SERIAL.fullmatch(probe):
+        raise UsageError(f"--probe {probe!r} is no serial number of a probe")
+    if flasher is not None:
+        choose_flasher(board, flasher, needed=False)
+    return target
 
 
-def _chained(names: str, ports: str | None, emulate: bool) -> tuple[Target, ...]:
+def _chained(names: str, ports: str | None, flasher: str | None, emulate: bool) -> tuple[Target, ...]:
     """The boards of a chain, all emulated or processes here, or all real, each with its port."""
     from mcudeploy.boards.board import load_board
     from mcudeploy.device.target import Target
@@ -176,14 +218,16 @@ def _chained(names: str, ports: str | None, emulate: bool) -> tuple[Target, ...]
     real = [board for board in boards if not (emulate or board.is_host or board.emulated_only)]
     if not real:
         if ports is not None:
-            _takes_port(boards[0], emulate)
+            _is_reached(boards[0], emulate, "port")
         return tuple(Target(board, None, emulate) for board in boards)
     if len(real) < len(boards):
         raise UsageError(f"{real[0].name} is real and cannot be wired to emulated boards: add --emulate")
     given = [port.strip() for port in ports.split(",")] if ports else []
     if not all(given) or len(given) != len(boards) or len(set(given)) < len(given):
         raise UsageError(f"{len(boards)} real boards need --port with as many ports, or --emulate")
-    return tuple(Target(board, port) for board, port in zip(boards, given, strict=True))
+    return tuple(
+        _reached(board, False, port, None, flasher) for board, port in zip(boards, given, strict=True)
+    )
 
 
 class _Several(click.Option):
@@ -195,7 +239,9 @@ class _Several(click.Option):
 
 
 def devices_options(command: Command) -> Command:
-    """Adds --board, --port (several times), --emulate and --measurers, packed as `targets`, one or more."""
+    """Adds --board, --port (several times), --probe, --flasher, --emulate and --measurers, packed as one or
+    more `targets`.
+    """
 
     @_board_name(True, _load_attached)
     @click.option(
@@ -207,6 +253,8 @@ def devices_options(command: Command) -> Command:
         help="Serial port of a board, or a URL that pyserial knows; found if not given. "
         "Several times for several boards of a kind, which share the measuring.",
     )
+    @_probe_option
+    @_flasher_option
     @_emulate_option
     @click.option(
         "--measurers",
@@ -216,17 +264,24 @@ def devices_options(command: Command) -> Command:
     )
     @functools.wraps(command)
     def packed(
-        *args: Any, board: Board, ports: tuple[str, ...], emulate: bool, measurers: int | None, **rest: Any
+        *args: Any,
+        board: Board,
+        ports: tuple[str, ...],
+        probe: str | None,
+        flasher: str | None,
+        emulate: bool,
+        measurers: int | None,
+        **rest: Any,
     ) -> None:
-        from mcudeploy.device.target import Target
-
-        if ports and not _takes_port(board, emulate, "ports"):
+        if ports and not _is_reached(board, emulate, "ports"):
             ports = ()
         if board.is_host or board.emulated_only or emulate:
-            targets = (Target(board, None, emulate),) * (measurers or 1)
+            targets = (_target(board, None, probe, flasher, emulate),) * (measurers or 1)
         else:
             _require_boards(ports, measurers)
-            targets = tuple(Target(board, port) for port in ports or (None,))
+            if probe is not None and len(ports) > 1:
+                raise UsageError("--probe is of one board: several --port choose their probes themselves")
+            targets = tuple(_target(board, port, probe, flasher, False) for port in ports or (None,))
         command(*args, targets=targets, **rest)
 
     return packed
@@ -245,8 +300,9 @@ def _require_boards(ports: tuple[str, ...], measurers: int | None) -> None:
         )
 
 
-def _takes_port(board: Board, emulate: bool, name: str = "port") -> bool:
-    """Whether a port makes sense; a usage error for one on the command line that would have no effect.
+def _is_reached(board: Board, emulate: bool, name: str) -> bool:
+    """Whether the board is real, and an option says how it is reached; a usage error for one on the command
+    line that would have no effect.
 
     One from `mcudeploy.toml` or a variable describes the desk: it waits for the next run on hardware.
     """
@@ -256,4 +312,5 @@ def _takes_port(board: Board, emulate: bool, name: str = "port") -> bool:
     if source is not ParameterSource.COMMANDLINE:
         return False
     where = "is this machine" if board.is_host else "runs in the emulator"
-    raise UsageError(f"--port names a real board's port; {board.name} {where}")
+    option = name.removesuffix("s")
+    raise UsageError(f"--{option} names a real board's {option}; {board.name} {where}")

@@ -120,10 +120,10 @@ def build(console: Console, report: Values) -> None:
 
 def flash(console: Console, report: Values) -> None:
     """The `flash` report."""
-    if report.get("command"):
-        console.print(cell(shlex.join(report["command"])), soft_wrap=True)
-    port = [("port", plain(report["port"]))] if report["port"] else []
-    facts(console, [*port, ("firmware", plain(report["firmware_hash"]))])
+    for line in report["commands"] or ():
+        console.print(cell(shlex.join(line)), soft_wrap=True)
+    known = [("board", "board"), ("port", "port"), ("flasher", "flasher"), ("firmware", "firmware_hash")]
+    facts(console, [(name, plain(report[key] or "")) for name, key in known])
 
 
 def measure(console: Console, report: Values) -> None:

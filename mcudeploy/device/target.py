@@ -12,8 +12,8 @@ from mcudeploy.device.session import Session, connect
 from mcudeploy.device.transport import open_transport
 from mcudeploy.targets import Firmware
 from mcudeploy.targets.emulator import Emulator
-from mcudeploy.targets.flashing import flash
-from mcudeploy.targets.ports import find_port
+from mcudeploy.targets.flashing import choose_flasher, flash
+from mcudeploy.targets.ports import attached_by, find_port
 
 START_S = 10.0
 """How long a board may take from reset to its first answer."""
@@ -22,7 +22,8 @@ START_S = 10.0
 @dataclass(frozen=True, slots=True)
 class Target:
     """Where a program is to run: a board, the port it is on (found where not given), or its emulator.
-    `guards`: a debug build, see `mcudeploy.device.guards`.
+    `guards`: a debug build, see `mcudeploy.device.guards`. `flasher`: the tool that writes the board, the
+    first installed one of its file where not given; `probe`: serial number of the probe.
 
     Raises UsageError for a board that there is no firmware for.
     """
@@ -31,6 +32,8 @@ class Target:
     port: str | None = None
     emulate: bool = False
     guards: bool = False
+    flasher: str | None = None
+    probe: str | None = None
 
     def __post_init__(self) -> None:
         if self.board.facts_only:
@@ -43,6 +46,18 @@ class Target:
     def emulated(self) -> bool:
         """Whether the emulator runs it: asked for, or the board exists only there. The host needs none."""
         return self.board.emulated_only or (self.emulate and not self.board.is_host)
+
+    @property
+    def is_real(self) -> bool:
+        """Whether it is hardware, which is flashed."""
+        return not (self.emulated or self.board.is_host)
+
+    @property
+    def title(self) -> str:
+        """The board, and the flasher that writes it where it is real. Raises what `choose_flasher` raises."""
+        if not self.is_real:
+            return self.board.name
+        return f"{self.board.name}, flashed with {choose_flasher(self.board, self.flasher).tool}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +98,14 @@ def require_port(target: Target) -> str | None:
     """The port of a real board, which can be opened; None where no hardware is asked for.
 
     Worth asking before anything that takes long. Raises BoardNotFoundError where no port is given and none
-    is found, PortError for a port that does not exist or cannot be opened.
+    is found, PortError for a port that does not exist or cannot be opened, FlashError where no flasher of the
+    board is installed.
     """
-    if target.board.is_host or target.emulated:
+    if not target.is_real:
         return None
-    port = target.port or find_port(target.board)
+    port = target.port or find_port(target.board, target.probe)
     open_transport(port, _baud(target.board)).close()
+    choose_flasher(target.board, target.flasher)
     return port
 
 
@@ -128,7 +145,7 @@ def open_device(
                 known = reason is None or reason in str(error)
                 raise ProtocolError(str(error) if known else f"{error}\n{reason}") from error
     else:
-        flash(board, firmware.elf, port)
+        flash(board, firmware.elf, attached_by(board, port, target.probe), target.flasher)
         with connect(
             port, baud=_baud(board), board=board.name, firmware_hash=firmware.hash, timeout_s=START_S
         ) as session:

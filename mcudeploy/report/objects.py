@@ -193,12 +193,16 @@ def build(made: Deployment, firmware: Firmware | None, checked: Verdict | None) 
     return {"name": made.program.prefix, **plan(made), **known, **judged}
 
 
-def flash(firmware: Firmware, port: str | None, command: Sequence[str] | None) -> JsonObject:
-    """The object of `flash`; `command` is what a dry run would have called."""
+def flash(
+    firmware: Firmware, port: str | None, flasher: str | None, commands: Sequence[Sequence[str]] | None
+) -> JsonObject:
+    """The object of `flash`; `commands` are what a dry run would have called, in this order."""
     return {
+        "board": firmware.board.name,
         "port": port,
+        "flasher": flasher,
         "firmware_hash": f"{firmware.hash:08x}",
-        "command": list(command) if command else None,
+        "commands": [list(line) for line in commands] if commands else None,
     }
 
 

@@ -4,6 +4,6 @@ from mcudeploy.targets.build import build_firmware
 from mcudeploy.targets.doctor import Check, checks
 from mcudeploy.targets.emulator import Emulator
 from mcudeploy.targets.firmware import Firmware, Sizes
-from mcudeploy.targets.flashing import flash, flash_command
+from mcudeploy.targets.flashing import flash, flash_commands
 
-__all__ = ["Check", "Emulator", "Firmware", "Sizes", "build_firmware", "checks", "flash", "flash_command"]
+__all__ = ["Check", "Emulator", "Firmware", "Sizes", "build_firmware", "checks", "flash", "flash_commands"]

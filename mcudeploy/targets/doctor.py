@@ -18,7 +18,8 @@ from mcudeploy.boards.board import Board, list_boards
 from mcudeploy.common.resources import cache_dir, resource_dir
 from mcudeploy.targets.build import COMPILER_PACKAGES, compiler_names, find_compiler
 from mcudeploy.targets.emulator import QEMU_PACKAGES
-from mcudeploy.targets.flashing import OPENOCD_REMEDY
+from mcudeploy.targets.flashers import TOOLS
+from mcudeploy.targets.flashing import installed
 from mcudeploy.targets.ports import list_serial_ports
 
 _PLATFORMIO = {"platformio": "platformio", "scons": "scons for platformio"}
@@ -60,10 +61,21 @@ def _checks(boards: tuple[Board, ...]) -> Iterator[Check]:
         yield _emulator(qemu, {it.machine for it in emulators if it.qemu == qemu})
     if len(boards) == 1:
         yield from _links(boards[0])
-    if any(it.openocd is not None for it in boards):
-        yield _tool("openocd", "openocd", OPENOCD_REMEDY)
+    flashed = [it for it in boards if it.flashers and not it.facts_only]
+    if flashed:
+        yield from _flashers(flashed)
         yield _tool("gdb-multiarch", "gdb-multiarch", "sudo apt-get install gdb-multiarch")
         yield _serial_ports()
+
+
+def _flashers(boards: list[Board]) -> Iterator[Check]:
+    """One of the flashers of each board is needed."""
+    for flashers in dict.fromkeys(it.flashers for it in boards):
+        there = [it.tool for it in flashers if installed(it)]
+        names = " or ".join(it.tool for it in flashers)
+        for_boards = ", ".join(it.name for it in boards if it.flashers == flashers)
+        remedy = "" if there else TOOLS[flashers[0].tool].install
+        yield Check(f"flasher of {for_boards}", bool(there), ", ".join(there) or f"none of {names}", remedy)
 
 
 def _links(board: Board) -> Iterator[Check]:

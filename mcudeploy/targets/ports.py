@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,13 +14,17 @@ from serial.tools import list_ports
 from mcudeploy.boards.board import Board
 from mcudeploy.common.errors import BoardNotFoundError
 from mcudeploy.common.text import agree, count_text
+from mcudeploy.targets.flashers import Attached
+
+SERIAL = re.compile(r"[A-Za-z0-9][A-Za-z0-9:._-]{0,79}")
+"""A serial number that can stand in a command line; those of some copies of probes are no text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Port:
     """A serial port. `usb_id` is `vendor:product` in lower-case hex, empty where it is no USB port.
 
-    `allowed`: whether this user may open it.
+    `allowed`: whether this user may open it; `serial`: serial number of the USB device.
     """
 
     name: str
@@ -27,6 +32,7 @@ class Port:
     usb_id: str = ""
     boards: tuple[str, ...] = ()
     allowed: bool = True
+    serial: str = ""
 
 
 def list_serial_ports(boards: Iterable[Board] = ()) -> tuple[Port, ...]:
@@ -45,18 +51,20 @@ def _port(info: object, boards: tuple[Board, ...]) -> Port:
         usb_id=usb_id,
         boards=tuple(board.name for board in boards if usb_id and usb_id in board.usb_ids),
         allowed=sys.platform == "win32" or not Path(name).exists() or os.access(name, os.R_OK | os.W_OK),
+        serial=str(getattr(info, "serial_number", "") or ""),
     )
 
 
-def find_port(board: Board) -> str:
+def find_port(board: Board, probe: str | None = None) -> str:
     """The port of the one attached board of this kind.
 
-    A port matches by the USB id of the board's probe; where none does, the only USB port is taken.
-    Raises BoardNotFoundError where there is none, or more than one.
+    A port matches by the serial number of the probe, or by the USB id of the board's probes; where none does,
+    the only USB port is taken. Raises BoardNotFoundError where there is none, or more than one.
     """
     ports = list_serial_ports((board,))
     usb = [port for port in ports if port.usb_id]
-    matching = [port for port in usb if port.boards] or usb
+    chosen = [port for port in usb if probe is not None and port.serial == probe]
+    matching = chosen or [port for port in usb if port.boards] or usb
     if len(matching) == 1:
         return matching[0].name
     if not matching:
@@ -64,8 +72,26 @@ def find_port(board: Board) -> str:
             f"no {board.name} is attached: {_count(len(ports))} on this machine, none of them USB. "
             f"Connect the board or give --port; --emulate runs it in QEMU where that can."
         )
-    names = ", ".join(f"{port.name} ({port.description})" for port in matching)
-    raise BoardNotFoundError(f"{len(matching)} ports may be {board.name}: {names}. Choose one with --port.")
+    names = ", ".join(f"{port.name} ({port.description}{_serial(port)})" for port in matching)
+    raise BoardNotFoundError(
+        f"{len(matching)} ports may be {board.name}: {names}. Choose one with --port, or with --probe SERIAL."
+    )
+
+
+def attached_by(board: Board, port: str | None, probe: str | None = None) -> Attached:
+    """How flashers reach a board: through the probe of that serial number, or else the one that offers the
+    port, where it is a probe.
+    """
+    ports = list_serial_ports((board,))
+    if probe is not None:
+        usb_id = next((it.usb_id for it in ports if it.serial == probe), None)
+        return Attached(port, probe, usb_id)
+    found = next((it for it in ports if it.name == port and it.boards and SERIAL.fullmatch(it.serial)), None)
+    return Attached(port, found.serial, found.usb_id) if found else Attached(port)
+
+
+def _serial(port: Port) -> str:
+    return f", serial {port.serial}" if port.serial else ""
 
 
 def _count(ports: int) -> str:

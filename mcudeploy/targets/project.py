@@ -14,6 +14,7 @@ from typing import Literal, get_args
 
 from mcudeploy.boards.board import CORE_STACK_BYTES, Board, Timer
 from mcudeploy.boards.facts import SerialLine
+from mcudeploy.boards.flashers import OpenOcd
 from mcudeploy.common.errors import BuildError, UsageError
 from mcudeploy.common.resources import resource_dir
 from mcudeploy.program.kernelfiles import AWAIT, ON_UNIT, RUN_CORES, START, kernel_files, read_source
@@ -236,7 +237,7 @@ def board_json(board: Board, emulated: bool, firmware_hash: int, defines: Mappin
     upload = {
         "maximum_size": board.flash_bytes,
         "maximum_ram_size": board.ram_bytes,
-        "openocd": list(board.openocd.args) if board.openocd else [],
+        "openocd": next((list(it.args) for it in board.flashers if isinstance(it, OpenOcd)), []),
     }
     manifest = {"name": board.title, "vendor": "mcudeploy", "url": "", "build": build, "upload": upload}
     return json.dumps(manifest, indent=2) + "\n"

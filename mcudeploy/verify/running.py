@@ -132,7 +132,7 @@ def run_on(
     """Build a deployment's firmware, run the samples on the target, keep what was measured."""
     progress.stage(f"building firmware for {target.board.name}")
     firmware = made.build(target)
-    progress.stage(f"running on {target.board.name}")
+    progress.stage(f"running on {target.title}")
     with open_device(target, firmware, made.patience_s) as device:
         observed = observe(device, target, made, samples, progress)
     observed = retimed(observed, made, Place(target, firmware), samples[0])

@@ -79,7 +79,10 @@ CHECK = {
     "macs": 1000,
     "weights_bytes": 5000,
 }
-FLASH = {"port": "/dev/ttyACM0", "firmware_hash": "1234abcd", "command": None}
+FLASH = {"board": "tiny", "port": "/dev/ttyACM0", "flasher": "openocd"} | {
+    "firmware_hash": "1234abcd",
+    "commands": None,
+}
 ANSWERS: dict[str, Any] = {
     "check_model": CHECK,
     "plan_model": SimpleNamespace(board="tiny"),

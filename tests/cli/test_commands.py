@@ -81,6 +81,7 @@ def test_boards(mcudeploy_command: Invoke, deploy: Deploy) -> None:
             "facts_only": False,
             "source": TINY.source,
             "hardware": True,
+            "flashers": ["openocd", "st-flash", "pyocd", "probe-rs", "dfu-util"],
             "emulator": "netduinoplus2",
         }
     ]
@@ -331,7 +332,7 @@ def test_a_port_of_the_environment_waits_for_hardware(
 
 
 def test_flash_dry_run_prints_the_command(mcudeploy_command: Invoke, deploy: Deploy) -> None:
-    deploy.answers["flash_board"] = FLASH | {"port": None, "command": ["openocd", "-f", "board.cfg"]}
+    deploy.answers["flash_board"] = FLASH | {"port": None, "commands": [["openocd", "-f", "board.cfg"]]}
     result = mcudeploy_command("flash --board tiny --dry-run")
     assert deploy.calls["flash_board"][0][-1] is True
     assert "openocd -f board.cfg" in result.stdout

@@ -9,11 +9,16 @@ import pytest
 from mcudeploy.boards.board import list_boards, load_board
 from mcudeploy.common.errors import BoardNotFoundError
 from mcudeploy.targets import ports
+from mcudeploy.targets.flashers import Attached
 
 
-def comport(device: str, usb: str = "", description: str = "n/a") -> SimpleNamespace:
+def comport(
+    device: str, usb: str = "", description: str = "n/a", serial: str | None = None
+) -> SimpleNamespace:
     vendor, product = (int(part, 16) for part in usb.split(":")) if usb else (None, None)
-    return SimpleNamespace(device=device, vid=vendor, pid=product, description=description)
+    return SimpleNamespace(
+        device=device, vid=vendor, pid=product, description=description, serial_number=serial
+    )
 
 
 def attach(monkeypatch: pytest.MonkeyPatch, *found: SimpleNamespace) -> None:
@@ -66,3 +71,22 @@ def test_a_port_that_is_not_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ports.os, "access", lambda name, mode: False)
     (port,) = ports.list_serial_ports()
     assert not port.allowed
+
+
+def test_the_port_chooses_the_probe_and_the_probe_the_port(monkeypatch: pytest.MonkeyPatch) -> None:
+    board = load_board("stm32f405")
+    attach(
+        monkeypatch,
+        comport("/dev/ttyACM0", STLINK, "ST-Link", "066DFF48"),
+        comport("/dev/ttyACM1", STLINK, "ST-Link", "066DFF49"),
+        comport("/dev/ttyACM2", STLINK, "ST-Link", "\x01\x02"),
+        comport("/dev/ttyUSB0", "1a86:7523", "bridge", "5"),
+    )
+    assert ports.attached_by(board, "/dev/ttyACM1") == Attached("/dev/ttyACM1", "066DFF49", STLINK)
+    assert ports.attached_by(board, "/dev/ttyACM2") == Attached("/dev/ttyACM2")  # no text: not for a command
+    assert ports.attached_by(board, "/dev/ttyUSB0") == Attached("/dev/ttyUSB0")  # no probe
+    assert ports.attached_by(board, None, "066DFF48") == Attached(None, "066DFF48", STLINK)
+    assert ports.attached_by(board, None, "other") == Attached(None, "other", None)
+    assert ports.find_port(board, "066DFF49") == "/dev/ttyACM1"
+    with pytest.raises(BoardNotFoundError, match=r"ttyACM0 \(ST-Link, serial 066DFF48\).*--probe SERIAL"):
+        ports.find_port(board)

@@ -1,15 +1,14 @@
-"""What `doctor` checks and `flash` calls, without anything attached."""
+"""What `doctor` checks, without anything attached."""
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from mcudeploy.boards.board import list_boards, load_board
-from mcudeploy.common.errors import BoardNotFoundError, FlashError, UsageError
-from mcudeploy.targets import Emulator, checks, doctor, flash, flash_command, flashing, ports
+from mcudeploy.common.errors import BoardNotFoundError, UsageError
+from mcudeploy.targets import Emulator, checks, doctor
 
 ELF = Path("/a folder/firmware.elf")
 
@@ -17,6 +16,7 @@ ELF = Path("/a folder/firmware.elf")
 def test_every_failed_check_has_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "_output", lambda *_, **__: None)
     monkeypatch.setattr(doctor, "_installed", lambda _: None)
+    monkeypatch.setattr(doctor, "installed", lambda _: False)
     found = {check.name: check for check in checks()}
     assert not found["qemu-system-arm"].ok
     assert found["qemu-system-arm"].remedy == "sudo apt-get install qemu-system-arm"
@@ -24,7 +24,8 @@ def test_every_failed_check_has_a_remedy(monkeypatch: pytest.MonkeyPatch) -> Non
     assert found["picolibc"].remedy == "sudo apt-get install picolibc-riscv64-unknown-elf"
     assert found["newlib (nano)"].remedy == "sudo apt-get install libnewlib-arm-none-eabi"
     assert found["arm-none-eabi-gcc"].remedy == "sudo apt-get install gcc-arm-none-eabi"
-    assert found["openocd"].remedy == "sudo apt-get install openocd"
+    assert found["flasher of stm32f405"].remedy == "sudo apt-get install openocd"
+    assert found["flasher of stm32f405"].found.startswith("none of openocd or st-flash or ")
     assert "pip install 'platformio" in found["platformio"].remedy
     assert "pip install '" in found["python packages"].remedy
     assert " 'onnx>=" in found["python packages"].remedy
@@ -54,8 +55,10 @@ def test_a_board_needs_only_its_own_tools() -> None:
     assert host == {"python", "python packages", "build cache", "C compiler"}
     riscv = {check.name for check in checks(load_board("riscv32-virt"))}
     assert {"riscv64-unknown-elf-gcc", "picolibc", "qemu-system-riscv32"} <= riscv
-    assert not riscv & {"arm-none-eabi-gcc", "openocd", "qemu-system-arm", "serial port permission"}
-    assert {"openocd", "serial port permission"} <= {it.name for it in checks(load_board("stm32f405"))}
+    assert not riscv & {"arm-none-eabi-gcc", "qemu-system-arm", "serial port permission"}
+    assert not any(name.startswith("flasher") for name in riscv)
+    arm = {it.name for it in checks(load_board("stm32f405"))}
+    assert {"flasher of stm32f405", "serial port permission"} <= arm
 
 
 def test_links_of_a_board_are_told() -> None:
@@ -73,55 +76,6 @@ def test_an_old_qemu_lacks_machines(monkeypatch: pytest.MonkeyPatch) -> None:
     found = {check.name: check for check in checks(load_board("mps3-an547"))}["qemu-system-arm"]
     assert not found.ok
     assert found.found == "QEMU emulator version 5.2, without machine mps3-an547"
-
-
-def test_flash_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ports, "list_serial_ports", lambda boards: ())
-    assert flash_command(load_board("stm32f405"), ELF) == [
-        *("openocd", "-f", "interface/stlink.cfg", "-f", "target/stm32f4x.cfg"),
-        *("-c", "program {/a folder/firmware.elf} verify reset exit"),
-    ]
-    emulated = flash_command(load_board("stm32f405"), ELF, emulate=True)
-    assert emulated[:3] == ["qemu-system-arm", "-M", "netduinoplus2"]
-    with pytest.raises(UsageError, match="mps2-an386 exists only in the emulator: add --emulate"):
-        flash_command(load_board("mps2-an386"), ELF)
-    with pytest.raises(UsageError, match="host is a process of this computer: nothing is flashed"):
-        flash_command(load_board("host"), ELF, emulate=True)
-
-
-def test_the_port_chooses_the_probe(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(flashing, "probe_serial", {"/dev/ttyACM1": "066DFF48"}.get)
-    assert "adapter serial 066DFF48" in flash_command(load_board("stm32f405"), ELF, "/dev/ttyACM1")
-    assert not any("serial" in it for it in flash_command(load_board("stm32f405"), ELF, "/dev/ttyS0"))
-    monkeypatch.setattr(flashing, "find_port", lambda board: "/dev/ttyACM1")
-    assert "adapter serial 066DFF48" in flash_command(load_board("stm32f405"), ELF)
-
-
-def test_ports_without_usb_tell_no_serial_number() -> None:
-    assert flashing.probe_serial("/dev/ttyACM250") is None
-
-
-@pytest.mark.parametrize(
-    ("output", "remedy"),
-    [
-        ("Error: open failed\n** OpenOCD init failed **", "No probe is attached"),
-        ("Error: libusb_open() failed with LIBUSB_ERROR_ACCESS\nError: open failed", "udev rules"),
-        ("Error: init mode failed (unable to connect to the target)", "check power and SWD wires"),
-        ("something new", "run it by hand"),
-    ],
-)
-def test_failed_flashing_says_what_to_do(monkeypatch: pytest.MonkeyPatch, output: str, remedy: str) -> None:
-    done = subprocess.CompletedProcess([], 1, output.encode())
-    monkeypatch.setattr(flashing.shutil, "which", lambda name: f"/usr/bin/{name}")
-    monkeypatch.setattr(flashing.subprocess, "run", lambda *_, **__: done)
-    with pytest.raises(FlashError, match=f"(?i)stm32f405 was not flashed: .*{remedy}"):
-        flash(load_board("stm32f405"), ELF)
-
-
-def test_flashing_without_openocd(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(flashing.shutil, "which", lambda _: None)
-    with pytest.raises(FlashError, match="openocd is not installed: sudo apt-get install openocd"):
-        flash(load_board("stm32f405"), ELF)
 
 
 def test_missing_qemu_names_its_package(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,84 @@
+"""Tables `[[flasher]]` of board files: the tools that write a board, the preferred one first, with facts."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from mcudeploy.boards.facts import Address, Facts
+
+Word = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.+-]*$", max_length=80)]
+"""An argument that is no option."""
+UsbId = Annotated[str, Field(pattern=r"^[0-9a-f]{4}:[0-9a-f]{4}$")]
+"""Vendor and product."""
+
+
+class OpenOcd(Facts):
+    """`args` name probe and target."""
+
+    tool: Literal["openocd"]
+    args: tuple[str, ...]
+
+
+class PyOcd(Facts):
+    """`target` as `pyocd list --targets` names it."""
+
+    tool: Literal["pyocd"]
+    target: Word
+
+
+class ProbeRs(Facts):
+    """`chip` as `probe-rs chip list` names it."""
+
+    tool: Literal["probe-rs"]
+    chip: Word
+
+
+class StFlash(Facts):
+    """It writes to the origin of the flash."""
+
+    tool: Literal["st-flash"]
+
+
+class EspTool(Facts):
+    """`address`: offset in the serial flash that the boot loader starts the program from."""
+
+    tool: Literal["esptool"]
+    chip: Word
+    address: Address
+
+
+class PicoTool(Facts):
+    """For a chip in its boot loader (BOOTSEL)."""
+
+    tool: Literal["picotool"]
+
+
+class Uf2(Facts):
+    """A copy to the drive that the boot loader shows: its label, and the family id of the blocks."""
+
+    tool: Literal["uf2"]
+    family: Address
+    drive: Word
+
+
+class DfuUtil(Facts):
+    """`usb_id` of the chip in its boot loader, `alt`: the setting that stands for its flash."""
+
+    tool: Literal["dfu-util"]
+    usb_id: UsbId
+    alt: Annotated[int, Field(ge=0, le=255)] = 0
+
+
+class TeensyLoader(Facts):
+    """`mcu` as the loader names the board."""
+
+    tool: Literal["teensy_loader_cli"]
+    mcu: Word
+
+
+Flasher = Annotated[
+    OpenOcd | PyOcd | ProbeRs | StFlash | EspTool | PicoTool | Uf2 | DfuUtil | TeensyLoader,
+    Field(discriminator="tool"),
+]

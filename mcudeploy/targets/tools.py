@@ -1,0 +1,78 @@
+"""Programs of others as child processes, which never outlive this one."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A program that ran: its exit status, None where it was ended for want of time, and all it printed."""
+
+    status: int | None
+    output: str
+
+
+def run_tool(command: Sequence[str], timeout_s: float) -> Ended:
+    """Runs a program to its end, or to that of its time; OSError where it cannot be started.
+
+    Whatever ends this call ends the program and its children: also an interrupt while it starts, and a signal
+    that kills this process.
+    """
+    with _group() as group:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            process_group=group,
+        )
+        try:
+            output, _ = process.communicate(timeout=timeout_s)
+            status: int | None = process.returncode
+        except subprocess.TimeoutExpired:
+            _kill(group)
+            output, status = _rest(process), None
+    return Ended(status, output.decode("utf-8", errors="replace"))
+
+
+def _rest(process: subprocess.Popen[bytes]) -> bytes:
+    """What a program that was killed had printed, even if a daemon of its own keeps the pipe open."""
+    try:
+        return process.communicate(timeout=2)[0]
+    except subprocess.TimeoutExpired as error:
+        return error.output or b""
+
+
+@contextmanager
+def _group() -> Iterator[int]:
+    """A process group that ends with the block, or with this process.
+
+    Its first member waits for the end of a pipe from here. PR_SET_PDEATHSIG would kill already when the
+    thread that started a program ends, and could not be set before an interrupt comes.
+    """
+    guard = subprocess.Popen(
+        ["/bin/sh", "-c", "read -r _; kill -KILL 0"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        process_group=0,
+    )
+    try:
+        yield guard.pid
+    finally:
+        _kill(guard.pid)
+        guard.wait()
+        if guard.stdin is not None:
+            guard.stdin.close()
+
+
+def _kill(group: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(group, signal.SIGKILL)
