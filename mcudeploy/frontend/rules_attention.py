@@ -46,7 +46,7 @@ class _Sizes:
         past = make.sizes(make.input(4))[2] if make.input(4) else 0
         if k[1] < 1 or q[1] % k[1] or k[1] != v[1]:
             raise Unsupported(f"{q[1]} heads of queries, {k[1]} of keys and {v[1]} of values do not fit")
-        if q[2] * (past + k[2]) * q[1] > MAX_TENSOR_ELEMENTS:
+        if q[0] * q[1] * q[2] * (past + k[2]) > MAX_TENSOR_ELEMENTS:
             raise Unsupported(f"its scores have more than {MAX_TENSOR_ELEMENTS} elements")
         return cls(q[0], q[1], k[1], q[2], past, past + k[2], q[3], v[3])
 
@@ -186,6 +186,8 @@ def _frontier(make: Maker, sizes: _Sizes) -> _Floats:
         if make.input(4):
             raise Unsupported("nonpad_kv_seqlen beside a past is not supported")
         ends = make.constant_of(make.input(6), "nonpad_kv_seqlen").reshape(-1)
+        if ends.size != sizes.batch:
+            raise Unsupported(f"nonpad_kv_seqlen has {ends.size} values for a batch of {sizes.batch}")
         seen = np.arange(sizes.keys) < ends[:, np.newaxis, np.newaxis, np.newaxis]
     own = np.arange(sizes.queries)[:, np.newaxis] + (ends - sizes.queries).reshape(-1, 1, 1, 1)
     ahead = np.arange(sizes.keys) - own

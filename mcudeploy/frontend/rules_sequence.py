@@ -9,10 +9,13 @@ from numpy.typing import NDArray
 from onnx import NodeProto
 
 from mcudeploy.frontend.maker import Maker
-from mcudeploy.frontend.model import MAX_TENSOR_ELEMENTS, Unsupported
+from mcudeploy.frontend.model import Unsupported
 from mcudeploy.frontend.rules_product import Term, ordered, product
 
 _ENDLESS = 2**31 - 1
+
+_LARGEST_MATRIX = 2**22
+"""Elements of a constant: 16 MiB of flash."""
 
 
 def swiglu(node: NodeProto, make: Maker) -> bool:
@@ -104,8 +107,8 @@ def dft(node: NodeProto, make: Maker) -> bool:
         axis = int(make.constant_of(make.input(2), "the axis").reshape(())) if make.input(2) else -2
     axis %= len(shape)
     size = shape[axis], made[axis]
-    if prod(size) * shape[-1] * made[-1] > MAX_TENSOR_ELEMENTS:
-        raise Unsupported(f"its matrix has more than {MAX_TENSOR_ELEMENTS} elements")
+    if prod(size) * shape[-1] * made[-1] > _LARGEST_MATRIX:
+        raise Unsupported(f"its matrix has more than {_LARGEST_MATRIX} elements")
     one_sided, inverse = bool(make.integer("onesided")), bool(make.integer("inverse"))
     length = made[axis] if inverse or not one_sided else shape[axis]
     if make.input(1):

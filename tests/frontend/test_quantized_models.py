@@ -354,6 +354,6 @@ def test_references_name_the_quantised_tensors(tmp_path: Path) -> None:
 def test_unread_nodes_disappear(tmp_path: Path) -> None:
     m = QuantizedModel()
     x = m.quantize("x", 0.05, 5)
-    m.nodes.append(node("Hardmax", x, "unused"))
+    m.nodes.append(node("Bernoulli", x, "unused"))
     y = m.quantize(m.add("Relu", x, "r"), 0.05, 5)
     assert kinds(load(finish(m, [y], tmp_path))) == {"Lut": 1}
