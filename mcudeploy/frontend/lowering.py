@@ -8,6 +8,7 @@ from mcudeploy.common.errors import ModelError, Problem
 from mcudeploy.frontend.builder import Builder, RealLowering
 from mcudeploy.frontend.functions import FUNCTIONS
 from mcudeploy.frontend.inputs import declare, placeholder
+from mcudeploy.frontend.last_states import last_states_alone
 from mcudeploy.frontend.lower_elementwise import OPERATIONS, binary, real_binary, real_unary, unary, where
 from mcudeploy.frontend.lower_integers import arg_extreme, cast, gather, real_cast, real_gather, top_k
 from mcudeploy.frontend.lower_linear import batch_normalization, conv, gemm, matmul
@@ -180,6 +181,7 @@ def _graph(builder: Builder, model: Model, inputs: tuple[Border, ...], outputs: 
     states = tuple(builder.states)
     inputs += tuple(state.before for state in states)
     outputs += tuple(state.after for state in states)
+    outputs = last_states_alone(builder, outputs)
     tidied = tidy(builder.operators, outputs, builder.references, builder.tensors)
     made = {border.tensor for border in inputs} | {operator.output for operator in tidied.operators}
     try:

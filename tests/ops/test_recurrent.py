@@ -87,3 +87,27 @@ def test_the_reset_gate_before_and_after_the_product() -> None:
 @pytest.mark.parametrize("function", ["Relu", "Sigmoid", "Tanh"])
 def test_functions_of_plain_networks(function: str) -> None:
     check("RNN", activations=[function])
+
+
+@pytest.mark.parametrize(("direction", "at"), [("forward", -1), ("reverse", 0), ("forward", 0)])
+def test_only_the_last_state_is_made_where_nothing_else_is_read(direction: str, at: int) -> None:
+    rng = np.random.default_rng(3)
+    arrays = {"w": normal(rng, (1, 9, 4)), "r": normal(rng, (1, 9, 3)), "at": np.array(at, np.int64)}
+    nodes = [
+        helper.make_node("GRU", ["x", "w", "r"], ["y"], "gru", hidden_size=3, direction=direction),
+        helper.make_node("Gather", ["y", "at"], ["last"], "last", axis=0),
+        helper.make_node("Relu", ["last"], ["z"], "relu"),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "last",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, (6, 1, 4))],
+        [helper.make_tensor_value_info("z", TensorProto.FLOAT, (1, 1, 3))],
+        [numpy_helper.from_array(array, name) for name, array in arrays.items()],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    made = check_against_onnx(model, {"x": normal(rng, (6, 1, 4))}, float_tolerance=1e-4)
+    is_last = (direction, at) != ("forward", 0)
+    assert any(operator.op.kind == "Slice" for operator in made.operators) != is_last
+    assert (made.tensors["recurrent_0"].shape == (1, 1, 3)) == is_last
+    assert any(border.name == "last" for border in made.references.values())
