@@ -15,7 +15,8 @@ HEAD = """# Coverage of ONNX's node tests
 Made by `python benchmarks/onnx_score.py`: the {number:,} node tests of onnx {version}, in their opset, each
 planned, built and run on the board `host` through [mcudeploy.backend](../mcudeploy/backend/__init__.py), and
 compared with the expected outputs by ONNX's own runner, in its tolerances. [operators.md](operators.md) says
-what operators are restricted to.
+what operators are restricted to. The same for a model of one's own, in Python:
+`backend.prepare(onnx.load("model.onnx")).run([image])`, after `from mcudeploy import backend`.
 
 **The subset**: tests of one node, not the `_expanded` ones, whose first input is float32, int8 or uint8, and
 whose other inputs and outputs are of these or int32, int64 and bool. Outside are *several nodes* (functions

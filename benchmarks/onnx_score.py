@@ -2,9 +2,9 @@
 
     python benchmarks/onnx_score.py [--only OPERATOR] [--jobs N]
 
-Results are kept in the cache by the digest of the sources: a run that was ended goes on where it was. With
-`--only` the tests of one operator are printed instead. Exit 1 when a test gives a wrong result, or anything
-but a result or a refusal.
+Results are kept in the cache by the digest of the sources: a run that was ended goes on where it was. Builds
+are kept as well, some 200 MB: later runs make those alone whose C is another. With `--only` the tests of one
+operator are printed instead. Exit 1 when a test gives a wrong result, or anything but a result or a refusal.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import logging
 import os
 import signal
 import sys
-import tempfile
 import time
 import traceback
 import warnings
@@ -37,6 +37,7 @@ from onnx.backend.test.runner import BackendIsNotSupposedToImplementIt, Runner
 from mcudeploy.backend import prepare
 from mcudeploy.common.errors import ModelError
 from mcudeploy.common.resources import cache_dir
+from mcudeploy.targets import cache as firmware_cache
 
 ROOT = Path(__file__).resolve().parents[1]
 FILE = ROOT / "docs" / "coverage.md"
@@ -49,6 +50,7 @@ SOURCES = (
 DATA = {TensorProto.FLOAT, TensorProto.INT8, TensorProto.UINT8}
 INDICES = {TensorProto.INT32, TensorProto.INT64, TensorProto.BOOL}
 MOST_S = 300
+MOST_BUILDS = 3000
 
 
 def group(case: TestCase) -> str:
@@ -190,19 +192,20 @@ def scores(names: Sequence[str], jobs: int) -> list[Score]:
     left = [name for name in names if name not in known]
     path.parent.mkdir(parents=True, exist_ok=True)
     start = time.monotonic()
+    # a thousand builds would drive all others out of the cache; kept, the next run needs few of them
+    os.environ["MCUDEPLOY_CACHE_DIR"] = str(path.parent / "builds")
+    firmware_cache.KEPT_ENTRIES = MOST_BUILDS
     with (
-        tempfile.TemporaryDirectory(prefix="mcudeploy-score-") as folder,
         path.open("a", encoding="utf-8") as stream,
+        ProcessPoolExecutor(jobs, get_context("fork")) as pool,
     ):
-        os.environ["MCUDEPLOY_CACHE_DIR"] = folder  # a thousand builds would drive all others out
-        with ProcessPoolExecutor(jobs, get_context("fork")) as pool:
-            for done, each in enumerate(pool.map(work, left, chunksize=4), 1):
-                known[each.name] = each
-                stream.write(json.dumps(asdict(each)) + "\n")
-                stream.flush()
-                if done % 50 == 0 or done == len(left):
-                    spent = time.monotonic() - start
-                    print(f"{done} of {len(left)} tests, {spent:.0f} s", file=sys.stderr)
+        for done, each in enumerate(pool.map(work, left, chunksize=4), 1):
+            known[each.name] = each
+            stream.write(json.dumps(asdict(each)) + "\n")
+            stream.flush()
+            if done % 50 == 0 or done == len(left):
+                spent = time.monotonic() - start
+                print(f"{done} of {len(left)} tests, {spent:.0f} s", file=sys.stderr)
     return [known[name] for name in names]
 
 
@@ -221,6 +224,7 @@ def main() -> int:
     parser.add_argument("--only", metavar="OPERATOR")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     options = parser.parse_args()
+    logging.disable(logging.WARNING)  # notes of the front end
     names = [name for name, case in cases().items() if options.only in (None, operator(case))]
     found = scores(names, options.jobs)
     bad = [each for each in found if each.bad]

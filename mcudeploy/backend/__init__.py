@@ -7,7 +7,7 @@ as it takes the class `HostBackend`.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from mcudeploy.common.errors import ModelError, UsageError
 from mcudeploy.common.text import count_text
 from mcudeploy.deployment import Deployment
 from mcudeploy.device.target import Target, open_device
+from mcudeploy.ir.graph import Border
 from mcudeploy.ops.host_io import from_device, to_device
 from mcudeploy.search.planner import Options
 from mcudeploy.targets import Firmware
@@ -43,12 +44,14 @@ _OPTIONS = Options(split=False, float_io=True, time_limit=1.0)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HostProgram(BackendRep):
-    """A model that was built for this computer. `inputs` and `outputs`: their names, in the model's order."""
+    """A model that was built for this computer. `inputs` and `outputs`: names and types in the model's
+    order.
+    """
 
     made: Deployment
     target: Target
-    inputs: tuple[str, ...]
-    outputs: tuple[str, ...]
+    inputs: Mapping[str, np.dtype[Any]]
+    outputs: Mapping[str, np.dtype[Any]]
     sanitize: bool
 
     def build(self) -> Firmware:
@@ -60,10 +63,10 @@ class HostProgram(BackendRep):
 
         Raises UsageError for arrays that do not fit the model.
         """
-        graph, given = self.made.model.graph, named(self.inputs, inputs)
+        graph, given = self.made.model.graph, named(tuple(self.inputs), inputs)
         try:
             stored = {
-                border.tensor: to_device(border, graph.tensors[border.tensor], given[border.name])
+                border.tensor: to_device(border, graph.tensors[border.tensor], self._own(border, given))
                 for border in graph.inputs
             }
         except ValueError as error:
@@ -77,7 +80,13 @@ class HostProgram(BackendRep):
                 )
                 for border in graph.outputs
             }
-        return tuple(found[name] for name in self.outputs)
+        return tuple(found[name].astype(dtype, copy=False) for name, dtype in self.outputs.items())
+
+    def _own(self, border: Border, given: Mapping[str, Array]) -> Array:
+        """An input in the type of its border, which is another than the model's where numpy has none such."""
+        value = given[border.name]
+        fits = value.dtype == self.inputs[border.name]
+        return value.astype(border.dtype, copy=False) if fits else value
 
 
 def named(names: Sequence[str], inputs: Inputs) -> dict[str, Array]:
@@ -118,9 +127,8 @@ class HostBackend(Backend):
             reasons = "; ".join(str(problem) for problem in error.problems)
             raise BackendIsNotSupposedToImplementIt(reasons or str(error)) from error
         constants = {tensor.name for tensor in model.graph.initializer}
-        inputs = tuple(value.name for value in model.graph.input if value.name not in constants)
-        outputs = tuple(value.name for value in model.graph.output)
-        program = HostProgram(made, Target(made.board), inputs, outputs, sanitize)
+        inputs = _types(value for value in model.graph.input if value.name not in constants)
+        program = HostProgram(made, Target(made.board), inputs, _types(model.graph.output), sanitize)
         program.build()
         return program
 
@@ -153,6 +161,10 @@ def _planned(model: ModelProto) -> Deployment:
         path = Path(folder) / "model.onnx"
         path.write_bytes(model.SerializeToString())
         return plan_model(path, load_board("host"), _OPTIONS)
+
+
+def _types(values: Iterable[onnx.ValueInfoProto]) -> dict[str, np.dtype[Any]]:
+    return {it.name: helper.tensor_dtype_to_np_dtype(it.type.tensor_type.elem_type) for it in values}
 
 
 def _model_of(

@@ -19,7 +19,7 @@ from mcudeploy.common.errors import BuildError
 from mcudeploy.common.files import write_file
 from mcudeploy.common.resources import cache_dir
 
-_KEPT_ENTRIES = 200
+KEPT_ENTRIES = 200
 _ABANDONED_SECONDS = 24 * 3600.0
 
 
@@ -88,5 +88,5 @@ def _prune(parent: Path) -> None:
     limit = time.time() - _ABANDONED_SECONDS
     abandoned = [path for used, path in ages if path.name.startswith("tmp-") and used < limit]
     entries = [path for _, path in sorted(ages, reverse=True) if not path.name.startswith("tmp-")]
-    for path in abandoned + entries[_KEPT_ENTRIES:]:
+    for path in abandoned + entries[KEPT_ENTRIES:]:
         shutil.rmtree(path, ignore_errors=True)
