@@ -244,7 +244,7 @@ def test_several_models_in_one_folder(model: Path, tmp_path: Path) -> None:
         building.build_models([model], board, Options(), out)
     with pytest.raises(UsageError, match="two models would be called small"):
         building.build_models([model, model], board, Options(), tmp_path / "new")
-    with pytest.raises(UsageError, match="--name and --plan are for one model"):
+    with pytest.raises(UsageError, match="--name, --plan and --shape are for one model"):
         building.build_models([model, other], board, Options(name="x"), tmp_path / "new")
     assert not (tmp_path / "new").exists()
 
