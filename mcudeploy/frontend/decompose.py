@@ -45,6 +45,7 @@ from mcudeploy.frontend.rules_qoperator import (
     qlinear_softmax,
     same,
 )
+from mcudeploy.frontend.rules_recurrent import batched
 from mcudeploy.frontend.rules_running import hardmax, is_inf, is_nan, running
 from mcudeploy.frontend.rules_sequence import causal_conv, dft, rotary_embedding, swiglu
 from mcudeploy.frontend.rules_shape import cast_like, depth_to_space, space_to_depth
@@ -77,12 +78,14 @@ RULES: dict[str, Rule] = {
     "GlobalLpPool": global_lp_pool,
     "Greater": swapped("Less"),
     "GreaterOrEqual": swapped("LessOrEqual"),
+    "GRU": batched,
     "GroupNormalization": group_normalization,
     "Hardmax": hardmax,
     "InstanceNormalization": instance_normalization,
     "IsInf": is_inf,
     "IsNaN": is_nan,
     "LRN": local_response_normalization,
+    "LSTM": batched,
     "LayerNormalization": layer_norm,
     "LogSoftmax": log_softmax,
     "LpNormalization": lp_normalization,
@@ -96,6 +99,7 @@ RULES: dict[str, Rule] = {
     "QLinearConv": qlinear_conv,
     "QLinearMatMul": qlinear_matmul,
     "RMSNormalization": layer_norm,
+    "RNN": batched,
     "ReduceL1": of_sum,
     "ReduceL2": of_sum,
     "ReduceLogSum": of_sum,
@@ -160,7 +164,8 @@ def inlined(proto: ModelProto) -> ModelProto:
 
 def with_real_operators(proto: ModelProto) -> ModelProto:
     """The model with float operators between quantisations in place of those on integers: some kernels of
-    ONNX Runtime for these saturate inside, or round the activations.
+    ONNX Runtime for these saturate inside, or round the activations. Recurrent ones have the steps in front:
+    it has no others.
     """
     expanded, _ = expand(proto, 0, {}, _integer_rule)
     for node in expanded.graph.node if expanded is not proto else ():
@@ -213,7 +218,8 @@ def _replaced(rule: Rule, node: NodeProto, label: str, facts: Facts) -> Sequence
 
 def _integer_rule(node: NodeProto) -> Rule | None:
     integers = node.op_type.startswith("Q") and node.op_type != "QuantizeLinear"
-    return _rule(node) if integers or node.op_type == "MatMulNBits" else None
+    by_batch = any(item.name == "layout" and item.i for item in node.attribute)
+    return _rule(node) if integers or by_batch or node.op_type == "MatMulNBits" else None
 
 
 def _rule(node: NodeProto) -> Rule | None:

@@ -45,7 +45,7 @@ class Maker:
             item.name: helper.get_attribute_value(item) for item in node.attribute
         }
         self._folded: set[str] = set()
-        self._label, self._stem = label, f"{node.output[0]}/{node.op_type}"
+        self.label, self.stem = label, f"{next(filter(None, node.output), label)}/{node.op_type}"
         self.opset, self._infos, self._constants = facts.opset, facts.infos, facts.constants
         self._dequantized, self._read = facts.dequantized, facts.read
         self.whole = facts.whole
@@ -76,15 +76,15 @@ class Maker:
 
     def add(self, op: str, *inputs: str, out: str = "", **attributes: Any) -> str:
         """One more node; the name of its output."""
-        name = out or f"{self._stem}/{len(self.nodes)}"
+        name = out or f"{self.stem}/{len(self.nodes)}"
         if all(self.is_constant(given) for given in inputs if given):
             self._folded.add(name)
-        self.nodes.append(helper.make_node(op, inputs, [name], name=self._label, **attributes))
+        self.nodes.append(helper.make_node(op, inputs, [name], name=self.label, **attributes))
         return name
 
     def constant(self, value: ArrayLike, dtype: Any = np.float32) -> str:
         """A new constant; its name."""
-        name = f"{self._stem}/constant {len(self._constants)}"
+        name = f"{self.stem}/constant {len(self._constants)}"
         self._constants[name] = numpy_helper.from_array(np.asarray(value, dtype), name)
         return name
 

@@ -111,3 +111,30 @@ def test_only_the_last_state_is_made_where_nothing_else_is_read(direction: str, 
     assert any(operator.op.kind == "Slice" for operator in made.operators) != is_last
     assert (made.tensors["recurrent_0"].shape == (1, 1, 3)) == is_last
     assert any(border.name == "last" for border in made.references.values())
+
+
+@pytest.mark.parametrize(("batch", "layout"), [(1, 1), (3, 0), (2, 1)])
+@pytest.mark.parametrize("op", GATES)
+def test_a_batch_and_the_batch_in_front(op: str, batch: int, layout: int) -> None:
+    rng = np.random.default_rng(batch)
+    rows, letters = GATES[op] * 3, ["h", "c"] if op == "LSTM" else ["h"]
+    state = (batch, 1, 3) if layout else (1, batch, 3)
+    arrays = {"w": normal(rng, (1, rows, 4)), "r": normal(rng, (1, rows, 3))}
+    arrays |= {f"{letter}0": normal(rng, state) for letter in letters}
+    results = ["y", *(f"{letter}n" for letter in letters)]
+    order = ["x", "w", "r", "", "", *(f"{letter}0" for letter in letters)]
+    node = helper.make_node(op, order, results, "node", hidden_size=3, layout=layout)
+    x = normal(rng, (batch, 5, 4) if layout else (5, batch, 4))
+    sequence = (batch, 5, 1, 3) if layout else (5, 1, batch, 3)
+    graph = helper.make_graph(
+        [node],
+        "batch",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, x.shape)],
+        [
+            helper.make_tensor_value_info(name, TensorProto.FLOAT, sequence if name == "y" else state)
+            for name in results
+        ],
+        [numpy_helper.from_array(array, name) for name, array in arrays.items()],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    check_against_onnx(model, {"x": x}, float_tolerance=1e-4, pieces=False)
