@@ -279,7 +279,9 @@ def _measured(ran: Ran, asked: _Counted) -> JsonObject:
     if asked.timing != "instructions":
         asked.progress.stage("counting instructions, loads and stores")
         inputs = asked.sample.stored
-        steps = count_steps(made.plan, asked.target, firmware, inputs, made.patience_s)
+        steps = list(ran.observed.counts) or count_steps(
+            made.plan, asked.target, firmware, inputs, made.patience_s
+        )
         operators = by_operator(made.plan, steps)
         known = measurement["overhead_percent"], measurement["overhead_source"]
         measurement |= counted_report(asked.timing, operators, asked.target, firmware, measurement)

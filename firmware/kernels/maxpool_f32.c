@@ -1,6 +1,6 @@
 #include "maxpool_f32.h"
 
-#include <float.h>
+#include <math.h>
 
 #include "mcud_window.h"
 
@@ -9,10 +9,10 @@ static void four_channels(const mcud_maxpool_f32_params *params, const mcud_wind
                           int32_t channel, float *out)
 {
     const int32_t pitch = params->dilation_cols * params->channels;
-    float a = -FLT_MAX;
-    float b = -FLT_MAX;
-    float c = -FLT_MAX;
-    float d = -FLT_MAX;
+    float a = -INFINITY;
+    float b = -INFINITY;
+    float c = -INFINITY;
+    float d = -INFINITY;
     for (int32_t r = place->rows.first; r < place->rows.end; r++) {
         const void *row = place->memory + place->offsets[r] + place->first_byte;
         const float *x = (const float *)row + channel;
@@ -33,7 +33,7 @@ static void one_channel(const mcud_maxpool_f32_params *params, const mcud_window
                         int32_t channel, float *out)
 {
     const int32_t pitch = params->dilation_cols * params->channels;
-    float value = -FLT_MAX;
+    float value = -INFINITY;
     for (int32_t r = place->rows.first; r < place->rows.end; r++) {
         const void *row = place->memory + place->offsets[r] + place->first_byte;
         const float *x = (const float *)row + channel;

@@ -12,7 +12,7 @@ from mcudeploy.cli import tables
 from mcudeploy.cli.devices import board_option, device_options
 from mcudeploy.cli.options import output_options, planning_options
 from mcudeploy.cli.output import Output
-from mcudeploy.cli.values import InputFile, NewFolder
+from mcudeploy.cli.values import InputModel, NewFolder
 
 if TYPE_CHECKING:
     from mcudeploy.boards.board import Board
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("models", metavar="MODEL...", nargs=-1, required=True, type=InputFile())
+@click.argument("models", metavar="MODEL...", nargs=-1, required=True, type=InputModel())
 @board_option(required=True)
 @click.option(
     "-o",
@@ -70,7 +70,7 @@ def build(
 
 @click.command()
 @device_options
-@click.argument("model", required=False, type=InputFile())
+@click.argument("model", required=False, type=InputModel())
 @planning_options
 @click.option("--dry-run", is_flag=True, help="Build, then print the commands that would write the board.")
 @output_options

@@ -21,10 +21,17 @@ from mcudeploy.cli.output import describe, print_error
 from mcudeploy.common import interrupts
 from mcudeploy.common.errors import DeployError
 
+_TERMINATED = 143
+"""The exit code after SIGTERM."""
+
 _OTHER_MEANING = {
     *(("schedule", "memory"), ("pipeline", "objective"), ("quantize", "method"), ("boards", "output")),
 }
 """Options of commands that are not what the settings mean by that name."""
+
+
+class Terminated(SystemExit):
+    """SIGTERM: unwinds, so that an emulator does not outlive the command that started it."""
 
 
 class Program(click.RichGroup):
@@ -46,6 +53,8 @@ class Program(click.RichGroup):
             code = result if isinstance(result, int) else 0
         except (click.Abort, KeyboardInterrupt) as error:
             code = _report(error, interrupts.INTERRUPTED, "interrupted", as_json)
+        except Terminated as error:
+            code = _report(error, _TERMINATED, "terminated", as_json)
         except BrokenPipeError:  # whoever read stdout has seen enough: `mcudeploy boards | head -1`
             code = _muted(1)
         except click.ClickException as error:
@@ -114,6 +123,5 @@ def main() -> NoReturn:
         cli.main()
 
 
-def _terminated(number: int, _: FrameType | None) -> NoReturn:
-    # Unwinds, so that an emulator does not outlive the command that started it.
-    sys.exit(128 + number)
+def _terminated(_: int, __: FrameType | None) -> NoReturn:
+    raise Terminated(_TERMINATED)

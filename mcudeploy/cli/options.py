@@ -12,7 +12,7 @@ from click import get_current_context
 
 from mcudeploy.cli.config import FILE_NAME
 from mcudeploy.cli.output import Output
-from mcudeploy.cli.values import Cores, Finite, InputFile, InputShape, Limit, NewFile, Size
+from mcudeploy.cli.values import Cores, Finite, InputFile, InputModel, InputShape, Limit, NewFile, Size
 from mcudeploy.common.errors import UsageError
 
 Command = Callable[..., None]
@@ -23,7 +23,7 @@ _PLAN_HELP = (
 
 def model_argument(command: Command) -> Command:
     """Adds MODEL as `model: Path`."""
-    return click.argument("model", type=InputFile())(command)
+    return click.argument("model", type=InputModel())(command)
 
 
 def float_io_option(command: Command) -> Command:

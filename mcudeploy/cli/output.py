@@ -18,7 +18,7 @@ from rich.text import Text
 
 from mcudeploy.cli.compiling import compiling_told
 from mcudeploy.common import interrupts
-from mcudeploy.common.errors import DeployError, ModelError
+from mcudeploy.common.errors import DeployError, ModelError, causes
 from mcudeploy.common.progress import SILENT, Progress
 
 Report = Mapping[str, object]
@@ -160,8 +160,8 @@ def print_error(error: BaseException, exit_code: int, message: str, as_json: boo
     problems = error.problems if isinstance(error, ModelError) else ()
     console = terminal(stderr=True)
     console.print(Text.assemble(("error: ", "bold red"), lines(message)), soft_wrap=True)
-    for problem in problems:
-        console.print(Text(f"  {plain(problem)}"), soft_wrap=True)
+    for cause in causes(problems):
+        console.print(Text(f"  {plain(cause)}"), soft_wrap=True)
     if as_json:
         listed = [asdict(problem) for problem in problems]
         print_json({"error": {"exit_code": exit_code, "message": message, "problems": listed}})

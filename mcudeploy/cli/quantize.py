@@ -90,6 +90,8 @@ def quantize(
     """Turn a float model into int8, for `run` and the rest, and say what that loses where."""
     from mcudeploy.quantizing.quantize import Asked, quantize_model
 
+    if destination.suffix.lower() == ".tflite":
+        raise UsageError(f"--output {destination} would be an ONNX file: give it the ending .onnx")
     if destination.resolve().parent == data.resolve() or same_file(destination, data):
         raise UsageError(f"--output {destination} is among the samples of --data: choose another file")
     kept = tuple(name.strip() for text in keep_float for name in text.split(",") if name.strip())

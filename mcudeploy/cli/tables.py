@@ -12,6 +12,7 @@ from rich.text import Text
 from mcudeploy.cli.grids import facts, table_of
 from mcudeploy.cli.moving import cores_facts, memory_facts, stall_facts
 from mcudeploy.cli.output import cell, lines, plain
+from mcudeploy.common.errors import Problem, causes
 from mcudeploy.common.text import agree, count_text
 
 Values = Mapping[str, Any]
@@ -46,8 +47,8 @@ def check(console: Console, report: Values) -> None:
     """The `check` report."""
     if report["problems"]:
         table = table_of("node", "operator", "why it cannot be deployed")
-        for problem in report["problems"]:
-            table.add_row(cell(problem["node"]), cell(problem["op"]), cell(problem["reason"]))
+        for cause in causes(Problem(**problem) for problem in report["problems"]):
+            table.add_row(cell(cause.where), cell(cause.op), cell(cause.reason))
         console.print(table)
     known = [("parameters", _count(report, "parameters")), ("MACs", _count(report, "macs"))]
     known += [("weights", _bytes(report, "weights_bytes")), ("left out", _left_out(report))]

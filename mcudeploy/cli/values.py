@@ -11,6 +11,7 @@ from typing import Any
 import rich_click as click
 
 from mcudeploy.cli.config import parse_cores, parse_limit, parse_shape, parse_size
+from mcudeploy.common.formats import way_in
 
 
 class Size(click.ParamType[int]):
@@ -85,6 +86,17 @@ class InputFile(click.Path):
         if not (stat.S_ISREG(mode) or (self._pipes and stat.S_ISFIFO(mode))):
             self.fail(f"{path} is not a file.", param, ctx)
         return path
+
+
+class InputModel(InputFile):
+    """A model file."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        """The path; a usage error with the way in for a folder of another format."""
+        path = Path(os.fsdecode(value))
+        if path.is_dir():
+            self.fail(f"{path} is a folder, not a model file{way_in(path)}", param, ctx)
+        return super().convert(value, param, ctx)
 
 
 class InputData(InputFile):

@@ -6,6 +6,7 @@ ends the program: a traceback is a defect of mcudeploy.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from mcudeploy.common.text import agree, count_text
@@ -37,8 +38,34 @@ class Problem:
     op: str
     reason: str
 
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Why nodes of a model, all of one operator, cannot be deployed."""
+
+    nodes: tuple[str, ...]
+    op: str
+    reason: str
+
+    @property
+    def where(self) -> str:
+        """The node, or how many and the first."""
+        number = len(self.nodes)
+        return self.nodes[0] if number == 1 else f"{count_text(number, 'node')}, first: {self.nodes[0]!r}"
+
     def __str__(self) -> str:
-        return f"{self.node} ({self.op}): {self.reason}"
+        number = len(self.nodes)
+        if number == 1:
+            return f"{self.nodes[0]} ({self.op}): {self.reason}"
+        return f"{count_text(number, 'node')} ({self.op}): {self.reason}; first: {self.nodes[0]!r}"
+
+
+def causes(problems: Iterable[Problem]) -> list[Cause]:
+    """The problems, those of one operator and reason together, in the order of their first."""
+    nodes: dict[tuple[str, str], list[str]] = {}
+    for problem in problems:
+        nodes.setdefault((problem.op, problem.reason), []).append(problem.node)
+    return [Cause(tuple(names), op, reason) for (op, reason), names in nodes.items()]
 
 
 class ModelError(DeployError):
@@ -55,11 +82,11 @@ class ModelError(DeployError):
 
     @classmethod
     def unsupported(cls, problems: tuple[Problem, ...]) -> ModelError:
-        """The error for a readable model with nodes that cannot be deployed. A traceback lists them too."""
+        """The error for a readable model with nodes that cannot be deployed. A traceback lists causes too."""
         number = len(problems)
         error = cls(f"{count_text(number, 'node')} {agree(number, 'is', 'are')} not supported", problems)
-        for problem in problems:
-            error.add_note(str(problem))
+        for cause in causes(problems):
+            error.add_note(str(cause))
         return error
 
 

@@ -254,8 +254,12 @@ class Builder:
         """
         constants = constants or {}
         for what, array in constants.items():
-            if array.dtype == np.float32 and not np.all(np.isfinite(array)):
-                raise Unsupported(f"its {what} hold values that are not finite")
+            if array.dtype != np.float32 or np.all(np.isfinite(array)):
+                continue
+            if np.any(np.isnan(array)):
+                raise Unsupported(f"its {what} hold NaN: whatever it meets is lost; export the model without")
+            if not isinstance(op, Binary):  # a mask is one; sums of products in another order are others then
+                raise Unsupported(f"its {what} hold infinities: only operands of two-input operators may")
         types = {dtype, *(self.tensors[name].dtype for name in inputs)}
         if DType.INT32 in types and op.kind not in _TAKES_INT32:
             raise Unsupported(

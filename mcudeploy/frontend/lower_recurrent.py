@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,6 @@ from mcudeploy.ir.graph import DType
 from mcudeploy.ops.concat import Concat
 from mcudeploy.ops.move import Slice
 from mcudeploy.ops.recurrent import GATES, STATES, Cell, Recurrent, Result
-from mcudeploy.ops.requantize import FLOAT_MAX
 
 _Floats = NDArray[np.float32]
 _PLAIN: dict[str, Cell] = {"Tanh": "rnn_tanh", "Relu": "rnn_relu", "Sigmoid": "rnn_sigmoid"}
@@ -40,7 +40,7 @@ class _Direction:
     constants: Mapping[str, _Floats]
     states: tuple[str, ...] = ()
     keeps: bool = False
-    cell_clip: float = FLOAT_MAX
+    cell_clip: float = inf
 
     def op(self, result: Result) -> Recurrent:
         """The operator that gives a result."""
@@ -121,7 +121,7 @@ def _directions(builder: Builder, node: Node, steps: int) -> list[_Direction]:
             del constants["initial"]
         after = cell == "gru" and node.integer("linear_before_reset", 0) != 0
         own = tuple(state[at] for state in states)
-        clip = node.number("cell_clip", FLOAT_MAX)
+        clip = node.number("cell_clip", 0.0) if "cell_clip" in node.attributes else inf
         made.append(_Direction(cell, hidden, backwards, after, constants, own, keeps, clip))
     return made
 

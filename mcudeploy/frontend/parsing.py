@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from onnx import FunctionProto, ModelProto
 
 from mcudeploy.common.errors import ModelError
+from mcudeploy.common.formats import way_in
 from mcudeploy.frontend.states import Kept
 
 MAX_FILE_BYTES = 512 * 2**20
@@ -33,14 +35,15 @@ def parse(path: Path) -> Parsed:
     """The model in the file. Raises ModelError where it is no file, too large, or neither ONNX nor TFLite."""
     content = _content(path)
     if is_tflite(path):
+        _require_identifier(path, content)
         return _translated(path, content)
     proto = ModelProto()
     try:
         proto.ParseFromString(content)
     except (DecodeError, RuntimeError, ValueError) as fault:
-        raise ModelError(f"{path} is not an ONNX file, or it is truncated: {fault}") from fault
+        raise ModelError(f"{path} is not an ONNX file, or it is truncated: {fault}{way_in(path)}") from fault
     if not proto.graph.node and not proto.graph.output:
-        raise ModelError(f"{path} holds no graph: not an ONNX file, or a damaged one")
+        raise ModelError(f"{path} holds no graph: not an ONNX file, or a damaged one{way_in(path)}")
     return Parsed(proto)
 
 
@@ -61,6 +64,17 @@ def is_tflite(path: Path) -> bool:
         return True
     with path.open("rb") as stream:
         return stream.read(8)[4:] == _TFLITE_IDENTIFIER
+
+
+def _require_identifier(path: Path, content: bytes) -> None:
+    """Raises ModelError for an ONNX file that is called .tflite."""
+    if content[4:8] == _TFLITE_IDENTIFIER:
+        return
+    proto = ModelProto()
+    with suppress(DecodeError, RuntimeError, ValueError):
+        proto.ParseFromString(content)
+    if proto.graph.node:
+        raise ModelError(f"{path} is an ONNX file, not one of TFLite: give it the ending .onnx")
 
 
 def _content(path: Path) -> bytes:

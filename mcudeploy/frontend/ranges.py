@@ -18,7 +18,7 @@ from mcudeploy.ops.conv import Conv2d
 from mcudeploy.ops.conv_constants import Constants, numbers_of
 from mcudeploy.ops.elementwise import Lut
 from mcudeploy.ops.pool import AveragePool, MaxPool
-from mcudeploy.ops.requantize import INT32_MAX, float_bounds
+from mcudeploy.ops.requantize import INT32_MAX
 
 Array = NDArray[Any]
 
@@ -114,5 +114,5 @@ def _float_convolution(conv: Conv2d, operator: Operator, given: Range) -> Range:
     zero = (given.low == 0) & (given.high == 0)
     by_group = weights.reshape(conv.groups, -1, *weights.shape[1:])
     silent = ((by_group == 0) | zero.reshape(conv.groups, 1, 1, 1, -1)).all(axis=(2, 3, 4)).reshape(-1)
-    bias = np.clip(operator.constants["bias"].astype(np.float64), *float_bounds(conv.low, conv.high))
+    bias = np.clip(operator.constants["bias"].astype(np.float64), conv.low, conv.high)
     return Range(np.where(silent, bias, -np.inf), np.where(silent, bias, np.inf))

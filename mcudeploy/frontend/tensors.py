@@ -48,6 +48,13 @@ def graphs_in(node: NodeProto) -> Iterator[GraphProto]:
         yield from (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs)
 
 
+def external_files(graph: GraphProto, path: Path) -> list[Path]:
+    """The files beside the model that its tensors lie in."""
+    held = (tensor for tensor in tensors_of(graph) if tensor.data_location == TensorProto.EXTERNAL)
+    names = {entry.value for tensor in held for entry in tensor.external_data if entry.key == "location"}
+    return [path.resolve().parent / name for name in sorted(names)]
+
+
 def load_external(tensor: TensorProto, path: Path) -> None:
     """Reads a tensor kept beside the model, from the model's own folder only."""
     if tensor.data_location != TensorProto.EXTERNAL:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from math import isfinite, prod
+from math import isnan, prod
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import numpy as np
@@ -183,7 +183,7 @@ class KernelCall:
     last, by operators that accumulate. A kernel has one of the two, and finds it at op->scratch.
     `others` compute the same bits in another way: by another kernel, or by the same one in another `form`,
     with more scratch or less. With `needs_vectors` a call is for cores with vectors alone. The first that a
-    core can run is its choice where no time is known. Raises ValueError for a parameter that is not finite.
+    core can run is its choice where no time is known. Raises ValueError for a parameter that is NaN.
     """
 
     kernel: str
@@ -197,7 +197,7 @@ class KernelCall:
 
     def __post_init__(self) -> None:
         for name, value in self.params.items():
-            if isinstance(value, float) and not isfinite(value):
+            if isinstance(value, float) and isnan(value):
                 raise ValueError(f"its parameter {name} is {value}: C has no literal for that")
 
     @property

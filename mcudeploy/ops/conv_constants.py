@@ -77,7 +77,7 @@ def numbers_of(
     if source.dtype is not output.dtype:
         raise ValueError(f"{operator.name}: a convolution from {source.dtype} to {output.dtype}")
     if source.dtype is graph.DType.FLOAT32:
-        low, high = requantize.float_bounds(conv.low, conv.high)
+        low, high = conv.low, conv.high
         floats = Constants(
             np.ascontiguousarray(operator.constants["weights"], np.float32),
             np.ascontiguousarray(operator.constants["bias"], np.float32),

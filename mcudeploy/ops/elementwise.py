@@ -19,7 +19,7 @@ from mcudeploy.ops.common import (
     require_same_dtype,
     spatial_axes,
 )
-from mcudeploy.ops.requantize import clamp_bounds, float_bounds, quantization_of, quantize_scale
+from mcudeploy.ops.requantize import clamp_bounds, quantization_of, quantize_scale
 
 if TYPE_CHECKING:
     from mcudeploy.ir.graph import Operator, Quantization, Shape, Tensor
@@ -118,7 +118,7 @@ class Binary:
         strides = broadcast_strides(self._operands(tuple(tensor.shape for tensor in inputs)))
         counts = _counts(strides)
         if not is_int8(output):
-            lowest, highest = float_bounds(self.low, self.high)
+            lowest, highest = self.low, self.high
             clip = {"low": lowest, "high": highest}
             return KernelCall(f"{self.function}_f32", {**pointers, **strides, **clip}, counts=counts)
         a, b = self._quantizations(inputs)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import inf
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
@@ -12,7 +13,6 @@ from numpy.typing import NDArray
 from mcudeploy.ir.opdef import Axis, ConstantArray, Counts, CountsOf, Index, KernelCall, LoopNest, ParamValue
 from mcudeploy.ops.common import is_int8, reduced_axis, require_same_dtype
 from mcudeploy.ops.packing import pack_fours, padded
-from mcudeploy.ops.requantize import FLOAT_MAX
 
 if TYPE_CHECKING:
     from mcudeploy.ir.graph import Operator, Shape, Tensor
@@ -49,7 +49,7 @@ class Recurrent:
     reverse: bool = False
     reset_after: bool = False
     keeps: bool = False
-    cell_clip: float = FLOAT_MAX
+    cell_clip: float = inf
     """The most that the cell state of an LSTM may be, with either sign."""
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
@@ -106,8 +106,8 @@ class Recurrent:
             "reset_after": int(self.reset_after),
             "states": len(inputs) - 1,
             "keeps": int(self.keeps),
-            "low": -FLOAT_MAX,
-            "high": FLOAT_MAX,
+            "low": -inf,
+            "high": inf,
             "cell_clip": self.cell_clip,
         }
         copied = 2 - (len(inputs) - 1 if self.keeps else 0)

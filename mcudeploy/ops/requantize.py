@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 INT32_MAX = 2**31 - 1
 STORED = np.arange(-128, 128, dtype=np.int32)
 """Every stored value; a table's entry i is about STORED[i]."""
-FLOAT_MAX = float(np.finfo(np.float32).max)
 _FAST_SHIFT = 32
 _LAST_SHIFT = 62
 _LEAST_MULTIPLIER = 2**16
@@ -155,11 +154,6 @@ def quantize_value(value: float, quantization: Quantization) -> int:
 def clamp_bounds(quantization: Quantization, low: float, high: float) -> tuple[int, int]:
     """Clamp bounds in the quantised domain for a clip to [low, high] in real values."""
     return quantize_value(low, quantization), quantize_value(high, quantization)
-
-
-def float_bounds(low: float, high: float) -> tuple[float, float]:
-    """The same bounds as finite float32 values, so that they can stand in C as literals."""
-    return max(low, -FLOAT_MAX), min(high, FLOAT_MAX)
 
 
 def check_accumulator(name: str, largest: NDArray[np.int64], scales: NDArray[np.float64]) -> None:

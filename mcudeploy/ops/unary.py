@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from mcudeploy.ir.opdef import KernelCall, LoopNest, ParamValue
 from mcudeploy.ops.common import elementwise_loops, is_int8, require_same_dtype
-from mcudeploy.ops.requantize import float_bounds
 
 if TYPE_CHECKING:
     from mcudeploy.ir.graph import Operator, Shape, Tensor
@@ -46,8 +45,7 @@ class Unary:
             raise ValueError(f"{self.function} of int8 values is a lookup table")
         size: dict[str, ParamValue] = {"row_elements": output.shape[1] * output.shape[2]}
         if self.function in ("relu", "clip"):
-            bounds = (0.0, inf) if self.function == "relu" else (self.alpha, self.beta)
-            low, high = float_bounds(*bounds)
+            low, high = (0.0, inf) if self.function == "relu" else (self.alpha, self.beta)
             return KernelCall("clip_f32", {**size, "low": low, "high": high})
         constants = {"alpha": float(self.alpha), "beta": float(self.beta)}
         return KernelCall(f"{self.function}_f32", {**size, **constants})

@@ -45,10 +45,15 @@ def c_int(value: int) -> str:
 
 
 def c_float(value: float) -> str:
-    """The shortest literal that gives this float32 back. Raises ValueError for infinities and NaN."""
+    """The shortest text that gives this float32 back: a literal, or a macro of math.h for infinity.
+
+    Raises ValueError for NaN.
+    """
     single = np.float32(value)
-    if not np.isfinite(single):
+    if np.isnan(single):
         raise ValueError(f"{value} has no literal in C")
+    if np.isinf(single):
+        return "INFINITY" if single > 0 else "-INFINITY"
     text = np.format_float_positional(single, unique=True, trim="0")
     if len(text) > 16:
         text = np.format_float_scientific(single, unique=True, trim="0")

@@ -78,6 +78,12 @@ class Program:
         """The files of kernels/ that it needs: its kernels, and what runs the tapes of several cores."""
         return [*self.kernels, *([RUN_CORES] if self.lanes else [])]
 
+    @property
+    def is_infinite(self) -> bool:
+        """Whether parameters are infinite: the macro is one of math.h."""
+        records = (*self.operators, *self.part_operators)
+        return any("INFINITY" in text for record in records for _, text in record.params)
+
 
 def make_program(plan: Plan, calls: Mapping[str, KernelCall], prefix: str, board: Board) -> Program:
     """The program of a plan for a board, whose operators call these kernels."""

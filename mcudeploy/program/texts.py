@@ -16,6 +16,11 @@ class ConstantText:
     count: int
     lines: list[str]
 
+    @property
+    def is_infinite(self) -> bool:
+        """Whether it holds infinities, whose macro is one of math.h."""
+        return any("INFINITY" in line for line in self.lines)
+
 
 @dataclass(frozen=True, slots=True)
 class TensorText:

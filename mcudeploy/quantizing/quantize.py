@@ -15,10 +15,12 @@ from numpy.typing import NDArray
 from onnx import ModelProto
 
 from mcudeploy.common.errors import UsageError
-from mcudeploy.common.files import write_file
+from mcudeploy.common.files import same_file, write_file
 from mcudeploy.common.progress import SILENT, Progress
 from mcudeploy.common.text import count_text
+from mcudeploy.frontend.parsing import parse
 from mcudeploy.frontend.shapes import Shapes
+from mcudeploy.frontend.tensors import external_files
 from mcudeploy.quantizing import compare, library, weights
 from mcudeploy.quantizing.compare import Agreement, Classes, Floats, Layer
 from mcudeploy.quantizing.data import Sample, Samples, load_labels, open_samples
@@ -82,6 +84,7 @@ def quantize_model(path: Path, asked: Asked, destination: Path, progress: Progre
     that do not fit it. Nothing is written before all of it is known.
     """
     progress.stage(f"reading {path.name}")
+    _require_apart(path, destination)
     model = read_float(path, asked.shapes)
     samples = open_samples(asked.data, model.inputs)
     labels = None if asked.labels is None else load_labels(asked.labels, samples.count)
@@ -118,6 +121,12 @@ def quantize_model(path: Path, asked: Asked, destination: Path, progress: Progre
     report["notes"] = _notes(report, model, best.agreement, left)
     report["next"] = f"mcudeploy run {shlex.quote(str(destination))} --board BOARD"
     return report
+
+
+def _require_apart(path: Path, destination: Path) -> None:
+    """Raises UsageError for a destination that holds weights of the float model."""
+    if any(same_file(destination, file) for file in external_files(parse(path).proto.graph, path)):
+        raise UsageError(f"--output {destination} holds weights of {path.name}: choose another file")
 
 
 @dataclass(slots=True)

@@ -30,7 +30,7 @@ The last two with the stalls of slow memories.
 def require_timing(timing: Timing, target: Target, cores: int | None = None) -> None:
     """Raises ConfigError for a target that has no such timing, or several cores at once (0: all)."""
     if timing != "instructions" and cores not in (None, 1):
-        raise _one_core(timing)
+        raise _one_core()
     if timing == "cycles-model":
         core_of(target)
     elif timing == "traffic":
@@ -48,7 +48,7 @@ def count_steps(
     missing.
     """
     if plan.lanes:
-        raise _one_core("cycles-model or traffic")
+        raise _one_core()
     functions = Functions(firmware.elf)
     begin, end = (functions.named(name).address for name in ("mcud_step", "hal_ticks"))
     regions = [region.addresses for region in regions_of(firmware)]
@@ -92,5 +92,8 @@ def _qemu(board: Board) -> str:
     return board.emulator.qemu
 
 
-def _one_core(timing: str) -> ConfigError:
-    return ConfigError(f"--timing {timing} counts what one core does: make a plan with --parallel 1")
+def _one_core() -> ConfigError:
+    return ConfigError(
+        "modelled cycles (--objective cycles, --timing cycles-model) and traffic are counted on one core: "
+        "make a plan with --parallel 1"
+    )

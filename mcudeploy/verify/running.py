@@ -7,7 +7,7 @@ none.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,6 +22,7 @@ from mcudeploy.ir.plan import MODEL_UNIT, PATH_UNIT, CoresTime, Measurement, Ope
 from mcudeploy.targets import Firmware
 from mcudeploy.targets.stack import StackBound, stack_bound
 from mcudeploy.timing.marks import count_lanes
+from mcudeploy.timing.plugin import Counts
 from mcudeploy.timing.profile import core_of, profile
 from mcudeploy.verify.compare import Storage, fed_runs, run_once
 from mcudeploy.verify.counted import count_steps
@@ -33,13 +34,15 @@ _LOG = logging.getLogger(__name__)
 @dataclass(frozen=True, slots=True, eq=False)
 class Observation:
     """What a device did: its timings, and the stored outputs of each sample by tensor name. `entries`: the
-    time of each entry of the tape, in the unit of the measurement.
+    time of each entry of the tape, in the unit of the measurement; `counts`: what was counted of each, if it
+    was.
     """
 
     measurement: Measurement
     outputs: list[dict[str, Any]]
     stack: StackBound | None
     entries: tuple[int, ...] = ()
+    counts: Sequence[Counts] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -163,7 +166,7 @@ def _in_cycles(observed: Observation, made: Deployment, place: Place, sample: Sa
     measured = replace(
         observed.measurement, latency=round(sum(entries)), unit=MODEL_UNIT, operators=operators
     )
-    return replace(observed, measurement=measured, entries=tuple(map(round, entries)))
+    return replace(observed, measurement=measured, entries=tuple(map(round, entries)), counts=steps)
 
 
 def _along_path(observed: Observation, made: Deployment, place: Place, sample: Sample) -> Observation:

@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 import mcudeploy
-from mcudeploy.cli.main import cli
+from mcudeploy.cli.main import Terminated, cli
 from mcudeploy.common import errors
 from tests.cli.conftest import RUN, Deploy
 
@@ -63,8 +63,7 @@ def test_unsupported_nodes_are_all_listed(mcudeploy_command: Invoke, deploy: Dep
     ]
     assert result.stderr.splitlines() == [
         "error: 2 nodes are not supported",
-        "  node0 (Loop): no such operator",
-        "  node1 (Loop): no such operator",
+        "  2 nodes (Loop): no such operator; first: 'node0'",
     ]
 
 
@@ -247,3 +246,10 @@ def test_closed_streams_are_no_traceback(line: str, closed: str, folder: Path) -
     assert result.returncode == (2 if line == "nope" else 0)
     assert "Traceback" not in result.stderr
     assert bool(result.stdout) == (line != "nope" and ">&-" not in closed.replace("2>&-", ""))
+
+
+def test_termination_ends_in_one_object_too(mcudeploy_command: Invoke, deploy: Deploy) -> None:
+    deploy.answers["run_model"] = Terminated(143)
+    result = mcudeploy_command(f"{RUN_LINE} --json")
+    assert result.exit_code == 143
+    assert json.loads(result.stdout)["error"] == {"exit_code": 143, "message": "terminated", "problems": []}

@@ -11,7 +11,7 @@ import pytest
 from onnx import helper
 from onnx_files import build, node, save
 
-from mcudeploy.common.errors import ModelError, Problem
+from mcudeploy.common.errors import ModelError, Problem, causes
 from mcudeploy.frontend import load
 
 X = np.ones((1, 4, 6, 6), np.float32)
@@ -22,7 +22,7 @@ def problems(model: onnx.ModelProto, folder: Path) -> tuple[Problem, ...]:
     with pytest.raises(ModelError) as caught:
         load(save(model, folder))
     assert caught.value.exit_code == 4
-    assert caught.value.__notes__ == [str(problem) for problem in caught.value.problems]
+    assert caught.value.__notes__ == [str(cause) for cause in causes(caught.value.problems)]
     return caught.value.problems
 
 

@@ -12,11 +12,9 @@ from single_node import bounded
 
 from mcudeploy.ir.graph import DType, Quantization, Tensor
 from mcudeploy.ops.requantize import (
-    FLOAT_MAX,
     INT32_MAX,
     check_accumulator,
     clamp_bounds,
-    float_bounds,
     quantization_of,
     quantize_scale,
     quantize_value,
@@ -68,11 +66,6 @@ def test_values_are_rounded_half_to_even_and_saturate() -> None:
     assert [quantize_value(v, q) for v in (0.0, 0.25, 0.75, -0.25, 1e9, -1e9)] == [10, 10, 12, 10, 127, -128]
     assert clamp_bounds(q, -inf, inf) == (-128, 127)
     assert clamp_bounds(q, 0.0, 6.0) == (10, 22)
-
-
-def test_float_bounds_are_finite() -> None:
-    assert float_bounds(-inf, inf) == (-FLOAT_MAX, FLOAT_MAX)
-    assert float_bounds(0.0, 6.0) == (0.0, 6.0)
 
 
 def test_accumulators_are_checked() -> None:

@@ -269,3 +269,12 @@ def test_ctrl_c_leaves_no_file(stage: str, folder: Path) -> None:
     )
     assert sorted(path.name for path in folder.iterdir()) == ["d", "m.onnx", "more", "tmp"]
     assert not list((folder / "tmp").iterdir())
+
+
+def test_outputs_that_would_overwrite_or_mislead(folder: Path) -> None:
+    refused("m.onnx --data d -o q.tflite", "would be an ONNX file: give it the ending .onnx")
+    model = onnx.load("m.onnx")
+    onnx.save(model, "apart.onnx", save_as_external_data=True, location="weights.onnx", size_threshold=0)
+    held = Path("weights.onnx").read_bytes()
+    refused("apart.onnx --data d -o weights.onnx --force", "weights.onnx holds weights of apart.onnx")
+    assert Path("weights.onnx").read_bytes() == held

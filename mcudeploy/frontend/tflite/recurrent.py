@@ -10,7 +10,6 @@ from mcudeploy.frontend.model import Unsupported
 from mcudeploy.frontend.tflite.contents import Operator, Tensor
 from mcudeploy.frontend.tflite.scales import parameters, reals
 from mcudeploy.frontend.tflite.writer import DOMAIN, OPSET, Writer
-from mcudeploy.ops.requantize import FLOAT_MAX
 
 SEQUENCE_LSTM = "SequenceLSTM"
 """The node: inputs, outputs and attributes of ONNX's LSTM, and cell_clip, the largest cell state."""
@@ -20,6 +19,7 @@ _GATES = (0, 3, 1, 2)
 """ONNX's order input, output, forget, cell among the file's input, forget, cell, output."""
 _WEIGHTS, _RECURRENT, _BIAS, _PEEPHOLES, _PROJECTION, _H, _C, _NORMS = 1, 5, 12, 9, 16, 18, 19, 20
 _INT16_MOST = 32767
+_NO_LIMIT = float(np.finfo(np.float32).max)
 _AT_SPLIT = 4
 """In a step the gates come first, then each by itself."""
 
@@ -111,7 +111,7 @@ def _cell_clip(writer: Writer, operator: Operator) -> float:
         limits.append(_INT16_MOST * cell.scales.scale[0])
     elif cell.kind != "FLOAT32":
         raise Unsupported(f"its cell state is {cell.kind}; FLOAT32 and INT16 are supported")
-    return min(limits, default=FLOAT_MAX)
+    return min(limits, default=_NO_LIMIT)
 
 
 def lstm_function() -> FunctionProto:

@@ -1,0 +1,38 @@
+"""Files in other formats are refused with the way in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from onnx_files import build, node
+
+from mcudeploy.common.errors import ModelError
+from mcudeploy.common.formats import way_in
+from mcudeploy.frontend import load
+
+CONTENT = build([node("Relu", "x", "y")], {"x": np.ones((1, 2), np.float32)}, ["y"]).SerializeToString()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("m.pt", b"PK\x03\x04 anything", r"torch\.onnx\.export"),
+        ("m.keras", b"PK\x03\x04 anything", "from_keras_model"),
+        ("m.h5", b"\x89HDF\r\n", "tf2onnx"),
+        ("m.onnx", b"\x89HDF\r\n", "not an ONNX file, or it is truncated"),
+        ("m.tflite", CONTENT, "is an ONNX file, not one of TFLite: give it the ending .onnx"),
+    ],
+)
+def test_the_way_in(name: str, content: bytes, words: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(ModelError, match=words):
+        load(path)
+
+
+def test_folders_of_tensorflow(tmp_path: Path) -> None:
+    assert way_in(tmp_path) == ""
+    (tmp_path / "saved_model.pb").write_bytes(b"")
+    assert "TFLiteConverter.from_saved_model" in way_in(tmp_path)
