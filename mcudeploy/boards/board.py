@@ -12,6 +12,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, ValidationError, model_validator
 
 from mcudeploy.boards.facts import (
+    ChipId,
     Core,
     EmulatorFacts,
     Facts,
@@ -93,6 +94,7 @@ class Board(Facts):
     port_hal: tuple[HalSource, ...] = ()
     timer: Timers = Timers()
     emulator: EmulatorFacts | None = None
+    chip_id: ChipId | None = None
     flashers: Annotated[tuple[Flasher, ...], Field(alias="flasher")] = ()
     registry: Registry | None = None
 

@@ -220,6 +220,13 @@ class EmulatorFacts(Facts):
     note: str = ""
 
 
+class ChipId(Facts):
+    """The word by which a probe recognises the chip: where it stands, and its lower 12 bits."""
+
+    address: Address
+    value: Annotated[int, Field(gt=0, lt=2**12)]
+
+
 class Registry(Facts):
     """Platform and board id in PlatformIO's registry, for people who build with its packages."""
 

@@ -1,4 +1,4 @@
-"""`boards` and `doctor`: what can be deployed to, and what is missing for it."""
+"""`boards`, `devices` and `doctor`: what can be deployed to, what is attached, and what is missing for it."""
 
 from __future__ import annotations
 
@@ -96,6 +96,17 @@ def _listed() -> dict[str, Any]:
 
 
 @click.command()
+@output_options
+def devices(output: Output) -> None:
+    """List probes, boot loaders and serial ports, and the boards that they may be."""
+    from dataclasses import asdict
+
+    from mcudeploy.targets.attached import list_devices
+
+    output.result({"devices": [asdict(device) for device in list_devices()]}, boardtables.devices)
+
+
+@click.command()
 @board_option(required=False)
 @click.option(
     "--prepare",
@@ -122,4 +133,4 @@ def doctor(board: Board | None, prepare: bool, output: Output) -> None:
     output.result(report, tables.checks)
 
 
-COMMANDS = (boards, doctor)
+COMMANDS = (boards, devices, doctor)

@@ -1,4 +1,4 @@
-"""Reports about board files as tables for people."""
+"""Reports about board files and attached devices as tables for people."""
 
 from __future__ import annotations
 
@@ -30,3 +30,16 @@ def explained(console: Console, report: Values) -> None:
         table.add_row(*map(cell, (fact["fact"], fact["value"], "" if said == before else said)))
         before = said
     console.print(table)
+
+
+def devices(console: Console, report: Values) -> None:
+    """The report of `devices`."""
+    table = table_of("device", "kind", "USB id", "serial number", "port", "may be")
+    for device in report["devices"]:
+        port = device["port"] + ("" if device["allowed"] else " (no access: see doctor)")
+        known = (device["name"], device["kind"], device["usb_id"], device["serial"], port)
+        table.add_row(*map(cell, (*known, ", ".join(device["boards"]))))
+    if report["devices"]:
+        console.print(table)
+    else:
+        console.print(cell("no probe, no boot loader and no serial port is attached"))

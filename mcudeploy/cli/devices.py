@@ -52,21 +52,26 @@ def _load_board(_: click.Context, __: click.Parameter, name: str | None) -> Boar
 
 def _load_attached(context: click.Context, _: click.Parameter, name: str | None) -> Board | None:
     """The board of that name; of a family's boards the attached one, or else the family's default."""
-    from mcudeploy.boards.board import family
-    from mcudeploy.targets.ports import list_serial_ports
+    from mcudeploy.boards.board import family, is_path
+    from mcudeploy.targets.attached import attached_board
 
     if name is None:
         return None
     boards = family(name)
-    if len(boards) == 1 or context.params["emulate"]:
+    given = context.params
+    if boards[0].name == name or is_path(name) or given["emulate"]:
         return boards[0]
-    attached = {board for port in list_serial_ports(boards) for board in port.boards}
-    return next((board for board in boards if board.name in attached), boards[0])
+    ports = given.get("ports") or filter(None, [given.get("port")])
+    board, known_by = attached_board(name, tuple(ports), given.get("probe"))
+    if known_by and not given.get("quiet"):
+        click.echo(f"{name} is {board.name}: {known_by}", err=True)
+    return board
 
 
 _port_option = click.option(
     "--port",
     metavar="PORT",
+    is_eager=True,
     help="Serial port of the board, or a URL that pyserial knows; found if not given.",
 )
 
@@ -250,6 +255,7 @@ def devices_options(command: Command) -> Command:
         metavar="PORT",
         cls=_Several,
         multiple=True,
+        is_eager=True,
         help="Serial port of a board, or a URL that pyserial knows; found if not given. "
         "Several times for several boards of a kind, which share the measuring.",
     )

@@ -314,7 +314,7 @@ def output_options(command: Command) -> Command:
     @click.option(
         "--json", "as_json", is_flag=True, help="Print one JSON object on stdout instead of tables."
     )
-    @click.option("--quiet", is_flag=True, help="No tables, no progress: errors only.")
+    @click.option("--quiet", is_flag=True, is_eager=True, help="No tables, no progress: errors only.")
     @click.option(
         "--traceback", is_flag=True, expose_value=False, help="Show the Python traceback of an error."
     )

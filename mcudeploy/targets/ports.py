@@ -24,7 +24,8 @@ SERIAL = re.compile(r"[A-Za-z0-9][A-Za-z0-9:._-]{0,79}")
 class Port:
     """A serial port. `usb_id` is `vendor:product` in lower-case hex, empty where it is no USB port.
 
-    `allowed`: whether this user may open it; `serial`: serial number of the USB device.
+    `allowed`: whether this user may open it; `serial`: serial number of the USB device; `location`: the
+    socket that it is plugged into.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Port:
     boards: tuple[str, ...] = ()
     allowed: bool = True
     serial: str = ""
+    location: str = ""
 
 
 def list_serial_ports(boards: Iterable[Board] = ()) -> tuple[Port, ...]:
@@ -52,6 +54,7 @@ def _port(info: object, boards: tuple[Board, ...]) -> Port:
         boards=tuple(board.name for board in boards if usb_id and usb_id in board.usb_ids),
         allowed=sys.platform == "win32" or not Path(name).exists() or os.access(name, os.R_OK | os.W_OK),
         serial=str(getattr(info, "serial_number", "") or ""),
+        location=str(getattr(info, "location", "") or "").partition(":")[0],
     )
 
 

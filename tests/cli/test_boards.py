@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from mcudeploy.boards.board import list_boards
+from mcudeploy.boards.board import Board, list_boards, load_board
 from mcudeploy.common.resources import resource_dir
-from mcudeploy.targets.ports import Port
+from mcudeploy.targets.attached import Device
 from tests.cli.conftest import Deploy
 
 Invoke = Callable[[str], Result]
@@ -46,23 +46,85 @@ def test_doctor_looks_for_what_a_board_needs(mcudeploy_command: Invoke) -> None:
 
 
 @pytest.mark.parametrize(
-    ("attached", "options", "chosen"),
-    [("", "", "stm32f405"), ("stm32f100", "", "stm32f100"), ("stm32f100", "--emulate", "stm32f405")],
+    ("known_by", "options", "chosen", "said"),
+    [
+        ("", "", "stm32f405", ""),
+        ("ST-Link, chip id 0x420", "", "stm32f100", "stm32 is stm32f100: ST-Link, chip id 0x420\n"),
+        ("ST-Link, chip id 0x420", "--quiet", "stm32f100", ""),
+        ("ST-Link, chip id 0x420", "--emulate", "stm32f405", ""),
+    ],
 )
 def test_a_family_is_its_attached_board_or_its_default(
-    attached: str,
+    known_by: str,
     options: str,
     chosen: str,
+    said: str,
     mcudeploy_command: Invoke,
     deploy: Deploy,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    ports = (Port("/dev/ttyACM0", "probe", "0483:3748", boards=(attached,)),) if attached else ()
+    asked: list[tuple[object, ...]] = []
+
+    def attached(*given: object) -> tuple[Board, str]:
+        asked.append(given)
+        return load_board("stm32f100" if known_by else "stm32f405"), known_by
+
     monkeypatch.setattr("mcudeploy.boards.board.list_boards", list_boards)
-    monkeypatch.setattr("mcudeploy.targets.ports.list_serial_ports", lambda boards: ports)
-    result = mcudeploy_command(f"run m.onnx --board stm32 {options}")
-    assert result.exit_code == 0, result.output
-    assert deploy.calls["run_model"][0][1].board.name == chosen
+    monkeypatch.setattr("mcudeploy.targets.attached.attached_board", attached)
+    line = f"run m.onnx --board stm32 {options}"
+    result = mcudeploy_command(line if "--emulate" in line else f"{line} --probe 066D --port /dev/ttyACM0")
+    assert (result.exit_code, result.stderr) == (0, said), result.output
+    target = deploy.calls["run_model"][0][1]
+    assert target.board.name == chosen
+    if not target.emulate:
+        assert asked == [("stm32", ("/dev/ttyACM0",), "066D")]
+        assert (target.port, target.probe) == ("/dev/ttyACM0", "066D")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("--flasher magic", "tiny is not flashed by magic; its board file names openocd, st-flash"),
+        ("--probe --x", "is no serial number"),
+        ("--probe 0;exit", "is no serial number"),
+        ("--emulate --probe 1", "--probe names a real board's probe; tiny runs in the emulator"),
+        ("--emulate --flasher openocd", "--flasher names a real board's flasher"),
+    ],
+)
+def test_how_a_board_is_reached_is_checked_at_once(
+    options: str, message: str, mcudeploy_command: Invoke, deploy: Deploy
+) -> None:
+    for command in ("flash", "run m.onnx", "measure m.onnx"):
+        result = mcudeploy_command(f"{command} --board tiny {options}")
+        assert result.exit_code == 2 and message in result.stderr
+    assert not deploy.calls
+
+
+def test_flashers_come_from_options_and_settings(
+    mcudeploy_command: Invoke, deploy: Deploy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert mcudeploy_command("flash --board tiny --flasher pyocd --probe 066D").exit_code == 0
+    target = deploy.calls["flash_board"][0][1]
+    assert (target.flasher, target.probe) == ("pyocd", "066D")
+    monkeypatch.setenv("MCUDEPLOY_FLASHER", "st-flash")
+    assert mcudeploy_command("run m.onnx --board tiny").exit_code == 0
+    assert deploy.calls["run_model"][0][1].flasher == "st-flash"
+    assert mcudeploy_command("run m.onnx --board tiny --emulate").exit_code == 0  # it waits for hardware
+    assert deploy.calls["run_model"][0][1].flasher is None
+
+
+def test_devices_are_listed(mcudeploy_command: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = (
+        Device("ST-Link/V2", "probe", "0483:3748", "066D", "", True, ("stm32f405", "stm32f100")),
+        Device("CP210x", "serial bridge", "10c4:ea60", "1", "/dev/ttyUSB0", False),
+    )
+    monkeypatch.setattr("mcudeploy.targets.attached.list_devices", lambda: found)
+    table = mcudeploy_command("devices").stdout
+    assert "stm32f405, stm32f100" in table and "/dev/ttyUSB0 (no access: see doctor)" in table
+    listed = json.loads(mcudeploy_command("devices --json").stdout)["devices"]
+    assert [it["usb_id"] for it in listed] == ["0483:3748", "10c4:ea60"]
+    monkeypatch.setattr("mcudeploy.targets.attached.list_devices", tuple)
+    assert "no probe, no boot loader and no serial port" in mcudeploy_command("devices").stdout
 
 
 def test_flash_that_programs_run_from_in_place_has_a_rate(mcudeploy_command: Callable[[str], Result]) -> None:

@@ -1,0 +1,51 @@
+"""What USB ids say of attached devices: the facts of boards/usb/devices.toml."""
+
+from __future__ import annotations
+
+import tomllib
+from functools import cache
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from mcudeploy.boards.board import list_boards
+from mcudeploy.boards.facts import Facts, Identifier
+from mcudeploy.boards.flashers import UsbId
+from mcudeploy.common.resources import resource_dir
+
+
+class UsbKind(Facts):
+    """Devices with these ids, or with this part in the name that they give."""
+
+    name: str
+    kind: Literal["probe", "boot loader", "serial bridge", "serial port"]
+    ids: tuple[UsbId, ...] = ()
+    product: str = ""
+    families: tuple[Identifier, ...] = ()
+
+    def covers(self, usb_id: str, product: str) -> bool:
+        """Whether a device is one of these."""
+        return usb_id in self.ids or bool(self.product and self.product.lower() in product.lower())
+
+
+class _File(Facts):
+    devices: Annotated[tuple[UsbKind, ...], Field(alias="device")]
+
+
+@cache
+def usb_kinds() -> tuple[UsbKind, ...]:
+    """All kinds of devices that are known."""
+    text = (resource_dir("boards") / "usb" / "devices.toml").read_text("utf-8")
+    return _File.model_validate(tomllib.loads(text)).devices
+
+
+def kind_of(usb_id: str, product: str) -> UsbKind | None:
+    """What a device is; None where nothing is known of it."""
+    return next((it for it in usb_kinds() if it.covers(usb_id, product)), None)
+
+
+def boards_behind(usb_id: str, product: str) -> tuple[str, ...]:
+    """The boards that a device may be, or lead to, by name."""
+    kind = kind_of(usb_id, product)
+    families = kind.families if kind else ()
+    return tuple(it.name for it in list_boards() if usb_id in it.usb_ids or it.family in families)
