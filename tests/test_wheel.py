@@ -34,12 +34,14 @@ def test_the_wheel_ships_templates_firmware_and_boards(wheel: Path) -> None:
 
 def test_the_command_runs_from_the_wheel(wheel: Path, tmp_path: Path) -> None:
     zipfile.ZipFile(wheel).extractall(tmp_path / "site")
-    listing = subprocess.run(
-        [sys.executable, "-m", "mcudeploy", "boards", "--json"],
-        cwd=tmp_path / "site",
-        check=True,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert '"stm32f405"' in listing.stdout
+
+    def mcudeploy(line: str) -> str:
+        command = [sys.executable, "-m", "mcudeploy", *line.split()]
+        done = subprocess.run(
+            command, cwd=tmp_path / "site", check=True, capture_output=True, text=True, timeout=60
+        )
+        return done.stdout
+
+    assert '"stm32f405"' in mcudeploy("boards --json")
+    mcudeploy("boards --new mine --like rp2040 -o mine.toml")
+    assert "RP2040 Datasheet" in mcudeploy("boards --explain ./mine.toml")

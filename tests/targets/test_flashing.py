@@ -13,12 +13,14 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 import mcudeploy
 from mcudeploy.boards.board import Board, list_boards, load_board
-from mcudeploy.common.errors import FlashError, UsageError
+from mcudeploy.common.errors import FlashError, ProtocolError, UsageError
+from mcudeploy.device import target
 from mcudeploy.targets import flash, flash_commands, flashers, flashing
 from mcudeploy.targets.flashers import TOOLS, Attached
 from mcudeploy.targets.images import flash_content, intel_hex, uf2
@@ -349,3 +351,27 @@ def _await_end(folder: Path) -> None:
         return True
 
     _await(gone)
+
+
+def test_what_a_target_says_reaches_the_flasher(
+    fake: Fake, calls: Calls, program: Callable[[Board], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From the port and the probe of a target to the tool, nothing before a flasher is known to be there."""
+    board, port = load_board("stm32f405"), SimpleNamespace(close=lambda: None)
+    firmware = SimpleNamespace(elf=program(board), hash=1)
+    asked = target.Target(board, "/dev/ttyACM7", flasher="st-flash", probe="066DFF48")
+    monkeypatch.setattr(target, "open_transport", lambda *_: port)
+    with pytest.raises(FlashError, match="st-flash is not installed"):
+        target.require_port(asked)
+    fake("st-flash", "openocd")
+    assert target.require_port(asked) == "/dev/ttyACM7"
+    assert asked.title == "stm32f405, flashed with st-flash"
+
+    def silent(*_: object, **__: object) -> None:
+        raise ProtocolError("nobody answers")
+
+    monkeypatch.setattr(target, "connect", silent)
+    with pytest.raises(ProtocolError, match="nobody answers"), target.open_device(asked, firmware):
+        pass
+    image = str(firmware.elf.with_suffix(".bin"))
+    assert calls() == [["st-flash", "--reset", "--serial", "066DFF48", "write", image, "0x08000000"]]
