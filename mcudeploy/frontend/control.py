@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import ChainMap
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,10 +17,11 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_h
 
 from mcudeploy.common.errors import ModelError
 from mcudeploy.frontend.constants import Constant
-from mcudeploy.frontend.convert import ONNX_DOMAINS, label_of, node_of
+from mcudeploy.frontend.convert import ONNX_DOMAINS, node_of
 from mcudeploy.frontend.folding import Folder
 from mcudeploy.frontend.model import Unsupported
 from mcudeploy.frontend.names import printable
+from mcudeploy.frontend.scopes import Call, Scope, held_by, renamed
 from mcudeploy.frontend.tensors import array_of, graphs_of
 
 _MOST_NODES = 2**14
@@ -47,12 +47,12 @@ def flattened(proto: ModelProto, folder: Folder) -> tuple[ModelProto, dict[str, 
     """
     flat = _Flat(proto.graph, folder)
     refusals: dict[str, str] = {}
-    top = _Scope(ChainMap({}), "", "")
+    top = Scope(ChainMap({}), "", "")
     for number, node in enumerate(proto.graph.node):
         if not is_control(node):
             flat.take(node)
             continue
-        made, call = len(flat.nodes), _Call(node, number, top, tuple(node.output))
+        made, call = len(flat.nodes), Call(node, number, top, tuple(node.output))
         try:
             flat.replace(call)
         except Unsupported as verdict:
@@ -67,57 +67,6 @@ def flattened(proto: ModelProto, folder: Folder) -> tuple[ModelProto, dict[str, 
     result.graph.node.extend(flat.nodes)
     result.graph.initializer.extend(flat.constants)
     return result, refusals
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Scope:
-    """A graph while it is gone through. `names`: what its values, and those around it, are called in the flat
-    model, where that is not as in the file; `prefix` is of what is made here, `place` the same in every
-    iteration.
-    """
-
-    names: ChainMap[str, str]
-    prefix: str
-    place: str
-
-    def of(self, name: str) -> str:
-        """What a value is called in the flat model."""
-        return self.names.get(name, name)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Call:
-    """A node with graphs inside, the scope that it stands in, and what its outputs are called there."""
-
-    node: NodeProto
-    number: int
-    scope: _Scope
-    outputs: tuple[str, ...]
-
-    @property
-    def label(self) -> str:
-        return self.scope.prefix + label_of(self.node, self.number)
-
-    @property
-    def inputs(self) -> list[str]:
-        return [self.scope.of(name) for name in self.node.input]
-
-    def graph(self, name: str) -> GraphProto:
-        """A graph inside. Raises StopIteration where there is none."""
-        found: GraphProto = next(item.g for item in self.node.attribute if item.name == name)
-        return found
-
-    def integers(self, name: str, count: int) -> Sequence[int]:
-        """A list of so many integers, 0 where it is left out. Raises ValueError."""
-        found = next((list(item.ints) for item in self.node.attribute if item.name == name), [0] * count)
-        if len(found) != count:
-            raise ValueError(f"{name} has {len(found)} elements, not {count}")
-        return found
-
-    def inside(self, name: str, iteration: str = "") -> _Scope:
-        """The scope of a graph inside."""
-        prefix = f"{self.label}/{iteration}"
-        return _Scope(self.scope.names.new_child(), prefix, f"{self.scope.place}{self.number}.{name}/")
 
 
 class _Flat:
@@ -205,7 +154,7 @@ class _Flat:
         self.nodes.append(node)
         self._makers.update((name, node) for name in node.output if name)
 
-    def _make(self, call: _Call, op: str, inputs: Sequence[str], output: str = "", **attributes: Any) -> str:
+    def _make(self, call: Call, op: str, inputs: Sequence[str], output: str = "", **attributes: Any) -> str:
         """Adds a node in the place of a call; the name of its output."""
         output = output or self._new(f"{call.label}/{op}")
         self._add(helper.make_node(op, inputs, [output], name=call.label, **attributes))
@@ -227,31 +176,31 @@ class _Flat:
 
     # -- graphs ----------------------------------------------------------------------------------
 
-    def replace(self, call: _Call) -> None:
+    def replace(self, call: Call) -> None:
         """Adds what a node with graphs inside does. Raises Unsupported, and _FAULTS."""
         _HANDLERS[call.node.op_type](self, call)
 
-    def _graph(self, graph: GraphProto, scope: _Scope, given: Sequence[str]) -> list[str]:
+    def _graph(self, graph: GraphProto, scope: Scope, given: Sequence[str]) -> list[str]:
         """Adds the nodes of a graph with these inputs; the names of its outputs."""
         self._spend()
         for tensor in graph.initializer:
             scope.names[tensor.name] = self._constant(tensor, scope.place, tensor.name)
         scope.names.update(zip((value.name for value in graph.input), given, strict=True))
         for number, node in enumerate(graph.node):
-            held = _held(node)
+            held = held_by(node)
             if held is not None:
                 scope.names[node.output[0]] = self._constant(held, scope.place, node.output[0])
                 continue
             made = [self._new(scope.prefix + printable(name)) if name else "" for name in node.output]
-            call = _Call(node, number, scope, tuple(made))
+            call = Call(node, number, scope, tuple(made))
             if is_control(node):
                 self.replace(call)
             else:
-                self._add(_renamed(call))
+                self._add(renamed(call))
             scope.names.update(zip(node.output, made, strict=True))
         return [scope.of(value.name) for value in graph.output]
 
-    def branch(self, call: _Call) -> None:
+    def branch(self, call: Call) -> None:
         """Replaces an If."""
         name = "then_branch" if self._known(call.inputs[0], "its condition") else "else_branch"
         made = self._graph(call.graph(name), call.inside(name), ())
@@ -259,7 +208,7 @@ class _Flat:
             if output:
                 self._make(call, "Identity", [source], output)
 
-    def loop(self, call: _Call) -> None:
+    def loop(self, call: Call) -> None:
         """Replaces a Loop."""
         most, start, *carried = [*call.inputs, ""][: max(2, len(call.inputs))]
         body = call.graph("body")
@@ -276,7 +225,7 @@ class _Flat:
             done += 1
         self._finish(call, carried, [(pieces, 0, False) for pieces in stacked])
 
-    def scan(self, call: _Call) -> None:
+    def scan(self, call: Call) -> None:
         """Replaces a Scan."""
         if self._folder.model.opset < _SCAN_WITHOUT_BATCH:
             raise Unsupported(f"Scan is read from opset {_SCAN_WITHOUT_BATCH}: export it with a newer one")
@@ -318,7 +267,7 @@ class _Flat:
             pieces.append(name)
 
     def _finish(
-        self, call: _Call, carried: Sequence[str], stacked: Sequence[tuple[list[str], int, bool]]
+        self, call: Call, carried: Sequence[str], stacked: Sequence[tuple[list[str], int, bool]]
     ) -> None:
         """Names what a loop ends with: its last values, and those of all iterations along an axis."""
         for output, source in zip(call.outputs, carried, strict=False):
@@ -332,7 +281,7 @@ class _Flat:
             whole = [self._lifted(call, piece, axis) for piece in pieces]
             self._make(call, "Concat", whole[::-1] if backward else whole, output, axis=axis)
 
-    def _lifted(self, call: _Call, name: str, axis: int) -> str:
+    def _lifted(self, call: Call, name: str, axis: int) -> str:
         """A value with one more axis, of size 1."""
         if self._folder.model.opset < _AXES_ARE_INPUTS:
             return self._make(call, "Unsqueeze", [name], axes=[axis])
@@ -340,26 +289,7 @@ class _Flat:
         return self._make(call, "Unsqueeze", [name, axes])
 
 
-def _held(node: NodeProto) -> TensorProto | None:
-    """What a Constant node holds as a tensor."""
-    if node.op_type != "Constant" or node.domain not in ONNX_DOMAINS or not node.attribute:
-        return None
-    return node.attribute[0].t if node.attribute[0].HasField("t") else None
-
-
-def _renamed(call: _Call) -> NodeProto:
-    """A node without graphs as it is called in the flat model."""
-    made = NodeProto()
-    made.CopyFrom(call.node)
-    made.ClearField("doc_string")
-    del made.input[:], made.output[:]
-    made.input.extend(call.inputs)
-    made.output.extend(call.outputs)
-    made.name = call.label
-    return made
-
-
-_HANDLERS: dict[str, Callable[[_Flat, _Call], None]] = {
+_HANDLERS: dict[str, Callable[[_Flat, Call], None]] = {
     "If": _Flat.branch,
     "Loop": _Flat.loop,
     "Scan": _Flat.scan,

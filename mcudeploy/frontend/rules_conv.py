@@ -64,6 +64,9 @@ def conv_transpose(node: NodeProto, make: Maker) -> bool:
         perm += [rank + 3 + axis, 2 + axis]
     whole = [block * stride for block, stride in zip(blocks, strides, strict=True)]
     moved = make.add("Transpose", apart, perm=perm)
+    if all(axis.first == 0 and axis.end == size for axis, size in zip(axes, whole, strict=True)):
+        make.reshaped(moved, (shape[0], groups * count, *whole), out=node.output[0])
+        return True
     image = make.reshaped(moved, (shape[0], groups * count, *whole))
     places = list(range(2, rank + 2))
     bounds = [
