@@ -31,7 +31,21 @@ _BORDER_DTYPES = {
     DType.INT32: ("int32", "int64"),
     DType.INT8: ("int8", "uint8"),
 }
-_TAKES_INT32 = frozenset({"Cast", "Concat", "GatherRows", "Pad", "Reshape", "Slice", "TopK", "Transpose"})
+_TAKES_INT32 = frozenset(
+    (
+        "Cast",
+        "Concat",
+        "GatherRows",
+        "IntegerBinary",
+        "MaxPoolIndices",
+        "Pad",
+        "Reshape",
+        "ScatterRows",
+        "Slice",
+        "TopK",
+        "Transpose",
+    )
+)
 
 
 class Builder:
@@ -262,9 +276,7 @@ class Builder:
                 raise Unsupported(f"its {what} hold infinities: only operands of two-input operators may")
         types = {dtype, *(self.tensors[name].dtype for name in inputs)}
         if DType.INT32 in types and op.kind not in _TAKES_INT32:
-            raise Unsupported(
-                "int32 values are only moved, gathered, and cast: put a Cast to float32 before it"
-            )
+            raise Unsupported("it does not take int32 values: put a Cast to float32 before it")
         found = op.loops(tuple(self.shape_of(name) for name in inputs)).output_shape()
         if found != shape:
             raise ValueError(f"its output is {found}, the model says {shape}")

@@ -17,6 +17,15 @@ from mcudeploy.frontend.maker import Facts, Infos, Maker
 from mcudeploy.frontend.model import Unsupported
 from mcudeploy.frontend.rules_attention import attention
 from mcudeploy.frontend.rules_conv import conv_transpose
+from mcudeploy.frontend.rules_index import (
+    compress,
+    gather_elements,
+    gather_nd,
+    max_unpool,
+    one_hot,
+    scatter_elements,
+    scatter_nd,
+)
 from mcudeploy.frontend.rules_integer import (
     cast_of_whole,
     conv_integer,
@@ -49,7 +58,8 @@ from mcudeploy.frontend.rules_recurrent import batched
 from mcudeploy.frontend.rules_running import hardmax, is_inf, is_nan, running
 from mcudeploy.frontend.rules_sequence import causal_conv, dft, rotary_embedding, swiglu
 from mcudeploy.frontend.rules_shape import cast_like, depth_to_space, space_to_depth
-from mcudeploy.frontend.rules_sums import chain, log_softmax, of_sum, swapped
+from mcudeploy.frontend.rules_sums import chain, computed_clip, log_softmax, mixed_power, of_sum, swapped
+from mcudeploy.frontend.rules_volume import conv, global_pool, pool
 from mcudeploy.frontend.tensors import graphs_in
 
 _MOST_NODES = 2**16
@@ -63,10 +73,14 @@ nodes can replace it.
 
 RULES: dict[str, Rule] = {
     "Attention": attention,
+    "AveragePool": pool,
     "BatchNormalization": batch_normalization,
     "Cast": cast_of_whole,
     "CastLike": cast_like,
     "CausalConvWithState": causal_conv,
+    "Clip": computed_clip,
+    "Compress": compress,
+    "Conv": conv,
     "ConvInteger": conv_integer,
     "ConvTranspose": conv_transpose,
     "CumProd": running("Mul"),
@@ -74,8 +88,12 @@ RULES: dict[str, Rule] = {
     "DFT": dft,
     "DepthToSpace": depth_to_space,
     "Einsum": einsum,
+    "GatherElements": gather_elements,
+    "GatherND": gather_nd,
     "Gemm": gemm,
+    "GlobalAveragePool": global_pool,
     "GlobalLpPool": global_lp_pool,
+    "GlobalMaxPool": global_pool,
     "Greater": swapped("Less"),
     "GreaterOrEqual": swapped("LessOrEqual"),
     "GRU": batched,
@@ -93,9 +111,13 @@ RULES: dict[str, Rule] = {
     "MatMul": matmul,
     "MatMulInteger": matmul_integer,
     "Max": chain("Max"),
+    "MaxPool": pool,
+    "MaxUnpool": max_unpool,
     "Mean": chain("Add"),
     "MeanVarianceNormalization": mean_variance_normalization,
     "Min": chain("Min"),
+    "OneHot": one_hot,
+    "Pow": mixed_power,
     "QLinearConv": qlinear_conv,
     "QLinearMatMul": qlinear_matmul,
     "RMSNormalization": layer_norm,
@@ -106,6 +128,9 @@ RULES: dict[str, Rule] = {
     "ReduceLogSumExp": of_sum,
     "ReduceSumSquare": of_sum,
     "RotaryEmbedding": rotary_embedding,
+    "Scatter": scatter_elements,
+    "ScatterElements": scatter_elements,
+    "ScatterND": scatter_nd,
     "SpaceToDepth": space_to_depth,
     "Sum": chain("Add"),
     "SwiGLU": swiglu,

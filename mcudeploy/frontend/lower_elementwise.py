@@ -247,7 +247,7 @@ def _emit(
 ) -> Value:
     """The operator, its operands brought into one layout: that of the largest activation."""
     shape = np.broadcast_shapes(operands[0].shape, operands[1].shape)
-    stored, index = _common_layout(builder, operands, shape)
+    stored, index = common_layout(builder, operands, shape)
     inputs: list[str] = []
     constants: dict[str, ConstantArray] = {}
     position: int | None = None
@@ -255,8 +255,8 @@ def _emit(
     meaning: Quantization | None = None
     for place, operand in enumerate(operands):
         if isinstance(operand, Value):
-            wanted = scattered(index, stored, np.broadcast_to(operand.index, shape))
-            inputs.append(builder.arranged(operand.tensor, compressed(np.asarray(wanted, np.int32))))
+            wanted = broadcast_positions(operand.index, shape, index, stored)
+            inputs.append(builder.arranged(operand.tensor, wanted))
             continue
         array, meaning = _stored_constant(operand, shape, index, stored, quantized=quantization is not None)
         position, constants = place, {"constant": array}
@@ -269,7 +269,7 @@ def _emit(
     return Value(tensor, index, real=True)
 
 
-def _common_layout(builder: Builder, operands: Operands, shape: tuple[int, ...]) -> tuple[Shape, IndexArray]:
+def common_layout(builder: Builder, operands: Operands, shape: tuple[int, ...]) -> tuple[Shape, IndexArray]:
     """That of the largest activation, viewed so that others repeat along whole dimensions, if that can be."""
     for operand in operands:
         if isinstance(operand, Value) and operand.index.size == prod(shape):
@@ -303,16 +303,22 @@ def _merged(operands: Operands, shape: tuple[int, ...]) -> list[Shape]:
 def _repeats(operand: Value | Constant, shape: tuple[int, ...], index: IndexArray, stored: Shape) -> bool:
     """Whether an operand has no more places in a layout than elements."""
     places = positions(operand.shape) if isinstance(operand, Constant) else operand.index
+    return broadcast_positions(places, shape, index, stored).size == places.size
+
+
+def broadcast_positions(
+    places: IndexArray, shape: tuple[int, ...], index: IndexArray, stored: Shape
+) -> IndexArray:
+    """The positions of an operand in the layout of a result, once along dimensions that it repeats along."""
     wanted = scattered(index, stored, np.broadcast_to(places, shape))
-    return compressed(np.asarray(wanted, np.int32)).size == places.size
+    return compressed(np.asarray(wanted, np.int32))
 
 
 def _stored_constant(
     constant: Constant, shape: tuple[int, ...], index: IndexArray, stored: Shape, *, quantized: bool
 ) -> tuple[ConstantArray, Quantization | None]:
     """A constant operand in the stored layout, without the dimensions along which it repeats."""
-    places = np.broadcast_to(positions(constant.shape), shape)
-    wanted = compressed(np.asarray(scattered(index, stored, places), np.int32))
+    wanted = broadcast_positions(positions(constant.shape), shape, index, stored)
     if not quantized:
         return constant.value.astype(np.float32).reshape(-1)[wanted], None
     meaning = constant_quantization(constant)

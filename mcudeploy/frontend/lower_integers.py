@@ -12,6 +12,7 @@ from mcudeploy.frontend.builder import Builder
 from mcudeploy.frontend.constants import Constant, integers_of
 from mcudeploy.frontend.follow import finish, follow, fused_nodes
 from mcudeploy.frontend.lower_move import regrown, with_size
+from mcudeploy.frontend.lower_pool import ordered
 from mcudeploy.frontend.lower_slice import pick, real_pick
 from mcudeploy.frontend.lower_softmax import along
 from mcudeploy.frontend.model import Node, Unsupported
@@ -169,17 +170,9 @@ def _gathered(builder: Builder, node: Node, table: Value) -> Value:
     return replace(table, tensor=made, index=_placed(indices, rest, axis))
 
 
-def _ordered(builder: Builder, name: str) -> Value:
-    """A value whose stored elements are ordered as the value is, equal ones included."""
-    value = builder.value(name)
-    if value.table is None:
-        return value
-    return (builder.pure(name) or builder.real(name)) if value.real else builder.integers(name)
-
-
 def arg_extreme(builder: Builder, node: Node) -> None:
     """ArgMax and ArgMin: the index of the first of one."""
-    value = _ordered(builder, node.inputs[0])
+    value = ordered(builder, node.inputs[0])
     axis = _axis(node, value.index.ndim)
     last = node.integer("select_last_index", 0) != 0
     made = _top(builder, node, value, axis, TopK(0, 1, "indices", node.op == "ArgMax", last))
@@ -191,7 +184,7 @@ def arg_extreme(builder: Builder, node: Node) -> None:
 def top_k(builder: Builder, node: Node) -> None:
     """An operator for the elements, and one for their indices, of those that something reads."""
     (count,) = integers_of(builder.constant(node.input(1), "k"))
-    value = _ordered(builder, node.inputs[0])
+    value = ordered(builder, node.inputs[0])
     axis = _axis(node, value.index.ndim, -1)
     if not 1 <= count <= value.shape[axis]:
         raise Unsupported(f"k is {count}; the axis has {value.shape[axis]} elements")

@@ -15,7 +15,15 @@ from mcudeploy.frontend.constants import integers_of
 from mcudeploy.frontend.follow import finish, follow, fused_nodes
 from mcudeploy.frontend.lower_softmax import along
 from mcudeploy.frontend.model import Node, Unsupported
-from mcudeploy.frontend.values import IndexArray, Value, coordinates, natural_shape, scattered, stored_axis
+from mcudeploy.frontend.values import (
+    IndexArray,
+    Value,
+    axis_shapes,
+    coordinates,
+    natural_shape,
+    scattered,
+    stored_axis,
+)
 from mcudeploy.ir.graph import UNSIGNED_OFFSET, DType, Quantization, Shape
 from mcudeploy.ops.concat import Concat
 from mcudeploy.ops.elementwise import Binary
@@ -113,7 +121,8 @@ def _pad(builder: Builder, node: Node, value: Value, amounts: tuple[int, ...], f
 
 def _dimensions(builder: Builder, value: Value, axes: Sequence[int]) -> tuple[Shape, list[int]]:
     """A stored shape under which each of these ONNX axes is a dimension, and the dimensions."""
-    for shape in (builder.shape_of(value.tensor), natural_shape(value.shape)):
+    views = (view for axis in axes for view in axis_shapes(value.index, axis))
+    for shape in (builder.shape_of(value.tensor), natural_shape(value.shape), *views):
         found = [stored_axis(value.index, shape, axis) for axis in axes]
         if None not in found and len(set(found)) == len(found):
             return shape, [dimension for dimension in found if dimension is not None]

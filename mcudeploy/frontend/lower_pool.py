@@ -26,6 +26,7 @@ from mcudeploy.frontend.windows import Window, window_of
 from mcudeploy.ir.graph import DType, Quantization, Shape
 from mcudeploy.ir.opdef import OperatorDef
 from mcudeploy.ops.pool import AveragePool, MaxPool
+from mcudeploy.ops.pool_indices import MaxPoolIndices
 from mcudeploy.ops.reduce import Reduce, Reduction
 from mcudeploy.ops.unary import Unary
 
@@ -38,9 +39,21 @@ def movable(builder: Builder, name: str) -> Value:
     return builder.real(name) if value.real else builder.integers(name)
 
 
+def ordered(builder: Builder, name: str) -> Value:
+    """A value whose stored elements are ordered as the value is, equal ones included."""
+    value = builder.value(name)
+    if value.table is None:
+        return value
+    return (builder.pure(name) or builder.real(name)) if value.real else builder.integers(name)
+
+
 def max_pool(builder: Builder, node: Node) -> None:
     """On what is stored: a maximum commutes with dequantisation and every rising function."""
-    builder.define(node.output, _max_pool(builder, node, movable(builder, node.inputs[0])))
+    indices = node.outputs[1] if len(node.outputs) > 1 else ""
+    if indices in builder.consumers or indices in builder.outputs:
+        builder.define(indices, _indices(builder, node, ordered(builder, node.inputs[0])))
+    if node.output in builder.consumers or node.output in builder.outputs:
+        builder.define(node.output, _max_pool(builder, node, movable(builder, node.inputs[0])))
 
 
 def real_max_pool(builder: Builder, node: Node) -> Value:
@@ -49,18 +62,33 @@ def real_max_pool(builder: Builder, node: Node) -> Value:
 
 
 def _max_pool(builder: Builder, node: Node, value: Value) -> Value:
-    if len([name for name in node.outputs if name]) > 1:
-        raise Unsupported("indices of the maxima are not supported")
+    op, source = _window_maximum(builder, node, value)
+    tensor = builder.tensors[source]
+    shape = (*op.out_size, tensor.shape[2])
+    made = builder.emit(op, (source,), shape, tensor.dtype, tensor.quantization, nodes=(node,))
+    return replace(value, tensor=made, index=image_index(shape, value.index.ndim))
+
+
+def _window_maximum(builder: Builder, node: Node, value: Value) -> tuple[MaxPool, str]:
+    """The operator, and the tensor of the image."""
     image = image_positions(value.index)
     window = _pool_window(node, value, image)
     if not window.least_taps:
         raise Unsupported("a window sees nothing but padding: its maximum would be minus infinity")
     op = MaxPool(window.kernel, window.stride, window.dilation, window.pads, window.out_size)
-    source = builder.arranged(value.tensor, image)
-    tensor = builder.tensors[source]
-    shape = (*window.out_size, tensor.shape[2])
-    made = builder.emit(op, (source,), shape, tensor.dtype, tensor.quantization, nodes=(node,))
-    return replace(value, tensor=made, index=image_index(shape, value.index.ndim))
+    return op, builder.arranged(value.tensor, image)
+
+
+def _indices(builder: Builder, node: Node, value: Value) -> Value:
+    """Where the maxima are, in the order of the model: rows of each channel, or its columns."""
+    op, source = _window_maximum(builder, node, value)
+    rows, cols, channels = builder.shape_of(source)
+    by_columns = node.integer("storage_order", 0) != 0 and value.index.ndim > 3
+    steps = (1, rows) if by_columns else (cols, 1)
+    indices = MaxPoolIndices(op, (*steps, rows * cols))
+    shape = (*op.out_size, channels)
+    made = builder.emit(indices, (source,), shape, DType.INT32, nodes=(node,))
+    return Value(made, image_index(shape, value.index.ndim), real=False)
 
 
 def _pool_window(node: Node, value: Value, image: IndexArray) -> Window:

@@ -9,7 +9,8 @@ from mcudeploy.frontend.builder import Builder, RealLowering
 from mcudeploy.frontend.functions import FUNCTIONS
 from mcudeploy.frontend.inputs import declare, placeholder
 from mcudeploy.frontend.last_states import last_states_alone
-from mcudeploy.frontend.lower_elementwise import OPERATIONS, binary, real_binary, real_unary, unary, where
+from mcudeploy.frontend.lower_arithmetic import BITWISE, any_binary, any_unary, any_where
+from mcudeploy.frontend.lower_elementwise import OPERATIONS, real_binary, real_unary
 from mcudeploy.frontend.lower_integers import arg_extreme, cast, gather, real_cast, real_gather, top_k
 from mcudeploy.frontend.lower_linear import batch_normalization, conv, gemm, matmul
 from mcudeploy.frontend.lower_move import concat, pad, real_concat, real_pad
@@ -18,6 +19,8 @@ from mcudeploy.frontend.lower_pool import average_pool, max_pool, real_max_pool,
 from mcudeploy.frontend.lower_quantized import dequantize_linear, quantize_linear, real_view, view
 from mcudeploy.frontend.lower_recurrent import recurrent, sequence_lstm
 from mcudeploy.frontend.lower_resize import real_resize, resize
+from mcudeploy.frontend.lower_roi import roi_align
+from mcudeploy.frontend.lower_scatter import scatter
 from mcudeploy.frontend.lower_slice import pick, real_pick, split
 from mcudeploy.frontend.lower_softmax import softmax
 from mcudeploy.frontend.model import Model, Node, Unsupported
@@ -36,8 +39,9 @@ def _dropout(builder: Builder, node: Node) -> None:
 
 LOWERINGS: dict[str, Lowering] = {
     **dict.fromkeys(VIEWS, view),
-    **dict.fromkeys(FUNCTIONS, unary),
-    **dict.fromkeys(OPERATIONS, binary),
+    **dict.fromkeys(FUNCTIONS, any_unary),
+    **dict.fromkeys({*OPERATIONS, *BITWISE}, any_binary),
+    "BitwiseNot": any_unary,
     "ArgMax": arg_extreme,
     "ArgMin": arg_extreme,
     "AveragePool": average_pool,
@@ -66,11 +70,13 @@ LOWERINGS: dict[str, Lowering] = {
     "ReduceProd": reduce,
     "ReduceSum": reduce,
     "Resize": resize,
+    "RoiAlign": roi_align,
+    "ScatterND": scatter,
     "Slice": pick,
     "Softmax": softmax,
     "Split": split,
     "TopK": top_k,
-    "Where": where,
+    "Where": any_where,
 }
 """What each supported ONNX operator becomes."""
 
@@ -93,12 +99,17 @@ REAL_LOWERINGS: dict[str, RealLowering] = {
 """The same on float tensors, of operators whose result may first have been a table over an int8 tensor."""
 
 _LOSS = "a loss is for training; export the model without it"
+_DYNAMIC = "the size of its result is known at run time only, by how many"
+_END = "end the model before it (onnx.utils.extract_model), and compute it in the application"
 
 WAYS_OUT: dict[str, str] = {
     "DynamicQuantizeLinear": "scales that are computed at run time are not supported; quantise with fixed "
     "ones: mcudeploy quantize, or onnxruntime.quantization.quantize_static",
     "NegativeLogLikelihoodLoss": _LOSS,
+    "NonMaxSuppression": f"{_DYNAMIC} boxes it keeps; {_END}",
+    "NonZero": f"{_DYNAMIC} elements are not zero; {_END}",
     "SoftmaxCrossEntropyLoss": _LOSS,
+    "Unique": f"{_DYNAMIC} elements differ; {_END}",
 }
 """What to do about operators that are not supported, where there is more to say than that."""
 

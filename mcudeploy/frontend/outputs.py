@@ -52,7 +52,7 @@ def _held(builder: Builder, info: Info, *, float_io: bool) -> tuple[Value, str]:
         return builder.integers(info.name), builder.model.dtype_of(info.name)
     dtype = builder.model.dtype_of(info.name)
     if dtype == "bool":
-        return _truth(builder, info.name), dtype
+        return truth(builder, info.name), dtype
     if dtype != "float32":
         raise Unsupported(f"an output of {dtype} is not supported; put a Cast to float32 or int32 before it")
     if value.table is None:
@@ -61,7 +61,7 @@ def _held(builder: Builder, info: Info, *, float_io: bool) -> tuple[Value, str]:
     return (pure if pure is not None else builder.real(info.name)), "float32"
 
 
-def _truth(builder: Builder, name: str) -> Value:
+def truth(builder: Builder, name: str) -> Value:
     """A value of 0 and 1 as an int8 tensor."""
     value = builder.value(name)
     if value.table is not None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from onnx import NodeProto
+import numpy as np
+from onnx import NodeProto, TensorProto, helper
 
 from mcudeploy.frontend.maker import Maker
 from mcudeploy.frontend.model import Unsupported
@@ -73,4 +74,34 @@ def log_softmax(node: NodeProto, make: Maker) -> bool:
     low = make.add("Sub", node.input[0], make.reduce("ReduceMax", node.input[0], axes))
     total = make.add("Log", make.reduce("ReduceSum", make.add("Exp", low), axes))
     make.add("Sub", low, total, out=node.output[0])
+    return True
+
+
+def mixed_power(node: NodeProto, make: Maker) -> bool:
+    """A power of an integer to a float, or the other way round: computed in float."""
+    base, exponent = node.input
+    kinds = make.dtype(base), make.dtype(exponent)
+    floats = [kind == "float32" for kind in kinds]
+    if None in kinds or floats[0] == floats[1] or make.known(exponent) is not None:
+        return False
+    operands = (
+        name if real else make.add("Cast", name, to=TensorProto.FLOAT)
+        for name, real in zip(node.input, floats, strict=True)
+    )
+    made = make.add("Pow", *operands, out=node.output[0] if floats[0] else "")
+    if not floats[0]:
+        to = helper.np_dtype_to_tensor_dtype(np.dtype(kinds[0]))
+        make.add("Cast", made, out=node.output[0], to=to)
+    return True
+
+
+def computed_clip(node: NodeProto, make: Maker) -> bool:
+    """A Clip whose bounds are computed."""
+    bounds = [(op, name) for op, name in zip(("Max", "Min"), node.input[1:], strict=False) if name]
+    if all(make.known(name) is not None for _, name in bounds):
+        return False
+    x = node.input[0]
+    for op, name in bounds:
+        x = make.add(op, x, name)
+    make.add("Identity", x, out=node.output[0])
     return True

@@ -11,14 +11,18 @@ from mcudeploy.ops.conv import Conv2d, Conv2dByRows
 from mcudeploy.ops.elementwise import Binary, Lut
 from mcudeploy.ops.feed import Feed
 from mcudeploy.ops.gather import GatherRows
+from mcudeploy.ops.integer import IntegerBinary
 from mcudeploy.ops.matmul import MatMul
 from mcudeploy.ops.move import Pad, Slice
 from mcudeploy.ops.norm import LayerNorm
 from mcudeploy.ops.pool import AveragePool, AveragePoolByRows, MaxPool
+from mcudeploy.ops.pool_indices import MaxPoolIndices
 from mcudeploy.ops.quantize import Dequantize, Quantize
 from mcudeploy.ops.recurrent import Recurrent
 from mcudeploy.ops.reduce import Reduce
 from mcudeploy.ops.resize import Resize
+from mcudeploy.ops.roi_align import RoiAlign
+from mcudeploy.ops.scatter import ScatterRows
 from mcudeploy.ops.softmax import Softmax
 from mcudeploy.ops.top_k import TopK
 from mcudeploy.ops.transfer import Clean, Copy, Invalidate
@@ -43,17 +47,21 @@ _FAMILIES: tuple[type[OperatorDef], ...] = (
     Dequantize,
     Feed,
     GatherRows,
+    IntegerBinary,
     Invalidate,
     LayerNorm,
     Lut,
     MatMul,
     MaxPool,
+    MaxPoolIndices,
     Pad,
     Quantize,
     Recurrent,
     Reduce,
     Reshape,
     Resize,
+    RoiAlign,
+    ScatterRows,
     Slice,
     Softmax,
     TopK,

@@ -44,7 +44,7 @@ _LANES = 4
 """Values of a vector that are computed in 32 bits."""
 
 
-def _counts(strides: Mapping[str, Any]) -> CountsOf:
+def pixel_counts(strides: Mapping[str, Any]) -> CountsOf:
     """Runs of channels, one for each column where an operand broadcasts, else one for a row."""
     cols, channels = strides["cols"], strides["channels"]
 
@@ -86,7 +86,7 @@ class Binary:
         if self.constant_operand not in (None, 0, 1):
             raise ValueError(f"the constant is operand 0 or 1, not {self.constant_operand}")
 
-    def _operands(self, inputs: tuple[Shape, ...]) -> tuple[Shape, Shape]:
+    def operands(self, inputs: tuple[Shape, ...]) -> tuple[Shape, Shape]:
         if self.constant_operand is None or self.constant_shape is None:
             a, b = inputs
             return a, b
@@ -97,7 +97,7 @@ class Binary:
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
         """Element (row, col, ch) reads that element of each operand, or element 0 where it broadcasts."""
-        output = broadcast_shape(*self._operands(inputs))
+        output = broadcast_shape(*self.operands(inputs))
         reads = []
         for shape in inputs:
             row, col, ch = (
@@ -115,8 +115,8 @@ class Binary:
             "a": constant if self.constant_operand == 0 else None,
             "b": constant if self.constant_operand == 1 else None,
         }
-        strides = broadcast_strides(self._operands(tuple(tensor.shape for tensor in inputs)))
-        counts = _counts(strides)
+        strides = broadcast_strides(self.operands(tuple(tensor.shape for tensor in inputs)))
+        counts = pixel_counts(strides)
         if not is_int8(output):
             lowest, highest = self.low, self.high
             clip = {"low": lowest, "high": highest}

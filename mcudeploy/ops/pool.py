@@ -51,7 +51,7 @@ def _pool_loops(pool: MaxPool | AveragePool, inputs: tuple[Shape, ...]) -> LoopN
     return LoopNest(axes, (read,), (Index.of(oh=1), Index.of(ow=1), Index.of(c=1)))
 
 
-def _window_counts(fields: Mapping[str, Any], *, sums: bool) -> CountsOf:
+def window_counts(fields: Mapping[str, Any], *, sums: bool) -> CountsOf:
     """Loops over the taps inside the input, for blocks of channels: vectors, fours and single ones; sums by
     vectors take eights.
 
@@ -112,7 +112,7 @@ def _row_counts(shape: Shape, *, sums: bool) -> CountsOf:
     return counts
 
 
-def _window_fields(pool: MaxPool | AveragePool, source: Tensor) -> dict[str, ParamValue]:
+def window_fields(pool: MaxPool | AveragePool, source: Tensor) -> dict[str, ParamValue]:
     return {
         "input_rows": source.shape[0],
         "input_cols": source.shape[1],
@@ -158,8 +158,8 @@ class MaxPool:
             raise ValueError(f"{operator.name}: a maximum keeps dtype and quantisation")
         suffix = "s8" if source.dtype is graph.DType.INT8 else "f32"
         scratch = self.kernel_shape[0] * OFFSET_BYTES
-        fields = _window_fields(self, source)
-        return KernelCall(f"maxpool_{suffix}", fields, scratch, counts=_window_counts(fields, sums=False))
+        fields = window_fields(self, source)
+        return KernelCall(f"maxpool_{suffix}", fields, scratch, counts=window_counts(fields, sums=False))
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
         """None: windows overlap in rows and columns."""
@@ -229,7 +229,7 @@ class AveragePool:
         ]
         factors = 1.0 / np.outer(spans[0], spans[1])
         top, left, bottom, right = self.pads if self.count_include_pad else (0, 0, 0, 0)
-        fields = _window_fields(self, source) | {
+        fields = window_fields(self, source) | {
             "counted_top": -top,
             "counted_left": -left,
             "counted_bottom": source.shape[0] + bottom,
@@ -242,7 +242,7 @@ class AveragePool:
         if source.dtype is graph.DType.FLOAT32:
             arrays: dict[str, ParamValue] = {"factors": factors.astype(np.float32)}
             return KernelCall(
-                "avgpool_f32", arrays | fields, scratch, counts=_window_counts(fields, sums=False)
+                "avgpool_f32", arrays | fields, scratch, counts=window_counts(fields, sums=False)
             )
         taps = self.kernel_shape[0] * self.kernel_shape[1]
         multipliers, shift = _multipliers(operator, source, output, factors, taps)
@@ -252,7 +252,7 @@ class AveragePool:
             "output_zero_point": requantize.quantization_of(output).zero_point,
         }
         params = {"multipliers": multipliers} | fields | numbers
-        return KernelCall("avgpool_s8", params, scratch, counts=_window_counts(fields, sums=True))
+        return KernelCall("avgpool_s8", params, scratch, counts=window_counts(fields, sums=True))
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
         """None: windows overlap in rows and columns."""

@@ -1,0 +1,36 @@
+/* Functions of two integers, element by element. What does not fit the result wraps around.
+ *
+ * in       the operands that are not constants, in order: int8_t or int32_t [...][...][...]
+ * out      int8_t or int32_t [rows][cols][channels]; may be an operand of its type that does not broadcast
+ *
+ * An element of one byte stands for what is stored plus an offset, which is 128 for uint8.
+ */
+#ifndef MCUD_INTEGER_BINARY_H
+#define MCUD_INTEGER_BINARY_H
+
+#include "mcud.h"
+
+/* Steps are in elements; 0 where the operand broadcasts. */
+typedef struct {
+    const int32_t *a; /* constant operand, or NULL */
+    const int32_t *b; /* constant operand, or NULL */
+    int32_t cols;
+    int32_t channels;
+    int32_t a_row_step;
+    int32_t a_col_step;
+    int32_t a_channel_step; /* 0 or 1 */
+    int32_t b_row_step;
+    int32_t b_col_step;
+    int32_t b_channel_step; /* 0 or 1 */
+    int32_t function;       /* its place in the table of integer_binary.c */
+    int32_t a_bytes;        /* of an element: 1 or 4 */
+    int32_t b_bytes;
+    int32_t out_bytes;
+    int32_t a_offset;
+    int32_t b_offset;
+    int32_t out_offset;
+} mcud_integer_binary_params;
+
+mcud_kernel mcud_integer_binary;
+
+#endif

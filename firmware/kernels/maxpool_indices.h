@@ -1,0 +1,32 @@
+/* Where the maximum of each window is: its index in the image as the model has it.
+ *
+ * in[0]    [input_rows][input_cols][channels]
+ * out      int32_t [rows][output_cols][channels]; of equal elements the first counts
+ */
+#ifndef MCUD_MAXPOOL_INDICES_H
+#define MCUD_MAXPOOL_INDICES_H
+
+#include "mcud.h"
+
+typedef struct {
+    int32_t input_rows;
+    int32_t input_cols;
+    int32_t channels;
+    int32_t output_cols;
+    int32_t kernel_rows;
+    int32_t kernel_cols;
+    int32_t stride_rows;
+    int32_t stride_cols;
+    int32_t dilation_rows;
+    int32_t dilation_cols;
+    int32_t pad_top;
+    int32_t pad_left;
+    int32_t row_step; /* from one element to the next in the model's order */
+    int32_t col_step;
+    int32_t channel_step;
+    int32_t element; /* 0: int8_t, 1: int32_t, 2: float */
+} mcud_maxpool_indices_params;
+
+mcud_kernel mcud_maxpool_indices;
+
+#endif

@@ -1,0 +1,81 @@
+"""Functions of two integers, element by element, with broadcasting."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Literal, get_args
+
+import numpy as np
+
+from mcudeploy.ir.opdef import KernelCall, LoopNest, ParamValue
+from mcudeploy.ops.elementwise import Binary, broadcast_strides, pixel_counts
+
+if TYPE_CHECKING:
+    from mcudeploy.ir.graph import Operator, Shape, Tensor
+
+IntegerFunction = Literal[
+    "add", "sub", "mul", "div", "mod", "fmod", "pow", "max", "min",
+    "less", "less_equal", "equal", "keep", "drop", "and", "or", "xor", "shift_left", "shift_right",
+]  # fmt: skip
+"""As BinaryFunction has them; what does not fit the result wraps around, and a division by 0 gives 0. mod has
+the sign of the second operand, fmod that of the first.
+"""
+_FUNCTIONS: tuple[IntegerFunction, ...] = get_args(IntegerFunction)
+
+
+@dataclass(frozen=True, slots=True)
+class IntegerBinary:
+    """A function of two operands of int8 or int32 each; the result is int8 or int32.
+
+    Two inputs, or one input and constants["constant"] (int32, 3-D) standing at operand `constant_operand`.
+    Each dimension of an operand is the output's or 1. `offsets` are added to what bytes of the operands and
+    of the result hold: 128 for uint8.
+    """
+
+    kind: ClassVar[str] = "IntegerBinary"
+    is_view: ClassVar[bool] = False
+    accumulates: ClassVar[bool] = False
+
+    function: IntegerFunction
+    constant_operand: int | None = None
+    constant_shape: Shape | None = None
+    offsets: tuple[int, int, int] = (0, 0, 0)
+
+    @property
+    def _like(self) -> Binary:
+        return Binary("add", self.constant_operand, self.constant_shape)
+
+    def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
+        """As of Binary."""
+        return self._like.loops(inputs)
+
+    def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
+        """Kernel `integer_binary`. Raises ValueError for floats."""
+        if any(tensor.dtype == "float32" for tensor in (*inputs, output)):
+            raise ValueError(f"{self.function} of integers, not of float32")
+        constant = operator.constants.get("constant")
+        if constant is not None and (constant.dtype != np.int32 or constant.shape != self.constant_shape):
+            raise ValueError(f"the constant is {constant.dtype} {constant.shape}, needed is int32")
+        flat = None if constant is None else constant.ravel()
+        strides = broadcast_strides(self._like.operands(tuple(tensor.shape for tensor in inputs)))
+        rest = iter(inputs)
+        sizes = [4 if self.constant_operand == at else next(rest).dtype.size_bytes for at in (0, 1)]
+        params: dict[str, ParamValue] = {
+            "a": flat if self.constant_operand == 0 else None,
+            "b": flat if self.constant_operand == 1 else None,
+            **strides,
+            "function": _FUNCTIONS.index(self.function),
+            "a_bytes": sizes[0],
+            "b_bytes": sizes[1],
+            "out_bytes": output.dtype.size_bytes,
+        }
+        names = ("a_offset", "b_offset", "out_offset")
+        return KernelCall(
+            "integer_binary",
+            params | dict(zip(names, self.offsets, strict=True)),
+            counts=pixel_counts(strides),
+        )
+
+    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
+        """Inputs of the output's shape and type."""
+        return self._like.overwrites(inputs, output)

@@ -1,0 +1,44 @@
+"""Where the largest elements of windows are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from mcudeploy.ir.opdef import KernelCall, LoopNest
+from mcudeploy.ops.pool import MaxPool, window_counts, window_fields
+
+if TYPE_CHECKING:
+    from mcudeploy.ir.graph import Operator, Shape, Tensor
+
+_ELEMENTS = ("int8", "int32", "float32")
+
+
+@dataclass(frozen=True, slots=True)
+class MaxPoolIndices:
+    """Of each window of `pool` where its first largest element is: row, column and channel times `steps`."""
+
+    kind: ClassVar[str] = "MaxPoolIndices"
+    is_view: ClassVar[bool] = False
+    accumulates: ClassVar[bool] = False
+
+    pool: MaxPool
+    steps: tuple[int, int, int]
+
+    def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
+        """As of the pool."""
+        return self.pool.loops(inputs)
+
+    def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
+        """Kernel `maxpool_indices`. Raises ValueError for a result that is not int32."""
+        (source,) = inputs
+        if output.dtype != "int32":
+            raise ValueError(f"indices are int32, not {output.dtype}")
+        fields = window_fields(self.pool, source)
+        steps = dict(zip(("row_step", "col_step", "channel_step"), self.steps, strict=True))
+        params = fields | steps | {"element": _ELEMENTS.index(source.dtype)}
+        return KernelCall("maxpool_indices", params, counts=window_counts(fields, sums=False))
+
+    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
+        """None: windows overlap."""
+        return ()

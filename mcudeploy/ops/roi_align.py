@@ -1,0 +1,99 @@
+"""Regions of an image in bins of one size, by interpolated samples."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.opdef import Access, Counts, Index, KernelCall, LoopNest, ParamValue, TableIndex
+from mcudeploy.ops.common import ELEMENTWISE, reduced_axis, require_same_dtype, spatial_axes
+
+if TYPE_CHECKING:
+    from mcudeploy.ir.graph import Operator, Shape, Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class RoiAlign:
+    """Image (H, W, C) and regions (count, 1, 4), or `count` of them in constants["regions"], to
+    (count * bins[0], bins[1], C), float32; see roi_align_f32.h.
+    """
+
+    kind: ClassVar[str] = "RoiAlign"
+    is_view: ClassVar[bool] = False
+    accumulates: ClassVar[bool] = False
+
+    bins: tuple[int, int]
+    samples: int = 0
+    scale: float = 1.0
+    half_pixel: bool = True
+    largest: bool = False
+    count: int | None = None
+
+    def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
+        """A row of bins may read any of the image, and reads its region."""
+        image, *regions = inputs
+        count = regions[0][0] if self.count is None else self.count
+        if any(shape[1:] != (1, 4) for shape in regions) or min(*self.bins, count) < 1 or self.samples < 0:
+            raise ValueError(f"regions are (count, 1, 4), found {regions}, in bins {self.bins}")
+        rows, cols = self.bins
+        axes = (
+            *spatial_axes((count * rows, cols, image[2])),
+            reduced_axis("any_row", image[0]),
+            reduced_axis("any_col", image[1]),
+            reduced_axis("corner", 4),
+        )
+        reads: list[Access] = [(Index.of(any_row=1), Index.of(any_col=1), Index.of(ch=1))]
+        if self.count is None:
+            own = tuple(row // rows for row in range(count * rows))
+            reads.append((TableIndex("row", own, tuple(at + 1 for at in own)), Index(), Index.of(corner=1)))
+        return LoopNest(axes, tuple(reads), ELEMENTWISE)
+
+    def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
+        """Kernel `roi_align_f32`. Raises ValueError for other types."""
+        require_same_dtype(*inputs, output)
+        if output.dtype != "float32":
+            raise ValueError(f"regions are of float32, not of {output.dtype}")
+        regions = operator.constants.get("regions")
+        if self.count is not None and (regions is None or regions.shape != (self.count, 4)):
+            raise ValueError(f"the constant regions need the shape [{self.count}, 4]")
+        rows, cols, channels = inputs[0].shape
+        params: dict[str, ParamValue] = {
+            "regions": None if regions is None else np.ascontiguousarray(regions, np.float32).ravel(),
+            "input_rows": rows,
+            "input_cols": cols,
+            "channels": channels,
+            "bin_rows": self.bins[0],
+            "bin_cols": self.bins[1],
+            "samples": self.samples,
+            "largest": int(self.largest),
+            "shrunk": int(self.half_pixel),
+            "scale": float(np.float32(self.scale)),
+            "offset": 0.5 if self.half_pixel else 0.0,
+        }
+        sides = (
+            self.samples or max(size // bins, 1) for size, bins in zip((rows, cols), self.bins, strict=True)
+        )
+        height, width = sides
+
+        def counts(found: Interval) -> Counts:
+            """As if, where samples follow from the regions, these were the whole image."""
+            bins = len(found) * self.bins[1]
+            taken = bins * height * width
+            kept = "largest" if self.largest else "summed"
+            return {
+                "calls": 1,
+                "rows": len(found),
+                "bins": bins,
+                "outputs": bins * channels,
+                "samples": taken,
+                kept: taken * channels,
+            }
+
+        return KernelCall("roi_align_f32", params, counts=counts)
+
+    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
+        """None: bins are anywhere."""
+        return ()

@@ -1,0 +1,104 @@
+"""Rows of updates put into rows of data, by indices that are known at run time or constant."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Literal, get_args
+
+import numpy as np
+
+from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.opdef import Access, Counts, Index, KernelCall, LoopNest, ParamValue
+from mcudeploy.ops.common import (
+    ELEMENTWISE,
+    is_int8,
+    merged,
+    moved,
+    reduced_axis,
+    require_same_values,
+    scaled,
+    spatial_axes,
+)
+from mcudeploy.ops.requantize import quantization_of
+
+if TYPE_CHECKING:
+    from mcudeploy.ir.graph import Operator, Shape, Tensor
+
+ScatterReduction = Literal["none", "add", "mul", "max", "min"]
+_REDUCTIONS: tuple[ScatterReduction, ...] = get_args(ScatterReduction)
+_ELEMENTS = ("int8", "int32", "float32")
+
+
+@dataclass(frozen=True, slots=True)
+class ScatterRows:
+    """Row indices[i] of the output takes in row i of the updates, in order; the rest is the data.
+
+    Inputs: indices, int32 (1, 1, count), from the end where they are negative, ignored where they are
+    outside; updates (count, ...); data (rows, ...). Indices may be constants["indices"] instead; where
+    `rows` is set there is no data, and the output has so many rows of zeros. int8: with the reduction none.
+    """
+
+    kind: ClassVar[str] = "ScatterRows"
+    is_view: ClassVar[bool] = False
+    accumulates: ClassVar[bool] = False
+
+    reduction: ScatterReduction = "none"
+    rows: int | None = None
+    constant_indices: bool = False
+
+    def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
+        """A row of the output may read any index and update. Raises ValueError where shapes do not fit."""
+        rest = list(inputs)
+        reads: list[Access] = []
+        if not self.constant_indices:
+            vector = rest.pop(0)
+            if vector != (1, 1, rest[0][0]):
+                raise ValueError(f"the indices of {rest[0][0]} rows are a vector, found {vector}")
+            reads.append((Index(), Index(), Index.of(update=1)))
+        updates, *data = rest
+        reads.append((Index.of(update=1), Index.of(col=1), Index.of(ch=1)))
+        rows = self.rows
+        if rows is None:
+            ((rows, *like),) = data
+            if tuple(like) != updates[1:]:
+                raise ValueError(f"rows of updates {updates} are not like those of {data[0]}")
+            reads.append(ELEMENTWISE)
+        axes = (*spatial_axes((rows, updates[1], updates[2])), reduced_axis("update", updates[0]))
+        return LoopNest(axes, tuple(reads), ELEMENTWISE)
+
+    def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
+        """Kernel `scatter_rows`. Raises ValueError for reductions of int8."""
+        indices = operator.constants.get("indices")
+        read = inputs[0 if self.constant_indices else 1 :]
+        for tensor in read:
+            require_same_values(tensor, output)
+        if self.reduction != "none" and is_int8(output):
+            raise ValueError(f"{self.reduction} of int8 updates is not supported")
+        if self.constant_indices and (indices is None or indices.dtype != np.int32):
+            raise ValueError("the indices must be int32")
+        count, filled = read[0].shape[0], self.rows is not None
+        params: dict[str, ParamValue] = {
+            "indices": indices,
+            "count": count,
+            "rows": output.shape[0],
+            "row_elements": output.shape[1] * output.shape[2],
+            "element": _ELEMENTS.index(output.dtype),
+            "reduction": _REDUCTIONS.index(self.reduction),
+            "filled": int(filled),
+            "fill": quantization_of(output).zero_point if is_int8(output) else 0,
+        }
+        elements = output.shape[1] * output.shape[2]
+
+        def counts(rows: Interval) -> Counts:
+            """As if updates were spread evenly over the rows."""
+            taken = count * len(rows) / output.shape[0]
+            reduced = 0.0 if self.reduction == "none" else taken * elements
+            once = {"calls": 1, "rows": len(rows), "indices": count, "taken": taken, "reduced": reduced}
+            first = {"set": len(rows) * elements} if filled else scaled(moved(output.row_bytes), len(rows))
+            return merged(once, first, {} if reduced else scaled(moved(output.row_bytes), taken))
+
+        return KernelCall("scatter_rows", params, counts=counts)
+
+    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
+        """The data."""
+        return () if self.rows is not None else (len(inputs) - 1,)
