@@ -21,14 +21,18 @@ from mcudeploy.ops.concat import Concat
 from mcudeploy.ops.conv import Conv2d, Conv2dByRows
 from mcudeploy.ops.elementwise import Binary, BinaryFunction, Lut
 from mcudeploy.ops.gather import GatherRows
+from mcudeploy.ops.integer import IntegerBinary, IntegerFunction
 from mcudeploy.ops.matmul import MatMul
 from mcudeploy.ops.move import Pad, Slice
 from mcudeploy.ops.norm import LayerNorm
 from mcudeploy.ops.pool import AveragePool, AveragePoolByRows, MaxPool
+from mcudeploy.ops.pool_indices import MaxPoolIndices
 from mcudeploy.ops.quantize import Dequantize, Quantize
 from mcudeploy.ops.recurrent import GATES, Recurrent
 from mcudeploy.ops.reduce import Reduce, Reduction
 from mcudeploy.ops.resize import Resize, resize_samples
+from mcudeploy.ops.roi_align import RoiAlign
+from mcudeploy.ops.scatter import ScatterReduction, ScatterRows
 from mcudeploy.ops.softmax import Softmax
 from mcudeploy.ops.top_k import TopK
 from mcudeploy.ops.transfer import Clean, Copy, Invalidate
@@ -61,6 +65,7 @@ def cases(dtype: DType) -> Iterator[Graph]:
     yield from _moves(dtype)
     yield from _ragged(dtype)
     yield from _chosen(dtype)
+    yield from _indexed(dtype)
     if dtype is DType.FLOAT32:
         yield from _recurrent()
 
@@ -333,6 +338,47 @@ def _chosen(dtype: DType) -> Iterator[Graph]:
         if dtype is DType.FLOAT32:
             yield one_operator(Cast(), (shape,), dtype, made=DType.INT32)
             yield one_operator(Cast(), (shape,), DType.INT32, made=dtype)
+
+
+def _indexed(dtype: DType) -> Iterator[Graph]:
+    """Elements by indices: those of maxima, scattered rows, regions, functions of integers."""
+    rng = np.random.default_rng(11)
+    for shape in SHAPES:
+        rows, cols, channels = shape
+        for kernel, stride in ((2, 2), (3, 1), (3, 2)):
+            if kernel <= min(rows, cols):
+                size = ((rows - kernel) // stride + 1, (cols - kernel) // stride + 1)
+                pool = MaxPool((kernel, kernel), (stride, stride), (1, 1), (0, 0, 0, 0), size)
+                steps = (cols, 1, rows * cols)
+                yield one_operator(MaxPoolIndices(pool, steps), (shape,), dtype, made=DType.INT32)
+    reductions: tuple[ScatterReduction, ...] = ("none",) if dtype is DType.INT8 else ("none", "add", "max")
+    for count, rows, width in ((20, 32, 8), (60, 16, 30), (7, 64, 1), (40, 200, 1), (12, 12, 64)):
+        where = {"indices": rng.integers(0, rows, count).astype(np.int32)}
+        for reduction in reductions:
+            filled, onto = (ScatterRows(reduction, size, True) for size in (rows, None))
+            yield one_operator(filled, ((count, 1, width),), dtype, where, scale=0.05)
+            yield one_operator(onto, ((count, 1, width), (rows, 1, width)), dtype, where, scale=0.05)
+    for shape in SHAPES:
+        for function in get_args(IntegerFunction)[:6:2]:
+            for offsets in ((0, 0, 0), (128, 128, 128)):
+                op = IntegerBinary(function, offsets=offsets)
+                yield one_operator(op, (shape, shape), DType.INT32 if dtype is DType.FLOAT32 else dtype)
+        channels = shape[2]
+        constant = {"constant": rng.integers(1, 9, (1, 1, channels)).astype(np.int32)}
+        less = IntegerBinary("less", 1, (1, 1, channels))
+        yield one_operator(less, (shape,), DType.INT32, constant, made=DType.INT8)
+    if dtype is DType.FLOAT32:
+        yield from _regions(rng)
+
+
+def _regions(rng: np.random.Generator) -> Iterator[Graph]:
+    """Regions inside the image, of a fixed number of samples."""
+    for rows, cols, channels in SHAPES:
+        corners = np.sort(rng.uniform(0, 1, (3, 2, 2)), axis=1) * (cols - 1, rows - 1)
+        regions = {"regions": corners.reshape(3, 4).astype(np.float32)}
+        for samples, largest in ((1, False), (2, False), (3, True), (2, True)):
+            op = RoiAlign((3, 2), samples, largest=largest, count=3)
+            yield one_operator(op, ((rows, cols, channels),), DType.FLOAT32, regions)
 
 
 def _with_indices(graph: Graph) -> Graph:

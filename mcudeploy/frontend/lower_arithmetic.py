@@ -95,8 +95,10 @@ def any_where(builder: Builder, node: Node) -> None:
 
 
 def _of_integers(builder: Builder, names: tuple[str, ...]) -> bool:
-    """Whether an operand is an integer that is computed. Raises Unsupported where another is a float."""
+    """Whether operands are integers. Raises Unsupported where some that are computed are, others floats."""
     values = [builder.values[name] for name in names if name in builder.values]
+    if not values:
+        return all(builder.constants[name].value.dtype.kind in "iu" for name in names)
     if all(value.real for value in values):
         return False
     if any(value.real for value in values):

@@ -158,9 +158,10 @@ def max_unpool(node: NodeProto, make: Maker) -> bool:
 def one_hot(node: NodeProto, make: Maker) -> bool:
     """Whether each position is the index."""
     indices, depths, values = node.input
-    shape, depth = make.sizes(indices), make.constant_of(depths, "the depth")
+    shape, depth = make.sizes(indices), make.known(depths)
     levels, kind = make.known(values), make.dtype(values)
-    count, axis = int(depth.reshape(-1)[0]), make.integer("axis", -1) % (len(shape) + 1)
+    axis = make.integer("axis", -1) % (len(shape) + 1)
+    count = make.sizes(node.output[0])[axis] if depth is None else int(depth.reshape(-1)[0])
     apart = make.reshaped(_as_int64(make, indices), (*shape[:axis], 1, *shape[axis:]))
     from_end = make.add("Add", apart, make.constant(count, np.int64))
     negative = make.add("Less", apart, make.constant(0, np.int64))

@@ -95,7 +95,9 @@ def conv(node: NodeProto, make: Maker) -> bool:
     depth, rows, cols = _axes(make, shape[2:], made[2:], weights.shape[2:])
     height = -(-max(rows.needed, rows.size + rows.before) // rows.stride) * rows.stride
     x = _padded(make, x, 3, rows.before, height - rows.size - rows.before)
-    x = _padded(make, x, 2, depth.before, max(depth.needed - depth.size - depth.before, 0))
+    behind = max(depth.needed - depth.size - depth.before, 0)
+    x = _padded(make, x, 2, depth.before, behind)
+    slices = make.reshaped(x, (*shape[:2], depth.before + depth.size + behind, height * cols.size))
     blocks = height // rows.stride
     below = max((depth.made * blocks - 1) * rows.stride + rows.reach - depth.made * height, 0)
     after = max(cols.needed - cols.size - cols.before, 0)
@@ -103,7 +105,7 @@ def conv(node: NodeProto, make: Maker) -> bool:
     for tap in range(depth.kernel):
         first = tap * depth.dilation
         bounds = [first], [first + (depth.made - 1) * depth.stride + 1], [2], [depth.stride]
-        part = make.add("Slice", x, *(make.constant(each, np.int64) for each in bounds))
+        part = make.add("Slice", slices, *(make.constant(each, np.int64) for each in bounds))
         image = make.reshaped(part, (*shape[:2], depth.made * height, cols.size))
         inputs = [image, make.constant(weights[:, :, tap])]
         if tap == 0 and len(node.input) > 2 and node.input[2]:

@@ -51,7 +51,7 @@ def _pool_loops(pool: MaxPool | AveragePool, inputs: tuple[Shape, ...]) -> LoopN
     return LoopNest(axes, (read,), (Index.of(oh=1), Index.of(ow=1), Index.of(c=1)))
 
 
-def window_counts(fields: Mapping[str, Any], *, sums: bool) -> CountsOf:
+def _window_counts(fields: Mapping[str, Any], *, sums: bool) -> CountsOf:
     """Loops over the taps inside the input, for blocks of channels: vectors, fours and single ones; sums by
     vectors take eights.
 
@@ -159,7 +159,7 @@ class MaxPool:
         suffix = "s8" if source.dtype is graph.DType.INT8 else "f32"
         scratch = self.kernel_shape[0] * OFFSET_BYTES
         fields = window_fields(self, source)
-        return KernelCall(f"maxpool_{suffix}", fields, scratch, counts=window_counts(fields, sums=False))
+        return KernelCall(f"maxpool_{suffix}", fields, scratch, counts=_window_counts(fields, sums=False))
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
         """None: windows overlap in rows and columns."""
@@ -242,7 +242,7 @@ class AveragePool:
         if source.dtype is graph.DType.FLOAT32:
             arrays: dict[str, ParamValue] = {"factors": factors.astype(np.float32)}
             return KernelCall(
-                "avgpool_f32", arrays | fields, scratch, counts=window_counts(fields, sums=False)
+                "avgpool_f32", arrays | fields, scratch, counts=_window_counts(fields, sums=False)
             )
         taps = self.kernel_shape[0] * self.kernel_shape[1]
         multipliers, shift = _multipliers(operator, source, output, factors, taps)
@@ -252,7 +252,7 @@ class AveragePool:
             "output_zero_point": requantize.quantization_of(output).zero_point,
         }
         params = {"multipliers": multipliers} | fields | numbers
-        return KernelCall("avgpool_s8", params, scratch, counts=window_counts(fields, sums=True))
+        return KernelCall("avgpool_s8", params, scratch, counts=_window_counts(fields, sums=True))
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
         """None: windows overlap in rows and columns."""

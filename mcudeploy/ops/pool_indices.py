@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from mcudeploy.ir.opdef import KernelCall, LoopNest
-from mcudeploy.ops.pool import MaxPool, window_counts, window_fields
+from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.opdef import Counts, KernelCall, LoopNest
+from mcudeploy.ops.pool import MaxPool, window_fields
+from mcudeploy.ops.windows import Windows
 
 if TYPE_CHECKING:
     from mcudeploy.ir.graph import Operator, Shape, Tensor
@@ -37,7 +39,21 @@ class MaxPoolIndices:
         fields = window_fields(self.pool, source)
         steps = dict(zip(("row_step", "col_step", "channel_step"), self.steps, strict=True))
         params = fields | steps | {"element": _ELEMENTS.index(source.dtype)}
-        return KernelCall("maxpool_indices", params, counts=window_counts(fields, sums=False))
+        windows = Windows(fields)
+        taps, channels = int(windows.cols.sum()), source.shape[2]
+
+        def counts(rows: Interval) -> Counts:
+            reading = int(windows.rows(rows).sum())
+            return {
+                "calls": 1,
+                "rows": len(rows),
+                "pixels": len(rows) * windows.outputs,
+                "outputs": len(rows) * windows.outputs * channels,
+                "lines": reading * windows.outputs * channels,
+                "taps": reading * taps * channels,
+            }
+
+        return KernelCall("maxpool_indices", params, counts=counts)
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
         """None: windows overlap."""

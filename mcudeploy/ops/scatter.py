@@ -11,6 +11,7 @@ from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import Access, Counts, Index, KernelCall, LoopNest, ParamValue
 from mcudeploy.ops.common import (
     ELEMENTWISE,
+    filled,
     is_int8,
     merged,
     moved,
@@ -76,7 +77,7 @@ class ScatterRows:
             raise ValueError(f"{self.reduction} of int8 updates is not supported")
         if self.constant_indices and (indices is None or indices.dtype != np.int32):
             raise ValueError("the indices must be int32")
-        count, filled = read[0].shape[0], self.rows is not None
+        count, zeros = read[0].shape[0], self.rows is not None
         params: dict[str, ParamValue] = {
             "indices": indices,
             "count": count,
@@ -84,17 +85,21 @@ class ScatterRows:
             "row_elements": output.shape[1] * output.shape[2],
             "element": _ELEMENTS.index(output.dtype),
             "reduction": _REDUCTIONS.index(self.reduction),
-            "filled": int(filled),
+            "filled": int(zeros),
             "fill": quantization_of(output).zero_point if is_int8(output) else 0,
         }
         elements = output.shape[1] * output.shape[2]
 
         def counts(rows: Interval) -> Counts:
-            """As if updates were spread evenly over the rows."""
+            """As if updates were spread evenly over the rows, where their indices are not known."""
             taken = count * len(rows) / output.shape[0]
+            if indices is not None:
+                taken = float(((indices >= rows.lo) & (indices < rows.hi)).sum())
             reduced = 0.0 if self.reduction == "none" else taken * elements
             once = {"calls": 1, "rows": len(rows), "indices": count, "taken": taken, "reduced": reduced}
-            first = {"set": len(rows) * elements} if filled else scaled(moved(output.row_bytes), len(rows))
+            first = scaled(moved(output.row_bytes), len(rows))
+            if zeros:
+                first = filled(elements, len(rows)) if is_int8(output) else {"set": len(rows) * elements}
             return merged(once, first, {} if reduced else scaled(moved(output.row_bytes), taken))
 
         return KernelCall("scatter_rows", params, counts=counts)

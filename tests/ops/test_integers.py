@@ -10,33 +10,12 @@ from harness import check_against_onnx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from onnx import ModelProto, helper, numpy_helper
+from onnx import helper, numpy_helper
+from plain_node import check
 from single_node import Quantized, bounded, normal, quantized_types, seeds, shapes
 
 Array = NDArray[Any]
 few = settings(parent=bounded, max_examples=12)
-
-
-def _model(op: str, inputs: dict[str, Array], outputs: dict[str, Any], **attributes: Any) -> ModelProto:
-    """One node; inputs called c... are initializers. `outputs`: type and shape."""
-
-    def info(name: str, kind: Any, shape: tuple[int, ...]) -> Any:
-        return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(np.dtype(kind)), shape)
-
-    graph = helper.make_graph(
-        [helper.make_node(op, list(inputs), list(outputs), name="node", **attributes)],
-        "integers",
-        [info(name, it.dtype, it.shape) for name, it in inputs.items() if not name.startswith("c")],
-        [info(name, *kind) for name, kind in outputs.items()],
-        [numpy_helper.from_array(it, name) for name, it in inputs.items() if name.startswith("c")],
-    )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=9)
-
-
-def check(op: str, inputs: dict[str, Array], outputs: dict[str, Any], **attributes: Any) -> None:
-    """Exactly what ONNX Runtime computes."""
-    arrays = {name: it for name, it in inputs.items() if not name.startswith("c")}
-    check_against_onnx(_model(op, inputs, outputs, **attributes), arrays, float_tolerance=0)
 
 
 @given(shape=shapes, axis=st.integers(0, 2), count=st.integers(1, 9), kind=st.booleans(), seed=seeds)

@@ -26,14 +26,18 @@ from mcudeploy.ops.conv import Conv2d, Conv2dByRows
 from mcudeploy.ops.elementwise import Binary, BinaryFunction, Lut
 from mcudeploy.ops.feed import Feed
 from mcudeploy.ops.gather import GatherRows
+from mcudeploy.ops.integer import IntegerBinary
 from mcudeploy.ops.matmul import MatMul
 from mcudeploy.ops.move import Pad, Slice
 from mcudeploy.ops.norm import LayerNorm
 from mcudeploy.ops.pool import AveragePool, AveragePoolByRows, MaxPool
+from mcudeploy.ops.pool_indices import MaxPoolIndices
 from mcudeploy.ops.quantize import Dequantize, Quantize
 from mcudeploy.ops.recurrent import GATES, Recurrent
 from mcudeploy.ops.reduce import Reduce
 from mcudeploy.ops.resize import Resize, resize_samples
+from mcudeploy.ops.roi_align import RoiAlign
+from mcudeploy.ops.scatter import ScatterRows
 from mcudeploy.ops.softmax import Softmax
 from mcudeploy.ops.top_k import TopK
 from mcudeploy.ops.transfer import Clean, Copy, Invalidate
@@ -195,6 +199,14 @@ def sample_calls() -> list[KernelCall]:
     calls.append(_call(Cast(), (IMAGE,), DType.FLOAT32, out_dtype=DType.INT32))
     calls.append(_call(TopK(2, 2, "indices"), (IMAGE,), DType.INT8, out_dtype=DType.INT32))
     calls.append(_call(GatherRows(), ((1, 1, 3), IMAGE), DType.INT32))
+    ones = {"constant": np.ones((1, 1, 4), np.int32)}
+    calls += [_call(IntegerBinary("add", at, (1, 1, 4)), (IMAGE,), DType.INT32, ones) for at in (0, 1)]
+    pool = MaxPool((2, 2), (2, 2), (1, 1), (0, 0, 0, 0), (3, 3))
+    calls.append(_call(MaxPoolIndices(pool, (6, 1, 36)), (IMAGE,), DType.INT8, out_dtype=DType.INT32))
+    places = {"indices": np.zeros(3, np.int32)}
+    calls.append(_call(ScatterRows("none", 5, True), ((3, 1, 4),), DType.INT8, places))
+    calls.append(_call(ScatterRows("max"), ((1, 1, 3), (3, 1, 4), (5, 1, 4)), DType.INT32))
+    calls.append(_call(RoiAlign((2, 2)), (IMAGE, (3, 1, 4)), DType.FLOAT32))
     calls.append(_call(Feed(0, IMAGE), (), DType.INT8))
     calls.append(_call(Quantize(), (IMAGE,), DType.FLOAT32, out_dtype=DType.INT8))
     calls.append(_call(Dequantize(), (IMAGE,), DType.INT8, out_dtype=DType.FLOAT32))

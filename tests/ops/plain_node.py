@@ -1,0 +1,74 @@
+"""Models of one node of any element types, and their check."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import onnx
+from harness import check_against_onnx, check_graph
+from numpy.typing import NDArray
+from onnx import ModelProto, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
+
+from mcudeploy.frontend import load
+from mcudeploy.ir.graph import Graph
+from mcudeploy.ops.host_io import to_device
+
+Array = NDArray[Any]
+
+
+def model(op: str, inputs: dict[str, Array], outputs: dict[str, Any], **attributes: Any) -> ModelProto:
+    """One node; inputs called c... are initializers. `outputs`: type and shape."""
+
+    def info(name: str, kind: Any, shape: tuple[int, ...]) -> Any:
+        return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(np.dtype(kind)), shape)
+
+    graph = helper.make_graph(
+        [helper.make_node(op, list(inputs), list(outputs), name="node", **attributes)],
+        "plain",
+        [info(name, it.dtype, it.shape) for name, it in inputs.items() if not name.startswith("c")],
+        [info(name, *kind) for name, kind in outputs.items()],
+        [numpy_helper.from_array(it, name) for name, it in inputs.items() if name.startswith("c")],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=9)
+
+
+def check(
+    op: str, inputs: dict[str, Array], outputs: dict[str, Any], *, tolerance: float = 0, **attributes: Any
+) -> Graph:
+    """What ONNX Runtime computes, exactly unless floats have a tolerance."""
+    made = model(op, inputs, outputs, **attributes)
+    return check_against_onnx(made, _given(inputs), float_tolerance=tolerance)
+
+
+def check_by_definition(
+    op: str, inputs: dict[str, Array], outputs: dict[str, Any], **attributes: Any
+) -> None:
+    """The same by the reference implementation of ONNX, for types that ONNX Runtime has no kernel for."""
+    made, arrays = model(op, inputs, outputs, **attributes), _given(inputs)
+    graph = loaded(made)
+    values = {
+        border.tensor: to_device(border, graph.tensors[border.tensor], arrays[border.name])
+        for border in graph.inputs
+    }
+    with np.errstate(all="ignore"):
+        wanted = ReferenceEvaluator(made).run(None, arrays)
+    found = check_graph(graph, values)
+    for border, expected in zip(graph.outputs, wanted, strict=True):
+        stored = to_device(border, graph.tensors[border.tensor], np.asarray(expected))
+        np.testing.assert_array_equal(found[border.tensor], stored, border.name)
+
+
+def loaded(proto: ModelProto) -> Graph:
+    """The graph of a model."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "model.onnx"
+        onnx.save(proto, path)
+        return load(path)
+
+
+def _given(inputs: dict[str, Array]) -> dict[str, Array]:
+    return {name: it for name, it in inputs.items() if not name.startswith("c")}
