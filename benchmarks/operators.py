@@ -15,6 +15,7 @@ from pathlib import Path
 from mcudeploy.frontend.control import CONTROL
 from mcudeploy.frontend.decompose import MICROSOFT_RULES, RULES
 from mcudeploy.frontend.functions import FUNCTIONS
+from mcudeploy.frontend.lower_arithmetic import BITWISE, INTEGER_OPERATORS
 from mcudeploy.frontend.lower_elementwise import OF_INTEGERS, OPERATIONS
 from mcudeploy.frontend.lowering import LOWERINGS
 from mcudeploy.frontend.versions import OPSETS
@@ -27,9 +28,7 @@ HEAD = f"""# Operators
 Made by `python benchmarks/operators.py`. ONNX files of opset {OPSETS.start} and newer are read: float32, QDQ
 with int8 or uint8 activations, and QOperator files of ONNX Runtime's quantiser. Shapes are fixed.
 Of a batch of up to 16 images each is computed by itself, with the same weights; of recurrent operators the
-batch is 1. Inputs and outputs may also be bool, int32, and int64 (held as int32); int32 values are moved,
-gathered, and cast. What an operator needs to be constant is an initializer, a Constant node, or computed from
-these.
+batch is 1. What an operator needs to be constant is an initializer, a Constant node, or computed from these.
 
 *int8*: what the operator does between a DequantizeLinear and a QuantizeLinear. *kernel*: on integers.
 *table*: a look-up of 256 bytes, which chains of functions share. *moved*: bytes as they are. *free*: nothing
@@ -41,6 +40,10 @@ A node that is none of these, or is used otherwise, is refused by its name befor
 
 TYPES = {
     "float32, int8, uint8": "as they are; uint8 as int8, less 128",
+    "bool": "int8, 0 or 1",
+    "int32, int64": "int32; moved, chosen by indices, cast, and computed with by "
+    f"{', '.join(INTEGER_OPERATORS)}: what does not fit 32 bits wraps around; so are int8 and uint8 without "
+    "a quantisation, at 8 bits",
     "float16, bfloat16, float64": "stored and computed as float32, inputs and outputs too (`float` in C); "
     "verified against ONNX Runtime in float32, and loosely in the types of the file",
     "int16, uint16 activations (16x8); 4 or 2 bits": "float32, rounded and clipped to the integers of the "
@@ -61,18 +64,31 @@ KERNELS = frozenset(
     | {"Resize", "Softmax", *OF_INTEGERS}
 )
 MOVED = frozenset(
-    {"ArgMax", "ArgMin", "Concat", "Gather", "GlobalMaxPool", "MaxPool", "Pad", "Slice", "Split", "TopK"}
+    {
+        "ArgMax",
+        "ArgMin",
+        "Concat",
+        "Gather",
+        "GlobalMaxPool",
+        "MaxPool",
+        "Pad",
+        "ScatterND",
+        "Slice",
+        "Split",
+        "TopK",
+    }
 )
 FREE = frozenset({*VIEWS, "DequantizeLinear", "Dropout", "QuantizeLinear"})
 
 RESTRICTIONS = {
+    **dict.fromkeys(BITWISE, "of integers"),
     "Attention": "nonpad_kv_seqlen constant; qk_matmul_output_mode 2 only where nothing is hidden",
     "BatchNormalization": "inference",
     "Cast": "to float32, int32, int64, bool",
     "CausalConvWithState": "weights constant",
-    "Clip": "bounds constant",
+    "Compress": "condition constant",
     "Concat": "constants at the ends, which take as much flash as the result",
-    "Conv": "1-D and 2-D; weights constant",
+    "Conv": "weights constant; 3-D: float32, by 2-D ones",
     "ConvInteger": "weights and zero points constant; read by Cast to float32",
     "ConvTranspose": "1-D and 2-D; weights constant float32; dilations 1",
     "CumProd": "of float32; axis constant",
@@ -88,13 +104,18 @@ RESTRICTIONS = {
     "LpPool": "1-D and 2-D",
     "LpNormalization": "p 1 or 2",
     "MatMulInteger": "zero points constant; read by Cast to float32",
-    "MaxPool": "first output",
-    "Mod": "of floats (fmod=1)",
+    "MaxPool": "indices of 1-D and 2-D",
+    "MaxUnpool": "output_shape as the kernel gives it",
+    "Mod": "of floats with fmod=1",
+    "OneHot": "depth constant, or the shape of the result known",
     "Pad": "by a constant value",
     "RNN": "constant weights; initial states also as inputs, kept with `--stateful`; Tanh, Relu or Sigmoid",
     "Resize": "rows and columns, nearest or linear",
     "Reshape": "shape constant",
+    "RoiAlign": "batch 1; float32",
     "Scan": "opset 9 and newer; unrolled",
+    "ScatterElements": "8-bit integers without reduction",
+    "ScatterND": "8-bit integers without reduction",
     "Slice": "bounds constant",
     "TopK": "k constant",
 }
@@ -110,6 +131,8 @@ def on_int8(op: str) -> str:
         return "moved"
     if op in FREE:
         return "free"
+    if op in BITWISE:
+        return ""
     return "table with a constant number, else float" if op in OPERATIONS else "float"
 
 

@@ -175,6 +175,9 @@ _STEPS: dict[str, Callable[[Builder, Node], tuple[Step, ...]]] = {
 }
 """Functions of one value as functions of two."""
 
+INTEGER_OPERATORS = tuple(sorted({*_FUNCTIONS, *_STEPS, "BitShift", "Where"}))
+"""What integers are computed with."""
+
 
 def _emit(builder: Builder, node: Node, function: IntegerFunction, operands: Operands, kind: str) -> Value:
     """The operator; `kind`: the element type of the operands, masks excepted, and of what is no truth."""

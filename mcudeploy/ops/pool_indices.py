@@ -41,6 +41,7 @@ class MaxPoolIndices:
         params = fields | steps | {"element": _ELEMENTS.index(source.dtype)}
         windows = Windows(fields)
         taps, channels = int(windows.cols.sum()), source.shape[2]
+        compared = "taps_of_floats" if source.dtype == "float32" else "taps_of_integers"
 
         def counts(rows: Interval) -> Counts:
             reading = int(windows.rows(rows).sum())
@@ -50,7 +51,7 @@ class MaxPoolIndices:
                 "pixels": len(rows) * windows.outputs,
                 "outputs": len(rows) * windows.outputs * channels,
                 "lines": reading * windows.outputs * channels,
-                "taps": reading * taps * channels,
+                compared: reading * taps * channels,
             }
 
         return KernelCall("maxpool_indices", params, counts=counts)
