@@ -21,6 +21,7 @@ from mcudeploy.ops.concat import Concat
 from mcudeploy.ops.conv import Conv2d, Conv2dByRows
 from mcudeploy.ops.elementwise import Binary, BinaryFunction, Lut
 from mcudeploy.ops.gather import GatherRows
+from mcudeploy.ops.grid_sample import GridSample
 from mcudeploy.ops.integer import IntegerBinary, IntegerFunction
 from mcudeploy.ops.matmul import MatMul
 from mcudeploy.ops.move import Pad, Slice
@@ -30,10 +31,12 @@ from mcudeploy.ops.pool_indices import MaxPoolIndices
 from mcudeploy.ops.quantize import Dequantize, Quantize
 from mcudeploy.ops.recurrent import GATES, Recurrent
 from mcudeploy.ops.reduce import Reduce, Reduction
-from mcudeploy.ops.resize import Resize, resize_samples
+from mcudeploy.ops.resample import Filter, Resample, resize_taps
+from mcudeploy.ops.resize import Resize, ResizedAxis, resize_samples
 from mcudeploy.ops.roi_align import RoiAlign
 from mcudeploy.ops.scatter import ScatterReduction, ScatterRows
 from mcudeploy.ops.softmax import Softmax
+from mcudeploy.ops.take import Gather, Take
 from mcudeploy.ops.top_k import TopK
 from mcudeploy.ops.transfer import Clean, Copy, Invalidate
 from mcudeploy.ops.transpose import Transpose
@@ -313,6 +316,11 @@ def _moves(dtype: DType) -> Iterator[Graph]:
             some = Slice((0, 0, 0), (1, 1, step), (rows, cols, (channels + 1) // 2))
             yield one_operator(some, (shape,), dtype, scale=0.05)
         yield one_operator(Transpose(shape, (2, 0, 1), (channels, rows, cols)), (shape,), dtype, scale=0.05)
+        yield from (one_operator(op, (shape,), dtype, scale=0.05) for op in _taking(shape))
+        if dtype is DType.FLOAT32:
+            yield from (one_operator(op, (shape,), dtype) for op in _resampling(rows, cols))
+            for taps in (1, 2, 4):
+                yield one_operator(GridSample(taps, "border", True), (shape, (rows, cols, 2)), dtype)
         for mode in ("nearest", "linear"):
             samples = [resize_samples(size, 2 * size, 2.0, mode=mode) for size in (rows, cols)]
             yield one_operator(Resize(mode, *samples), (shape,), dtype, scale=0.05)
@@ -387,3 +395,25 @@ def _with_indices(graph: Graph) -> Graph:
     tensor = replace(graph.tensors[first.tensor], dtype=DType.INT32, quantization=None)
     inputs = (replace(first, dtype=tensor.dtype.value), *others)
     return replace(graph, tensors={**graph.tensors, tensor.name: tensor}, inputs=inputs)
+
+
+def _taking(shape: Shape) -> Iterator[Take | Gather]:
+    """Mirrored borders, repeated pixels, shuffled channels, and units of each size from anywhere."""
+    rows, cols, channels = (tuple(range(size)) for size in shape)
+    yield Take((rows[-1], *rows, rows[0]), (cols[-1], *cols, cols[0]), channels)
+    yield Take(rows, cols * 2, channels[::2] + channels[1::2])
+    yield Take(rows, cols, channels[len(channels) // 2 :] * 2)
+    rng = np.random.default_rng(math.prod(shape))
+    for unit in {1, 2, math.gcd(shape[1] * shape[2], 48)}:
+        firsts = unit * rng.integers(0, math.prod(shape) // unit, (math.prod(shape) // unit, 1))
+        if shape[1] * shape[2] % unit == 0:
+            yield Gather(tuple((firsts + np.arange(unit)).reshape(-1).tolist()), shape)
+
+
+def _resampling(rows: int, cols: int) -> Iterator[Resample]:
+    """Larger by cubic filters, smaller by filters that are as much wider, and a part with a border."""
+    for scale, kind in ((2.0, Filter(cubic=True)), (0.5, Filter(cubic=False, antialias=True))):
+        axes = (ResizedAxis(size, math.ceil(size * scale), scale) for size in (rows, cols))
+        yield Resample(*(resize_taps(axis, kind) for axis in axes))
+    around = (ResizedAxis(size, size + 2, 1.0, "tf_crop_and_resize", (-0.3, 1.1)) for size in (rows, cols))
+    yield Resample(*(resize_taps(axis, Filter(cubic=False)) for axis in around))

@@ -18,6 +18,7 @@ from mcudeploy.frontend.functions import FUNCTIONS
 from mcudeploy.frontend.lower_arithmetic import BITWISE, INTEGER_OPERATORS
 from mcudeploy.frontend.lower_elementwise import OF_INTEGERS, OPERATIONS
 from mcudeploy.frontend.lowering import LOWERINGS
+from mcudeploy.frontend.picking import PICKS
 from mcudeploy.frontend.versions import OPSETS
 from mcudeploy.frontend.views import VIEWS
 
@@ -64,19 +65,7 @@ KERNELS = frozenset(
     | {"Resize", "Softmax", *OF_INTEGERS}
 )
 MOVED = frozenset(
-    {
-        "ArgMax",
-        "ArgMin",
-        "Concat",
-        "Gather",
-        "GlobalMaxPool",
-        "MaxPool",
-        "Pad",
-        "ScatterND",
-        "Slice",
-        "Split",
-        "TopK",
-    }
+    {*PICKS, "ArgMax", "ArgMin", "Concat", "GlobalMaxPool", "MaxPool", "Pad", "ScatterND", "Split", "TopK"}
 )
 FREE = frozenset({*VIEWS, "DequantizeLinear", "Dropout", "QuantizeLinear"})
 
@@ -86,6 +75,7 @@ RESTRICTIONS = {
     "BatchNormalization": "inference",
     "Cast": "to float32, int32, int64, bool",
     "CausalConvWithState": "weights constant",
+    "CenterCropPad": "sizes constant",
     "Compress": "condition constant",
     "Concat": "constants at the ends, which take as much flash as the result",
     "Conv": "weights constant; 3-D: float32, by 2-D ones",
@@ -95,9 +85,9 @@ RESTRICTIONS = {
     "CumSum": "of float32; axis constant",
     "DFT": "length and axis constant; by a matrix of all frequencies",
     "Dropout": "inference",
-    "Expand": "that repeats nothing",
+    "Expand": "shape constant",
     "GRU": "constant weights; default activations; initial states also as inputs, kept with `--stateful`",
-    "Gather": "constant indices: evenly apart",
+    "GridSample": "2-D images",
     "If": "condition constant, or from shapes",
     "LSTM": "constant weights; default activations; initial states also as inputs, kept with `--stateful`",
     "Loop": "iterations known: constant, from shapes, or by a counter; unrolled",
@@ -108,16 +98,19 @@ RESTRICTIONS = {
     "MaxUnpool": "output_shape as the kernel gives it",
     "Mod": "of floats with fmod=1",
     "OneHot": "depth constant, or the shape of the result known",
-    "Pad": "by a constant value",
+    "Pad": "amounts and value constant",
+    "ReverseSequence": "lengths constant",
     "RNN": "constant weights; initial states also as inputs, kept with `--stateful`; Tanh, Relu or Sigmoid",
-    "Resize": "rows and columns, nearest or linear",
+    "Resize": "rows and columns; cubic, antialiased and cropped ones in float",
     "Reshape": "shape constant",
     "RoiAlign": "batch 1; float32",
     "Scan": "opset 9 and newer; unrolled",
     "ScatterElements": "8-bit integers without reduction",
     "ScatterND": "8-bit integers without reduction",
     "Slice": "bounds constant",
+    "Tile": "repeats constant",
     "TopK": "k constant",
+    "Trilu": "diagonal constant",
 }
 
 

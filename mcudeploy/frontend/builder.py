@@ -12,6 +12,7 @@ from mcudeploy.frontend.constants import Constant
 from mcudeploy.frontend.model import MAX_TOTAL_ELEMENTS, Entry, Model, Node, Unsupported, require_bounded
 from mcudeploy.frontend.names import Names
 from mcudeploy.frontend.quantization import IntegerTable, activation_parameters, is_identity
+from mcudeploy.frontend.taking import taking
 from mcudeploy.frontend.values import IndexArray, Value, is_storage_order, permutation
 from mcudeploy.ir.graph import Border, DType, Operator, Quantization, Shape, State, Tensor
 from mcudeploy.ir.opdef import ConstantArray, OperatorDef
@@ -323,20 +324,17 @@ class Builder:
     def arranged(self, tensor: str, wanted: IndexArray, nodes: Sequence[Node] = ()) -> str:
         """A tensor of shape wanted.shape that holds at each place what `tensor` holds at that position.
 
-        The tensor itself, a view of it, or a transposition. Raises Unsupported where neither does.
+        The tensor itself, a view of it, or a transposition; else its elements by a table.
         """
         shape = (wanted.shape[0], wanted.shape[1], wanted.shape[2])
         source = self.tensors[tensor]
-        if prod(shape) != source.elements:
-            raise Unsupported("it reads a part of a tensor that would have to be gathered first")
-        if is_storage_order(wanted):
+        whole = prod(shape) == source.elements
+        if whole and is_storage_order(wanted):
             return self.viewed(tensor, shape)
-        found = permutation(wanted)
-        if found is None:
-            raise Unsupported("its input would have to be rearranged in a way that no transposition gives")
-        key = ("transpose", tensor, found, shape)
+        found = permutation(wanted) if whole else None
+        op = taking(wanted, source.shape) if found is None else Transpose(found.dims, found.perm, shape)
+        key = (tensor, op)
         if key not in self._made:
-            op = Transpose(found.dims, found.perm, shape)
             self._made[key] = self.emit(op, (tensor,), shape, source.dtype, source.quantization, nodes=nodes)
         return self._made[key]
 

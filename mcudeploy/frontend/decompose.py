@@ -33,6 +33,7 @@ from mcudeploy.frontend.rules_integer import (
     matmul_integer_to_float,
     matmul_nbits,
 )
+from mcudeploy.frontend.rules_move import center_crop_pad, trilu
 from mcudeploy.frontend.rules_norm import (
     batch_normalization,
     group_normalization,
@@ -78,6 +79,7 @@ RULES: dict[str, Rule] = {
     "Cast": cast_of_whole,
     "CastLike": cast_like,
     "CausalConvWithState": causal_conv,
+    "CenterCropPad": center_crop_pad,
     "Clip": computed_clip,
     "Compress": compress,
     "Conv": conv,
@@ -134,6 +136,7 @@ RULES: dict[str, Rule] = {
     "SpaceToDepth": space_to_depth,
     "Sum": chain("Add"),
     "SwiGLU": swiglu,
+    "Trilu": trilu,
 }
 
 

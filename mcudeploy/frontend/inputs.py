@@ -24,9 +24,10 @@ from mcudeploy.ir.graph import DType, Quantization, Shape
 from mcudeploy.ops.requantize import dequantize_table
 
 _IMAGE_OPS = frozenset(
-    ("AveragePool", "BatchNormalization", "Conv", "GlobalAveragePool", "GlobalMaxPool", "MaxPool", "Resize")
+    {"AveragePool", "BatchNormalization", "Conv", "GlobalAveragePool"}
+    | {"GlobalMaxPool", "GridSample", "MaxPool", "Resize"}
 )
-_STORAGE_ORDER_OPS = frozenset({"MatMul", "Gemm"})
+_STORAGE_ORDER_OPS = frozenset({"Gemm", "GridSample", "MatMul"})
 _SAME_LAYOUT = frozenset({"QuantizeLinear", "DequantizeLinear", *FUNCTIONS, *OPERATIONS})
 """Operators whose result lies as their input does; of two operands, where the result is no larger."""
 _MAX_NODES_AHEAD = 64

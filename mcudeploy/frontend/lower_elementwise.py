@@ -129,6 +129,15 @@ def where(builder: Builder, node: Node) -> None:
     rest = _masked(builder, node, "drop", (chosen, others[1]))
     if isinstance(kept, Constant) and isinstance(rest, Constant):
         raise Unsupported("all its operands are constant, and it is not folded")
+    shape = np.broadcast_shapes(kept.shape, rest.shape)
+    if (
+        isinstance(kept, Value)
+        and isinstance(rest, Constant)
+        and not rest.value.any()
+        and shape == kept.shape
+    ):
+        builder.define(node.output, kept)
+        return
     builder.define(node.output, _emit(builder, node, (kept, rest), function="add"))
 
 

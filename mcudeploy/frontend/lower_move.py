@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +14,9 @@ from mcudeploy.common.text import agree, count_text
 from mcudeploy.frontend.builder import Builder
 from mcudeploy.frontend.constants import integers_of
 from mcudeploy.frontend.follow import finish, follow, fused_nodes
+from mcudeploy.frontend.lower_slice import part
 from mcudeploy.frontend.lower_softmax import along
-from mcudeploy.frontend.model import Node, Unsupported
+from mcudeploy.frontend.model import Node, Unsupported, require_bounded
 from mcudeploy.frontend.values import (
     IndexArray,
     Value,
@@ -30,11 +32,16 @@ from mcudeploy.ops.elementwise import Binary
 from mcudeploy.ops.move import Pad
 from mcudeploy.ops.requantize import STORED, dequantize, quantize
 
+_MODES: dict[str, Literal["edge", "reflect", "wrap"]] = {"edge": "edge", "reflect": "reflect", "wrap": "wrap"}
+
 
 def pad(builder: Builder, node: Node) -> None:
     """On what is stored where it can mean the padding; else in the result's quantisation; else in float."""
     value = builder.value(node.inputs[0])
     amounts = _pad_amounts(builder, node, value.index.ndim)
+    if node.text("mode", "constant") != "constant":
+        builder.define(node.output, _mirrored(builder, node, value, amounts))
+        return
     if not any(amounts):
         builder.define(node.output, value)
         return
@@ -57,14 +64,27 @@ def real_pad(builder: Builder, node: Node) -> Value:
     """The same on a float tensor."""
     value = builder.real(node.inputs[0])
     amounts = _pad_amounts(builder, node, value.index.ndim)
+    if node.text("mode", "constant") != "constant":
+        return _mirrored(builder, node, value, amounts)
     return _pad(builder, node, value, amounts, _filling(builder, node))
+
+
+def _mirrored(builder: Builder, node: Node, value: Value, amounts: tuple[int, ...]) -> Value:
+    """Padding by elements of the value itself. Negative amounts crop it first."""
+    mode, rank = node.text("mode", ""), value.index.ndim
+    if mode not in _MODES:
+        raise Unsupported(f"mode {mode!r} is not supported; constant, edge, reflect and wrap are")
+    ends = list(zip(amounts[:rank], amounts[rank:], strict=True))
+    kept = value.index[tuple(slice(max(-before, 0), -max(-after, 0) or None) for before, after in ends)]
+    around = [(max(before, 0), max(after, 0)) for before, after in ends]
+    require_bounded(
+        tuple(size + sum(more) for size, more in zip(kept.shape, around, strict=True)), "its result"
+    )
+    return part(builder, value, np.pad(kept, around, _MODES[mode]), node)
 
 
 def _pad_amounts(builder: Builder, node: Node, rank: int) -> tuple[int, ...]:
     """Befores, then afters, of every axis."""
-    mode = node.text("mode", "constant")
-    if mode != "constant":
-        raise Unsupported(f"mode {mode!r} is not supported; constant is")
     given = integers_of(builder.constant(node.input(1), "the pads"))
     axes: Sequence[int] = range(rank)
     if node.input(3):

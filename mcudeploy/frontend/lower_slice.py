@@ -1,4 +1,6 @@
-"""Slice, Split, Gather with constant indices: parts of a value, as slices of what is stored."""
+"""Slice, Split, Gather and their kin with constants: elements of a value, as slices of what is stored where
+they lie regularly there.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +14,8 @@ from numpy.typing import NDArray
 from mcudeploy.frontend.builder import Builder
 from mcudeploy.frontend.constants import integers_of
 from mcudeploy.frontend.model import Node, Unsupported
+from mcudeploy.frontend.picking import picked
+from mcudeploy.frontend.taking import separated, taking
 from mcudeploy.frontend.values import (
     IndexArray,
     Value,
@@ -23,24 +27,20 @@ from mcudeploy.frontend.values import (
 )
 from mcudeploy.ir.graph import Shape
 from mcudeploy.ops.move import Slice
+from mcudeploy.ops.take import Gather, Take
 
 
 def part(builder: Builder, value: Value, index: IndexArray, node: Node) -> Value:
-    """The elements of a value that `index` (positions in its tensor) names, as a Slice of the tensor.
+    """The elements of a value that `index` (positions in its tensor) names, some of them perhaps repeated.
 
-    Behind a transposition of its own where they do not lie regularly in the tensor, but do in the value.
-    Raises Unsupported where they are no regular part of either.
+    Where they are all elements of the tensor nothing is emitted; a Slice where they lie regularly.
     """
     if index.size == 0:
         raise Unsupported("its result holds no elements")
-    if index.size == builder.tensors[value.tensor].elements:
+    elements = builder.tensors[value.tensor].elements
+    if index.size == elements and _distinct(index).size == elements:
         return replace(value, index=index)
-    made = _sliced(builder, value, index, node) or _sliced(
-        builder, *_in_own_order(builder, value, index), node
-    )
-    if made is None:
-        raise Unsupported("it takes elements that do not lie regularly in memory")
-    return made
+    return _sliced(builder, value, index, node) or _taken(builder, value, index, node)
 
 
 def _sliced(builder: Builder, value: Value, index: IndexArray, node: Node) -> Value | None:
@@ -78,17 +78,23 @@ def _slice_shapes(index: IndexArray, stored: Shape) -> Iterator[Shape]:
     )
 
 
-def _in_own_order(builder: Builder, value: Value, index: IndexArray) -> tuple[Value, IndexArray]:
-    """The value in a layout without detours, and where the positions `index` are there.
+def _taken(builder: Builder, value: Value, index: IndexArray, node: Node) -> Value:
+    source = builder.tensors[value.tensor]
+    op, places, shape = _table_of(value, index, source.shape)
+    tensor = builder.viewed(value.tensor, shape)
+    made = builder.emit(op, (tensor,), op.out_shape, source.dtype, source.quantization, nodes=(node,))
+    return replace(value, tensor=made, index=places)
 
-    Raises Unsupported where no transposition gives that layout.
-    """
-    stored, places = default_layout(value.shape)
-    wanted = np.asarray(scattered(places, stored, value.index), np.int32)
-    tensor = builder.arranged(value.tensor, wanted)
-    moved = np.empty(value.index.size, np.int32)
-    moved[value.index.reshape(-1)] = places.reshape(-1)
-    return replace(value, tensor=tensor, index=places), moved[index]
+
+def _table_of(value: Value, index: IndexArray, stored: Shape) -> tuple[Take | Gather, IndexArray, Shape]:
+    """The operator, where the positions `index` are in its result, and the shape it sees its input under."""
+    rows, cols, channels = stored
+    for shape in dict.fromkeys((stored, natural_shape(value.shape), (rows * cols, 1, channels))):
+        found = separated(index, shape)
+        if found is not None:
+            return *found, shape
+    made, places = default_layout(index.shape)
+    return taking(np.asarray(scattered(places, made, index), np.int32), stored), places, stored
 
 
 def regular(index: IndexArray, shape: Shape) -> tuple[Slice, IndexArray] | None:
@@ -117,52 +123,16 @@ def _distinct(places: NDArray[np.signedinteger]) -> IndexArray:
     return np.flatnonzero(np.bincount(places.reshape(-1))).astype(np.int32)
 
 
-def _chosen(builder: Builder, node: Node, index: IndexArray) -> IndexArray:
-    """The index array behind a Slice or Gather."""
-    if node.op == "Gather":
-        axis = node.integer("axis", 0)
-        wanted = builder.constant(node.input(1), "the indices").value
-        if not -index.ndim <= axis < index.ndim or wanted.dtype.kind not in "iu":
-            raise Unsupported(f"axis {axis} is outside {index.ndim} dimensions")
-        size = index.shape[axis]
-        if wanted.size and (wanted.min() < -size or wanted.max() >= size):
-            raise Unsupported(f"indices are outside an axis of {size}")
-        return np.asarray(np.take(index, wanted.astype(np.int64) % size, axis=axis), np.int32)
-    starts, ends = (integers_of(builder.constant(node.input(k), "the range")) for k in (1, 2))
-    axes = list(range(len(starts)))
-    if node.input(3):
-        axes = integers_of(builder.constant(node.input(3), "the axes"))
-    steps = [1] * len(starts)
-    if node.input(4):
-        steps = integers_of(builder.constant(node.input(4), "the steps"))
-    ranges = [slice(None)] * index.ndim
-    for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
-        if not -index.ndim <= axis < index.ndim or step == 0:
-            raise Unsupported(f"axis {axis} step {step} does not fit {index.ndim} dimensions")
-        ranges[axis] = _range(start, end, step, index.shape[axis])
-    return index[tuple(ranges)]
-
-
-def _range(start: int, end: int, step: int, size: int) -> slice:
-    """ONNX clamps where Python does not: an end below the first element of a falling range is -1."""
-    start = start + size if start < 0 else start
-    end = end + size if end < 0 else end
-    if step > 0:
-        return slice(min(max(start, 0), size), min(max(end, 0), size), step)
-    start, end = min(max(start, 0), size - 1), min(max(end, -1), size - 1)
-    return slice(start, None if end == -1 else end, step)
-
-
 def pick(builder: Builder, node: Node) -> None:
-    """Slice, and Gather with constant indices."""
+    """Slice, Gather, Tile and their kin, with constants."""
     value = builder.value(node.inputs[0])
-    builder.define(node.output, part(builder, value, _chosen(builder, node, value.index), node))
+    builder.define(node.output, part(builder, value, picked(builder, node, value.index), node))
 
 
 def real_pick(builder: Builder, node: Node) -> Value:
     """The same on a float tensor."""
     value = builder.real(node.inputs[0])
-    return part(builder, value, _chosen(builder, node, value.index), node)
+    return part(builder, value, picked(builder, node, value.index), node)
 
 
 def split(builder: Builder, node: Node) -> None:

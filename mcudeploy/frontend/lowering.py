@@ -11,6 +11,7 @@ from mcudeploy.frontend.inputs import declare, placeholder
 from mcudeploy.frontend.last_states import last_states_alone
 from mcudeploy.frontend.lower_arithmetic import BITWISE, any_binary, any_unary, any_where
 from mcudeploy.frontend.lower_elementwise import OPERATIONS, real_binary, real_unary
+from mcudeploy.frontend.lower_grid_sample import grid_sample
 from mcudeploy.frontend.lower_integers import arg_extreme, cast, gather, real_cast, real_gather, top_k
 from mcudeploy.frontend.lower_linear import batch_normalization, conv, gemm, matmul
 from mcudeploy.frontend.lower_move import concat, pad, real_concat, real_pad
@@ -27,6 +28,7 @@ from mcudeploy.frontend.model import Model, Node, Unsupported
 from mcudeploy.frontend.names import printable
 from mcudeploy.frontend.outputs import output_border, with_a_step
 from mcudeploy.frontend.peephole import tidy
+from mcudeploy.frontend.picking import PICKS
 from mcudeploy.frontend.views import VIEWS
 from mcudeploy.ir.graph import Border, Graph
 
@@ -41,6 +43,7 @@ LOWERINGS: dict[str, Lowering] = {
     **dict.fromkeys(VIEWS, view),
     **dict.fromkeys(FUNCTIONS, any_unary),
     **dict.fromkeys({*OPERATIONS, *BITWISE}, any_binary),
+    **dict.fromkeys(PICKS, pick),
     "BitwiseNot": any_unary,
     "ArgMax": arg_extreme,
     "ArgMin": arg_extreme,
@@ -56,6 +59,7 @@ LOWERINGS: dict[str, Lowering] = {
     "GlobalAveragePool": average_pool,
     "GlobalMaxPool": max_pool,
     "GRU": recurrent,
+    "GridSample": grid_sample,
     "LSTM": recurrent,
     "LayerNormalization": layer_norm,
     "MatMul": matmul,
@@ -72,7 +76,6 @@ LOWERINGS: dict[str, Lowering] = {
     "Resize": resize,
     "RoiAlign": roi_align,
     "ScatterND": scatter,
-    "Slice": pick,
     "Softmax": softmax,
     "Split": split,
     "TopK": top_k,
@@ -87,6 +90,7 @@ REAL_LOWERINGS: dict[str, RealLowering] = {
     **dict.fromkeys(VIEWS, real_view),
     **dict.fromkeys(FUNCTIONS, real_unary),
     **dict.fromkeys(OPERATIONS, real_binary),
+    **dict.fromkeys(PICKS, real_pick),
     "Cast": real_cast,
     "Concat": real_concat,
     "Gather": real_gather,
@@ -94,7 +98,6 @@ REAL_LOWERINGS: dict[str, RealLowering] = {
     "MaxPool": real_max_pool,
     "Pad": real_pad,
     "Resize": real_resize,
-    "Slice": real_pick,
 }
 """The same on float tensors, of operators whose result may first have been a table over an int8 tensor."""
 

@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from mcudeploy.frontend.builder import Builder
 from mcudeploy.frontend.lower_slice import regular
 from mcudeploy.frontend.model import Info, Unsupported
 from mcudeploy.frontend.quantization import TRUTH
-from mcudeploy.frontend.values import Value, is_plain, natural_shape, positions
+from mcudeploy.frontend.values import (
+    Value,
+    default_layout,
+    is_plain,
+    natural_shape,
+    permutation,
+    positions,
+    scattered,
+)
 from mcudeploy.ir.graph import Border, DType
 from mcudeploy.ops.move import Slice
 from mcudeploy.ops.quantize import Quantize
@@ -18,7 +28,7 @@ def output_border(builder: Builder, info: Info, *, float_io: bool) -> Border:
     """The border of a model output, whose elements lie in the ONNX order or channels last.
 
     What ends in another order is rearranged by operators of its own.
-    Raises Unsupported for constant outputs, and for orders that no Slice and Transpose gives.
+    Raises Unsupported for constant outputs.
     """
     value, dtype = _held(builder, info, float_io=float_io)
     return builder.border(info.name, _in_plain_order(builder, info.name, value), dtype)
@@ -72,24 +82,23 @@ def truth(builder: Builder, name: str) -> Value:
 
 
 def _in_plain_order(builder: Builder, name: str, value: Value) -> Value:
-    """The model output `name`, rearranged by a Slice or Transpose where C could not be told where it lies.
-
-    Raises Unsupported where neither makes the order plain.
-    """
+    """The model output `name`, rearranged where C could not be told where it lies."""
     if is_plain(value.index):
         return value
     nodes = builder.nodes_of(name)
     source = builder.tensors[value.tensor]
     found = regular(value.index, source.shape)
-    if found is not None and min(found[0].step) < 0:
+    if found is not None and min(found[0].step) < 0 and permutation(found[1]) is not None:
         op, places = found
         turned = builder.emit(
             op, (value.tensor,), op.out_shape, source.dtype, source.quantization, nodes=nodes
         )
         value = replace(value, tensor=turned, index=places)
     if not is_plain(value.index):
-        shape = natural_shape(value.shape)
-        tensor = builder.arranged(value.tensor, value.index.reshape(shape), nodes)
-        value = replace(value, tensor=tensor, index=positions(value.shape))
+        shape, places = natural_shape(value.shape), positions(value.shape)
+        if permutation(value.index) is None:
+            shape, places = default_layout(value.shape)
+        wanted = np.asarray(scattered(places, shape, value.index), np.int32)
+        value = replace(value, tensor=builder.arranged(value.tensor, wanted, nodes), index=places)
     builder.define(name, value)
     return value

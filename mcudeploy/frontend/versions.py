@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
 import onnx
-from onnx import ModelProto, version_converter
+from onnx import ModelProto, NodeProto, helper, numpy_helper, version_converter
 from onnx.version_converter import ConvertError
 
 from mcudeploy.common.errors import ModelError
@@ -18,19 +19,17 @@ _INITIALIZERS_ALONE = 4
 _LOWERED_FROM = 13
 """Older operator sets are converted to this one, the first with axes and pads as inputs."""
 
+_ASIDE = "mcudeploy.upsample"
+
 
 def modern(proto: ModelProto) -> ModelProto:
     """A checked model in an operator set that is lowered. Raises ModelError where it cannot be converted."""
     versions = [entry.version for entry in proto.opset_import if entry.domain in ("", "ai.onnx")]
     if versions[0] >= _LOWERED_FROM:
         return proto
-    if any(node.op_type == "Upsample" for node in proto.graph.node):
-        raise ModelError(
-            f"the model uses opset {versions[0]} with Upsample, which conversion would change: export it "
-            f"with opset {_LOWERED_FROM} or newer, where it is a Resize"
-        )
     try:
-        converted = version_converter.convert_version(proto, _LOWERED_FROM)
+        converted = version_converter.convert_version(_set_aside(proto), _LOWERED_FROM)
+        _resized(converted)
         converted.ir_version = max(converted.ir_version, _INITIALIZERS_ALONE)
         return converted
     except (RuntimeError, ValueError, TypeError, IndexError, MemoryError, ConvertError) as fault:
@@ -39,6 +38,53 @@ def modern(proto: ModelProto) -> ModelProto:
             f"the model uses opset {versions[0]}, which cannot be converted to {_LOWERED_FROM}: {reason}. "
             f"Export it with opset {_LOWERED_FROM} or newer"
         ) from fault
+
+
+def _set_aside(proto: ModelProto) -> ModelProto:
+    """The model with each Upsample in a domain that conversion leaves alone: it would change their values."""
+    if not any(_upsamples(node) for node in proto.graph.node):
+        return proto
+    made = ModelProto()
+    made.CopyFrom(proto)
+    made.opset_import.add(domain=_ASIDE, version=1)
+    for number, node in enumerate(made.graph.node):
+        if not _upsamples(node):
+            continue
+        node.domain = _ASIDE
+        for item in node.attribute:
+            if item.name == "scales":  # before opset 9
+                name = f"{node.output[0]}/scales {number}"
+                made.graph.initializer.append(
+                    numpy_helper.from_array(np.array(item.floats, np.float32), name)
+                )
+                node.input.append(name)
+    return made
+
+
+def _upsamples(node: NodeProto) -> bool:
+    return node.op_type == "Upsample" and node.domain in ("", "ai.onnx", _ASIDE)
+
+
+def _resized(proto: ModelProto) -> None:
+    """A Resize, as ONNX Runtime computes Upsample, in the place of each one that was set aside."""
+    for node in proto.graph.node:
+        if node.domain != _ASIDE:
+            continue
+        modes = [helper.get_attribute_value(item) for item in node.attribute if item.name == "mode"]
+        x, scales = node.input
+        made = helper.make_node(
+            "Resize",
+            [x, "", scales],
+            node.output,
+            node.name,
+            mode=modes[0] if modes else "nearest",
+            coordinate_transformation_mode="asymmetric",
+            nearest_mode="floor",
+        )
+        node.CopyFrom(made)
+    kept = [entry for entry in proto.opset_import if entry.domain != _ASIDE]
+    del proto.opset_import[:]
+    proto.opset_import.extend(kept)
 
 
 def require_versions(proto: ModelProto) -> None:

@@ -87,16 +87,6 @@ def _same(constants: Mapping[str, Constant], node: Node, index: IndexArray) -> I
     return index
 
 
-def _expand(constants: Mapping[str, Constant], node: Node, index: IndexArray) -> IndexArray:
-    wanted = _integers(constants, node.input(1), "the shape")
-    rank = max(len(wanted), index.ndim)
-    own = (1,) * (rank - index.ndim) + index.shape
-    asked = (1,) * (rank - len(wanted)) + wanted
-    if any(size not in (1, have) for size, have in zip(asked, own, strict=True)):
-        raise Unsupported("repeating activations is not supported")
-    return index.reshape(own)
-
-
 VIEWS: dict[str, _ViewRule] = {
     "Reshape": _reshape,
     "Flatten": _flatten,
@@ -104,7 +94,6 @@ VIEWS: dict[str, _ViewRule] = {
     "Unsqueeze": _unsqueeze,
     "Transpose": _transpose,
     "Identity": _same,
-    "Expand": _expand,
 }
 """How each view transforms the index array of its input."""
 

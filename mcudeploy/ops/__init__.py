@@ -11,6 +11,7 @@ from mcudeploy.ops.conv import Conv2d, Conv2dByRows
 from mcudeploy.ops.elementwise import Binary, Lut
 from mcudeploy.ops.feed import Feed
 from mcudeploy.ops.gather import GatherRows
+from mcudeploy.ops.grid_sample import GridSample
 from mcudeploy.ops.integer import IntegerBinary
 from mcudeploy.ops.matmul import MatMul
 from mcudeploy.ops.move import Pad, Slice
@@ -20,10 +21,12 @@ from mcudeploy.ops.pool_indices import MaxPoolIndices
 from mcudeploy.ops.quantize import Dequantize, Quantize
 from mcudeploy.ops.recurrent import Recurrent
 from mcudeploy.ops.reduce import Reduce
+from mcudeploy.ops.resample import Resample
 from mcudeploy.ops.resize import Resize
 from mcudeploy.ops.roi_align import RoiAlign
 from mcudeploy.ops.scatter import ScatterRows
 from mcudeploy.ops.softmax import Softmax
+from mcudeploy.ops.take import Gather, Take
 from mcudeploy.ops.top_k import TopK
 from mcudeploy.ops.transfer import Clean, Copy, Invalidate
 from mcudeploy.ops.transpose import Transpose
@@ -46,6 +49,8 @@ _FAMILIES: tuple[type[OperatorDef], ...] = (
     Copy,
     Dequantize,
     Feed,
+    Gather,
+    GridSample,
     GatherRows,
     IntegerBinary,
     Invalidate,
@@ -58,12 +63,14 @@ _FAMILIES: tuple[type[OperatorDef], ...] = (
     Quantize,
     Recurrent,
     Reduce,
+    Resample,
     Reshape,
     Resize,
     RoiAlign,
     ScatterRows,
     Slice,
     Softmax,
+    Take,
     TopK,
     Transpose,
     Unary,

@@ -26,6 +26,7 @@ COORDINATE_MODES = (
     "align_corners",
     "asymmetric",
 )
+CROPPING = "tf_crop_and_resize"
 NEAREST_MODES = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
 
 COL_BITS = 22
@@ -53,6 +54,30 @@ class Samples:
         return TableIndex(axis, self.first, tuple(ends))
 
 
+@dataclass(frozen=True, slots=True)
+class ResizedAxis:
+    """One axis of a resized image.
+
+    `scale` is the node's scale of this axis, or out_size / in_size where it gives sizes; `roi` the part of
+    the input, from 0 to 1, that tf_crop_and_resize takes. Raises ValueError for other coordinates.
+    """
+
+    in_size: int
+    out_size: int
+    scale: float
+    coordinates: str = "half_pixel"
+    roi: tuple[float, float] = (0.0, 1.0)
+
+    def __post_init__(self) -> None:
+        if self.coordinates not in (*COORDINATE_MODES, CROPPING):
+            raise ValueError(f"coordinate_transformation_mode {self.coordinates!r} is not supported")
+
+    @property
+    def crops(self) -> bool:
+        """True where positions outside the input have a value of their own."""
+        return self.coordinates == CROPPING
+
+
 def resize_samples(
     in_size: int,
     out_size: int,
@@ -64,18 +89,18 @@ def resize_samples(
 ) -> Samples:
     """The samples of one axis as ONNX Resize defines them, in float32 as ONNX Runtime computes them.
 
-    `scale` is the node's scale of this axis, or out_size / in_size where it gives sizes.
-    Raises ValueError for attributes that are not supported.
+    `scale` as in ResizedAxis. Raises ValueError for attributes that are not supported.
     """
     if mode not in ("nearest", "linear"):
         raise ValueError(f"mode {mode!r} is not supported; nearest and linear are")
-    if coordinates not in COORDINATE_MODES:
-        raise ValueError(f"coordinate_transformation_mode {coordinates!r} is not supported")
+    axis = ResizedAxis(in_size, out_size, scale, coordinates)
+    if axis.crops:
+        raise ValueError(f"{CROPPING} is no mode of {mode} samples")
     if nearest_mode not in NEAREST_MODES:
         raise ValueError(f"nearest_mode {nearest_mode!r} is not supported")
     if in_size == out_size and scale == 1:
         return Samples(tuple(range(in_size)), (0.0,) * in_size)
-    places = [_coordinate(position, in_size, out_size, scale, coordinates) for position in range(out_size)]
+    places = [coordinate(position, axis) for position in range(out_size)]
     if mode == "nearest":
         nearest = tuple(min(max(_round(place, nearest_mode), 0), in_size - 1) for place in places)
         return Samples(nearest, (0.0,) * out_size)
@@ -85,11 +110,12 @@ def resize_samples(
     return Samples(tuple(first), tuple(fraction))
 
 
-def _coordinate(position: int, in_size: int, out_size: int, scale: float, coordinates: str) -> np.float32:
+def coordinate(position: int, axis: ResizedAxis) -> np.float32:
     """The input coordinate of an output position."""
     one, half = np.float32(1), np.float32(0.5)
-    x, ratio = np.float32(position), np.float32(scale)
-    match coordinates:
+    x, ratio = np.float32(position), np.float32(axis.scale)
+    in_size, out_size = axis.in_size, axis.out_size
+    match axis.coordinates:
         case "asymmetric":
             return x / ratio
         case "align_corners":
@@ -101,6 +127,12 @@ def _coordinate(position: int, in_size: int, out_size: int, scale: float, coordi
             offset = np.float32(in_size) / np.float32(2) * (one - adjustment)
             # Unlike in the other modes ONNX Runtime goes on in double precision.
             return np.float32(float(offset) + (position + 0.5) / float(ratio) - 0.5)
+        case "tf_crop_and_resize":
+            start, end = (np.float32(bound) for bound in axis.roi)
+            last = np.float32(in_size - 1)
+            if out_size == 1:
+                return half * (start + end) * last
+            return start * last + x * (end - start) * last / np.float32(out_size - 1)
         case _:
             return (x + half) / ratio - half
 

@@ -135,6 +135,10 @@ def _moved(op: Any, array: Array, output: Tensor) -> Array:
                 places = op.start[axis] + op.step[axis] * np.arange(op.out_shape[axis])
                 array = array.take(places, axis=axis)
             return array
+        case "Take":
+            return array[np.ix_(op.rows, op.cols, op.channels)]
+        case "Gather":
+            return array.reshape(-1)[list(op.positions)].reshape(op.out_shape)
         case "Pad":
             value = _store(np.array(op.value), output)
             made = np.full(output.shape, value)

@@ -10,9 +10,9 @@ import pytest
 from evaluate import assert_same, kinds
 from onnx_files import Array, QuantizedModel, build, node, save
 
-from mcudeploy.common.errors import ModelError
 from mcudeploy.frontend import load
 from mcudeploy.ir.graph import DType
+from mcudeploy.ir.interval import Interval
 
 RANDOM = np.random.default_rng(4)
 SHUFFLES = [(8, 2, 4), (12, 3, 6), (16, 4, 4), (6, 2, 3), (8, 2, 6), (12, 4, 6)]
@@ -131,12 +131,11 @@ def test_shuffle_of_rows_of_channels(tmp_path: Path) -> None:
     assert_same(save(build(nodes, inputs, ["p", "q", "g"], constants), tmp_path), inputs)
 
 
-def test_elements_without_order_are_refused(tmp_path: Path) -> None:
-    constants = {"e": np.array([0, 1, 3])}
-    path = save(
-        build([node("Gather", "x e", "y", axis=1)], {"x": floats(1, 4, 6, 5)}, ["y"], constants), tmp_path
-    )
-    with pytest.raises(ModelError) as refused:
-        load(path)
-    (problem,) = refused.value.problems
-    assert "do not lie regularly" in problem.reason
+def test_channels_without_order_keep_their_rows(tmp_path: Path) -> None:
+    inputs = {"x": floats(1, 4, 6, 5)}
+    nodes = [node("Gather", "x e", "y", axis=1)]
+    path = save(build(nodes, inputs, ["y"], {"e": np.array([0, 3, 1])}), tmp_path)
+    assert_same(path, inputs)
+    graph = load(path)
+    assert kinds(graph) == {"Take": 1}
+    assert graph.loops(graph.operators[0]).rows_read(0, Interval(2, 3), 6) == Interval(2, 3)

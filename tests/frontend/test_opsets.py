@@ -57,13 +57,19 @@ def test_an_old_softmax_is_over_all_axes_behind_its_own(tmp_path: Path) -> None:
     assert_same(save(model_of(node("Softmax", "x", "y", axis=1), opset=8), tmp_path), {"x": X})
 
 
-def test_upsampling_is_not_converted(tmp_path: Path) -> None:
+@pytest.mark.parametrize("mode", ["nearest", "linear"])
+@pytest.mark.parametrize("opset", [8, 9])
+def test_upsampling_is_what_it_was(mode: str, opset: int, tmp_path: Path) -> None:
     """onnx would make another interpolation of it."""
-    model = model_of(node("Relu", "x", "r"), node("Upsample", "r s", "y", mode="linear"), opset=9)
-    scales = onnx.numpy_helper.from_array(np.array([1, 1, 2, 2], np.float32), "s")
-    model.graph.initializer.append(scales)
-    with pytest.raises(ModelError, match="Upsample"):
-        load(save(model, tmp_path))
+    scales = np.array([1, 1, 2, 1.5], np.float32)
+    up = node("Upsample", "r s", "y", mode=mode)
+    if opset < 9:
+        up = node("Upsample", "r", "y", mode=mode, scales=scales.tolist())
+    model = model_of(node("Relu", "x", "r"), up, opset=opset)
+    model.graph.output[0].CopyFrom(helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [1, 3, 12, 9]))
+    if opset == 9:
+        model.graph.initializer.append(onnx.numpy_helper.from_array(scales, "s"))
+    assert_same(save(model, tmp_path), {"x": X})
 
 
 def function(name: str, nodes: list[onnx.NodeProto]) -> onnx.FunctionProto:

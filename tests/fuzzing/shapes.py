@@ -62,7 +62,7 @@ def slice_(draft: Draft) -> None:
 
 
 def gather(draft: Draft) -> None:
-    """One row of an axis, or several that lie regularly."""
+    """One row of an axis, or several: evenly apart, or anywhere."""
     name = draft.source(2, 3, 4)
     if name is None:
         return
@@ -74,6 +74,8 @@ def gather(draft: Draft) -> None:
     else:
         first = draft.whole(0, shape[axis] - 1)
         index = np.arange(first, shape[axis], draft.whole(1, 3), dtype=np.int64)
+        if draft.chance(0.4):
+            index = np.array([draft.whole(0, shape[axis] - 1) for _ in range(len(index) + 1)], np.int64)
         made = (*shape[:axis], index.size, *shape[axis + 1 :])
     draft.add("Gather", [name, draft.constant(index)], made, axis=axis)
 
@@ -89,13 +91,16 @@ def pad(draft: Draft) -> None:
     axes = range(2, rank) if rank > 2 and draft.chance(0.8) else range(1, rank)
     for axis in axes:
         pads[axis], pads[axis + rank] = draft.whole(0, 2), draft.whole(0, 2)
+    mode = draft.pick(("constant", "constant", "edge", "reflect"))
+    if mode == "reflect" and any(amount >= size for amount, size in zip(pads, shape + shape, strict=True)):
+        mode = "edge"
     made = tuple(size + pads[at] + pads[at + rank] for at, size in enumerate(shape))
     if not draft.fits(made):
         return
     inputs = [name, draft.constant(np.array(pads, np.int64))]
-    if draft.chance(0.4):
+    if mode == "constant" and draft.chance(0.4):
         inputs.append(draft.constant(np.float32(draft.pick((0.0, 0.0, 1.0, -0.37, 6.0)))))
-    draft.add("Pad", inputs, made)
+    draft.add("Pad", inputs, made, mode=mode)
 
 
 def resize(draft: Draft) -> None:

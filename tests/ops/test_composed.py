@@ -185,3 +185,43 @@ def test_norms_of_windows(attributes: dict[str, Any]) -> None:
 @pytest.mark.parametrize("p", [1, 2, 3])
 def test_norms_of_images(p: int) -> None:
     check_float(node("GlobalLpPool", "x", p=p), {"x": normal(np.random.default_rng(10), (1, 3, 4, 5))})
+
+
+@pytest.mark.parametrize("upper", [0, 1])
+@pytest.mark.parametrize("diagonal", [None, -2, 1, 9])
+def test_triangles_cut_infinities(upper: int, diagonal: int | None) -> None:
+    x = normal(np.random.default_rng(0), (1, 3, 4, 5))
+    kept = (np.triu if upper else np.tril)(np.ones((4, 5), np.bool_), diagonal or 0)
+    x[..., ~kept] = np.inf
+    constants = {} if diagonal is None else {"k": np.array(diagonal, np.int64)}
+    check_float(node("Trilu", "x", *constants, constants=constants, upper=upper), {"x": x}, float_tolerance=0)
+
+
+def test_a_centre_is_cut_out_and_padded() -> None:
+    sizes = {"sizes": np.array([7, 2], np.int64)}
+    what = node("CenterCropPad", "x", "sizes", constants=sizes, axes=[-2, -1])
+    graph = check_float(what, {"x": normal(np.random.default_rng(0), (1, 3, 4, 5))}, float_tolerance=0)
+    assert kinds(graph) == {"Pad"}
+
+
+@pytest.mark.parametrize(
+    ("op", "indices", "updates", "attributes"),
+    [
+        ("ScatterElements", [[0, 3, -1], [1, 0, 0]], (2, 3), {"axis": 0}),
+        ("ScatterElements", [[1], [2], [0]], (3, 1), {"axis": -1}),
+        ("ScatterND", [[1, 2], [3, 0], [0, -1]], (3,), {}),
+        ("ScatterND", [[2], [0]], (2, 3), {}),
+    ],
+)
+def test_scattered_updates(
+    op: str, indices: list[list[int]], updates: tuple[int, ...], attributes: dict[str, int]
+) -> None:
+    rng = np.random.default_rng(0)
+    inputs = {"x": normal(rng, (4, 3)), "u": normal(rng, updates)}
+    what = node(op, "x", "i", "u", constants={"i": np.array(indices, np.int64)}, **attributes)
+    check_float(what, inputs, float_tolerance=0)
+    check_float(
+        node(op, "x", "i", "u", constants={"i": what.constants["i"], "u": inputs["u"]}, **attributes),
+        {"x": inputs["x"]},
+        float_tolerance=0,
+    )

@@ -26,6 +26,7 @@ from mcudeploy.ops.conv import Conv2d, Conv2dByRows
 from mcudeploy.ops.elementwise import Binary, BinaryFunction, Lut
 from mcudeploy.ops.feed import Feed
 from mcudeploy.ops.gather import GatherRows
+from mcudeploy.ops.grid_sample import GridSample
 from mcudeploy.ops.integer import IntegerBinary
 from mcudeploy.ops.matmul import MatMul
 from mcudeploy.ops.move import Pad, Slice
@@ -35,10 +36,12 @@ from mcudeploy.ops.pool_indices import MaxPoolIndices
 from mcudeploy.ops.quantize import Dequantize, Quantize
 from mcudeploy.ops.recurrent import GATES, Recurrent
 from mcudeploy.ops.reduce import Reduce
+from mcudeploy.ops.resample import Resample, Taps
 from mcudeploy.ops.resize import Resize, resize_samples
 from mcudeploy.ops.roi_align import RoiAlign
 from mcudeploy.ops.scatter import ScatterRows
 from mcudeploy.ops.softmax import Softmax
+from mcudeploy.ops.take import Gather, Take
 from mcudeploy.ops.top_k import TopK
 from mcudeploy.ops.transfer import Clean, Copy, Invalidate
 from mcudeploy.ops.transpose import Transpose
@@ -156,9 +159,15 @@ def _of_type(dtype: DType) -> Iterator[KernelCall]:
     yield _call(Reduce((2,)), (IMAGE,), dtype)
     if dtype is DType.FLOAT32:
         yield from (_call(Reduce((2,), how), (IMAGE,), dtype) for how in ("sum", "prod", "max", "min"))
+        taps = Taps((0, 2), ((1.0,), (0.5, 0.25)))
+        yield _call(Resample(taps, taps), (IMAGE,), dtype)
+        yield _call(GridSample(2, "zeros", False), (IMAGE, (3, 5, 2)), dtype)
         for how in get_args(BinaryFunction):
             yield _call(Binary(how), (IMAGE, IMAGE), dtype)
     yield _call(Slice((0, 0, 0), (1, 2, 1), (6, 3, 4)), (IMAGE,), dtype)
+    yield _call(Take((5, 0), (1, 1), (0, 1, 2, 3)), (IMAGE,), dtype)
+    yield _call(Take((5, 0), (1, 1), (3, 1)), (IMAGE,), dtype)
+    yield _call(Gather((7, 0), (1, 1, 2)), (IMAGE,), dtype)
     yield _call(Pad((1, 0, 0), (0, 1, 0), 0.5), (IMAGE,), dtype)
     yield _call(Transpose(IMAGE, (2, 0, 1), (4, 6, 6)), (IMAGE,), dtype)
     for mode in ("nearest", "linear"):

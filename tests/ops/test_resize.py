@@ -20,13 +20,16 @@ from single_node import (
 )
 
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ops.resize import COORDINATE_MODES, NEAREST_MODES, Resize, resize_samples
+from mcudeploy.ops.resample import Filter, Resample, resize_taps
+from mcudeploy.ops.resize import COORDINATE_MODES, NEAREST_MODES, Resize, ResizedAxis, resize_samples
 
 heights = st.integers(2, 7)
 targets = st.tuples(st.integers(1, 14), st.integers(1, 14))
 
 
-def _resize(shape: tuple[int, ...], target: tuple[int, int], by_scales: bool, **attributes: str) -> Node:
+def _resize(
+    shape: tuple[int, ...], target: tuple[int, int], by_scales: bool, **attributes: float | str
+) -> Node:
     if by_scales:
         factors = [1, 1, *(out / size for out, size in zip(target, shape[2:], strict=True))]
         # A little more, so that rounding down gives the size wanted.
@@ -101,6 +104,67 @@ def test_linear(
     check_float(what, {"x": normal(rng, shape)}, float_tolerance=1e-5)
     x = Quantized.draw(rng, shape, dtype)
     check_quantized(what, {"x": x}, output=(x.scale, x.zero_point) if same else None)
+
+
+@given(
+    height=heights,
+    width=heights,
+    target=targets,
+    by_scales=st.booleans(),
+    coordinates=st.sampled_from(COORDINATE_MODES),
+    mode=st.sampled_from(["linear", "cubic"]),
+    antialias=st.integers(0, 1),
+    exclude=st.integers(0, 1),
+    coefficient=st.sampled_from([-0.75, -0.5]),
+    seed=seeds,
+)
+@bounded
+def test_sums_of_neighbours(
+    height: int,
+    width: int,
+    target: tuple[int, int],
+    by_scales: bool,
+    coordinates: str,
+    mode: str,
+    antialias: int,
+    exclude: int,
+    coefficient: float,
+    seed: int,
+) -> None:
+    assume(target != (height, width))  # then ONNX Runtime copies, whatever the scales
+    rng = np.random.default_rng(seed)
+    shape = (1, 3, height, width)
+    what = _resize(
+        shape,
+        target,
+        by_scales,
+        mode=mode,
+        coordinate_transformation_mode=coordinates,
+        antialias=antialias,
+        exclude_outside=exclude if mode == "cubic" else 0,
+        cubic_coeff_a=coefficient,
+    )
+    check_float(what, {"x": normal(rng, shape)}, float_tolerance=1e-5)
+
+
+@pytest.mark.parametrize("mode", ["linear", "cubic"])
+def test_a_part_of_the_image(mode: str) -> None:
+    constants = {
+        "roi": np.array([0, 0, -0.1, 0.3, 1, 1, 0.8, 1.2], np.float32),
+        "sizes": np.array([1, 2, 5, 4], np.int64),
+    }
+    crop = {"coordinate_transformation_mode": "tf_crop_and_resize", "extrapolation_value": 7.0}
+    what = node("Resize", "x", "roi", "", "sizes", constants=constants, mode=mode, **crop)
+    x = normal(np.random.default_rng(0), (1, 2, 6, 5))
+    graph = check_float(what, {"x": x}, float_tolerance=1e-5)
+    assert kinds(graph) == {"Resample"}
+    check_quantized(what, {"x": Quantized.draw(np.random.default_rng(1), x.shape, np.int8)})
+
+
+def test_rows_of_an_antialiased_image_are_few() -> None:
+    taps = resize_taps(ResizedAxis(16, 4, 0.25), Filter(cubic=False, antialias=True))
+    nest = Resample(taps, taps).loops(((16, 16, 2),))
+    assert nest.rows_read(0, Interval(1, 2), 16) == Interval(2, 10)
 
 
 def test_twice_the_size_has_no_element_that_differs() -> None:

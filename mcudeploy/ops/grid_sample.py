@@ -1,0 +1,84 @@
+"""Pixels of an image from places that are computed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from mcudeploy.ir.opdef import Axis, Counts, Index, KernelCall, LoopNest
+from mcudeploy.ops.common import ELEMENTWISE, is_int8, reduced_axis, require_same_dtype, spatial_axes
+
+if TYPE_CHECKING:
+    from mcudeploy.ir.graph import Operator, Shape, Tensor
+
+MODES = {"nearest": 1, "linear": 2, "bilinear": 2, "cubic": 4, "bicubic": 4}
+"""Neighbours along an axis."""
+PADDINGS = ("zeros", "border", "reflection")
+
+
+@dataclass(frozen=True, slots=True)
+class GridSample:
+    """Pixel (row, col) of the output is the image at the place (x, y) that the second input has there.
+
+    A pixel is the weighted sum of `taps` * `taps` neighbours; float32.
+    """
+
+    kind: ClassVar[str] = "GridSample"
+    is_view: ClassVar[bool] = False
+    accumulates: ClassVar[bool] = False
+
+    taps: int
+    padding: str
+    align_corners: bool
+
+    def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
+        """Every row needs the whole image, and its own row of places."""
+        image, grid = inputs
+        if grid[2] != 2 or self.padding not in PADDINGS or self.taps not in MODES.values():
+            raise ValueError(f"places {grid} of {self.taps} neighbours with {self.padding} around them")
+        axes: tuple[Axis, ...] = (
+            *spatial_axes((*grid[:2], image[2])),
+            reduced_axis("any_row", image[0]),
+            reduced_axis("any_col", image[1]),
+            reduced_axis("xy", 2),
+        )
+        anywhere = Index.of(any_row=1), Index.of(any_col=1), Index.of(ch=1)
+        place = Index.of(row=1), Index.of(col=1), Index.of(xy=1)
+        return LoopNest(axes, (anywhere, place), ELEMENTWISE)
+
+    def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
+        """Kernel `grid_sample_f32`."""
+        require_same_dtype(*inputs, output)
+        if is_int8(output):
+            raise ValueError("places are computed in float32, and so is what lies there")
+        rows, cols, channels = inputs[0].shape
+        pixels = output.shape[1]
+        params = {
+            "rows": rows,
+            "cols": cols,
+            "channels": channels,
+            "output_cols": pixels,
+            "taps": self.taps,
+            "padding": PADDINGS.index(self.padding),
+            "align_corners": int(self.align_corners),
+        }
+
+        def row(size: str) -> Counts:
+            return {
+                "rows": 1,
+                f"pixels_{size}": pixels,
+                "taps": pixels * self.taps**2,
+                "values": pixels * self.taps**2 * channels,
+                "filled": pixels * channels,
+            }
+
+        each = row(str(self.taps))
+        return KernelCall(
+            "grid_sample_f32",
+            params,
+            counts=lambda rows: {"calls": 1} | {name: count * len(rows) for name, count in each.items()},
+        )
+
+    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
+        """None: any pixel may be needed later."""
+        return ()

@@ -1,0 +1,182 @@
+"""Elements by constant positions: Take has positions of each dimension, Gather one of each element."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import chain
+from math import gcd
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.opdef import Counts, Index, KernelCall, LoopNest, ParamValue, TableIndex
+from mcudeploy.ops.common import (
+    ELEMENTWISE,
+    merged,
+    moved,
+    reduced_axis,
+    require_same_values,
+    scaled,
+    spatial_axes,
+)
+
+if TYPE_CHECKING:
+    from mcudeploy.ir.graph import Operator, Shape, Tensor
+
+MOST = 2**16 - 1
+"""Rows of a tensor, and elements of a row, that tables hold."""
+
+Positions = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Take:
+    """Element (r, c, k) of the output is the input's (rows[r], cols[c], channels[k])."""
+
+    kind: ClassVar[str] = "Take"
+    is_view: ClassVar[bool] = False
+    accumulates: ClassVar[bool] = False
+
+    rows: Positions
+    cols: Positions
+    channels: Positions
+
+    @property
+    def out_shape(self) -> Shape:
+        """The output's shape."""
+        return len(self.rows), len(self.cols), len(self.channels)
+
+    def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
+        """Every dimension is read through its table."""
+        (shape,) = inputs
+        _require_room(shape, self.out_shape)
+        for size, places in zip(shape, (self.rows, self.cols, self.channels), strict=True):
+            if not places or min(places) < 0 or max(places) >= size:
+                raise ValueError(f"positions beyond the input {shape}, or none")
+        row, col, ch = (
+            TableIndex(name, places, tuple(place + 1 for place in places))
+            for name, places in (("row", self.rows), ("col", self.cols), ("ch", self.channels))
+        )
+        return LoopNest(spatial_axes(self.out_shape), ((row, col, ch),), ELEMENTWISE)
+
+    def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
+        """Kernel `take`: elements that follow each other in the input are copied together."""
+        (source,) = inputs
+        require_same_values(source, output)
+        outers, starts, sizes = self._runs(source.shape[2])
+        size = output.dtype.size_bytes
+        single = all(count == 1 for count in sizes)
+        params: dict[str, ParamValue] = {
+            "rows": np.array(self.rows, np.uint16),
+            "outers": np.array(outers, np.uint16),
+            "starts": np.array(starts, np.uint16),
+            "sizes": None if single else np.array(sizes, np.uint16),
+            "outer_count": len(outers),
+            "run_count": len(starts),
+            "element_bytes": size,
+        }
+        each = {"taken": len(starts)} if single else merged(*(moved(count * size) for count in sizes))
+        row: Counts = {"rows": 1, "outers": len(outers)} | scaled(each, len(outers))
+        return KernelCall("take", params, counts=lambda rows: {"calls": 1} | scaled(row, len(rows)))
+
+    def _runs(self, channels: int) -> tuple[Positions, Positions, Positions]:
+        """Where outer loops begin in a row, and inside them the first element and the length of each run.
+
+        Columns are the outer loop where that makes the tables shorter than a list of all runs of the row.
+        """
+        pixels = tuple(col * channels for col in self.cols)
+        inner = runs(self.channels)
+        whole = runs(tuple(pixel + channel for pixel in pixels for channel in self.channels))
+        if 2 * len(whole[0]) <= len(pixels) + 2 * len(inner[0]):
+            return (0,), *whole
+        return pixels, *inner
+
+    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
+        """None: elements change their place."""
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Gather:
+    """Element i of the output, in storage order, is the input's element `positions[i]`."""
+
+    kind: ClassVar[str] = "Gather"
+    is_view: ClassVar[bool] = False
+    accumulates: ClassVar[bool] = False
+
+    positions: Positions
+    out_shape: Shape
+
+    def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
+        """A row of the output reads from the first to the last input row that it has elements of."""
+        (shape,) = inputs
+        _require_room(shape, self.out_shape)
+        rows, cols, channels = shape
+        places = np.array(self.positions, np.int64)
+        if places.size == 0 or places.min() < 0 or places.max() >= rows * cols * channels:
+            raise ValueError(f"positions beyond the input {shape}, or none")
+        read = places.reshape(self.out_shape[0], -1) // (cols * channels)
+        row = TableIndex("row", tuple(read.min(axis=1).tolist()), tuple((read.max(axis=1) + 1).tolist()))
+        axes = *spatial_axes(self.out_shape), reduced_axis("any_col", cols), reduced_axis("any_ch", channels)
+        return LoopNest(axes, ((row, Index.of(any_col=1), Index.of(any_ch=1)),), ELEMENTWISE)
+
+    def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
+        """Kernel `gather`, in units of elements that always stay together."""
+        (source,) = inputs
+        require_same_values(source, output)
+        in_row, out_row = (tensor.shape[1] * tensor.shape[2] for tensor in (source, output))
+        places = np.array(self.positions, np.int64)
+        unit = _unit(places, in_row, out_row)
+        row, within = np.divmod(places[::unit], in_row)
+        per_row = out_row // unit
+        params: dict[str, ParamValue] = {
+            "rows": row.astype(np.uint16),
+            "units": (within // unit).astype(np.uint16),
+            "row_units": per_row,
+            "unit_elements": unit,
+            "element_bytes": output.dtype.size_bytes,
+        }
+        opened = _changes(row.reshape(-1, per_row))
+        each = {"taken": 1} if unit == 1 else {"scanned": 1} | moved(unit * output.dtype.size_bytes)
+
+        def counts(rows: Interval) -> Counts:
+            inside = {"rows": len(rows), "opened": int(opened[rows.lo : rows.hi].sum())}
+            return {"calls": 1} | inside | scaled(each, per_row * len(rows))
+
+        return KernelCall("gather", params, counts=counts)
+
+    def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
+        """None: elements change their place."""
+        return ()
+
+
+def runs(places: Positions) -> tuple[Positions, Positions]:
+    """The first position and the length of each stretch of positions that follow each other."""
+    steps = np.diff(np.array(places, np.int64))
+    firsts = [0, *(np.flatnonzero(steps != 1) + 1).tolist()]
+    ends = chain(firsts[1:], (len(places),))
+    return tuple(places[first] for first in firsts), tuple(
+        end - first for first, end in zip(firsts, ends, strict=True)
+    )
+
+
+def _unit(places: NDArray[np.int64], in_row: int, out_row: int) -> int:
+    """The most elements that can be copied together: rows, and places to copy from, are multiples of it."""
+    breaks = np.flatnonzero(np.diff(places) != 1) + 1
+    firsts = places[np.concatenate([np.zeros(1, np.int64), breaks])]
+    return int(np.gcd.reduce(np.concatenate([breaks, firsts, [gcd(in_row, out_row)]])))
+
+
+def _changes(row: NDArray[np.int64]) -> NDArray[np.int64]:
+    """For each output row how often it goes to another input row, its first included."""
+    return np.asarray(1 + (np.diff(row, axis=1) != 0).sum(axis=1), np.int64)
+
+
+def _require_room(*shapes: Shape) -> None:
+    for rows, cols, channels in shapes:
+        if rows > MOST or cols * channels > MOST:
+            raise ValueError(
+                f"tables hold up to {MOST} rows, and elements of a row; a tensor is {(rows, cols, channels)}"
+            )
