@@ -77,6 +77,8 @@ def _mirrored(builder: Builder, node: Node, value: Value, amounts: tuple[int, ..
     ends = list(zip(amounts[:rank], amounts[rank:], strict=True))
     kept = value.index[tuple(slice(max(-before, 0), -max(-after, 0) or None) for before, after in ends)]
     around = [(max(before, 0), max(after, 0)) for before, after in ends]
+    if mode == "reflect" and any(max(more) >= size for more, size in zip(around, kept.shape, strict=True)):
+        raise Unsupported(f"pads {amounts} reflect more than {list(kept.shape)} has")
     require_bounded(
         tuple(size + sum(more) for size, more in zip(kept.shape, around, strict=True)), "its result"
     )
