@@ -36,6 +36,7 @@ _TAKES_INT32 = frozenset(
     (
         "Cast",
         "Concat",
+        "Gather",
         "GatherRows",
         "IntegerBinary",
         "MaxPoolIndices",
@@ -43,6 +44,7 @@ _TAKES_INT32 = frozenset(
         "Reshape",
         "ScatterRows",
         "Slice",
+        "Take",
         "TopK",
         "Transpose",
     )

@@ -6,9 +6,10 @@ from math import prod
 
 import numpy as np
 import pytest
-from harness import check_graph
+from harness import check_against_onnx, check_graph
 from hypothesis import given
 from hypothesis import strategies as st
+from onnx import TensorProto, helper, numpy_helper
 from single_node import (
     Node,
     Quantized,
@@ -149,6 +150,21 @@ def test_what_takes_elements(
 ) -> None:
     what = node(op, "x", "k", constants={"k": np.array(constant, np.int64)}, **attributes)
     assert _check(what, shape) - {"Reshape", "Transpose"} == {kind}
+
+
+@pytest.mark.parametrize("mode", ["edge", "reflect"])
+def test_integers_move_as_they_are(mode: str) -> None:
+    x = np.random.default_rng(0).integers(-(2**31), 2**31, (1, 3, 4, 5)).astype(np.int32)
+    pads = {"pads": np.array([0, 0, 2, 1, 0, 0, 1, 3], np.int64)}
+    nodes = [node("Pad", "x", "pads", constants=pads, mode=mode).proto("out")]
+    given, made = (
+        helper.make_tensor_value_info(name, TensorProto.INT32, shape)
+        for name, shape in (("x", x.shape), ("out", (1, 3, 7, 9)))
+    )
+    constants = [numpy_helper.from_array(pads["pads"], "pads")]
+    graph = helper.make_graph(nodes, "integers", [given], [made], constants)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=9)
+    assert kinds(check_against_onnx(model, {"x": x})) == {"Take"}
 
 
 def test_reversed_sequences() -> None:
