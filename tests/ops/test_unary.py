@@ -69,7 +69,8 @@ def test_int8(op: str, attributes: dict[str, Any]) -> None:
     low, high = WITHIN.get(op, (-4.0, 4.0))
     scale = float(np.float32((high - low) / 255))
     x = Quantized(np.arange(-128, 128, dtype=np.int8).reshape(1, 4, 8, 8), scale, round(-128 - low / scale))
-    assert kinds(check_quantized(node(op, "x", **attributes), {"x": x})) <= {"Lut", "Reshape"}
+    allowed = {"Lut", "Reshape", "Slice"}  # a function that changes nothing copies its input
+    assert kinds(check_quantized(node(op, "x", **attributes), {"x": x})) <= allowed
 
 
 @pytest.mark.parametrize("exponent", [-1.0, 0.5, 1.7, 2.0, 3.0])
