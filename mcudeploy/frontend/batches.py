@@ -16,6 +16,7 @@ from mcudeploy.frontend.functions import FUNCTIONS
 from mcudeploy.frontend.lower_elementwise import OPERATIONS
 from mcudeploy.frontend.maker import Infos
 from mcudeploy.frontend.model import Entry
+from mcudeploy.frontend.protos import ONNX_DOMAINS, constants_of
 from mcudeploy.frontend.tensors import array_of
 from mcudeploy.frontend.values import MOST_ENTRIES
 
@@ -51,7 +52,7 @@ def by_entry(proto: ModelProto, infos: Infos) -> Single:
     sizes |= {tensor.name: tuple(tensor.dims) for tensor in proto.graph.initializer}
     if not any(_sees_images(node, sizes) for node in proto.graph.node):
         return Single(proto, {})
-    taken = _Batches(sizes, _computed(proto), _numbers(proto))
+    taken = _Batches(sizes, _computed(proto), constants_of(proto.graph))
     for node in proto.graph.node:
         taken.take(node)
     for value in proto.graph.output:
@@ -72,7 +73,7 @@ def by_entry(proto: ModelProto, infos: Infos) -> Single:
 def _sees_images(node: NodeProto, sizes: Mapping[str, tuple[int, ...]]) -> bool:
     shape = sizes.get(node.input[0], ()) if node.input else ()
     made = len([name for name in node.output if name])
-    ours = node.domain in ("", "ai.onnx") and node.op_type in _OF_IMAGES
+    ours = node.domain in ONNX_DOMAINS and node.op_type in _OF_IMAGES
     return ours and made == 1 and len(shape) > 2 and 1 < shape[0] <= MOST_ENTRIES
 
 
@@ -83,14 +84,6 @@ def _computed(proto: ModelProto) -> set[str]:
     for node in proto.graph.node:
         if not found.isdisjoint(node.input):
             found.update(node.output)
-    return found
-
-
-def _numbers(proto: ModelProto) -> dict[str, TensorProto]:
-    found = {tensor.name: tensor for tensor in proto.graph.initializer}
-    for node in proto.graph.node:
-        if node.op_type == "Constant" and node.attribute and node.attribute[0].name == "value":
-            found[node.output[0]] = node.attribute[0].t
     return found
 
 
@@ -137,7 +130,7 @@ class _Batches:
         """Adds a node for each entry; False where it does not work on each entry alone."""
         whole = [name for name in node.input if name in self.computed]
         sizes = [self.sizes.get(name, ()) for name in (*whole, *node.output)]
-        plain = node.domain in ("", "ai.onnx") and all(node.output)
+        plain = node.domain in ONNX_DOMAINS and all(node.output)
         if not plain or any(not shape or shape[0] != batch for shape in sizes):
             return False
         changed = self._changed(node, batch, images=images)

@@ -17,12 +17,13 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_h
 
 from mcudeploy.common.errors import ModelError
 from mcudeploy.frontend.constants import Constant
-from mcudeploy.frontend.convert import ONNX_DOMAINS, node_of
+from mcudeploy.frontend.convert import node_of
 from mcudeploy.frontend.folding import Folder
 from mcudeploy.frontend.model import Unsupported
 from mcudeploy.frontend.names import printable
-from mcudeploy.frontend.scopes import Call, Scope, held_by, renamed
-from mcudeploy.frontend.tensors import array_of, graphs_of
+from mcudeploy.frontend.protos import ONNX_DOMAINS, graphs_of, held_by
+from mcudeploy.frontend.scopes import Call, Scope, renamed
+from mcudeploy.frontend.tensors import array_of
 
 _MOST_NODES = 2**14
 _MOST_BYTES = 2**28

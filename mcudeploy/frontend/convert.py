@@ -12,12 +12,12 @@ from mcudeploy.common.errors import ModelError
 from mcudeploy.frontend.constants import Constant
 from mcudeploy.frontend.model import MAX_TENSOR_ELEMENTS, MAX_TOTAL_ELEMENTS, Attribute, Info, Model, Node
 from mcudeploy.frontend.names import printable
+from mcudeploy.frontend.protos import opset_of
 from mcudeploy.frontend.tensors import array_of
-
-ONNX_DOMAINS = ("", "ai.onnx")
 
 
 def model_of(proto: ModelProto, notes: tuple[str, ...]) -> Model:
+    """The model of a checked protobuf. Raises ModelError for more elements than any microcontroller holds."""
     graph = proto.graph
     constants = {tensor.name: Constant(array_of(tensor)) for tensor in graph.initializer}
     infos = {value.name: info_of(value) for value in (*graph.value_info, *graph.input, *graph.output)}
@@ -45,11 +45,6 @@ def model_of(proto: ModelProto, notes: tuple[str, ...]) -> Model:
         infos=infos,
         notes=notes,
     )
-
-
-def opset_of(proto: ModelProto) -> int:
-    """The version of ONNX's own operators that the model uses."""
-    return max((entry.version for entry in proto.opset_import if entry.domain in ONNX_DOMAINS), default=1)
 
 
 def info_of(value: onnx.ValueInfoProto) -> Info:

@@ -6,7 +6,7 @@ names of their own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 
 import numpy as np
@@ -15,6 +15,7 @@ from onnx import ModelProto, NodeProto, TensorProto, inliner, numpy_helper
 
 from mcudeploy.frontend.maker import Facts, Infos, Maker
 from mcudeploy.frontend.model import Unsupported
+from mcudeploy.frontend.protos import ONNX_DOMAINS, constants_of, graphs_in
 from mcudeploy.frontend.rules_attention import attention
 from mcudeploy.frontend.rules_conv import conv_transpose
 from mcudeploy.frontend.rules_index import (
@@ -61,7 +62,6 @@ from mcudeploy.frontend.rules_sequence import causal_conv, dft, rotary_embedding
 from mcudeploy.frontend.rules_shape import cast_like, depth_to_space, space_to_depth
 from mcudeploy.frontend.rules_sums import chain, computed_clip, log_softmax, mixed_power, of_sum, swapped
 from mcudeploy.frontend.rules_volume import conv, global_pool, pool
-from mcudeploy.frontend.tensors import graphs_in
 
 _MOST_NODES = 2**16
 _DEEPEST = 100
@@ -211,7 +211,7 @@ def expand(
     rules = [(rule_of or _rule)(node) for node in proto.graph.node]
     if not any(rules):
         return proto, {}
-    constants = {tensor.name: tensor for tensor in proto.graph.initializer} | dict(_constant_nodes(proto))
+    constants = constants_of(proto.graph)
     read = {info.name for info in proto.graph.output}.union(*(node.input for node in proto.graph.node))
     facts = Facts(opset, infos, constants, _dequantized(proto, constants), frozenset(read - {""}))
     nodes, refusals = list[NodeProto](), dict[str, str]()
@@ -253,14 +253,14 @@ def _integer_rule(node: NodeProto) -> Rule | None:
 def _rule(node: NodeProto) -> Rule | None:
     if node.domain == "com.microsoft":
         return MICROSOFT_RULES.get(node.op_type)
-    return RULES.get(node.op_type) if node.domain in ("", "ai.onnx") else None
+    return RULES.get(node.op_type) if node.domain in ONNX_DOMAINS else None
 
 
 def _dequantized(proto: ModelProto, constants: Mapping[str, TensorProto]) -> dict[str, NDArray[np.float32]]:
     """What DequantizeLinear nodes make of constants."""
     found: dict[str, NDArray[np.float32]] = {}
     for node in proto.graph.node:
-        plain = node.domain in ("", "ai.onnx") and node.op_type == "DequantizeLinear"
+        plain = node.domain in ONNX_DOMAINS and node.op_type == "DequantizeLinear"
         if not plain or not all(name in constants for name in node.input if name):
             continue
         with suppress(ValueError, TypeError, IndexError):
@@ -275,14 +275,6 @@ def _dequantized(proto: ModelProto, constants: Mapping[str, TensorProto]) -> dic
     return found
 
 
-def _constant_nodes(proto: ModelProto) -> Iterator[tuple[str, TensorProto]]:
-    """What nodes give that hold a tensor, by its name."""
-    for node in proto.graph.node:
-        plain = node.domain in ("", "ai.onnx") and node.op_type == "Constant"
-        if plain and node.attribute and node.attribute[0].name == "value":
-            yield node.output[0], node.attribute[0].t
-
-
 def _add_constants(proto: ModelProto, constants: Mapping[str, TensorProto]) -> None:
-    there = {tensor.name for tensor in proto.graph.initializer} | dict(_constant_nodes(proto)).keys()
+    there = constants_of(proto.graph)
     proto.graph.initializer.extend(tensor for name, tensor in constants.items() if name not in there)

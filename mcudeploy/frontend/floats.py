@@ -8,6 +8,7 @@ import numpy as np
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, inliner
 from onnx import numpy_helper as numpy_of
 
+from mcudeploy.frontend.protos import graphs_of
 from mcudeploy.frontend.tensors import array_of, tensors_of
 
 OTHERS: dict[int, str] = {
@@ -35,7 +36,7 @@ def in_float32(proto: ModelProto) -> ModelProto:
     for value in _values_of(result.graph):
         if value.type.tensor_type.elem_type in OTHERS:
             value.type.tensor_type.elem_type = TensorProto.FLOAT
-    for attribute in _type_attributes(nodes_of(result.graph)):
+    for attribute in _type_attributes(_nodes_of(result.graph)):
         if attribute.i in OTHERS:
             attribute.i = TensorProto.FLOAT
     return result
@@ -44,7 +45,7 @@ def in_float32(proto: ModelProto) -> ModelProto:
 def other_floats(proto: ModelProto) -> tuple[str, ...]:
     """The other types of floats in a model, by name."""
     functions = [node for function in proto.functions for node in function.node]
-    attributes = _type_attributes([*nodes_of(proto.graph), *functions])
+    attributes = _type_attributes([*_nodes_of(proto.graph), *functions])
     found = {tensor.data_type for tensor in tensors_of(proto.graph)}
     found |= {value.type.tensor_type.elem_type for value in _values_of(proto.graph)}
     found |= {attribute.i for attribute in attributes}
@@ -56,27 +57,16 @@ def floats_note(kinds: Iterable[str]) -> str:
     return f"{' and '.join(kinds)} tensors are stored and computed as float32"
 
 
-def nodes_of(graph: GraphProto) -> Iterator[NodeProto]:
+def _nodes_of(graph: GraphProto) -> Iterator[NodeProto]:
     """All nodes, those of subgraphs included."""
-    for node in graph.node:
-        yield node
-        for inner in _subgraphs(node):
-            yield from nodes_of(inner)
-
-
-def _subgraphs(node: NodeProto) -> Iterator[GraphProto]:
-    for attribute in node.attribute:
-        if attribute.HasField("g"):
-            yield attribute.g
-        yield from attribute.graphs
+    for each in graphs_of(graph):
+        yield from each.node
 
 
 def _values_of(graph: GraphProto) -> Iterator[ValueInfoProto]:
     """What is said of the types of values, those of subgraphs included."""
-    yield from (*graph.input, *graph.output, *graph.value_info)
-    for node in graph.node:
-        for inner in _subgraphs(node):
-            yield from _values_of(inner)
+    for each in graphs_of(graph):
+        yield from (*each.input, *each.output, *each.value_info)
 
 
 def _type_attributes(nodes: Iterable[NodeProto]) -> Iterator[AttributeProto]:

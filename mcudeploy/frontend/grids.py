@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
+from mcudeploy.frontend.protos import ONNX_DOMAINS, constants_of
 from mcudeploy.frontend.tensors import array_of, tensors_of
 
 RANGES: dict[int, tuple[str, int, int]] = {
@@ -30,7 +31,7 @@ _BYTES: dict[int, int] = {
     TensorProto.INT2: TensorProto.INT8,
     TensorProto.UINT2: TensorProto.UINT8,
 }
-_DOMAINS = ("", "ai.onnx", "com.microsoft")
+_DOMAINS = (*ONNX_DOMAINS, "com.microsoft")
 _MOVES = frozenset(
     (
         "Concat",
@@ -62,7 +63,7 @@ def on_grids(proto: ModelProto) -> Gridded:
     Where something computes with the integers themselves they stay as they are, for lowering to refuse.
     """
     known = _types(proto)
-    constants = _constants(proto)
+    constants = constants_of(proto.graph)
     kinds = _activations(proto, known, constants)
     if not kinds:
         return Gridded(proto, {})
@@ -114,15 +115,6 @@ def _types(proto: ModelProto) -> dict[str, int]:
     values = (*graph.input, *graph.output, *graph.value_info)
     types = {value.name: value.type.tensor_type.elem_type for value in values}
     return types | {tensor.name: tensor.data_type for tensor in graph.initializer}
-
-
-def _constants(proto: ModelProto) -> dict[str, TensorProto]:
-    """Initializers and the tensors of Constant nodes by name."""
-    found = {tensor.name: tensor for tensor in proto.graph.initializer}
-    for node in proto.graph.node:
-        if node.op_type == "Constant" and node.attribute and node.attribute[0].HasField("t"):
-            found[node.output[0]] = node.attribute[0].t
-    return found
 
 
 def _activations(

@@ -13,11 +13,9 @@ from mcudeploy.common.errors import ModelError, Problem, UsageError
 from mcudeploy.frontend.batches import Single, by_entry
 from mcudeploy.frontend.control import flattened, is_control
 from mcudeploy.frontend.convert import (
-    ONNX_DOMAINS,
     info_of,
     label_of,
     model_of,
-    opset_of,
     require_all_bounded,
 )
 from mcudeploy.frontend.decompose import expand, inlined, require_finite
@@ -26,10 +24,11 @@ from mcudeploy.frontend.folding import Folder
 from mcudeploy.frontend.model import Info, Model
 from mcudeploy.frontend.names import printable
 from mcudeploy.frontend.parsing import is_tflite, parse
+from mcudeploy.frontend.protos import ONNX_DOMAINS, graphs_of, opset_of
 from mcudeploy.frontend.shapes import NO_SHAPES, Shapes, fix_inputs
 from mcudeploy.frontend.sparse import write_out
 from mcudeploy.frontend.states import Stateful, keep_states
-from mcudeploy.frontend.tensors import graphs_of, load_external, require_consistent, tensors_of
+from mcudeploy.frontend.tensors import load_external, require_consistent, tensors_of
 from mcudeploy.frontend.versions import modern, require_versions
 
 _ONNX_FAULTS = (onnx.checker.ValidationError, shape_inference.InferenceError)

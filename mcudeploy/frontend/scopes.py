@@ -6,9 +6,9 @@ from collections import ChainMap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from onnx import GraphProto, NodeProto, TensorProto
+from onnx import GraphProto, NodeProto
 
-from mcudeploy.frontend.convert import ONNX_DOMAINS, label_of
+from mcudeploy.frontend.convert import label_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,13 +60,6 @@ class Call:
         """The scope of a graph inside."""
         prefix = f"{self.label}/{iteration}"
         return Scope(self.scope.names.new_child(), prefix, f"{self.scope.place}{self.number}.{name}/")
-
-
-def held_by(node: NodeProto) -> TensorProto | None:
-    """What a Constant node holds as a tensor."""
-    if node.op_type != "Constant" or node.domain not in ONNX_DOMAINS or not node.attribute:
-        return None
-    return node.attribute[0].t if node.attribute[0].HasField("t") else None
 
 
 def renamed(call: Call) -> NodeProto:

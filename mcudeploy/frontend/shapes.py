@@ -9,7 +9,7 @@ from onnx import GraphProto, ValueInfoProto
 
 from mcudeploy.common.errors import ModelError, UsageError
 from mcudeploy.frontend.names import printable
-from mcudeploy.frontend.tensors import graphs_of
+from mcudeploy.frontend.protos import graphs_of
 
 Sizes = tuple[int, ...]
 Shapes = Mapping[str, Sizes]

@@ -9,6 +9,7 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto,
 
 from mcudeploy.common.errors import ModelError, Problem
 from mcudeploy.frontend.names import printable
+from mcudeploy.frontend.protos import ONNX_DOMAINS
 
 _STATES = {"LSTM": ("h", "c"), "GRU": ("h",), "RNN": ("h",)}
 _FIRST_INPUT, _FIRST_OUTPUT = 5, 1
@@ -56,7 +57,7 @@ def keep_states(model: ModelProto) -> Stateful:
     none.
     """
     graph = model.graph
-    nodes = [node for node in graph.node if node.op_type in _STATES and node.domain in ("", "ai.onnx")]
+    nodes = [node for node in graph.node if node.op_type in _STATES and node.domain in ONNX_DOMAINS]
     _require_forward(nodes)
     given = _without_state_inputs(graph, nodes)
     taken = {name for node in graph.node for name in (*node.input, *node.output)}

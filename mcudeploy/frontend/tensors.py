@@ -8,11 +8,12 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from onnx import GraphProto, NodeProto, TensorProto, numpy_helper
+from onnx import GraphProto, TensorProto, numpy_helper
 
 from mcudeploy.common.errors import ModelError
 from mcudeploy.frontend.names import printable
 from mcudeploy.frontend.parsing import MAX_FILE_BYTES
+from mcudeploy.frontend.protos import graphs_of
 
 _ITEM_BITS: dict[int, int] = {
     **dict.fromkeys((TensorProto.INT2, TensorProto.UINT2), 2),
@@ -32,20 +33,6 @@ def tensors_of(graph: GraphProto) -> Iterator[TensorProto]:
             if attribute.HasField("t"):
                 yield attribute.t
             yield from attribute.tensors
-
-
-def graphs_of(graph: GraphProto) -> Iterator[GraphProto]:
-    """The graph, and all those inside its nodes."""
-    yield graph
-    for node in graph.node:
-        for inner in graphs_in(node):
-            yield from graphs_of(inner)
-
-
-def graphs_in(node: NodeProto) -> Iterator[GraphProto]:
-    """The graphs in the attributes of a node."""
-    for attribute in node.attribute:
-        yield from (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs)
 
 
 def external_files(graph: GraphProto, path: Path) -> list[Path]:

@@ -9,6 +9,7 @@ from onnx.version_converter import ConvertError
 
 from mcudeploy.common.errors import ModelError
 from mcudeploy.frontend.names import printable
+from mcudeploy.frontend.protos import ONNX_DOMAINS, opset_of
 
 OPSETS = range(7, onnx.defs.onnx_opset_version() + 1)
 """From the first that ONNX Runtime runs to the newest that the onnx package knows."""
@@ -24,8 +25,8 @@ _ASIDE = "mcudeploy.upsample"
 
 def modern(proto: ModelProto) -> ModelProto:
     """A checked model in an operator set that is lowered. Raises ModelError where it cannot be converted."""
-    versions = [entry.version for entry in proto.opset_import if entry.domain in ("", "ai.onnx")]
-    if versions[0] >= _LOWERED_FROM:
+    opset = opset_of(proto)
+    if opset >= _LOWERED_FROM:
         return proto
     try:
         converted = version_converter.convert_version(_set_aside(proto), _LOWERED_FROM)
@@ -35,7 +36,7 @@ def modern(proto: ModelProto) -> ModelProto:
     except (RuntimeError, ValueError, TypeError, IndexError, MemoryError, ConvertError) as fault:
         reason = printable(" ".join(str(fault).split())[:200])
         raise ModelError(
-            f"the model uses opset {versions[0]}, which cannot be converted to {_LOWERED_FROM}: {reason}. "
+            f"the model uses opset {opset}, which cannot be converted to {_LOWERED_FROM}: {reason}. "
             f"Export it with opset {_LOWERED_FROM} or newer"
         ) from fault
 
@@ -62,7 +63,7 @@ def _set_aside(proto: ModelProto) -> ModelProto:
 
 
 def _upsamples(node: NodeProto) -> bool:
-    return node.op_type == "Upsample" and node.domain in ("", "ai.onnx", _ASIDE)
+    return node.op_type == "Upsample" and node.domain in (*ONNX_DOMAINS, _ASIDE)
 
 
 def _resized(proto: ModelProto) -> None:
@@ -89,7 +90,7 @@ def _resized(proto: ModelProto) -> None:
 
 def require_versions(proto: ModelProto) -> None:
     """Raises ModelError, with the way out, for an operator set or a file format that is not read."""
-    versions = [entry.version for entry in proto.opset_import if entry.domain in ("", "ai.onnx")]
+    versions = [entry.version for entry in proto.opset_import if entry.domain in ONNX_DOMAINS]
     if not versions and proto.opset_import:
         domains = ", ".join(sorted(printable(entry.domain) for entry in proto.opset_import))
         raise ModelError(f"its operators are of {domains}; those of ai.onnx and com.microsoft are supported")

@@ -1,0 +1,46 @@
+"""What is asked of ONNX's protobufs in many places: graphs inside nodes, constants, the operator set."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto
+
+ONNX_DOMAINS = ("", "ai.onnx")
+"""The names of the domain of ONNX's own operators."""
+
+
+def opset_of(proto: ModelProto) -> int:
+    """The version of ONNX's own operators that the model uses."""
+    return max((entry.version for entry in proto.opset_import if entry.domain in ONNX_DOMAINS), default=1)
+
+
+def graphs_of(graph: GraphProto) -> Iterator[GraphProto]:
+    """The graph, and all those inside its nodes."""
+    yield graph
+    for node in graph.node:
+        for inner in graphs_in(node):
+            yield from graphs_of(inner)
+
+
+def graphs_in(node: NodeProto) -> Iterator[GraphProto]:
+    """The graphs in the attributes of a node."""
+    for attribute in node.attribute:
+        yield from (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs)
+
+
+def held_by(node: NodeProto) -> TensorProto | None:
+    """What a Constant node holds as a tensor; None for other nodes and other forms of constants."""
+    if node.op_type != "Constant" or node.domain not in ONNX_DOMAINS or not node.attribute:
+        return None
+    return node.attribute[0].t if node.attribute[0].HasField("t") else None
+
+
+def constants_of(graph: GraphProto) -> dict[str, TensorProto]:
+    """The tensors of initializers and of Constant nodes, by name."""
+    found = {tensor.name: tensor for tensor in graph.initializer}
+    for node in graph.node:
+        held = held_by(node)
+        if held is not None:
+            found[node.output[0]] = held
+    return found
