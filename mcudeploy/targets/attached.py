@@ -121,11 +121,10 @@ def _by_chip(name: str, device: Device, candidates: list[Board]) -> tuple[Board,
             f"the chip behind {device} has id {chip:#05x}, which no board of the family {name} has: give the "
             "file of a board of your own, see `mcudeploy boards --new`."
         )
-    able = [it for it in matching if not it.facts_only] or matching
-    if len(able) > 1:
-        names = ", ".join(it.name for it in able)
+    if len(matching) > 1:  # also where one is library only: its power supply may differ
+        names = ", ".join(it.name for it in matching)
         raise BoardNotFoundError(f"the chip behind {device} has id {chip:#05x}, as {names}: name the board.")
-    return able[0], f"{device}, chip id {chip:#05x}"
+    return matching[0], f"{device}, chip id {chip:#05x}"
 
 
 def _chip_id(device: Device, candidates: list[Board]) -> int | None:

@@ -1,0 +1,34 @@
+"""vww in Unicorn, against the host, on chips that no emulator has: python benchmarks/chips.py [BOARD ...]"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from mcudeploy.device.target import open_device
+from tests.chips.facts import CHIPS
+from tests.chips.programs import HOST, built, deployed, ran, started
+
+MODEL = Path(__file__).resolve().parents[1] / "examples/vww/model.onnx"
+
+
+def main() -> None:
+    """Prints a row for each board."""
+    print("| board | halfwords of code run, 10^6 | seconds here | equals the host |\n|---|---|---|---|")
+    for board in sys.argv[1:] or CHIPS:
+        made, (sample,) = deployed(board, MODEL)
+        with open_device(HOST, made.build(HOST)) as device:
+            _, expected = ran(made, device, sample)
+        with tempfile.TemporaryDirectory() as folder, started(built(made, Path(folder))) as (_, device):
+            start = time.monotonic()
+            ticks, outputs = ran(made, device, sample)
+            seconds = time.monotonic() - start
+        print(f"| `{board}` | {ticks / 1e6:.1f} | {seconds:.0f} | {outputs == expected} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

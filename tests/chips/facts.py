@@ -1,0 +1,86 @@
+"""The vendors' register facts of one chip: those of <board>.json, by the names that they have there."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+FOLDER = Path(__file__).parent
+CHIPS = tuple(sorted(it.stem for it in FOLDER.glob("*.json")))
+
+
+@dataclass(frozen=True)
+class Register:
+    """`fields`: masks by name. Where the facts name the bits of a field, NAME0 and so on, NAME is all."""
+
+    name: str
+    address: int
+    reset: int
+    fields: dict[str, int]
+
+    @property
+    def known_bits(self) -> int:
+        """All bits that are in a field; any where the facts name none."""
+        known = 0
+        for mask in self.fields.values():
+            known |= mask
+        return known or 0xFFFFFFFF
+
+    def value(self, stored: int, field: str) -> int:
+        """The value of a field."""
+        mask = self.fields[field]
+        return (stored & mask) // (mask & -mask)
+
+
+def _fields(bits: dict[str, list[int]]) -> dict[str, int]:
+    """Masks by the name of the field."""
+    found = {name: ((1 << width) - 1) << low for name, (low, width) in bits.items()}
+    for name, mask in list(found.items()):
+        numbered = re.fullmatch(r"(\D+)(\d+)", name)
+        if numbered and bits[name][1] == 1:
+            found[numbered[1]] = found.get(numbered[1], 0) | mask
+    return found
+
+
+class Chip:
+    """Registers by `PERIPHERAL.REGISTER`, by address, and interrupts by name."""
+
+    def __init__(self, board: str) -> None:
+        facts = json.loads((FOLDER / f"{board}.json").read_text(encoding="utf-8"))
+        self.interrupts: dict[str, int] = facts["interrupts"]
+        self.bases: dict[str, int] = {name: it["base"] for name, it in facts["peripherals"].items()}
+        self.registers = {
+            f"{peripheral}.{name}": Register(
+                f"{peripheral}.{name}", its["base"] + it["offset"], it["reset"], _fields(it["fields"])
+            )
+            for peripheral, its in facts["peripherals"].items()
+            for name, it in its["registers"].items()
+        }
+
+    @cached_property
+    def by_address(self) -> dict[int, Register]:
+        return {it.address: it for it in self.registers.values()}
+
+    def named(self, macro: str) -> list[Register]:
+        """The registers that a macro like RCC_CR or GPIO_MODER names: one, or one of each of a kind."""
+        return [
+            register
+            for register in self.registers.values()
+            for peripheral, _, name in [register.name.partition(".")]
+            for kind in {peripheral, *KINDS.get(peripheral, ())}
+            if f"{kind}_{name}" == macro
+        ]
+
+
+KINDS = {
+    **{f"GPIO{letter}": ("GPIO",) for letter in "ABCDEFGH"},
+    **{f"USART{number}": ("USART",) for number in range(1, 7)},
+    **{f"LPUART{number}": ("LPUART",) for number in range(1, 9)},
+    "P0": ("GPIO",),
+    "UART0": ("UART",),
+    "PLL_SYS": ("PLL",),
+}
+"""What a driver calls a peripheral of which the chip has several."""

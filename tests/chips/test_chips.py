@@ -1,0 +1,111 @@
+"""Firmware of chips that nobody had at hand: registers against the vendors' facts, and a run in Unicorn."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from mcudeploy.boards.board import load_board
+from mcudeploy.common.resources import resource_dir
+from mcudeploy.device.target import open_device
+from tests.chips.facts import CHIPS, Chip
+from tests.chips.machine import PAGE, Machine
+from tests.chips.models import small_model
+from tests.chips.programs import HOST, built, deployed, ran, started
+from tests.chips.settings import SETTINGS
+
+MACRO = re.compile(
+    r"^#define (\w+?)(?:\((n)\))? \(?(?:\(n\)|(\w+?)u?)(?: << (\d+))?\)?(?: /\*.*\*/)?$", re.MULTILINE
+)
+
+
+def macros(board: str) -> list[tuple[str, int | None, int]]:
+    """The macros of a board's HAL, but for those of the core: name, value (None where it is given), shift."""
+    hal = resource_dir("firmware") / "hal"
+    sources = [hal / it for it in load_board(board).hal if it.partition("/")[0] not in ("cortexm", it)]
+    headers = {header for source in sources for header in source.parent.glob("*.h")}
+    found = []
+    for path in sorted({*sources, *headers}):
+        for name, argument, value, shift in MACRO.findall(path.read_text(encoding="utf-8")):
+            found.append((name, None if argument else int(value, 0), int(shift or 0)))
+    return found
+
+
+@pytest.mark.parametrize("board", CHIPS)
+def test_every_macro_of_a_register_says_what_the_facts_say(board: str) -> None:
+    chip = Chip(board)
+    named = {name: chip.named(name) for name, _, _ in macros(board)}
+    assert {it.name for found in named.values() for it in found} == set(chip.registers)
+    for name, value, shift in macros(board):
+        if named[name]:
+            bases = {chip.bases[it.name.partition(".")[0]] for it in named[name]}
+            assert value in {it.address for it in named[name]} or {
+                it.address - base for it in named[name] for base in bases
+            } == {value}, name
+            continue
+        register = next((it for it in named if named[it] and name.startswith(f"{it}_")), None)
+        if register is None:
+            assert name in chip.bases or not re.search(r"_BASE$|^GPIO|^P\d$", name), name
+            assert value == chip.bases.get(name, value), name
+            continue
+        field = name.removeprefix(f"{register}_")
+        for it in named[register]:
+            mask = it.fields[field]
+            assert mask & -mask == 1 << shift, name
+            assert value is None or value << shift == mask, name
+
+
+@pytest.mark.parametrize("board", CHIPS)
+def test_the_line_to_the_host_is_where_the_facts_have_it(board: str) -> None:
+    chip, facts = Chip(board), load_board(board)
+    assert facts.uart is not None
+    assert facts.uart.base in chip.bases.values()
+    assert [facts.uart.irq] == list(chip.interrupts.values())
+
+
+def test_no_address_of_a_register_is_written_without_its_name() -> None:
+    hal = resource_dir("firmware") / "hal"
+    for board in CHIPS:
+        for source in (it for it in load_board(board).hal if it.partition("/")[0] not in ("cortexm", it)):
+            code = re.sub(r"^#define.*$", "", (hal / source).read_text(encoding="utf-8"), flags=re.MULTILINE)
+            assert not re.search(r"0x[0-9A-Fa-f]{7,}", code), source
+
+
+@pytest.fixture(scope="module")
+def on_this_computer(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """What the host computes of the small model."""
+    made, (sample,) = deployed("host", small_model(tmp_path_factory.mktemp("host") / "small.onnx"))
+    with open_device(HOST, made.build(HOST)) as device:
+        return ran(made, device, sample)[1]
+
+
+@pytest.mark.parametrize("board", CHIPS)
+def test_the_measurer_starts_and_computes_what_the_host_computes(
+    board: str, on_this_computer: dict[str, bytes], tmp_path: Path
+) -> None:
+    made, (sample,) = deployed(board, small_model(tmp_path / "small.onnx"))
+    with started(built(made, tmp_path)) as (machine, device):
+        info = device.session.info
+        assert (info.board, info.clock_hz, info.ticks_hz) == (board, *2 * (made.board.clock_hz,))
+        assert machine.interrupts > 0  # the vector of the UART is the one that the facts say
+        for place, value in SETTINGS[board].items():
+            assert machine.field(*place.split(":")) == value, place
+        ticks, outputs = ran(made, device, sample)
+        assert outputs == on_this_computer
+        assert ticks > made.model.macs
+        assert 100 < device.session.stack().used_bytes < made.board.stack_bytes
+        strays_are_caught(machine)
+
+
+def strays_are_caught(machine: Machine) -> None:
+    """The model itself: reserved bits do not change unseen, and where no register is nothing answers."""
+    register = next(it for it in machine.chip.registers.values() if it.known_bits != 0xFFFFFFFF)
+    bit = ~register.known_bits & (register.known_bits + 1)
+    page = register.address & -PAGE
+    machine.write(page, register.address - page, 4, machine.values[register.address] ^ bit)
+    assert f"{register.name}, which are in no field" in str(machine.error)
+    machine.error = None
+    machine.read(page, register.address - page + 2, 2)
+    assert "reads 2 bytes" in str(machine.error)

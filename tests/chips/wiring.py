@@ -1,0 +1,121 @@
+"""How a chip's registers depend on each other: status that follows what enables it, and the UART."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tests.chips.facts import Register
+from tests.chips.machine import Machine
+
+FOLLOWING = {
+    "stm32f411": {"RCC.CR:PLLON": "RCC.CR:PLLRDY", "RCC.CFGR:SW": "RCC.CFGR:SWS"},
+    "stm32l476": {
+        "RCC.CR:HSION": "RCC.CR:HSIRDY",
+        "RCC.CR:PLLON": "RCC.CR:PLLRDY",
+        "RCC.CFGR:SW": "RCC.CFGR:SWS",
+    },
+    "stm32f746": {
+        "RCC.CR:PLLON": "RCC.CR:PLLRDY",
+        "RCC.CFGR:SW": "RCC.CFGR:SWS",
+        "PWR.CR1:ODEN": "PWR.CSR1:ODRDY",
+        "PWR.CR1:ODSWEN": "PWR.CSR1:ODSWRDY",
+    },
+    "stm32h743": {
+        "RCC.CR:PLL1ON": "RCC.CR:PLL1RDY",
+        "RCC.CFGR:SW": "RCC.CFGR:SWS",
+        "PWR.CR3:LDOEN": "PWR.CSR1:ACTVOSRDY",
+        "PWR.D3CR:VOS": "PWR.D3CR:VOSRDY",
+    },
+}
+"""Fields by board: the second one takes the value of the first, where that is written."""
+
+
+@dataclass(frozen=True)
+class Uart:
+    """A UART by the names of its registers and fields. `status` says by the field `waits` that a byte waits,
+    by `takes` that the transmitter is free. `enables` must all be set before it works.
+    """
+
+    status: str
+    waits: str
+    takes: str
+    receive: str
+    send: str
+    control: str
+    enables: tuple[str, ...]
+    interrupt: str
+
+
+USART_V1 = Uart("SR", "RXNE", "TXE", "DR", "DR", "CR1", ("UE", "TE", "RE"), "RXNEIE")
+USART_V2 = Uart("ISR", "RXNE", "TXE", "RDR", "TDR", "CR1", ("UE", "TE", "RE"), "RXNEIE")
+UARTS = {
+    "stm32f411": ("USART2", USART_V1),
+    "stm32l476": ("USART2", USART_V2),
+    "stm32f746": ("USART3", USART_V2),
+    "stm32h743": ("USART3", USART_V2),
+}
+
+
+def wire(machine: Machine) -> None:
+    """Connects what the board has."""
+    board = machine.board.name
+    _follow(machine, FOLLOWING.get(board, {}))
+    peripheral, uart = UARTS[board]
+    _connect(machine, peripheral, uart)
+
+
+def _follow(machine: Machine, pairs: dict[str, str]) -> None:
+    by_register: dict[str, list[tuple[str, str]]] = {}
+    for cause, effect in pairs.items():
+        register, _, field = cause.partition(":")
+        by_register.setdefault(register, []).append((field, effect))
+    for name, followers in by_register.items():
+        machine.on_write[machine.chip.registers[name].address] = _follower(name, followers)
+
+
+def _follower(name: str, followers: list[tuple[str, str]]) -> Callable[[Machine, Register, int], int]:
+    def hook(machine: Machine, register: Register, value: int) -> int:
+        machine.values[register.address] = value
+        for field, effect in followers:
+            target, _, its_field = effect.partition(":")
+            machine.set_field(
+                target, its_field, machine.field(name, field) & _most(machine, target, its_field)
+            )
+        return machine.values[register.address]
+
+    return hook
+
+
+def _most(machine: Machine, register: str, field: str) -> int:
+    mask = machine.chip.registers[register].fields[field]
+    return mask // (mask & -mask)
+
+
+def _connect(machine: Machine, peripheral: str, uart: Uart) -> None:
+    registers = machine.chip.registers
+
+    def on() -> bool:
+        return all(machine.field(f"{peripheral}.{uart.control}", field) for field in uart.enables)
+
+    def status(machine: Machine, register: Register, value: int) -> int:
+        value &= ~(register.fields[uart.waits] | register.fields[uart.takes])
+        if on():
+            value |= register.fields[uart.takes]
+            value |= register.fields[uart.waits] if machine.received else 0
+        return value
+
+    def receive(machine: Machine, register: Register, value: int) -> int:
+        return machine.received.popleft() if machine.received else value
+
+    def send(machine: Machine, register: Register, value: int) -> int:
+        assert on(), "a byte for a UART that is off"
+        machine.sent.append(value & 0xFF)
+        return machine.values[register.address]
+
+    machine.on_read[registers[f"{peripheral}.{uart.status}"].address] = status
+    machine.on_read[registers[f"{peripheral}.{uart.receive}"].address] = receive
+    machine.on_write[registers[f"{peripheral}.{uart.send}"].address] = send
+    machine.uart_irq = lambda: bool(
+        on() and machine.received and machine.field(f"{peripheral}.{uart.control}", uart.interrupt)
+    )
