@@ -21,7 +21,7 @@ sys.path.insert(0, str(TESTS / "frontend" / "tflite"))
 
 from against_litert import Rounding, rounding  # noqa: E402
 
-from mcudeploy.verify.compare import Difference  # noqa: E402
+from mcudeploy.verify.difference import Difference  # noqa: E402
 
 COLUMNS = ("model", "operators: differ / elements, worst", "outputs: differ / elements, worst", "other top")
 

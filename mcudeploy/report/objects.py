@@ -19,7 +19,7 @@ from mcudeploy.program.kernelfiles import MOVE
 from mcudeploy.report import moving
 from mcudeploy.targets import Firmware
 from mcudeploy.targets.stack import StackBound, stack_bound
-from mcudeploy.verify.compare import OUTPUT_LSB, output_share
+from mcudeploy.verify.difference import OUTPUT_LSB, output_share
 from mcudeploy.verify.running import Ran
 from mcudeploy.verify.verdict import Verdict
 

@@ -20,20 +20,22 @@ from mcudeploy.ir.graph import DType, Graph
 from mcudeploy.ir.plan import Plan
 from mcudeploy.ops.host_io import to_device
 from mcudeploy.verify.compare import (
-    FLOAT_SHARE_OF_RANGE,
-    Difference,
     Machine,
     Storage,
     check_operators,
-    difference,
     diverging,
     merge_all,
-    output_share,
-    output_stands,
     run_once,
     run_with_ties_as_reference,
     stored_references,
     stored_ties,
+)
+from mcudeploy.verify.difference import (
+    FLOAT_SHARE_OF_RANGE,
+    Difference,
+    difference,
+    output_share,
+    output_stands,
 )
 from mcudeploy.verify.reference import Reference
 from mcudeploy.verify.samples import Sample

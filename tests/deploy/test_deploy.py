@@ -43,7 +43,7 @@ from mcudeploy.targets.emulator import Emulator
 from mcudeploy.targets.stack import StackBound
 from mcudeploy.verify import running
 from mcudeploy.verify import verdict as verdict_module
-from mcudeploy.verify.compare import difference
+from mcudeploy.verify.difference import difference
 from mcudeploy.verify.samples import load_samples
 from mcudeploy.verify.verdict import judge
 

@@ -41,7 +41,8 @@ from mcudeploy.program.render import Source, render_firmware
 from mcudeploy.search.planfile import load_plan, plan_text
 from mcudeploy.targets import build_firmware
 from mcudeploy.targets.project import SoftEngine
-from mcudeploy.verify.compare import Machine, Storage, as_array, difference, run_once
+from mcudeploy.verify.compare import Machine, Storage, as_array, run_once
+from mcudeploy.verify.difference import difference
 from mcudeploy.verify.samples import load_samples
 from mcudeploy.verify.verdict import DEVICE_SHARE_OF_RANGE
 

@@ -19,14 +19,8 @@ from mcudeploy.frontend.tflite.contents import names_of
 from mcudeploy.frontend.tflite.reading import contents_of
 from mcudeploy.ops.host_io import to_device
 from mcudeploy.search.planner import Options
-from mcudeploy.verify.compare import (
-    Difference,
-    Storage,
-    check_operators,
-    difference,
-    merge_all,
-    run_once,
-)
+from mcudeploy.verify.compare import Storage, check_operators, merge_all, run_once
+from mcudeploy.verify.difference import Difference, difference
 
 Array = NDArray[Any]
 
