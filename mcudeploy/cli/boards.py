@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
-from mcudeploy.cli import boardtables, tables
+from mcudeploy.cli import boardtables
 from mcudeploy.cli.devices import board_option
 from mcudeploy.cli.options import files_option, output_options
 from mcudeploy.cli.output import Output
@@ -38,7 +38,7 @@ def boards(
     elif explain is not None:
         output.result(_explained(explain), boardtables.explained)
     else:
-        output.result(_listed(), tables.boards)
+        output.result(_listed(), boardtables.boards)
 
 
 def _new(name: str, like: str, destination: Path) -> dict[str, Any]:
@@ -130,7 +130,7 @@ def doctor(board: Board | None, prepare: bool, output: Output) -> None:
             for check in found
         ]
     }
-    output.result(report, tables.checks)
+    output.result(report, boardtables.checks)
 
 
 COMMANDS = (boards, devices, doctor)

@@ -1,4 +1,4 @@
-"""Reports about board files and attached devices as tables for people."""
+"""Reports about boards, attached devices and what is missing for them, as tables for people."""
 
 from __future__ import annotations
 
@@ -11,6 +11,31 @@ from mcudeploy.cli.grids import facts, table_of
 from mcudeploy.cli.output import cell, plain
 
 Values = Mapping[str, Any]
+
+
+def boards(console: Console, report: Values) -> None:
+    """The `boards` report."""
+    table = table_of("board", "core", "flash>", "memories", "runs on")
+    for board in report["boards"]:
+        memories = ", ".join(f"{name} {_binary(size)}" for name, size in board["memories"].items())
+        memories += "".join(f"; {link['engine']}" for link in board["links"])
+        flash = _binary(board["flash_bytes"])
+        ways = ["hardware"] * board["hardware"] + [board["emulator"]] * bool(board["emulator"])
+        runs = ", ".join(ways) or ("library only" if board["facts_only"] else "this computer")
+        core = f"{board['cores']} x {board['core']}" if board["cores"] > 1 else board["core"]
+        table.add_row(*map(cell, (board["name"], core, flash, memories, runs)))
+    console.print(table)
+
+
+def checks(console: Console, report: Values) -> None:
+    """The `doctor` report."""
+    table = table_of("", "check", "found", "remedy")
+    for check in report["checks"]:
+        mark = cell("ok", "green") if check["ok"] else cell("missing", "red")
+        table.add_row(
+            mark, cell(check["name"]), cell(check["found"]), cell("" if check["ok"] else check["remedy"])
+        )
+    console.print(table)
 
 
 def new(console: Console, report: Values) -> None:
@@ -43,3 +68,10 @@ def devices(console: Console, report: Values) -> None:
         console.print(table)
     else:
         console.print(cell("no probe, no boot loader and no serial port is attached"))
+
+
+def _binary(size: int) -> str:
+    for unit, scale in (("M", 1024**2), ("K", 1024)):
+        if size >= scale and size % scale == 0:
+            return f"{size // scale} {unit}"
+    return f"{size:,} B"

@@ -18,31 +18,6 @@ from mcudeploy.common.text import agree, count_text
 Values = Mapping[str, Any]
 
 
-def boards(console: Console, report: Values) -> None:
-    """The `boards` report."""
-    table = table_of("board", "core", "flash>", "memories", "runs on")
-    for board in report["boards"]:
-        memories = ", ".join(f"{name} {_binary(size)}" for name, size in board["memories"].items())
-        memories += "".join(f"; {link['engine']}" for link in board["links"])
-        flash = _binary(board["flash_bytes"])
-        ways = ["hardware"] * board["hardware"] + [board["emulator"]] * bool(board["emulator"])
-        runs = ", ".join(ways) or ("library only" if board["facts_only"] else "this computer")
-        core = f"{board['cores']} x {board['core']}" if board["cores"] > 1 else board["core"]
-        table.add_row(*map(cell, (board["name"], core, flash, memories, runs)))
-    console.print(table)
-
-
-def checks(console: Console, report: Values) -> None:
-    """The `doctor` report."""
-    table = table_of("", "check", "found", "remedy")
-    for check in report["checks"]:
-        mark = cell("ok", "green") if check["ok"] else cell("missing", "red")
-        table.add_row(
-            mark, cell(check["name"]), cell(check["found"]), cell("" if check["ok"] else check["remedy"])
-        )
-    console.print(table)
-
-
 def check(console: Console, report: Values) -> None:
     """The `check` report."""
     if report["problems"]:
@@ -342,10 +317,3 @@ def _bytes(report: Values, key: str) -> str:
 
 def _count(report: Values, key: str) -> str:
     return f"{report[key]:,}" if report.get(key) is not None else ""
-
-
-def _binary(size: int) -> str:
-    for unit, scale in (("M", 1024**2), ("K", 1024)):
-        if size >= scale and size % scale == 0:
-            return f"{size // scale} {unit}"
-    return f"{size:,} B"
