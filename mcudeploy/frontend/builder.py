@@ -232,28 +232,6 @@ class Builder:
         """A tensor name for a graph input."""
         return self._names.like(wish, "input")
 
-    def state(self, name: str, shape: Shape) -> str | None:
-        """The float32 tensor of a graph input that is kept between runs; None where it is no such input.
-
-        Raises Unsupported where its first value is not constant.
-        """
-        kept = next((it for it in self.model.states if it.before == name), None)
-        if kept is None:
-            return None
-        if kept.first and kept.first not in self.constants:
-            raise Unsupported(
-                "its first state is neither constant nor an input of the model that serves nothing else"
-            )
-        first = np.zeros(shape, np.float32)
-        if kept.first:
-            first = self.constants[kept.first].value.astype(np.float32).reshape(shape)
-        info = self.model.infos[name]
-        tensor = self.tensor(self.input_name(name), shape, DType.FLOAT32)
-        order = np.arange(first.size, dtype=np.int32)
-        before = Border(tensor.name, name, info.shape or shape, "float32", order)
-        self.states.append(State(before, replace(before, name=kept.after), first))
-        return tensor.name
-
     def emit(
         self,
         op: OperatorDef,

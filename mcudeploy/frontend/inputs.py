@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from mcudeploy.frontend.builder import Builder
@@ -20,7 +22,7 @@ from mcudeploy.frontend.values import (
     positions,
 )
 from mcudeploy.frontend.views import VIEWS, view_index
-from mcudeploy.ir.graph import DType, Quantization, Shape
+from mcudeploy.ir.graph import Border, DType, Quantization, Shape, State
 from mcudeploy.ops.requantize import dequantize_table
 
 _IMAGE_OPS = frozenset(
@@ -150,6 +152,30 @@ def _first_meaning(builder: Builder, name: str, dtype: str) -> Quantization | No
             except Unsupported:
                 continue
     return None
+
+
+def state_input(builder: Builder, name: str, shape: Shape) -> str | None:
+    """The float32 tensor of a graph input that is kept between runs; None where it is no such input.
+
+    Raises Unsupported where its first value is not constant.
+    """
+    kept = next((it for it in builder.model.states if it.before == name), None)
+    if kept is None:
+        return None
+    if kept.first and kept.first not in builder.constants:
+        raise Unsupported(
+            "its first state is neither constant nor an input of the model that serves nothing else: "
+            "export it as one of these, or leave out --stateful"
+        )
+    first = np.zeros(shape, np.float32)
+    if kept.first:
+        first = builder.constants[kept.first].value.astype(np.float32).reshape(shape)
+    info = builder.model.infos[name]
+    tensor = builder.tensor(builder.input_name(name), shape, DType.FLOAT32)
+    order = np.arange(first.size, dtype=np.int32)
+    before = Border(tensor.name, name, info.shape or shape, "float32", order)
+    builder.states.append(State(before, replace(before, name=kept.after), first))
+    return tensor.name
 
 
 def placeholder(builder: Builder, name: str) -> bool:

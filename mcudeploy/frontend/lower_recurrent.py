@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcudeploy.frontend.builder import Builder
+from mcudeploy.frontend.inputs import state_input
 from mcudeploy.frontend.model import Node, Unsupported
 from mcudeploy.frontend.values import Value
 from mcudeploy.ir.graph import DType
@@ -135,7 +136,7 @@ def _states(builder: Builder, node: Node, cell: Cell, sizes: tuple[int, int]) ->
     if all(not name or name in builder.constants for name in names):
         return [], False
     directions, hidden = sizes
-    kept = [tensor for name in names if (tensor := builder.state(name, (1, 1, hidden))) is not None]
+    kept = [tensor for name in names if (tensor := state_input(builder, name, (1, 1, hidden))) is not None]
     if kept:
         return [[tensor] for tensor in kept], True
     if any(not name or name in builder.constants for name in names):
