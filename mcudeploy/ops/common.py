@@ -16,6 +16,9 @@ OFFSET_BYTES = 4
 SUM_BYTES = 4
 """One int32_t or float sum of an operator that is taken by rows."""
 
+ELEMENTS = ("int8", "int32", "float32")
+"""What kernels that take elements of several types count them as, in order."""
+
 AXIS_NAMES = ("row", "col", "ch")
 """Names of the output's axes in every operator that has no better ones."""
 
@@ -41,7 +44,7 @@ def elementwise_loops(inputs: tuple[Shape, ...]) -> LoopNest:
 
 
 def is_int8(tensor: Tensor) -> bool:
-    """True for an int8 tensor, False for a float32 one."""
+    """Whether a tensor is int8, not float32 or int32."""
     return tensor.dtype.size_bytes == 1
 
 

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import Counts, KernelCall, LoopNest
+from mcudeploy.ops.common import ELEMENTS
 from mcudeploy.ops.pool import MaxPool, window_fields
 from mcudeploy.ops.windows import Windows
 
 if TYPE_CHECKING:
     from mcudeploy.ir.graph import Operator, Shape, Tensor
-
-_ELEMENTS = ("int8", "int32", "float32")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +37,7 @@ class MaxPoolIndices:
             raise ValueError(f"indices are int32, not {output.dtype}")
         fields = window_fields(self.pool, source)
         steps = dict(zip(("row_step", "col_step", "channel_step"), self.steps, strict=True))
-        params = fields | steps | {"element": _ELEMENTS.index(source.dtype)}
+        params = fields | steps | {"element": ELEMENTS.index(source.dtype)}
         windows = Windows(fields)
         taps, channels = int(windows.cols.sum()), source.shape[2]
         compared = "taps_of_floats" if source.dtype == "float32" else "taps_of_integers"

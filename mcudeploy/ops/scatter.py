@@ -10,6 +10,7 @@ import numpy as np
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import Access, Counts, Index, KernelCall, LoopNest, ParamValue
 from mcudeploy.ops.common import (
+    ELEMENTS,
     ELEMENTWISE,
     filled,
     is_int8,
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
 ScatterReduction = Literal["none", "add", "mul", "max", "min"]
 _REDUCTIONS: tuple[ScatterReduction, ...] = get_args(ScatterReduction)
-_ELEMENTS = ("int8", "int32", "float32")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class ScatterRows:
             "count": count,
             "rows": output.shape[0],
             "row_elements": output.shape[1] * output.shape[2],
-            "element": _ELEMENTS.index(output.dtype),
+            "element": ELEMENTS.index(output.dtype),
             "reduction": _REDUCTIONS.index(self.reduction),
             "filled": int(zeros),
             "fill": quantization_of(output).zero_point if is_int8(output) else 0,

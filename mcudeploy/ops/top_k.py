@@ -7,12 +7,17 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import Axis, Counts, Index, KernelCall, LoopNest, ParamValue
-from mcudeploy.ops.common import AXIS_NAMES, ELEMENTWISE, reduced_axis, require_same_values, spatial_axes
+from mcudeploy.ops.common import (
+    AXIS_NAMES,
+    ELEMENTS,
+    ELEMENTWISE,
+    reduced_axis,
+    require_same_values,
+    spatial_axes,
+)
 
 if TYPE_CHECKING:
     from mcudeploy.ir.graph import Operator, Shape, Tensor
-
-_ELEMENTS = ("int8", "int32", "float32")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +71,7 @@ class TopK:
             "lines": lines,
             "line_step": channels if by_channels else 1,
             "out_line_step": self.count if by_channels else 1,
-            "element": _ELEMENTS.index(source.dtype),
+            "element": ELEMENTS.index(source.dtype),
             "indices": int(self.result == "indices"),
             "smallest": int(not self.largest),
             "last_first": int(self.last_first),
