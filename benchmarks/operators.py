@@ -28,8 +28,8 @@ HEAD = f"""# Operators
 
 Made by `python benchmarks/operators.py`. ONNX files of opset {OPSETS.start} and newer are read: float32, QDQ
 with int8 or uint8 activations, and QOperator files of ONNX Runtime's quantiser. Shapes are fixed.
-Of a batch of up to 16 images each is computed by itself, with the same weights; of recurrent operators the
-batch is 1. What an operator needs to be constant is an initializer, a Constant node, or computed from these.
+Of a batch of up to 16 images, or of sequences of a recurrent operator, each is computed by itself, with the
+same weights. What must be constant is an initializer, a Constant node, or computed from these.
 
 *int8*: what the operator does between a DequantizeLinear and a QuantizeLinear. *kernel*: on integers.
 *table*: a look-up of 256 bytes, which chains of functions share. *moved*: bytes as they are. *free*: nothing
