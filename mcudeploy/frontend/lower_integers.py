@@ -16,6 +16,7 @@ from mcudeploy.frontend.lower_pool import ordered
 from mcudeploy.frontend.lower_slice import pick, real_pick
 from mcudeploy.frontend.lower_softmax import along
 from mcudeploy.frontend.model import Node, Unsupported
+from mcudeploy.frontend.picking import axis_of
 from mcudeploy.frontend.values import IndexArray, Value, positions
 from mcudeploy.ir.graph import UNSIGNED_OFFSET, DType, Quantization, Shape
 from mcudeploy.ops.cast import Cast
@@ -113,13 +114,6 @@ def _indices(builder: Builder, node: Node) -> tuple[Value, str]:
     return value, tensor
 
 
-def _axis(node: Node, rank: int, default: int = 0) -> int:
-    axis = node.integer("axis", default)
-    if not -rank <= axis < rank:
-        raise Unsupported(f"axis {axis} is outside {rank} dimensions")
-    return axis % rank
-
-
 def _placed(indices: Value, rest: tuple[int, ...], axis: int) -> IndexArray:
     """Where the elements of a Gather lie whose result has a row for each index, of the shape `rest`."""
     made = positions((*indices.shape, *rest))
@@ -132,7 +126,7 @@ def _embedding(builder: Builder, node: Node, constant: Constant) -> None:
     if constant.value.dtype != np.float32:
         raise Unsupported(f"a table of {constant.value.dtype} is not supported; float32 is")
     indices, vector = _indices(builder, node)
-    axis = _axis(node, constant.value.ndim)
+    axis = axis_of(node, constant.value.ndim)
     moved = np.moveaxis(constant.value, axis, 0)
     rest = moved.shape[1:]
     table = np.ascontiguousarray(moved.reshape(moved.shape[0], 1, prod(rest)), np.float32)
@@ -160,7 +154,7 @@ def _embedding(builder: Builder, node: Node, constant: Constant) -> None:
 def _gathered(builder: Builder, node: Node, table: Value) -> Value:
     """Rows of a table that is computed."""
     indices, vector = _indices(builder, node)
-    axis = _axis(node, table.index.ndim)
+    axis = axis_of(node, table.index.ndim)
     moved = np.moveaxis(table.index, axis, 0)
     rest = moved.shape[1:]
     source = builder.arranged(table.tensor, moved.reshape(moved.shape[0], 1, prod(rest)), (node,))
@@ -173,7 +167,7 @@ def _gathered(builder: Builder, node: Node, table: Value) -> Value:
 def arg_extreme(builder: Builder, node: Node) -> None:
     """ArgMax and ArgMin: the index of the first of one."""
     value = ordered(builder, node.inputs[0])
-    axis = _axis(node, value.index.ndim)
+    axis = axis_of(node, value.index.ndim)
     last = node.integer("select_last_index", 0) != 0
     made = _top(builder, node, value, axis, TopK(0, 1, "indices", node.op == "ArgMax", last))
     if node.integer("keepdims", 1) == 0:
@@ -185,7 +179,7 @@ def top_k(builder: Builder, node: Node) -> None:
     """An operator for the elements, and one for their indices, of those that something reads."""
     (count,) = integers_of(builder.constant(node.input(1), "k"))
     value = ordered(builder, node.inputs[0])
-    axis = _axis(node, value.index.ndim, -1)
+    axis = axis_of(node, value.index.ndim, default=-1)
     if not 1 <= count <= value.shape[axis]:
         raise Unsupported(f"k is {count}; the axis has {value.shape[axis]} elements")
     results: tuple[Literal["values", "indices"], ...] = ("values", "indices")
