@@ -58,7 +58,7 @@ def test_faults_on_lines_change_no_frame() -> None:
     frames = _frames(members, 12)
     expected, none = _run(members, frames, 0, CLEAN)
     assert not none and len(set(expected)) > 1
-    found, faults = _run(members, frames, 100, 1500)
+    found, faults = _run(members, frames, 100, 800)
     assert len(faults) == 5 and faults.total() >= 20, faults
     assert found == expected
 
