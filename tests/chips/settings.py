@@ -3,6 +3,23 @@
 from __future__ import annotations
 
 SETTINGS = {
+    # 115200 / 16 MHz * 2^32, rounded to 4096
+    "nrf52840": {
+        "UART0.BAUDRATE:BAUDRATE": 0x01D7E000,
+        "UART0.ENABLE:ENABLE": 4,
+        "UART0.PSEL_TXD:PIN": 6,
+        "UART0.PSEL_TXD:PORT": 0,
+        "UART0.PSEL_TXD:CONNECT": 0,
+        "UART0.PSEL_RXD:PIN": 8,
+        "UART0.PSEL_RXD:PORT": 0,
+        "UART0.PSEL_RXD:CONNECT": 0,
+        "UART0.PSEL_RTS:CONNECT": 1,
+        "UART0.PSEL_CTS:CONNECT": 1,
+        "P0.PIN_CNF8:PULL": 3,
+        "P0.PIN_CNF8:INPUT": 0,
+        "NVMC.ICACHECNF:CACHEEN": 1,
+        "CLOCK.EVENTS_HFCLKSTARTED:EVENTS_HFCLKSTARTED": 1,
+    },
     # 16 MHz / 8 * 100 / 2 = 100 MHz, APB1 at 50 MHz: 434 / 16 is 115207 baud
     "stm32f411": {
         "RCC.PLLCFGR:PLLM": 8,

@@ -9,6 +9,9 @@ from tests.chips.facts import Register
 from tests.chips.machine import Machine
 
 FOLLOWING = {
+    "nrf52840": {
+        "CLOCK.TASKS_HFCLKSTART:TASKS_HFCLKSTART": "CLOCK.EVENTS_HFCLKSTARTED:EVENTS_HFCLKSTARTED",
+    },
     "stm32f411": {"RCC.CR:PLLON": "RCC.CR:PLLRDY", "RCC.CFGR:SW": "RCC.CFGR:SWS"},
     "stm32l476": {
         "RCC.CR:HSION": "RCC.CR:HSIRDY",
@@ -61,8 +64,10 @@ def wire(machine: Machine) -> None:
     """Connects what the board has."""
     board = machine.board.name
     _follow(machine, FOLLOWING.get(board, {}))
-    peripheral, uart = UARTS[board]
-    _connect(machine, peripheral, uart)
+    if board == "nrf52840":
+        _connect_events(machine)
+    else:
+        _connect(machine, *UARTS[board])
 
 
 def _follow(machine: Machine, pairs: dict[str, str]) -> None:
@@ -90,6 +95,34 @@ def _follower(name: str, followers: list[tuple[str, str]]) -> Callable[[Machine,
 def _most(machine: Machine, register: str, field: str) -> int:
     mask = machine.chip.registers[register].fields[field]
     return mask // (mask & -mask)
+
+
+def _connect_events(machine: Machine) -> None:
+    """The UART of nRF52: events that the program clears, set again while there is cause."""
+    registers = machine.chip.registers
+    started = {name: registers[f"UART0.TASKS_START{name}"].address for name in ("RX", "TX")}
+
+    def on(way: str) -> bool:
+        return machine.field("UART0.ENABLE", "ENABLE") == 4 and machine.values[started[way]] == 1
+
+    def ready(machine: Machine, register: Register, value: int) -> int:
+        return int(on("RX") and bool(machine.received))
+
+    def receive(machine: Machine, register: Register, value: int) -> int:
+        return machine.received.popleft() if machine.received else value
+
+    def send(machine: Machine, register: Register, value: int) -> int:
+        assert on("TX"), "a byte for a UART that is off"
+        machine.sent.append(value)
+        machine.set_field("UART0.EVENTS_TXDRDY", "EVENTS_TXDRDY", 1)
+        return value
+
+    machine.on_read[registers["UART0.EVENTS_RXDRDY"].address] = ready
+    machine.on_read[registers["UART0.RXD"].address] = receive
+    machine.on_write[registers["UART0.TXD"].address] = send
+    machine.uart_irq = lambda: bool(
+        on("RX") and machine.received and machine.field("UART0.INTENSET", "RXDRDY")
+    )
 
 
 def _connect(machine: Machine, peripheral: str, uart: Uart) -> None:
