@@ -1,4 +1,4 @@
-"""What a chip's registers must hold once the measurer runs, field by field, from the reference manuals."""
+"""What a chip's registers must hold once the measurer runs, field by field; a list made by hand."""
 
 from __future__ import annotations
 
