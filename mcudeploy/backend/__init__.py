@@ -124,8 +124,8 @@ class HostBackend(Backend):
         try:
             made = _planned(model)
         except ModelError as error:
-            reasons = "; ".join(str(problem) for problem in error.problems)
-            raise BackendIsNotSupposedToImplementIt(reasons or str(error)) from error
+            reasons = [f"{it.node} ({it.op}): {it.reason}" for it in error.problems]
+            raise BackendIsNotSupposedToImplementIt("; ".join(reasons) or str(error)) from error
         constants = {tensor.name for tensor in model.graph.initializer}
         inputs = _types(value for value in model.graph.input if value.name not in constants)
         program = HostProgram(made, Target(made.board), inputs, _types(model.graph.output), sanitize)

@@ -161,7 +161,7 @@ def _allowed(report: Values) -> str:
     parts = [f"{lsb} LSB"] if lsb is not None else []
     if share is not None:
         parts.append(f"{share:g} of the range, which is {report['range']:g}")
-    return f"allowed: {' or '.join(parts)}"
+    return f"allowed: {' or '.join(parts) or 'none'}"
 
 
 def _operator_checks(console: Console, checked: Values) -> None:

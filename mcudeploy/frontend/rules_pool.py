@@ -9,6 +9,9 @@ from onnx import NodeProto
 from mcudeploy.frontend.maker import Maker
 from mcudeploy.frontend.model import Unsupported
 
+_DILATED_MEANS = 19
+"""The opset from which AveragePool has dilations; LpPool has them before."""
+
 
 def lp_pool(node: NodeProto, make: Maker) -> bool:
     """LpPool: the mean of powers in a window times their number, and the root of that."""
@@ -23,6 +26,10 @@ def lp_pool(node: NodeProto, make: Maker) -> bool:
         after.append(max(reach - shape[axis] - before[-1], 0))
     attributes = {"kernel_shape": kernel, "strides": strides, "pads": before + after, "count_include_pad": 1}
     if any(step != 1 for step in dilations):
+        if make.opset < _DILATED_MEANS:
+            raise Unsupported(
+                f"dilations {list(dilations)} need opset {_DILATED_MEANS}: export the model with it"
+            )
         attributes["dilations"] = dilations
     powers = _power(make, node.input[0])
     sums = make.add("Mul", make.add("AveragePool", powers, **attributes), make.constant(float(prod(kernel))))

@@ -101,7 +101,7 @@ class Model:
     def with_kernels(self, kernels: Mapping[str, str]) -> Model:
         """The same with other variants chosen. Raises ValueError for those of another model."""
         if set(kernels) != set(self.variants):
-            raise ValueError("kernels has other operators")
+            raise ValueError("it has kernels of other operators, as with another --stateful or --shape")
         calls = {}
         for name, variants in self.variants.items():
             found = [call for call in variants if call.variant == kernels[name]]

@@ -234,7 +234,8 @@ def measurement(ran: Ran) -> JsonObject:
 
 def verdict(made: Deployment, found: Verdict) -> JsonObject:
     """Whether the outputs stand, and how far each operator is from the reference."""
-    outputs = [made.plan.graph.tensors[border.tensor].dtype for border in made.plan.graph.outputs]
+    graph = made.plan.graph
+    outputs = [graph.tensors[border.tensor].dtype for border in graph.outputs if border.dtype != "bool"]
     checks: Mapping[str, Any] = {
         name: {
             "elements": diff.elements,
@@ -252,7 +253,7 @@ def verdict(made: Deployment, found: Verdict) -> JsonObject:
         "error_unit": "LSB" if all(dtype is DType.INT8 for dtype in outputs) else "absolute",
         "tolerance": {
             "lsb": OUTPUT_LSB if DType.INT8 in outputs else None,
-            "share_of_range": output_share(made.plan.graph) if DType.FLOAT32 in outputs else None,
+            "share_of_range": output_share(graph) if DType.FLOAT32 in outputs else None,
         },
         "range": found.outputs.range,
         "ties_resolved": found.ties_resolved,

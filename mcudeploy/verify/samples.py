@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 from mcudeploy.common.errors import UsageError
 from mcudeploy.common.files import read_limited
 from mcudeploy.common.text import agree, count_text
+from mcudeploy.frontend.names import printable
 from mcudeploy.ir.graph import Border, DType, Graph
+from mcudeploy.ops import OPERATORS
 from mcudeploy.ops.gather import GatherRows
 from mcudeploy.ops.host_io import to_device
 
@@ -23,6 +25,7 @@ _MOST_BYTES = 512 * 2**20
 """No tensor of a model that can be deployed is larger."""
 _MOST_INTEGERS = 128
 """Integers that are no indices are drawn from 0 up to here."""
+_MOVES = frozenset({"Concat", "Gather", "Reshape", "Slice", "Take", "Transpose"})
 _CALLS = 4
 """Runs of a model that keeps states, one after the other, where no inputs are given."""
 _NPY_MAGIC = b"\x93NUMPY"
@@ -57,6 +60,8 @@ def load_samples(graph: Graph, inputs: list[Path], expected: list[Path], seed: i
         )
         return [_sample(graph, values, {}) for values in drawn]
     given = _groups(graph.own_inputs(), inputs, "input")
+    for values in given:
+        _require_indices(graph, values)
     wanted = _groups(graph.own_outputs(), expected, "output") if expected else [{} for _ in given]
     if len(wanted) != len(given):
         raise UsageError(
@@ -104,7 +109,21 @@ def _fit(border: Border, value: Array, path: Path) -> Array:
         )
     if value.dtype.kind == "f" and not np.isfinite(value).all():
         raise UsageError(f"{path} has values that are not finite: nothing could be verified with them")
+    if value.dtype == np.int64 and not np.array_equal(value, value.astype(np.int32)):
+        raise UsageError(f"{path} has integers beyond 32 bits, in which {border.name} of the model is held")
     return value
+
+
+def _require_indices(graph: Graph, values: Mapping[str, Array]) -> None:
+    """Raises UsageError for indices outside of their table; the device would take the nearest row."""
+    for border in graph.own_inputs():
+        rows = min(_tables_rows(graph, border.tensor, _MOVES), default=None)
+        value = values[border.name]
+        if rows is not None and (value.min() < -rows or value.max() >= rows):
+            raise UsageError(
+                f"{printable(border.name)!r} has indices from {value.min()} to {value.max()}: its table has "
+                f"{count_text(rows, 'row')}"
+            )
 
 
 def _draw(graph: Graph, border: Border, rng: np.random.Generator) -> Array:
@@ -113,14 +132,14 @@ def _draw(graph: Graph, border: Border, rng: np.random.Generator) -> Array:
     if border.dtype == "bool":
         return rng.integers(0, 2, border.shape).astype(np.bool_)
     if graph.tensors[border.tensor].dtype is DType.INT32:
-        end = min(_tables_rows(graph, border.tensor), default=_MOST_INTEGERS)
+        end = min(_tables_rows(graph, border.tensor, OPERATORS), default=_MOST_INTEGERS)
         return rng.integers(0, end, border.shape, border.dtype)
     limits = np.iinfo(border.dtype)
     return rng.integers(limits.min, limits.max, border.shape, border.dtype, endpoint=True)
 
 
-def _tables_rows(graph: Graph, tensor: str) -> list[int]:
-    """Of each table that a tensor has indices into, as they are or moved, the rows."""
+def _tables_rows(graph: Graph, tensor: str, through: Container[str]) -> list[int]:
+    """The rows of each table that a tensor has indices into, as it is or behind operators of these kinds."""
     found = []
     for operator in graph.operators:
         if tensor not in operator.inputs:
@@ -128,8 +147,8 @@ def _tables_rows(graph: Graph, tensor: str) -> list[int]:
         if isinstance(operator.op, GatherRows) and tensor == operator.inputs[0]:
             table = operator.constants.get("table")
             found.append(graph.tensors[operator.inputs[1]].shape[0] if table is None else len(table))
-        elif graph.tensors[operator.output].dtype is DType.INT32:
-            found += _tables_rows(graph, operator.output)
+        elif graph.tensors[operator.output].dtype is DType.INT32 and operator.op.kind in through:
+            found += _tables_rows(graph, operator.output, through)
     return found
 
 

@@ -108,7 +108,7 @@ def judge(
     quantizers = quantizer_inputs(model, names)
     states = [state.before.name for state in graph.states]
     reference = Reference(model, [*names, *quantizers.values()], shapes, states)
-    in_file = _in_own_floats(model, [border.name for border in graph.outputs], shapes)
+    in_file = in_own_floats(model, [border.name for border in graph.outputs], shapes)
     known: dict[str, Array] = {}
     kept: Outputs = {}
     tables, host, judged, expected, reasons = [], [], [], [], []
@@ -116,7 +116,7 @@ def judge(
     for done, sample in enumerate(samples):
         given = {**sample.inputs, **known}
         values = reference.run(given)
-        reasons += _conversion_reasons(done, in_file, sample, values)
+        reasons += conversion_reasons(done, in_file, sample.inputs, values)
         stored, ties = stored_references(graph, values), stored_ties(graph, values, quantizers)
         tables.append(check_operators(machine, storage, _stored(graph, sample, given), stored, ties))
         own = {**sample.stored, **kept}
@@ -147,7 +147,7 @@ def judge(
     )
 
 
-def _in_own_floats(model: Path, outputs: Sequence[str], shapes: Shapes) -> Reference | None:
+def in_own_floats(model: Path, outputs: Sequence[str], shapes: Shapes) -> Reference | None:
     """The reference in the file's own floating-point types, where they are not float32 and it runs them."""
     if not has_other_floats(model):
         return None
@@ -157,20 +157,23 @@ def _in_own_floats(model: Path, outputs: Sequence[str], shapes: Shapes) -> Refer
         return None
 
 
-def _conversion_reasons(
-    number: int, in_file: Reference | None, sample: Sample, values: Mapping[str, Array]
+def conversion_reasons(
+    number: int, in_file: Reference | None, inputs: Mapping[str, Array], values: Mapping[str, Array]
 ) -> list[str]:
-    """The outputs that float32 makes something else of than the types in the file do."""
+    """The outputs that float32 makes something else of than the types in the file do; integers and truth
+    values must be the same.
+    """
     if in_file is None:
         return []
     try:
-        expected = in_file.run(sample.inputs)
+        expected = in_file.run(inputs)
     except ModelError:  # as above
         return []
     reasons = []
     for name, wanted in expected.items():
         diff = difference(values[name], wanted)
-        if diff.worst > CONVERSION_SHARE_OF_RANGE * diff.range:
+        allowed = CONVERSION_SHARE_OF_RANGE * diff.range if wanted.dtype.kind == "f" else 0.0
+        if diff.worst > allowed:
             reasons.append(
                 f"sample {number}: output {printable(name)!r} is {diff.found:g} at element {diff.where} in "
                 f"float32, and {diff.expected:g} in the element types of the file"
@@ -217,8 +220,8 @@ def _output_reasons(plan: Plan, sample: int, found: Outputs, expected: Outputs) 
         if not output_stands(found[name], expected[name], dtype, output_share(plan.graph)):
             diff = difference(found[name], expected[name])
             reasons.append(
-                f"sample {sample}: output {name} is {diff.found:g} at element {diff.where}, "
-                f"expected {diff.expected:g}; {diff.mismatches} of "
+                f"sample {sample}: output {printable(border.name)!r} is {diff.found:g} at element "
+                f"{diff.where}, expected {diff.expected:g}; {diff.mismatches} of "
                 f"{count_text(diff.elements, 'element')} {agree(diff.mismatches, 'differs', 'differ')}"
             )
     return reasons
