@@ -18,7 +18,7 @@ from onnx import helper, numpy_helper
 from mcudeploy.model.model import Model, load_model
 from tests.residing import lying, offsets_of
 
-_SEEDS, _TOGETHER = 60, 10
+_SEEDS, _TOGETHER = 40, 10
 
 
 @pytest.mark.parametrize("first", range(0, _SEEDS, _TOGETHER))

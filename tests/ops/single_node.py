@@ -21,7 +21,7 @@ Array = NDArray[Any]
 OPSET = 21
 
 bounded = settings(
-    max_examples=40, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=28, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
 """Few examples, always the same ones: these tests run before every commit."""
 
