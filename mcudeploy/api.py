@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,8 +23,9 @@ from mcudeploy.ir.plan import Form
 from mcudeploy.model.model import Model
 from mcudeploy.program import footprint
 from mcudeploy.program.ctext import model_name
-from mcudeploy.report import chart, moving, objects
+from mcudeploy.report import chart, fits, moving, objects
 from mcudeploy.search import planfile
+from mcudeploy.search.fitting import rank_boards
 from mcudeploy.search.kernels import alternatives
 from mcudeploy.search.placing import unsplit_plan, unsplit_schedule
 from mcudeploy.search.planner import Options, find_plans, read_model, search_plans
@@ -112,6 +114,14 @@ def check_model(path: Path, board: Board | None, options: Options) -> JsonObject
         best |= {"split": (split, split.plans[0]), "streamed": (streamed, streamed.plans[0])}
     plans = {name: (plan, of.model_of(plan)) for name, (of, plan) in best.items()}
     return objects.check(model, split.unsplit.layout.arena_bytes) | objects.fits(board, plans)
+
+
+def fit_model(
+    path: Path, boards: Sequence[Board], options: Options, progress: Progress = SILENT
+) -> JsonObject:
+    """How a model suits each of these boards, by short searches: RAM, flash and latency."""
+    progress.stage(f"reading {path.name}")
+    return fits.fits(rank_boards(read_model(path, options), boards, options, progress))
 
 
 def plan_report(made: Deployment) -> JsonObject:

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 import rich_click as click
 
 from mcudeploy import __version__
-from mcudeploy.cli import boards, build, model, pipeline, place, quantize, run, schedule
+from mcudeploy.cli import boards, build, fit, model, pipeline, place, quantize, run, schedule
 from mcudeploy.cli.compiling import compiled_code_kept
 from mcudeploy.cli.config import load_settings
 from mcudeploy.cli.output import describe, print_error
@@ -25,7 +25,8 @@ _TERMINATED = 143
 """The exit code after SIGTERM."""
 
 _OTHER_MEANING = {
-    *(("schedule", "memory"), ("pipeline", "objective"), ("quantize", "method"), ("boards", "output")),
+    *(("schedule", "memory"), ("pipeline", "objective"), ("quantize", "method")),
+    *(("boards", "output"), ("fit", "boards")),
 }
 """Options of commands that are not what the settings mean by that name."""
 
@@ -111,7 +112,7 @@ def cli() -> None:
     """Run an ONNX or TFLite model on a microcontroller."""
 
 
-for group in (boards, quantize, model, build, run, schedule, place, pipeline):
+for group in (boards, fit, quantize, model, build, run, schedule, place, pipeline):
     for command in group.COMMANDS:
         cli.add_command(command)
 

@@ -83,7 +83,15 @@ FLASH = {"board": "tiny", "port": "/dev/ttyACM0", "flasher": "openocd"} | {
     "firmware_hash": "1234abcd",
     "commands": None,
 }
+FIT = {
+    "boards": [
+        {"board": "tiny", "fits": True, "way": "split", "ram_bytes": 9000, "board_ram_bytes": 131072}
+        | {"flash_bytes": 5000, "board_flash_bytes": 1048576, "flash_free_bytes": 1043576, "excess_bytes": 0}
+        | {"latency": {"value": 2.5, "unit": "ms", "ticks_unit": "cycles"}}
+    ]
+}
 ANSWERS: dict[str, Any] = {
+    "fit_model": FIT,
     "check_model": CHECK,
     "plan_model": SimpleNamespace(board="tiny"),
     "plan_report": PLAN,

@@ -13,13 +13,14 @@ from rich.console import Console
 
 from mcudeploy.cli import tables
 from mcudeploy.cli.main import cli
-from tests.cli.conftest import BUILD, CHECK, FLASH, MEASURE, PLAN, RUN, TINY, Deploy
+from tests.cli.conftest import BUILD, CHECK, FIT, FLASH, MEASURE, PLAN, RUN, TINY, Deploy
 
 Invoke = Callable[[str], Result]
 
 LINES = {
     "check m.onnx": CHECK,
     "check m.onnx --board tiny": CHECK,
+    "fit m.onnx --boards tiny": FIT,
     "plan m.onnx --board tiny": PLAN,
     "build m.onnx --board tiny -o out": BUILD,
     "flash --board tiny": FLASH,

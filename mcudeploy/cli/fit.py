@@ -1,0 +1,139 @@
+"""`fit`: which boards have room for a model, and how fast it would run there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import rich_click as click
+from rich.console import Console
+
+from mcudeploy.cli.grids import table_of
+from mcudeploy.cli.options import (
+    float_io_option,
+    keep_option,
+    model_argument,
+    output_options,
+    shape_option,
+    stateful_option,
+)
+from mcudeploy.cli.output import Output, cell
+from mcudeploy.cli.tables import Values
+from mcudeploy.cli.values import Finite
+from mcudeploy.common.errors import FitError, UsageError
+
+if TYPE_CHECKING:
+    from mcudeploy.boards.board import Board
+
+_HOW = {"unsplit": "unsplit", "split": "split", "streamed": "split, --stream-input"}
+_CODE_BYTES = 24 * 1024
+"""Code is seldom larger: with less flash left the table says so."""
+
+
+@click.command()
+@model_argument
+@click.option(
+    "--boards",
+    metavar="NAME,NAME,...",
+    help="Boards to compare, or files of boards; all that `mcudeploy boards` lists if not given.",
+)
+@click.option(
+    "--max-overhead",
+    metavar="PERCENT",
+    type=Finite(min=0),
+    default=5.0,
+    show_default=True,
+    help="How much slower than the unsplit plan a plan may be.",
+)
+@float_io_option
+@keep_option
+@shape_option
+@stateful_option
+@output_options
+@click.pass_context
+def fit(
+    context: click.Context,
+    *,
+    model: Path,
+    boards: str | None,
+    max_overhead: float,
+    float_io: bool,
+    keep_constant_channels: bool,
+    shapes: tuple[tuple[str, tuple[int, ...]], ...],
+    stateful: bool,
+    output: Output,
+) -> None:
+    """Rank boards: whether the model fits, its RAM and flash, and its estimated latency.
+
+    Exit code 5 where it fits none of them.
+    """
+    from mcudeploy import api
+    from mcudeploy.search.planner import Options
+
+    options = Options(
+        max_overhead=max_overhead,
+        float_io=float_io,
+        keep_constant=keep_constant_channels,
+        shapes=shapes,
+        stateful=stateful,
+    )
+    with output.progress() as progress:
+        report = api.fit_model(model, _named(boards), options, progress)
+    output.result(report, table)
+    if not any(found["fits"] for found in report["boards"]):
+        context.exit(FitError.exit_code)
+
+
+def _named(names: str | None) -> tuple[Board, ...]:
+    """The boards of a list of names; all where there is none."""
+    from mcudeploy.boards.board import list_boards, load_board
+
+    if names is None:
+        return list_boards()
+    known = [name.strip() for name in names.split(",")]
+    if not all(known):
+        raise UsageError("--boards names boards, separated by commas")
+    return tuple({board.name: board for board in map(load_board, known)}.values())
+
+
+def table(console: Console, report: Values) -> None:
+    """The `fit` report."""
+    rows = table_of("board", "fits", "how", "RAM>", "of>", "flash>", "of>", "latency>")
+    for found in report["boards"]:
+        verdict = cell("yes", "green") if found["fits"] else cell(f"{found['excess_bytes']:,} B short", "red")
+        texts = (
+            _HOW[found["way"]],
+            f"{found['ram_bytes']:,}",
+            f"{found['board_ram_bytes']:,}",
+            f"{found['flash_bytes']:,}",
+            f"{found['board_flash_bytes']:,}",
+            latency_text(found["latency"]),
+        )
+        rows.add_row(cell(found["board"]), verdict, *map(cell, texts))
+    console.print(rows)
+    for line in _notes(report["boards"]):
+        console.print(cell(line), soft_wrap=True)
+
+
+def latency_text(latency: Values | None) -> str:
+    """Milliseconds; at least so many where only instructions are known."""
+    if latency is None:
+        return "-"
+    least = "" if latency["ticks_unit"] == "cycles" else "≥ "
+    return f"{least}{latency['value']:,.{1 if latency['value'] < 1000 else 0}f} ms"
+
+
+def _notes(boards: list[dict[str, Any]]) -> list[str]:
+    notes = [
+        "RAM: arena, data and stack of the firmware. Flash: weights and tables; code comes on top, some 8 to "
+        "24 KiB. `mcudeploy plan` searches longer."
+    ]
+    if any(found["latency"] and found["latency"]["ticks_unit"] == "instructions" for found in boards):
+        notes.append("≥: by instructions at one a clock, where there is no cycle model of the core.")
+    tight = [found["board"] for found in boards if found["fits"] and found["flash_free_bytes"] < _CODE_BYTES]
+    if tight:
+        notes.append(f"Less than 24 KiB of flash are left for code on {', '.join(tight)}.")
+    return notes
+
+
+COMMANDS = (fit,)

@@ -1,0 +1,53 @@
+"""The JSON object of `fit`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mcudeploy.search.fitting import Fit, Latency
+
+JsonObject = dict[str, Any]
+
+
+def fits(found: Sequence[Fit]) -> JsonObject:
+    """How a model suits boards, in the order of `rank_boards`. Bytes that are free are below 0 where they are
+    missing; code comes on top of `flash_bytes`.
+    """
+    return {"boards": [_fit(fit) for fit in found]}
+
+
+def _fit(fit: Fit) -> JsonObject:
+    board, way = fit.board, fit.chosen
+    return {
+        "board": board.name,
+        "core": board.core,
+        "fits": fit.fits,
+        "way": way.name,
+        "arena_bytes": way.plan.layout.arena_bytes,
+        "arenas": dict(way.plan.layout.arenas),
+        "ram_bytes": fit.ram_bytes,
+        "board_ram_bytes": fit.board_ram_bytes,
+        "ram_free_bytes": fit.board_ram_bytes - fit.ram_bytes,
+        "flash_bytes": fit.flash_bytes,
+        "board_flash_bytes": board.flash_bytes,
+        "flash_free_bytes": board.flash_bytes - fit.flash_bytes,
+        "excess_bytes": fit.excess_bytes,
+        "latency": None if fit.latency is None else _latency(fit.latency),
+        "missing": list(way.missing),
+        "ways": {
+            each.name: {"arena_bytes": each.plan.layout.arena_bytes, "fits": not each.missing}
+            for each in fit.ways
+        },
+    }
+
+
+def _latency(latency: Latency) -> JsonObject:
+    return {
+        "value": latency.milliseconds,
+        "unit": "ms",
+        "ticks": latency.ticks,
+        "ticks_unit": latency.unit,
+        "clock_hz": latency.clock_hz,
+        "costs_of": latency.costs_of,
+    }

@@ -1,0 +1,97 @@
+"""Boards are ranked for a model by plans that stand the checker there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from models import quantised_convolutions
+
+from mcudeploy.boards.board import Board, board_file, load_board
+from mcudeploy.cli.main import cli
+from mcudeploy.common.errors import FitError
+from mcudeploy.cost.estimate import load_costs
+from mcudeploy.layout.check import check
+from mcudeploy.model.model import Model, load_model
+from mcudeploy.report.fits import fits
+from mcudeploy.search.fitting import rank_boards
+from mcudeploy.search.planner import Options
+
+STM = load_board("stm32f405")
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Model:
+    return load_model(quantised_convolutions(tmp_path_factory.mktemp("fit") / "small.onnx"))
+
+
+def variant(name: str, *rooms: int, **facts: object) -> Board:
+    """A board whose memories have room for arenas of these sizes."""
+    kept = STM.memories[0].bytes - STM.room(STM.memories[0])
+    sizes = (kept + rooms[0], *rooms[1:])
+    memories = tuple(
+        memory.model_copy(update={"bytes": size}) for memory, size in zip(STM.memories, sizes, strict=False)
+    )
+    return STM.model_copy(update={"name": name, "memories": memories} | facts)
+
+
+def test_the_way_is_the_simplest_that_fits_and_what_is_missing_is_counted(model: Model) -> None:
+    (unsplit,) = rank_boards(model, [variant("roomy", 10_000)], Options())
+    whole = unsplit.chosen.plan.layout.arena_bytes
+    boards = [variant("none", 64), variant("streamed", 1200), variant("split", whole - 16), STM]
+    ranked = rank_boards(model, boards, Options())
+    assert [fit.fits for fit in ranked] == [True, True, True, False]
+    found = {fit.board.name: fit for fit in ranked}
+    assert {name: fit.chosen.name for name, fit in found.items()} == {
+        "stm32f405": "unsplit",
+        "split": "split",
+        "streamed": "streamed",
+        "none": "streamed",
+    }
+    none = found["none"]
+    assert none.excess_bytes == none.chosen.plan.layout.arena_bytes - 64 > 0
+    assert all(f"{none.excess_bytes:,} too many" in line for line in none.chosen.missing)
+    report = {each["board"]: each for each in fits(ranked)["boards"]}
+    assert report["split"]["ram_free_bytes"] >= 0 > report["none"]["ram_free_bytes"]
+    assert report["streamed"]["ways"]["split"] == {
+        "arena_bytes": found["split"].chosen.plan.layout.arena_bytes,
+        "fits": False,
+    }
+
+
+def test_latency_is_of_the_clock_and_the_faster_board_comes_first(model: Model) -> None:
+    slow = variant("slow", 10_000, clock_hz=STM.clock_hz // 4)
+    first, second = rank_boards(model, [slow, variant("fast", 10_000)], Options())
+    assert (first.board.name, second.board.name) == ("fast", "slow")
+    assert first.latency is not None and second.latency is not None
+    assert first.latency.unit == "cycles" and first.latency.costs_of == load_costs("cortex-m4").core
+    assert second.latency.milliseconds == pytest.approx(4 * first.latency.milliseconds)
+    (host,) = rank_boards(model, [load_board("host")], Options())
+    assert host.latency is None and host.fits
+
+
+def test_plans_stand_the_checker_on_every_board_and_in_several_memories(model: Model) -> None:
+    boards = [variant("two", 1000, 1500), *map(load_board, ("stm32h743", "mps3-an547", "rp2040", "esp32s3"))]
+    ranked = rank_boards(model, boards, Options())
+    for fit in ranked:
+        way = fit.chosen
+        check(way.plan, way.model.work, fit.board)
+        assert fit.fits == (not way.missing)
+    assert any(len(fit.chosen.plan.layout.arenas) > 1 for fit in ranked if fit.board.name == "two")
+
+
+def test_where_weights_are_too_large_no_plan_is_searched_for(model: Model) -> None:
+    flash = STM.flash.model_copy(update={"bytes": 100})
+    (fit,) = rank_boards(model, [variant("small", 10_000, flash=flash)], Options())
+    assert [way.name for way in fit.ways] == ["unsplit"]
+    assert not fit.fits and fit.excess_bytes == fit.flash_bytes - 100
+
+
+def test_the_command_fails_where_it_fits_nowhere(model: Model, tmp_path: Path) -> None:
+    text = board_file("stm32f100").read_text("utf-8")
+    own = tmp_path / "tiny.toml"
+    own.write_text(text.replace("0x20000\n", "0x40\n").replace("0x2000\n", "0x500\n"), "utf-8")
+    done = CliRunner().invoke(cli, ["fit", str(model.path), "--boards", str(own)])
+    assert done.exit_code == FitError.exit_code and " short" in done.stdout
+    assert CliRunner().invoke(cli, ["fit", str(model.path), "--boards", "host,"]).exit_code == 2
