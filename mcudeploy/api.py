@@ -24,6 +24,7 @@ from mcudeploy.model.model import Model
 from mcudeploy.program import footprint
 from mcudeploy.program.ctext import model_name
 from mcudeploy.report import chart, fits, moving, objects
+from mcudeploy.report.outputs import outputs, read_labels, require_labels
 from mcudeploy.search import planfile
 from mcudeploy.search.fitting import rank_boards
 from mcudeploy.search.kernels import alternatives
@@ -33,6 +34,7 @@ from mcudeploy.targets.emulator import qemu_command
 from mcudeploy.targets.flashing import choose_flasher, flash_commands
 from mcudeploy.targets.ports import attached_by, find_port
 from mcudeploy.verify.counted import Timing, by_operator, count_steps, counted_report, require_timing
+from mcudeploy.verify.reading import AS_USUAL, Reading
 from mcudeploy.verify.running import Ran, known_within_limit, run_within_limit
 from mcudeploy.verify.samples import Sample, load_samples
 from mcudeploy.verify.verdict import Verdict, judge
@@ -89,7 +91,11 @@ def _with_streamed_input(model: Model, board: Board, options: Options) -> str:
 def tell_notes(model: Model) -> None:
     """Warns of what the front end took for granted about a model."""
     for note in model.graph.notes:
-        _LOG.warning("note: %s", note)
+        _note(note)
+
+
+def _note(text: str) -> None:
+    _LOG.warning("note: %s", text)
 
 
 def check_model(path: Path, board: Board | None, options: Options) -> JsonObject:
@@ -251,26 +257,34 @@ def run_model(
     *,
     inputs: list[Path],
     expected: list[Path],
+    reading: Reading = AS_USUAL,
+    labels: Path | None = None,
     timing: Timing = "instructions",
     progress: Progress = SILENT,
 ) -> JsonObject:
     """Build, flash, run and verify. `verified` is in the report; a failed verification is no exception.
+    `labels` has the names of the classes, one a line.
 
     Raises ConfigError for a target that has no such `timing`.
     """
     timing = _timing(timing, target, options)
     require_timing(timing, target, options.cores)
     require_port(target)
-    if inputs or expected:  # files that do not fit the model are better known before the search
-        load_samples(read_model(path, options).graph, inputs, expected, options.seed)
+    classes = read_labels(labels) if labels is not None else ()
+    if inputs or expected or classes:  # files that do not fit the model are better known before the search
+        graph = read_model(path, options).graph
+        load_samples(graph, inputs, expected, options.seed, replace(reading, told=_note))
+        if classes:
+            require_labels(graph, classes)
     progress.stage(f"planning {path.name}")
     made = _planned(path, target.board, options, progress)
     require_timing(timing, target, made.model.cores)
-    samples = load_samples(made.model.graph, inputs, expected, options.seed)
+    samples = load_samples(made.model.graph, inputs, expected, options.seed, reading)
     ran = run_within_limit(made, target, samples, options.max_overhead, progress)
     verdict = verdict_on_host(ran.made, samples, progress).with_device(ran.observed.outputs)
     modelled = _Counted(timing, target, samples[0], progress)
-    return _measured(ran, modelled) | objects.verdict(ran.made, verdict)
+    found = outputs(ran.made.plan.graph, ran.observed.outputs, classes)
+    return _measured(ran, modelled) | objects.verdict(ran.made, verdict) | {"outputs": found}
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -27,6 +27,7 @@ from mcudeploy.model.model import Model
 from mcudeploy.search.planner import Options, find_plans, read_model
 from mcudeploy.targets import Firmware
 from mcudeploy.verify.compare import as_array
+from mcudeploy.verify.reading import AS_USUAL, Reading
 from mcudeploy.verify.samples import Sample, load_samples
 from mcudeploy.verify.verdict import Verdict, judge
 
@@ -80,6 +81,7 @@ def run_chain(
     *,
     inputs: list[Path],
     expected: list[Path],
+    reading: Reading = AS_USUAL,
     progress: Progress,
 ) -> Ran:
     """Run frames of a model on boards in a row, and judge every result. Raises FitError where a stage does
@@ -89,7 +91,12 @@ def run_chain(
         require_port(target)
         _require_rate(target.board, asked.line)
     model = read_model(path, options)
-    samples = _samples(model.graph, inputs, expected, options.seed, asked.frames)
+    if inputs or expected:
+        samples = load_samples(model.graph, inputs, expected, options.seed, reading)
+        _require_frames(len(samples), asked.frames)
+    else:
+        drawn = range(min(_DRAWN, asked.frames))
+        samples = [load_samples(model.graph, [], [], options.seed + one)[0] for one in drawn]
     members = plan_chain(model, asked, options, progress)
     firmware = []
     for member in members:
@@ -184,14 +191,9 @@ def resend_us(target: Target, line: Line) -> int:
     return 20_000 + round(2e6 * WINDOW_BYTES * 10 / line.baud)
 
 
-def _samples(graph: Graph, inputs: list[Path], expected: list[Path], seed: int, frames: int) -> list[Sample]:
-    """The samples that are given, or a few that are drawn."""
-    if inputs or expected:
-        found = load_samples(graph, inputs, expected, seed)
-        if len(found) > frames:
-            raise UsageError(f"{len(found)} samples need --frames {len(found)}, or more")
-        return found
-    return [load_samples(graph, [], [], seed + one)[0] for one in range(min(_DRAWN, frames))]
+def _require_frames(samples: int, frames: int) -> None:
+    if samples > frames:
+        raise UsageError(f"{samples} samples need --frames {samples}, or more")
 
 
 def _alone(node: Node, member: Member) -> Alone:

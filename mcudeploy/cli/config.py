@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 import re
 import tomllib
 from collections.abc import Callable, Mapping
@@ -64,6 +65,29 @@ def parse_shape(text: str) -> tuple[str, tuple[int, ...]]:
     return name, tuple(map(int, parts))
 
 
+def parse_range(text: str) -> tuple[float, float]:
+    """Two different numbers such as `-1..1`. Raises ValueError."""
+    low, dots, high = text.partition("..")
+    try:
+        ends = parse_numbers(low) + parse_numbers(high) if dots else ()
+    except ValueError:
+        ends = ()
+    if len(ends) != 2 or ends[0] == ends[1]:
+        raise ValueError(f"{text!r} is no range: LOW..HIGH, such as 0..1 or -1..1")
+    return ends[0], ends[1]
+
+
+def parse_numbers(text: str) -> tuple[float, ...]:
+    """Finite numbers with commas between, such as `0.485,0.456,0.406`. Raises ValueError."""
+    try:
+        found = tuple(map(float, text.split(",")))
+    except ValueError:
+        found = ()
+    if not found or not all(map(math.isfinite, found)):
+        raise ValueError(f"{text!r} is no list of numbers, such as 0.485,0.456,0.406")
+    return found
+
+
 def _listed(value: object) -> object:
     """One string stands for a list of it."""
     return (value,) if isinstance(value, str) else value
@@ -82,6 +106,16 @@ def _checked_shape(text: str) -> str:
 def _checked_cores(value: object) -> str:
     parse_cores(value)
     return str(value)
+
+
+def _checked_range(text: str) -> str:
+    parse_range(text)
+    return text
+
+
+def _checked_numbers(text: object) -> str:
+    parse_numbers(str(text))
+    return str(text)
 
 
 def _option(field: str) -> str:
@@ -106,6 +140,10 @@ class Settings(BaseModel):
     plan: FilePath | None = None
     input: Annotated[tuple[FilePath, ...], BeforeValidator(_listed)] | None = None
     expected: Annotated[tuple[FilePath, ...], BeforeValidator(_listed)] | None = None
+    pixels: Annotated[str, AfterValidator(_checked_range)] | None = None
+    mean: Annotated[str, BeforeValidator(_checked_numbers)] | None = None
+    std: Annotated[str, BeforeValidator(_checked_numbers)] | None = None
+    resize: Literal["stretch", "crop", "none"] | None = None
     port: str | None = None
     probe: str | None = None
     flasher: str | None = None

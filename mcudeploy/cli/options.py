@@ -288,26 +288,6 @@ def timing_option(command: Command) -> Command:
     )(command)
 
 
-def sample_options(command: Command) -> Command:
-    """Adds --input and --expected as tuples of paths, one per input and output of the model."""
-    given = click.option(
-        "--input",
-        "inputs",
-        metavar="FILE.npy",
-        type=InputFile(),
-        multiple=True,
-        help="Value of the next input, in the model file's layout; more sets, more runs; drawn if none.",
-    )
-    expected = click.option(
-        "--expected",
-        metavar="FILE.npy",
-        type=InputFile(),
-        multiple=True,
-        help="Value that the next model output must have; ONNX Runtime computes it if none is given.",
-    )
-    return given(expected(command))
-
-
 def output_options(command: Command) -> Command:
     """Adds --json, --quiet and --traceback, packed as `output: Output`."""
 

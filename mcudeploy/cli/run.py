@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
@@ -14,10 +14,11 @@ from mcudeploy.cli.options import (
     model_argument,
     output_options,
     planning_options,
-    sample_options,
     timing_option,
 )
 from mcudeploy.cli.output import Output
+from mcudeploy.cli.samples import sample_options
+from mcudeploy.cli.values import InputFile
 from mcudeploy.common.errors import OutputsDifferError, UsageError
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from mcudeploy.device.target import Target
     from mcudeploy.search.planner import Options
     from mcudeploy.verify.counted import Timing
+    from mcudeploy.verify.reading import Reading
 
 
 @click.command()
@@ -46,6 +48,11 @@ def measure(*, model: Path, target: Target, timing: Timing, options: Options, ou
 @model_argument
 @chain_options
 @sample_options
+@click.option(
+    "--labels",
+    type=InputFile(),
+    help="Text file with the classes of the output, one a line, shown beside it.",
+)
 @timing_option
 @click.option(
     "--guards/--no-guards",
@@ -63,18 +70,20 @@ def run(
     chain: Asked | None,
     inputs: tuple[Path, ...],
     expected: tuple[Path, ...],
+    reading: Reading,
+    labels: Path | None,
     timing: Timing,
     guards: bool,
     options: Options,
     output: Output,
 ) -> None:
     """Build a model, flash it, run it on the device, and verify its outputs."""
-    samples = {"inputs": list(inputs), "expected": list(expected)}
+    samples: dict[str, Any] = {"inputs": list(inputs), "expected": list(expected), "reading": reading}
     if chain is not None:
         from mcudeploy.chain.report import report as chain_report
         from mcudeploy.chain.run import run_chain
 
-        _require_plain(timing, guards, options)
+        _require_plain(timing, guards, labels, options)
         with output.progress() as progress:
             report = chain_report(run_chain(model, chain, options, **samples, progress=progress))
         output.result(report, chaintable.run)
@@ -83,13 +92,15 @@ def run(
 
         guarded = replace(target, guards=guards)
         with output.progress() as progress:
-            report = api.run_model(model, guarded, options, **samples, timing=timing, progress=progress)
+            report = api.run_model(
+                model, guarded, options, **samples, labels=labels, timing=timing, progress=progress
+            )
         output.result(report, tables.run)
     if not report["verified"]:
         context.exit(OutputsDifferError.exit_code)
 
 
-def _require_plain(timing: Timing, guards: bool, options: Options) -> None:
+def _require_plain(timing: Timing, guards: bool, labels: Path | None, options: Options) -> None:
     """A usage error for an option that a chain of boards does not have."""
     given = {
         "--plan": options.plan_file is not None,
@@ -99,6 +110,7 @@ def _require_plain(timing: Timing, guards: bool, options: Options) -> None:
         "--placement tags": options.placement == "tags",
         "--parallel": options.cores not in (None, 1),
         "--guards": guards,
+        "--labels": labels is not None,
         f"--objective {options.objective}": options.objective != "instructions",
         f"--timing {timing}": timing != "instructions",
     }

@@ -12,6 +12,7 @@ from rich.text import Text
 from mcudeploy.cli.grids import facts, table_of
 from mcudeploy.cli.moving import cores_facts, memory_facts, stall_facts
 from mcudeploy.cli.output import cell, lines, plain
+from mcudeploy.cli.outputtable import outputs
 from mcudeploy.common.errors import Problem, causes
 from mcudeploy.common.text import agree, count_text
 
@@ -122,6 +123,7 @@ def measure(console: Console, report: Values) -> None:
 def run(console: Console, report: Values) -> None:
     """The `run` report."""
     measure(console, report)
+    outputs(console, report)
     _verdict(console, report, "verified")
     if report.get("reason"):
         console.print(Text(lines(report["reason"])), soft_wrap=True)

@@ -1,8 +1,7 @@
-"""Inputs of a run and what must come out: from .npy files, or drawn from a seed."""
+"""Inputs of a run and what must come out: from files, or drawn from a seed."""
 
 from __future__ import annotations
 
-import io
 from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,23 +11,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcudeploy.common.errors import UsageError
-from mcudeploy.common.files import read_limited
 from mcudeploy.common.text import agree, count_text
 from mcudeploy.frontend.names import printable
 from mcudeploy.ir.graph import Border, DType, Graph
 from mcudeploy.ops import OPERATORS
 from mcudeploy.ops.gather import GatherRows
 from mcudeploy.ops.host_io import to_device
+from mcudeploy.verify.reading import AS_USUAL, Reading, Wanted, read_values
 
 Array = NDArray[Any]
-_MOST_BYTES = 512 * 2**20
-"""No tensor of a model that can be deployed is larger."""
 _MOST_INTEGERS = 128
 """Integers that are no indices are drawn from 0 up to here."""
 _MOVES = frozenset({"Concat", "Gather", "Reshape", "Slice", "Take", "Transpose"})
 _CALLS = 4
 """Runs of a model that keeps states, one after the other, where no inputs are given."""
-_NPY_MAGIC = b"\x93NUMPY"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,8 +39,11 @@ class Sample:
     expected: Mapping[str, Array]
 
 
-def load_samples(graph: Graph, inputs: list[Path], expected: list[Path], seed: int) -> list[Sample]:
-    """Samples from files: one file per model input, in order, as often as there are samples.
+def load_samples(
+    graph: Graph, inputs: list[Path], expected: list[Path], seed: int, reading: Reading = AS_USUAL
+) -> list[Sample]:
+    """Samples from files: one file per model input, in order, as often as there are samples. `reading` says
+    what pictures become.
 
     Without files one sample is drawn, or a few of a model that keeps states: numbers of the whole range for
     int8 and uint8 inputs, normal ones for float inputs, for indices those of rows of their table. Raises
@@ -59,45 +58,39 @@ def load_samples(graph: Graph, inputs: list[Path], expected: list[Path], seed: i
             for _ in range(_CALLS if graph.states else 1)
         )
         return [_sample(graph, values, {}) for values in drawn]
-    given = _groups(graph.own_inputs(), inputs, "input")
+    given = _groups(graph, graph.own_inputs(), inputs, "input", reading)
+    outputs = graph.own_outputs()
     for values in given:
         _require_indices(graph, values)
-    wanted = _groups(graph.own_outputs(), expected, "output") if expected else [{} for _ in given]
+    wanted = _groups(graph, outputs, expected, "output", reading) if expected else [{} for _ in given]
     if len(wanted) != len(given):
         raise UsageError(
             f"{count_text(len(given), 'sample')} of inputs, but {len(wanted)} of expected outputs"
         )
-    return [_sample(graph, values, outputs) for values, outputs in zip(given, wanted, strict=True)]
+    return [_sample(graph, values, results) for values, results in zip(given, wanted, strict=True)]
 
 
-def _groups(borders: tuple[Border, ...], files: list[Path], what: str) -> list[dict[str, Array]]:
+def _groups(
+    graph: Graph, borders: tuple[Border, ...], files: list[Path], what: str, reading: Reading
+) -> list[dict[str, Array]]:
     if len(files) % len(borders):
         raise UsageError(
             f"the model has {count_text(len(borders), what)}; {count_text(len(files), 'file')} "
             f"{agree(len(files), 'is', 'are')} not a multiple of it"
         )
-    values = [_read(path) for path in files]
     step = len(borders)
     return [
         {
-            border.name: _fit(border, value, path)
-            for border, value, path in zip(borders, group, paths, strict=True)
+            border.name: _fit(border, read_values(path, wanted_of(graph, border), reading), path)
+            for border, path in zip(borders, files[i : i + step], strict=True)
         }
-        for group, paths in ((values[i : i + step], files[i : i + step]) for i in range(0, len(values), step))
+        for i in range(0, len(files), step)
     ]
 
 
-def _read(path: Path) -> Array:
-    try:
-        content = read_limited(path, _MOST_BYTES)
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror}") from error
-    if not content.startswith(_NPY_MAGIC):
-        raise UsageError(f"{path} is not a .npy file: write the values with numpy.save")
-    try:
-        return np.asarray(np.load(io.BytesIO(content), allow_pickle=False))
-    except (OSError, ValueError, EOFError, OverflowError, MemoryError) as error:
-        raise UsageError(f"{path} is damaged, or holds no plain numbers") from error
+def wanted_of(graph: Graph, border: Border) -> Wanted:
+    """What a file for an input or an output is read for."""
+    return Wanted(border, None if border.dtype == "bool" else graph.tensors[border.tensor].quantization)
 
 
 def _fit(border: Border, value: Array, path: Path) -> Array:

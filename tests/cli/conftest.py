@@ -68,9 +68,24 @@ VERDICT = {
     "operator_checks": {"conv_0": {"elements": 9, "mismatches": 2, "ties": 1, "max_abs_error": 1.0}},
     "reason": None,
 }
+OUTPUT = {
+    "sample": 0,
+    "name": "y",
+    "type": "int8",
+    "shape": [1, 2],
+    "elements": 2,
+    "least": -105,
+    "most": 105,
+} | {
+    "top": [
+        {"index": 1, "value": 105, "real": 0.91, "label": "a person"},
+        {"index": 0, "value": -105, "real": 0.09, "label": "[red]none[/]"},
+    ],
+    "values": [-105, 105],
+}
 BUILD = {"files": ["model.c", "model.h"], "name": "model"} | SIZES | PLAN | VERDICT
 STACK = {"stack_bytes": 300, "stack_bound_bytes": 316, "library_stack_bound_bytes": 240}
-RUN = PLAN | SIZES | MEASURE | VERDICT | STACK | {"total_ram_bytes": 2400}
+RUN = PLAN | SIZES | MEASURE | VERDICT | STACK | {"total_ram_bytes": 2400, "outputs": [OUTPUT]}
 CHECK = {
     "supported": True,
     "problems": [],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
@@ -13,7 +14,8 @@ from rich.console import Console
 
 from mcudeploy.cli import tables
 from mcudeploy.cli.main import cli
-from tests.cli.conftest import BUILD, CHECK, FIT, FLASH, MEASURE, PLAN, RUN, TINY, Deploy
+from mcudeploy.verify.reading import Reading
+from tests.cli.conftest import BUILD, CHECK, FIT, FLASH, MEASURE, OUTPUT, PLAN, RUN, TINY, Deploy
 
 Invoke = Callable[[str], Result]
 
@@ -112,6 +114,35 @@ def test_run_prints_every_operator_and_the_verdict(mcudeploy_command: Invoke, de
     assert "2 elements differ, 1 of them at rounding ties" in text
     assert "\nverified: 2 output elements, 0 differ" in text
     assert "largest error 0 LSB; allowed: 4 LSB\n" in text
+
+
+def test_run_prints_the_largest_outputs_with_their_labels(mcudeploy_command: Invoke, deploy: Deploy) -> None:
+    grid = OUTPUT | {"name": "map", "shape": [1, 2, 2], "elements": 4}
+    deploy.answers["run_model"] = RUN | {"outputs": [OUTPUT, grid]}
+    line = "run m.onnx --board tiny --input x.npy --labels y.npy --pixels -1..1 --mean 0.5 --std 1,2,3"
+    text = mcudeploy_command(line).stdout
+    assert "output y int8 [1,2]" in text
+    assert re.search(r"1\s+a person\s+105\s+0.91\s+0\s+\[red\]none\[/\]\s+-105\s+0.09\s", text)
+    assert "output map int8 [1,2,2]: 4 values from -105 to 105\n" in text
+    asked = deploy.calls["run_model"][1]
+    assert asked["labels"] == Path("y.npy")
+    assert asked["reading"] == Reading((-1.0, 1.0), (0.5,), (1.0, 2.0, 3.0))
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ("--pixels 1..1", "is no range"),
+        ("--pixels 0-1", "is no range"),
+        ("--mean 1,inf", "is no list of numbers"),
+        ("--std 1,0,1", "cannot be divided by 0"),
+    ],
+)
+def test_numbers_for_pictures_are_refused(
+    option: str, said: str, mcudeploy_command: Invoke, deploy: Deploy
+) -> None:
+    result = mcudeploy_command(f"run m.onnx --board tiny {option}")
+    assert result.exit_code == 2 and said in result.stderr and not deploy.calls
 
 
 def test_resolved_ties_are_told_with_the_error_without(mcudeploy_command: Invoke, deploy: Deploy) -> None:

@@ -1,0 +1,45 @@
+"""The outputs of a run as a table for people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rich.console import Console
+
+from mcudeploy.cli.grids import table_of
+from mcudeploy.cli.output import cell, plain
+from mcudeploy.common.text import count_text
+
+_MOST_SAMPLES = 3
+
+
+def outputs(console: Console, report: Mapping[str, Any]) -> None:
+    """The largest values of every output that is one row, of others how far they reach; of three samples."""
+    found = report["outputs"]
+    samples = 1 + max((it["sample"] for it in found), default=0)
+    for output in found:
+        if output["sample"] >= _MOST_SAMPLES:
+            break
+        sample = f"sample {output['sample']}, " if samples > 1 else ""
+        shape = ",".join(map(str, output["shape"]))
+        name = f"{sample}output {plain(output['name'])} {output['type']} [{shape}]"
+        if output["elements"] == max(output["shape"], default=1):
+            _top(console, name, output)
+        else:
+            reach = f"from {output['least']:g} to {output['most']:g}"
+            console.print(cell(f"{name}: {count_text(output['elements'], 'value')} {reach}"), soft_wrap=True)
+    if samples > _MOST_SAMPLES:
+        console.print(cell(f"{samples - _MOST_SAMPLES} more samples: --json tells them"))
+
+
+def _top(console: Console, name: str, output: Mapping[str, Any]) -> None:
+    labels = any(it["label"] is not None for it in output["top"])
+    real = any(it["real"] is not None for it in output["top"])
+    headings = ["index>", *(["label"] if labels else []), "value>", *(["stands for>"] if real else [])]
+    table = table_of(*headings)
+    table.title, table.title_justify, table.title_style = cell(name), "left", ""
+    for it in output["top"]:
+        texts = [str(it["index"]), *([it["label"]] if labels else []), f"{it['value']:g}"]
+        table.add_row(*map(cell, [*texts, *([f"{it['real']:.4g}"] if real else [])]))
+    console.print(table)

@@ -1,0 +1,90 @@
+"""What came out of a run, in the model's own terms: the largest values, with the labels of their classes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcudeploy.common.errors import UsageError
+from mcudeploy.common.files import read_limited
+from mcudeploy.common.text import count_text
+from mcudeploy.frontend.names import printable
+from mcudeploy.ir.graph import Border, Graph
+from mcudeploy.ops.host_io import from_device
+from mcudeploy.ops.requantize import dequantize
+
+Labels = tuple[str, ...]
+_MOST_BYTES = 2**20
+_TOP = 5
+_MOST_VALUES = 1024
+"""Larger outputs are told by their largest and least values only."""
+
+
+def read_labels(path: Path) -> Labels:
+    """The classes of a text file, one a line. Raises UsageError for what is no such file."""
+    try:
+        text = read_limited(path, _MOST_BYTES).decode("utf-8-sig")
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path} is no text: write the name of one class a line") from error
+    found = tuple(line.strip() for line in text.rstrip().splitlines())
+    if not found:
+        raise UsageError(f"{path} is empty: write the name of one class a line")
+    return found
+
+
+def require_labels(graph: Graph, labels: Labels) -> None:
+    """Raises UsageError where no output has as many classes."""
+    borders = graph.own_outputs()
+    if not any(_is_labelled(border, labels) for border in borders):
+        sizes = ", ".join(f"{printable(it.name)!r} {list(it.shape)}" for it in borders)
+        raise UsageError(
+            f"--labels has {count_text(len(labels), 'label')}; the model has the outputs {sizes}"
+        )
+
+
+def outputs(graph: Graph, results: Sequence[Mapping[str, Any]], labels: Labels = ()) -> list[dict[str, Any]]:
+    """Every output of every sample, from stored outputs by tensor name."""
+    return [
+        {"sample": number, **_output(graph, border, stored[border.tensor], labels)}
+        for number, stored in enumerate(results)
+        for border in graph.own_outputs()
+    ]
+
+
+def _output(graph: Graph, border: Border, stored: NDArray[Any], labels: Labels) -> dict[str, Any]:
+    tensor = graph.tensors[border.tensor]
+    values = from_device(border, tensor, stored).reshape(-1)
+    real: NDArray[Any] | None = None
+    if tensor.quantization is not None and border.dtype in ("int8", "uint8"):
+        real = dequantize(stored.reshape(-1)[border.order], tensor.quantization)
+    known = labels if _is_labelled(border, labels) else ()
+    top = np.argsort(-values.astype(np.float64), kind="stable")[:_TOP]
+    return {
+        "name": border.name,
+        "type": border.dtype,
+        "shape": list(border.shape),
+        "elements": values.size,
+        "least": values.min().item(),
+        "most": values.max().item(),
+        "top": [
+            {
+                "index": at,
+                "value": values[at].item(),
+                "real": None if real is None else real[at].item(),
+                "label": known[at] if known else None,
+            }
+            for at in map(int, top)
+        ],
+        "values": values.tolist() if values.size <= _MOST_VALUES else None,
+    }
+
+
+def _is_labelled(border: Border, labels: Labels) -> bool:
+    """Whether an output has a value for each label, and nothing else."""
+    return bool(labels) and max(border.shape, default=1) == int(np.prod(border.shape)) == len(labels)
