@@ -17,6 +17,7 @@ from mcudeploy.common.progress import SILENT, Progress, telling
 from mcudeploy.cost.estimate import load_costs
 from mcudeploy.cost.tiles import KnownSource
 from mcudeploy.deployment import Deployment
+from mcudeploy.device.fleet import Fleet
 from mcudeploy.device.image import build_bench, known_times, measured_tiles
 from mcudeploy.device.target import Target, open_device, require_port
 from mcudeploy.ir.plan import Form
@@ -233,7 +234,7 @@ def _time_variants(path: Path, target: Target, options: Options, progress: Progr
     if not any(_unknown(one, known) for one in models):
         return
     progress.stage(f"timing kernels on {target.title}")
-    with measured_tiles([target]) as measured:
+    with measured_tiles(Fleet([target])) as measured:
         for one in models:
             measured.prefetch(one.graph, alternatives(one), options.time_limit, progress.advance)
     left = sorted(set().union(*(_unknown(one, known_times(target.board)) for one in models)))

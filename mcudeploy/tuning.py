@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -19,8 +17,9 @@ from mcudeploy.common.text import count_text
 from mcudeploy.cost.estimate import per_instruction
 from mcudeploy.cost.tiles import CallTile, CallTime
 from mcudeploy.deployment import Deployment
+from mcudeploy.device.fleet import Fleet, Job
 from mcudeploy.device.image import known_times, measured_tiles
-from mcudeploy.device.target import Target, open_device, require_port
+from mcudeploy.device.target import Target, require_port
 from mcudeploy.ir.graph import Graph
 from mcudeploy.ir.plan import Plan, Search
 from mcudeploy.model.model import Model
@@ -56,15 +55,18 @@ def tune_model(
     `targets`: one or more of one board; they share the measuring. The plans that the search hands on are run
     as a whole, the least arena first, until one keeps the limit; the unsplit plan always does. Raises
     LatencyError where a stored plan that is not searched on from misses it, and OutputsDifferError where a
-    plan's outputs are not those of the unsplit plan, bit for bit. An error of one device ends it all.
+    plan's outputs are not those of the unsplit plan, bit for bit. A device that fails leaves its work to the
+    others; the error of the last one is raised.
     """
+    fleet = Fleet(targets)
     for target in targets:
         require_port(target)
-    model = read_model(path, options, vectors=targets[0].board.vectors)
+    model = read_model(path, options, vectors=fleet.first.board.vectors)
     tell_notes(model)
-    planned = _search(model, targets, options, progress)
-    tuned = _choose(planned, targets, options, progress)
-    tuned, ran = _iterated(tuned, targets[0], options, progress)
+    planned = _search(model, fleet, options, progress)
+    tuned = _choose(planned, fleet, options, progress)
+    found = tuned
+    tuned, ran = fleet.on_one(lambda target: _iterated(found, target, options, progress))
     made, measured = tuned.made, tuned.observed.measurement
     unsplit = None if tuned.unsplit is None else tuned.unsplit.measurement
     overhead, predicted = measured.overhead(unsplit), made.estimated_overhead
@@ -110,8 +112,8 @@ def _keeps(overhead: float | None, options: Options) -> bool:
     return overhead is None or overhead <= options.max_overhead
 
 
-def _search(model: Model, targets: Sequence[Target], options: Options, progress: Progress) -> Planned:
-    board = targets[0].board
+def _search(model: Model, fleet: Fleet, options: Options, progress: Progress) -> Planned:
+    board, emulated = fleet.first.board, fleet.first.emulated
     start = None
     if options.split and options.plan_file is None:
         known = known_times(board, options.objective)
@@ -119,13 +121,13 @@ def _search(model: Model, targets: Sequence[Target], options: Options, progress:
         if begun.interrupted:
             return begun
         start = begun.plans[0]
-    paces = per_instruction(board.core, options.objective if targets[0].emulated else "instructions")
+    paces = per_instruction(board.core, options.objective if emulated else "instructions")
     progress.stage(f"building the measurer for {board.name}")
-    with measured_tiles(targets) as measured:
+    with measured_tiles(fleet) as measured:
 
         def convert(ticks: float) -> float:
             # instructions repeat exactly, an emulator's ticks by one or two; and the tape's part is in them
-            return board.instructions(round(ticks)) if targets[0].emulated else ticks
+            return board.instructions(round(ticks)) if emulated else ticks
 
         def tiles(graph: Graph, wanted: Iterable[CallTile]) -> CallTime:
             share = options.time_limit / _PREFETCH_SHARE
@@ -136,13 +138,15 @@ def _search(model: Model, targets: Sequence[Target], options: Options, progress:
         def counted(search: Search) -> Search:
             return replace(search, measured=measured.measured, cache_hits=measured.hits)
 
-        progress.stage(f"timing tiles on {board.name}" + (f", {len(targets)} of them" if targets[1:] else ""))
+        progress.stage(
+            f"timing tiles on {board.name}" + (f", {len(fleet)} of them" if len(fleet) > 1 else "")
+        )
         told = telling(progress, counted)
         planned = find_plans(model, board, options, tiles, start=start, told=told, progress=progress)
     return replace(planned, search=counted(planned.search))
 
 
-def _choose(planned: Planned, targets: Sequence[Target], options: Options, progress: Progress) -> Tuned:
+def _choose(planned: Planned, fleet: Fleet, options: Options, progress: Progress) -> Tuned:
     """The first plan that keeps the limit as measured, run as many at a time as there are devices.
 
     A plan that is predicted to take as long as one that missed the limit is passed over. Where the unsplit
@@ -150,15 +154,15 @@ def _choose(planned: Planned, targets: Sequence[Target], options: Options, progr
     """
 
     def deployed(plan: Plan) -> Deployment:
-        return Deployment.of(planned, plan, targets[0].board, options)
+        return Deployment.of(planned, plan, fleet.first.board, options)
 
     base = deployed(planned.unsplit)
     samples = load_samples(base.model.graph, [], [], options.seed)
     waiting = [plan for plan in planned.plans if plan is not planned.unsplit]
     bases = [base] if base.fits else []
-    first = max(1, len(targets) - len(bases))
+    first = max(1, len(fleet) - len(bases))
     batch, waiting = [deployed(plan) for plan in waiting[:first]], waiting[first:]
-    observed = _run_all([*bases, *batch], targets, samples, progress)
+    observed = _run_all([*bases, *batch], fleet, samples, progress)
     unsplit = observed.pop(0) if bases else None
     tried, missed = 0, math.inf
     while batch:
@@ -175,9 +179,9 @@ def _choose(planned: Planned, targets: Sequence[Target], options: Options, progr
                 return Tuned(made, found, unsplit, tried)
             missed = ticks or missed
         waiting = [plan for plan in waiting if plan.estimate.ticks < missed]
-        batch = [deployed(plan) for plan in waiting[: len(targets)]]
-        waiting = waiting[len(targets) :]
-        observed = _run_all(batch, targets, samples, progress)
+        batch = [deployed(plan) for plan in waiting[: len(fleet)]]
+        waiting = waiting[len(fleet) :]
+        observed = _run_all(batch, fleet, samples, progress)
     if unsplit is not None and planned.unsplit in planned.plans:
         return Tuned(base, unsplit, unsplit, tried + 1)
     what = f"the plan of {options.plan_file}" if options.plan_file else "the fastest plan within --ram-limit"
@@ -188,40 +192,24 @@ def _choose(planned: Planned, targets: Sequence[Target], options: Options, progr
 
 
 def _run_all(
-    batch: Sequence[Deployment], targets: Sequence[Target], samples: list[Sample], progress: Progress
+    batch: Sequence[Deployment], fleet: Fleet, samples: list[Sample], progress: Progress
 ) -> list[Observation]:
     """What was observed of each deployment, run as many at a time as there are devices, and kept."""
-    observed: list[Observation] = []
-    for first in range(0, len(batch), len(targets)):
-        group = batch[first : first + len(targets)]
-        progress.stage(f"building firmware for {targets[0].board.name}")
-        firmwares = [made.build(targets[0]) for made in group]
-        progress.stage(f"running on {targets[0].title}")
-        observed += _run_together(list(zip(group, firmwares, targets, strict=False)), samples)
-        for number, (made, firmware) in enumerate(zip(group, firmwares, strict=True), first):
-            place = Place(targets[0], firmware)
-            observed[number] = retimed(observed[number], made, place, samples[0])
-            keep(made, firmware, observed[number])
+    if not batch:
+        return []
+    target = fleet.first
+    progress.stage(f"building firmware for {target.board.name}")
+    firmwares = [made.build(target) for made in batch]
+    progress.stage(f"running on {target.title}")
+
+    def job(made: Deployment, firmware: Firmware) -> Job[Observation]:
+        return Job(firmware, made.patience_s, lambda device, on: observe(device, on, made, samples, SILENT))
+
+    observed = fleet.each([job(*each) for each in zip(batch, firmwares, strict=True)])
+    for number, (made, firmware) in enumerate(zip(batch, firmwares, strict=True)):
+        observed[number] = retimed(observed[number], made, Place(target, firmware), samples[0])
+        keep(made, firmware, observed[number])
     return observed
-
-
-def _run_together(
-    group: Sequence[tuple[Deployment, Firmware, Target]], samples: list[Sample]
-) -> list[Observation]:
-    """Run each on a device of its own at the same time; the first error ends all of them."""
-    # the devices end before the threads are waited for: nobody waits for a run that is not needed any more
-    with ThreadPoolExecutor(max(1, len(group))) as pool, ExitStack() as stack:
-        devices = [
-            stack.enter_context(open_device(target, firmware, made.patience_s))
-            for made, firmware, target in group
-        ]
-        runs = [
-            pool.submit(observe, device, target, made, samples, SILENT)
-            for device, (made, _, target) in zip(devices, group, strict=True)
-        ]
-        for run in wait(runs, return_when=FIRST_EXCEPTION).done:
-            run.result()
-        return [run.result() for run in runs]
 
 
 def _require_same(made: Deployment, observed: Observation, unsplit: Observation) -> None:

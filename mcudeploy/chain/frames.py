@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from mcudeploy.common.errors import ProtocolError
-from mcudeploy.device.session import Request, Session
+from mcudeploy.device.requests import Request
+from mcudeploy.device.session import Session
 from mcudeploy.device.target import Device
 
 _STATE = struct.Struct("<IIIQIIB")

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
+from threading import Event, Thread
 
 from mcudeploy.boards.board import Board
 from mcudeploy.common.errors import BuildError, ConfigError
 from mcudeploy.cost.database import Database
 from mcudeploy.cost.estimate import Unit
 from mcudeploy.cost.tiles import KnownSource, nothing_known
+from mcudeploy.device.fleet import Fleet
 from mcudeploy.device.measured import MeasuredTiles, stored
-from mcudeploy.device.target import Target, open_device
-from mcudeploy.device.tile import KernelTable, Region, TileTimer
+from mcudeploy.device.target import Target
+from mcudeploy.device.timer import BoardTimer
 from mcudeploy.program.bench import all_kernels, bench_sources
 from mcudeploy.targets import Firmware, build_firmware
 from mcudeploy.targets.build import firmware_hash
 
 _LOG = logging.getLogger(__name__)
+_LOOK_S = 0.2
+"""How often is looked for other runs that wait for a board."""
 
 
 def build_bench(target: Target) -> Firmware:
@@ -31,17 +35,36 @@ def _sources(board: Board) -> dict[str, str]:
 
 
 @contextmanager
-def measured_tiles(targets: Sequence[Target]) -> Iterator[MeasuredTiles]:
-    """Times of tiles from devices of one board, which share the work, and from the database."""
-    board, bench = targets[0].board, build_bench(targets[0])
+def measured_tiles(fleet: Fleet) -> Iterator[MeasuredTiles]:
+    """Times of tiles from devices of one board, which share the work, and from the database. A real board is
+    given to other runs that wait for it, now and then, and taken back.
+    """
+    board, bench = fleet.first.board, build_bench(fleet.first)
     with ExitStack() as stack:
-        sessions = [stack.enter_context(open_device(target, bench)).session for target in targets]
+        timers = [stack.enter_context(closing(BoardTimer(target, bench))) for target in fleet.targets]
         database = stack.enter_context(Database())
-        timers = [
-            TileTimer(session, KernelTable.of(session, all_kernels()), flash=Region.of(board))
-            for session in sessions
-        ]
-        yield MeasuredTiles((board.name, bench.hash), database, timers)
+        stack.enter_context(_giving_way(timers))
+        tiles = MeasuredTiles((board.name, bench.hash), database, timers, fleet.alive)
+        yield stack.enter_context(closing(tiles))
+
+
+@contextmanager
+def _giving_way(timers: Sequence[BoardTimer]) -> Iterator[None]:
+    """Boards without work go to other runs while the search computes."""
+    end = Event()
+
+    def watch() -> None:
+        while not end.wait(_LOOK_S):
+            for timer in timers:
+                timer.give_way()
+
+    thread = Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        end.set()
+        thread.join()
 
 
 def known_times(board: Board, objective: Unit = "instructions") -> KnownSource:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from queue import SimpleQueue
 from threading import Event, Lock
 from typing import NamedTuple, Protocol
@@ -13,6 +12,8 @@ from typing import NamedTuple, Protocol
 from mcudeploy.common.errors import FitError
 from mcudeploy.cost.database import Database, TileKey, shape_key
 from mcudeploy.cost.tiles import CallTile, CallTime, KnownTime
+from mcudeploy.device.fleet import LOST, POLL_S, Alive, Dealt
+from mcudeploy.device.lease import Claims
 from mcudeploy.device.replies import Ticks
 from mcudeploy.ir.graph import Graph, Operator
 from mcudeploy.ir.interval import Interval
@@ -23,7 +24,10 @@ Advance = Callable[[int, int], None]
 
 
 class Timer(Protocol):
-    """Times tiles on one device; see `TileTimer`."""
+    """Times tiles on one device; see `BoardTimer`."""
+
+    def ready(self) -> bool:
+        """Whether it can time a tile now; else another run has the device for a while."""
 
     def time(self, graph: Graph, operator: Operator, call: KernelCall, rows: Interval) -> Ticks:
         """The ticks of a tile. Raises ValueError where it does not fit the arena for timing."""
@@ -34,6 +38,9 @@ class _Tile(NamedTuple):
     operator: Operator
     call: KernelCall
     rows: Interval
+
+
+_Keyed = tuple[TileKey, _Tile]
 
 
 class _Keys:
@@ -63,17 +70,28 @@ class MeasuredTiles:
 
     `measured` tiles ran on a device, `hits` were known when they were asked for. Where a tile does not fit
     the arena for timing, a part of it is timed and scaled by its rows. `device`: the board and its firmware's
-    hash.
+    hash. What another process measures at the same time is waited for, and not measured again. A device that
+    fails leaves its tiles to the others; `alive` has those that did not. The error of the last one is raised.
     """
 
-    def __init__(self, device: tuple[str, int], database: Database, timers: Sequence[Timer]) -> None:
+    def __init__(
+        self, device: tuple[str, int], database: Database, timers: Sequence[Timer], alive: Alive | None = None
+    ) -> None:
         self._timers, self._database = timers, database
         self._device = device
         self._known = database.tiles(device[0], f"{device[1]:08x}")
+        self._alive = alive or Alive(len(timers))
+        self._storing = Lock()
+        self._claims = Claims(database.path.with_name("claims"))
         self.measured = self.hits = 0
 
+    def close(self) -> None:
+        """Nothing is measured any more."""
+        self._claims.close()
+
     def of(self, graph: Graph) -> CallTime:
-        """The times of a graph's tiles; what is not known is measured on the first device when asked for.
+        """The times of a graph's tiles; what is not known is measured when asked for, on the
+        first device that is not in use by others.
 
         Raises FitError for a tile of which not even a row can be timed.
         """
@@ -86,7 +104,7 @@ class MeasuredTiles:
             if key in self._known:
                 self.hits += 1
             else:
-                self._add(key, _measure(self._timers[0], _Tile(graph, operator, call, rows)))
+                self._time_now(key, _Tile(graph, operator, call, rows))
             return float(self._known[key])
 
         return ticks
@@ -101,9 +119,9 @@ class MeasuredTiles:
         """Time tiles that are not known on all devices at once, for so many seconds at most.
 
         They are dealt out one by one, and every device takes its own in order: which device times a tile
-        depends on the number of devices and on what is known, not on their speed. A tile of which not even a
-        row can be timed is passed over: nobody may ask for it. An error of one device ends it for all; no
-        measurement is lost by that, or by an interrupt.
+        depends on the number of devices and on what is known, not on their speed, unless one fails or is in
+        use by another run. A tile of which not even a row can be timed is passed over: nobody may ask for it.
+        No measurement is lost by an error or an interrupt.
         """
         missing: dict[TileKey, _Tile] = {}
         keys = _Keys(*self._device, graph)
@@ -111,55 +129,95 @@ class MeasuredTiles:
             key = keys.of(operator, call, rows)
             if operator.inputs and key not in self._known:
                 missing.setdefault(key, _Tile(graph, operator, call, rows))
-        dealt = list(missing.items())
-        shares = [dealt[first :: len(self._timers)] for first in range(min(len(self._timers), len(dealt)))]
-        if shares:
-            self._time(shares, time.monotonic() + seconds, advance)
+        if missing:
+            self._time(list(missing.items()), time.monotonic() + seconds, advance)
 
-    def _time(
-        self, shares: Sequence[Sequence[tuple[TileKey, _Tile]]], deadline: float, advance: Advance
-    ) -> None:
-        """A thread for each device and its share. It stores a time before it takes the next one: a process
-        that is killed loses the one that is on its way.
+    def _time(self, dealt: Sequence[_Keyed], deadline: float, advance: Advance) -> None:
+        """A thread for each device. It stores a time before it takes the next tile: a process that is killed
+        loses the one that is on its way.
         """
-        done: SimpleQueue[bool] = SimpleQueue()  # False: a thread has ended
-        stop, storing = Event(), Lock()
+        said: SimpleQueue[bool] = SimpleQueue()  # True: a tile is done, False: a thread has ended
+        stop, numbers = Event(), self._alive.numbers()
+        share = Dealt(dealt, numbers)
 
-        def work(timer: Timer, share: Sequence[tuple[TileKey, _Tile]]) -> None:
+        def work(number: int) -> None:
             try:
-                for key, tile in share:
-                    if stop.is_set() or time.monotonic() > deadline:
-                        break
-                    with suppress(FitError):
-                        ticks = _measure(timer, tile)
-                        with storing:
-                            self._add(key, ticks)
-                        done.put(True)
-            except BaseException:
-                stop.set()
-                raise
+                while not (share.over or stop.is_set() or time.monotonic() > deadline):
+                    if self._step(number, share):
+                        said.put(True)
+                    else:
+                        stop.wait(POLL_S)
+            except LOST as error:
+                share.away(number)
+                self._alive.lose(number, error)
             finally:
-                done.put(False)
+                said.put(False)
 
-        total, told, running = sum(map(len, shares)), 0, len(shares)
+        told, running = 0, len(numbers)
         with ThreadPoolExecutor(running) as pool:
-            workers = [pool.submit(work, *each) for each in zip(self._timers, shares, strict=False)]
+            workers = [pool.submit(work, number) for number in numbers]
             try:
                 while running:
-                    if not done.get():
+                    if not said.get():
                         running -= 1
                         continue
                     told += 1
-                    advance(told, total)
+                    advance(told, len(dealt))
             finally:
                 stop.set()
         for worker in workers:
             worker.result()
 
-    def _add(self, key: TileKey, ticks: float) -> None:
-        self._known[key] = round(ticks)
-        self._database.add_tiles({key: self._known[key]})
-        self.measured += 1
+    def _step(self, number: int, share: Dealt[_Keyed]) -> bool:
+        """Has a device time its next tile. False where there is none, or another run has the tile, or the
+        device.
+        """
+        timer = self._timers[number]
+        if not timer.ready():
+            share.away(number)
+            return False
+        piece = share.take(number)
+        if piece is None:
+            return False
+        try:
+            done = self._time_one(timer, *piece)
+        except FitError:
+            share.done()
+            return False
+        except BaseException:
+            share.put_back(number, piece)
+            raise
+        if done:
+            share.done()
+        else:
+            share.put_back(number, piece)
+        return done
+
+    def _time_now(self, key: TileKey, tile: _Tile) -> None:
+        while True:
+            for number in self._alive.numbers():
+                timer = self._timers[number]
+                try:
+                    if timer.ready() and self._time_one(timer, key, tile):
+                        return
+                except LOST as error:
+                    self._alive.lose(number, error)
+            time.sleep(POLL_S)
+
+    def _time_one(self, timer: Timer, key: TileKey, tile: _Tile) -> bool:
+        """Have the time of a tile stored; False where another process measures it at the moment."""
+        with self._claims.of(str(key)) as ours:
+            if not ours:
+                return False
+            with self._storing:
+                ticks = self._database.tile(key)  # another process may have been faster
+            if ticks is None:
+                ticks = round(_measure(timer, tile))
+                with self._storing:
+                    self._database.add_tiles({key: ticks})
+                    self.measured += 1
+        self._known[key] = ticks
+        return True
 
 
 def _measure(timer: Timer, tile: _Tile) -> float:

@@ -7,69 +7,32 @@ import struct
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from enum import IntEnum
 from types import TracebackType
 
 from mcudeploy.common.errors import ProtocolError
 from mcudeploy.common.text import agree, count_text
 from mcudeploy.device.frame import Frame, Receiver, encode
+from mcudeploy.device.hints import flash_hint, silence_hint
 from mcudeploy.device.replies import DeviceInfo, Stack, StepTicks, Ticks, device_info, ticks_of
+from mcudeploy.device.requests import (
+    BUSY,
+    CHANGING,
+    ERROR,
+    REASONS,
+    REPLY,
+    SEQUENCE,
+    UNSYNCHRONISED,
+    Request,
+)
 from mcudeploy.device.transport import Transport, open_transport
 
 VERSION = 1
-_REPLY, _BUSY, _ERROR = 0x80, 0xFE, 0xFF
 _RANGE = struct.Struct("<BIH")
 _WRITE = struct.Struct("<BI")
 _CALL = struct.Struct("<BIIII")
 
 Advance = Callable[[int, int], None]
 """Told how many bytes or steps of how many are done."""
-
-
-class Request(IntEnum):
-    """Types of requests."""
-
-    HELLO = 1
-    WRITE = 2
-    READ = 3
-    RUN = 4
-    TIME = 5
-    STACK = 6
-    CALL = 7
-    KERNELS = 8
-    GUARD = 9
-    START = 10
-    PUT = 11
-    TAKE = 12
-    NEXT = 13
-    STATE = 14
-    RESET = 15
-
-
-_CHANGING = frozenset(
-    {
-        Request.HELLO,
-        Request.WRITE,
-        Request.RUN,
-        Request.TIME,
-        Request.CALL,
-        Request.START,
-        Request.PUT,
-        Request.RESET,
-    }
-)
-_UNSYNCHRONISED, _SEQUENCE = 1, 2
-_REASONS = {
-    1: "was reset in the middle of the session (brown-out, watchdog, crash, or its reset button). Run again.",
-    2: "is talking to another program too: its sequence numbers do not match. Close the other one.",
-    3: "does not know this request: write the current measurer to the board.",
-    4: "refuses the length of this request: write the current measurer to the board.",
-    5: "refuses it: out of range.",
-    6: "refuses it: the kernel is not linked into this firmware.",
-    7: "cannot do it: only a host build with the address sanitizer guards memory, only a board of a chain "
-    "takes payloads.",
-    8: "cannot do it now: it computes, or the payload is not there.",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +95,7 @@ class Session:
         if firmware_hash is not None and info.firmware_hash != firmware_hash:
             raise ProtocolError(
                 f"{self._line.name} runs firmware {info.firmware_hash:08x} (board {info.board}), "
-                f"{firmware_hash:08x} is needed. {self._flash_hint()}"
+                f"{firmware_hash:08x} is needed. {flash_hint(self._board)}"
             )
         self._info = info
         return info
@@ -243,7 +206,7 @@ class Session:
         """
         if kind is not Request.HELLO and self._info is None:
             self.hello()
-        self.changes += kind in _CHANGING
+        self.changes += kind in CHANGING
         self._seq = (self._seq + 1) & 0xFF
         wire = b"\0" + encode(Frame(kind, self._seq, data))
         line_s = 2 * len(wire) / self._line.bytes_per_second
@@ -266,14 +229,14 @@ class Session:
             for frame in self._receiver.feed(self._line.read(min(resend_at, deadline) - now)):
                 if frame.seq != self._seq:
                     continue
-                if frame.type == kind | _REPLY and accept(frame.data):
+                if frame.type == kind | REPLY and accept(frame.data):
                     return self._checked(kind, frame.data, reply_bytes)
-                if frame.type == _BUSY and not busy:
+                if frame.type == BUSY and not busy:
                     busy, deadline = True, start + limit
                     pause = self._timing.busy_resend_s
                     slowest = 6 * pause
                     resend_at = time.monotonic() + pause
-                if frame.type == _ERROR and kind is not Request.HELLO:
+                if frame.type == ERROR and kind is not Request.HELLO:
                     raise self._refused(kind, frame.data)
         raise self._silent(kind, time.monotonic() - start, busy, self._receiver.garbage_bytes - garbage)
 
@@ -281,16 +244,16 @@ class Session:
         if reply_bytes is not None and len(data) != reply_bytes:
             raise ProtocolError(
                 f"{self._line.name} answers {kind.name} with {count_text(len(data), 'byte')}, "
-                f"needed: {reply_bytes}. {self._flash_hint()}"
+                f"needed: {reply_bytes}. {flash_hint(self._board)}"
             )
         return data
 
     def _refused(self, kind: Request, data: bytes) -> ProtocolError:
         code = data[0] if data else 0
-        if code in (_UNSYNCHRONISED, _SEQUENCE):
+        if code in (UNSYNCHRONISED, SEQUENCE):
             self._info = None
-        what = "the board" if code == _UNSYNCHRONISED else f"{kind.name}: the board"
-        return ProtocolError(f"{what} on {self._line.name} {_REASONS.get(code, f'answers error {code}.')}")
+        what = "the board" if code == UNSYNCHRONISED else f"{kind.name}: the board"
+        return ProtocolError(f"{what} on {self._line.name} {REASONS.get(code, f'answers error {code}.')}")
 
     def _silent(self, kind: Request, waited_s: float, busy: bool, garbage: int) -> ProtocolError:
         first_contact, self._info = self._info is None, None
@@ -304,32 +267,25 @@ class Session:
             noise = f"{count_text(garbage, 'byte')} that {agree(garbage, 'is no frame', 'are no frames')}"
             return ProtocolError(
                 f"no answer from {self._line.name} for {waited}, only {noise}: "
-                f"another firmware or another baud rate. {self._flash_hint()}"
+                f"another firmware or another baud rate. {flash_hint(self._board)}"
             )
         after = " after connecting" if first_contact else f" to {kind.name}"
         return ProtocolError(
-            f"no answer from {self._line.name} for {waited}{after}: is another program holding the port, "
-            f'or no measurer on the board? Run "mcudeploy doctor{self._option()}".'
+            f"no answer from {self._line.name} for {waited}{after}: {silence_hint(self._board)}"
         )
-
-    def _option(self) -> str:
-        return f" --board {self._board}" if self._board else ""
-
-    def _flash_hint(self) -> str:
-        return f'Write it with "mcudeploy flash{self._option()}".'
 
     def _parse_hello(self, data: bytes) -> DeviceInfo:
         if len(data) > 4 and data[4] != VERSION:
             raise ProtocolError(
                 f"the measurer on {self._line.name} speaks protocol {data[4]}, this mcudeploy speaks "
-                f"{VERSION}. {self._flash_hint()}"
+                f"{VERSION}. {flash_hint(self._board)}"
             )
         try:
             return device_info(data)
         except (struct.error, IndexError, UnicodeDecodeError):
             size = f"{count_text(len(data), 'byte')} that {agree(len(data), 'makes', 'make')} no sense"
             raise ProtocolError(
-                f"{self._line.name} answers HELLO with {size}. {self._flash_hint()}"
+                f"{self._line.name} answers HELLO with {size}. {flash_hint(self._board)}"
             ) from None
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from mcudeploy.boards.board import Board
 from mcudeploy.common.errors import ProtocolError, UsageError
+from mcudeploy.device.lease import Lease, leased
 from mcudeploy.device.session import Session, connect
 from mcudeploy.device.transport import open_transport
 from mcudeploy.targets import Firmware
@@ -17,6 +18,9 @@ from mcudeploy.targets.ports import attached_by, find_port
 
 START_S = 10.0
 """How long a board may take from reset to its first answer."""
+
+_RUNS_S = 1.0
+"""How long one may take that runs already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +108,12 @@ def require_port(target: Target) -> str | None:
     if not target.is_real:
         return None
     port = target.port or find_port(target.board, target.probe)
-    open_transport(port, _baud(target.board)).close()
+    lease = Lease(port)
+    try:
+        if lease.take():  # else another run of ours uses it now, and will give it back
+            open_transport(port, _baud(target.board)).close()
+    finally:
+        lease.give_back()
     choose_flasher(target.board, target.flasher)
     return port
 
@@ -145,8 +154,33 @@ def open_device(
                 known = reason is None or reason in str(error)
                 raise ProtocolError(str(error) if known else f"{error}\n{reason}") from error
     else:
+        with leased(port), open_board(target, port, firmware, patience_s) as device:
+            yield device
+
+
+@contextmanager
+def open_board(
+    target: Target, port: str, firmware: Firmware, patience_s: float = 60.0, *, reuse: bool = False
+) -> Iterator[Device]:
+    """Flash a real board, whose port is leased, and say hello. `reuse`: leave out what the board runs
+    already.
+    """
+    board = target.board
+    session = _running(board, port, firmware) if reuse else None
+    if session is None:
         flash(board, firmware.elf, attached_by(board, port, target.probe), target.flasher)
-        with connect(
+        session = connect(
             port, baud=_baud(board), board=board.name, firmware_hash=firmware.hash, timeout_s=START_S
-        ) as session:
-            yield Device(session, port, firmware, patience_s)
+        )
+    with session:
+        yield Device(session, port, firmware, patience_s)
+
+
+def _running(board: Board, port: str, firmware: Firmware) -> Session | None:
+    """A session with the board if it runs this firmware."""
+    try:
+        return connect(
+            port, baud=_baud(board), board=board.name, firmware_hash=firmware.hash, timeout_s=_RUNS_S
+        )
+    except ProtocolError:
+        return None

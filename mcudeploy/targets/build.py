@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -19,6 +18,7 @@ from mcudeploy.common.errors import BuildError, DeployError, FitError
 from mcudeploy.targets import cache
 from mcudeploy.targets.firmware import CALLS_NAME, Firmware, Sizes, constant_bytes, load, measure, save
 from mcudeploy.targets.project import Project, SoftEngine, assemble
+from mcudeploy.targets.tools import run_tool
 
 HOST_FLAGS = (
     *("-std=c99", "-O2", "-g", "-fno-pie", "-ffunction-sections", "-fdata-sections", "-ffp-contract=off"),
@@ -196,24 +196,10 @@ def run_logged(
     command: Sequence[str], environment: Mapping[str, str] | None, folder: Path
 ) -> tuple[int, str]:
     """Runs a tool to its end; (exit status, all it printed). Our interrupt ends it and its children."""
-    process = subprocess.Popen(
-        command,
-        env=environment,
-        cwd=folder,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-    )
-    try:
-        output, _ = process.communicate(timeout=_TIMEOUT_S)
-    except subprocess.TimeoutExpired as error:
-        raise BuildError(f"{command[0]} did not finish within {_TIMEOUT_S} s") from error
-    finally:
-        if process.returncode is None:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-    return process.returncode, output.decode("utf-8", errors="replace")
+    ended = run_tool(command, _TIMEOUT_S, environment, folder)
+    if ended.status is None:
+        raise BuildError(f"{command[0]} did not finish within {_TIMEOUT_S} s")
+    return ended.status, ended.output
 
 
 def explain(project: Project, log: str) -> DeployError:

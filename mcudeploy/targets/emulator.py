@@ -10,6 +10,7 @@ import socket
 import subprocess
 import tempfile
 from collections.abc import Sequence
+from contextlib import ExitStack
 from functools import cache as memoize
 from pathlib import Path
 from types import TracebackType
@@ -17,6 +18,7 @@ from typing import IO, Self
 
 from mcudeploy.boards.board import Board
 from mcudeploy.common.errors import BoardNotFoundError, UsageError
+from mcudeploy.targets.tools import process_group
 
 QEMU_PACKAGES = {"qemu-system-arm": "qemu-system-arm", "qemu-system-riscv32": "qemu-system-misc"}
 FAULT_EXIT = 86  # the status of a program that ended in its fault handler
@@ -97,7 +99,7 @@ class Emulator:
         self.wires = wires
         self.url = ""
         self._process: subprocess.Popen[bytes] | None = None
-        self._guard: subprocess.Popen[bytes] | None = None
+        self._group = ExitStack()
         self._messages: IO[bytes] | None = None
 
     def __enter__(self) -> Self:
@@ -117,10 +119,7 @@ class Emulator:
         """Whether QEMU still runs."""
         if self._process is None:
             return False
-        running = self._process.poll() is None
-        if not running:
-            self._dismiss_guard()  # its process id may be given to another from now on
-        return running
+        return self._process.poll() is None
 
     def wait(self, timeout_s: float) -> int | None:
         """The exit status when the program ends within that time, None otherwise."""
@@ -149,9 +148,8 @@ class Emulator:
 
     def close(self) -> None:
         """Ends QEMU; does nothing the second time."""
-        self._dismiss_guard()
+        self._group.close()
         if self._process is not None:
-            self._process.kill()
             self._process.wait()
         if self._messages is not None and not self._messages.closed:
             self._messages.close()
@@ -164,28 +162,13 @@ class Emulator:
             command = [*qemu_command(self.board, self.elf, serial), *_ports(self.wires), *self.arguments]
             self.url = f"socket://127.0.0.1:{listener.getsockname()[1]}"
             self._messages = tempfile.TemporaryFile()  # noqa: SIM115 - closed in close()
+            # a group of its own: an interrupt of ours is not one of QEMU
+            group = self._group.enter_context(process_group())
             self._process = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
                 stdout=self._messages,
                 stderr=subprocess.STDOUT,
                 pass_fds=(listener.fileno(), *(wire for wire in self.wires if wire is not None)),
-                start_new_session=True,  # an interrupt of ours is not one of QEMU
+                process_group=group,
             )
-        # A pipe that ends with this process, even when it is killed, ends QEMU. PR_SET_PDEATHSIG would do so
-        # already when the thread that started QEMU ends.
-        self._guard = subprocess.Popen(
-            ["/bin/sh", "-c", 'read -r _; kill -KILL "$1"', "guard", str(self._process.pid)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-
-    def _dismiss_guard(self) -> None:
-        if self._guard is not None:
-            self._guard.kill()
-            self._guard.wait()
-            if self._guard.stdin is not None:
-                self._guard.stdin.close()
-            self._guard = None

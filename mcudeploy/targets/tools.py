@@ -6,9 +6,10 @@ import contextlib
 import os
 import signal
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,15 +20,23 @@ class Ended:
     output: str
 
 
-def run_tool(command: Sequence[str], timeout_s: float) -> Ended:
-    """Runs a program to its end, or to that of its time; OSError where it cannot be started.
+def run_tool(
+    command: Sequence[str],
+    timeout_s: float,
+    environment: Mapping[str, str] | None = None,
+    folder: Path | None = None,
+) -> Ended:
+    """Runs a program to its end, or to that of its time; OSError where it cannot be started. `environment`
+    and `folder`: those of this process where not given.
 
     Whatever ends this call ends the program and its children: also an interrupt while it starts, and a signal
     that kills this process.
     """
-    with _group() as group:
+    with process_group() as group:
         process = subprocess.Popen(
             command,
+            env=environment,
+            cwd=folder,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -51,8 +60,9 @@ def _rest(process: subprocess.Popen[bytes]) -> bytes:
 
 
 @contextmanager
-def _group() -> Iterator[int]:
-    """A process group that ends with the block, or with this process.
+def process_group() -> Iterator[int]:
+    """The number of a process group that ends with the block, or with this process. A program that starts in
+    it never outlives either, also where an interrupt comes before its Popen object is there.
 
     Its first member waits for the end of a pipe from here. PR_SET_PDEATHSIG would kill already when the
     thread that started a program ends, and could not be set before an interrupt comes.

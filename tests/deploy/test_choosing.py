@@ -37,6 +37,9 @@ class Fake:
     def __init__(self, *quick: str) -> None:
         self.quick, self.seen = quick, set[str]()
 
+    def ready(self) -> bool:
+        return True
+
     def time(self, graph: Graph, operator: Operator, call: KernelCall, rows: Interval) -> Ticks:
         self.seen.add(call.variant)
         return Ticks((100 if call.variant in self.quick else 1000) * len(rows))

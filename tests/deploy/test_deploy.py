@@ -31,7 +31,8 @@ from mcudeploy.common.errors import (
 )
 from mcudeploy.common.files import is_ours
 from mcudeploy.common.progress import SILENT
-from mcudeploy.device.session import Request, Session
+from mcudeploy.device.requests import Request
+from mcudeploy.device.session import Session
 from mcudeploy.device.target import Target, open_device
 from mcudeploy.ir.graph import Border, DType, Graph, Quantization, Tensor
 from mcudeploy.ir.plan import Plan
@@ -315,34 +316,47 @@ def test_two_measurers_find_what_one_finds(
     assert found[0] == found[1]
 
 
-@pytest.mark.parametrize("during", ["timing", "running"])
-def test_a_device_that_dies_ends_the_tune_with_one_error_and_leaves_no_emulator(
-    during: str, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("last", [False, True])
+def test_a_device_that_dies_ends_the_tune_only_if_it_is_the_last_and_leaves_no_emulator(
+    last: bool,
+    model: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
+    """One dies while tiles are timed, one while plans run; or all do."""
     monkeypatch.setattr("mcudeploy.cost.database.cache_dir", lambda: tmp_path)
-    started: list[Emulator] = []
     processes: list[subprocess.Popen[bytes]] = []
     start = Emulator._start
-    killed_at = {"timing": 2, "running": 4}[during]  # two to time tiles, then one for each plan
 
     def start_and_count(self: Emulator) -> None:
         start(self)
-        started.append(self)
         processes.append(self._process)
 
     request = Session._request
 
     def request_or_die(self: Session, kind: Request, *args: object, **named: object) -> bytes:
-        if len(started) == killed_at and kind in {Request.CALL, Request.RUN}:
-            processes[-1].kill()
+        if kind in {Request.CALL, Request.RUN}:
+            if last:
+                for process in processes:
+                    process.kill()
+            elif len(processes) in {3, 5}:
+                processes[-1].kill()
         return request(self, kind, *args, **named)
 
     monkeypatch.setattr(Emulator, "_start", start_and_count)
     monkeypatch.setattr(Session, "_request", request_or_die)
     target = Target(load_board("mps2-an386"))
-    with pytest.raises(ProtocolError, match="emulator"):
-        tuning.tune_model(model, [target] * 2, Options(time_limit=20))
-    assert len(processes) == killed_at and all(process.poll() is not None for process in processes)
+    if last:
+        with pytest.raises(ProtocolError, match="emulator"):
+            tuning.tune_model(model, [target] * 2, Options(time_limit=20))
+        assert len(processes) == 2
+    else:
+        _, report = tuning.tune_model(model, [target] * 3, Options(time_limit=20))
+        assert report["overhead_percent"] <= 5 and report["search"]["measured"] > 10
+        assert len(processes) >= 6
+        assert len([it for it in caplog.records if "a board is out" in it.message]) == 2
+    assert all(process.poll() is not None for process in processes)
     assert [thread for thread in threading.enumerate() if "ThreadPool" in thread.name] == []
 
 

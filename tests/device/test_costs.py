@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -31,6 +33,10 @@ class Fake:
 
     before: Callable[[], None] = lambda: None
     seen: list[tuple[str, Interval]] = field(default_factory=list)
+    free: bool = True
+
+    def ready(self) -> bool:
+        return self.free
 
     def time(self, graph: Graph, operator: Operator, call: KernelCall, rows: Interval) -> Ticks:
         self.before()
@@ -107,16 +113,69 @@ def test_what_is_known_is_not_timed_again_and_what_is_not_is_when_asked_for(data
     assert [len(timer.seen) for timer in timers] == [1 + 6, 5]
 
 
-def test_the_error_of_one_device_ends_it_for_all_and_loses_nothing(database: Database) -> None:
-    made = graph(40)
-    slow = Fake(lambda: time.sleep(0.01))
-    calls = iter([None] * 3)
-    breaks = Fake(lambda: fails() if next(calls, fails) is fails else None)
-    m = MeasuredTiles(DEVICE, database, [slow, breaks])
+def breaking(after: int, seconds: float = 0.0) -> Fake:
+    """A device that fails after so many tiles."""
+    calls = iter([None] * after)
+    return Fake(lambda: fails() if next(calls, fails) is fails else time.sleep(seconds))
+
+
+def test_a_device_that_fails_leaves_its_tiles_to_the_others(
+    database: Database, caplog: pytest.LogCaptureFixture
+) -> None:
+    made = graph(20)
+    timers = [Fake(lambda: time.sleep(0.001)), breaking(3), breaking(9), Fake()]
+    measured = MeasuredTiles(DEVICE, database, timers)
+    told: list[tuple[int, int]] = []
+    measured.prefetch(made, tiles(made), 60, lambda *done: told.append(done))
+    seen = [tile for timer in timers for tile in timer.seen]
+    assert sorted(seen, key=str) == sorted(((op.name, rows) for op, _, rows in tiles(made)), key=str)
+    assert [len(timer.seen) for timer in timers[1:3]] == [3, 9]
+    assert stored(database) == measured.measured == len(seen) and told[-1] == (len(seen), len(seen))
+    assert sum("/dev/ttyACM1 closed the connection" in record.message for record in caplog.records) == 2
+    measured.prefetch(graph(21), tiles(graph(21)), 60)  # those that are out stay out
+    assert [len(timer.seen) for timer in timers[1:3]] == [3, 9]
+
+
+def test_the_last_device_that_fails_ends_it_and_nothing_is_lost(database: Database) -> None:
+    made, timers = graph(20), [breaking(3), breaking(9, 0.001)]
+    measured = MeasuredTiles(DEVICE, database, timers)
     with pytest.raises(ProtocolError, match="ttyACM1"):
-        m.prefetch(made, tiles(made), 60)
-    assert len(breaks.seen) == 3 and len(slow.seen) < 20
-    assert stored(database) == len(slow.seen) + len(breaks.seen)
+        measured.prefetch(made, tiles(made), 60)
+    assert [len(timer.seen) for timer in timers] == [3, 9] and stored(database) == 12
+    with pytest.raises(ProtocolError, match="ttyACM1"):
+        measured.of(made)(*tiles(made)[-1])
+
+
+def test_what_is_in_use_by_others_is_not_waited_for(database: Database) -> None:
+    made, timers = graph(), [Fake(), Fake(free=False), Fake()]
+    measured = MeasuredTiles(DEVICE, database, timers)
+    measured.prefetch(made, tiles(made), 60)
+    assert stored(database) == len(tiles(made)) and not timers[1].seen
+    timers[0].free = False
+    measured.of(graph(5))(*tiles(graph(5))[-1])
+    assert not timers[1].seen and timers[2].seen[-1] == ("pool_4", Interval(8, 16))
+
+
+def _measurer(path: Path, log: int) -> None:
+    made = graph(20)
+    with Database(path) as database:
+        timers = [Fake(lambda: os.write(log, b".") and time.sleep(0.002)) for _ in range(3)]
+        MeasuredTiles(DEVICE, database, timers).prefetch(made, tiles(made), 60)
+
+
+def test_two_processes_measure_no_tile_twice(tmp_path: Path) -> None:
+    path, log = tmp_path / "tiles.sqlite", tmp_path / "log"
+    file = os.open(log, os.O_CREAT | os.O_WRONLY | os.O_APPEND)
+    context = multiprocessing.get_context("fork")
+    both = [context.Process(target=_measurer, args=(path, file)) for _ in range(2)]
+    for process in both:
+        process.start()
+    for process in both:
+        process.join(60)
+    os.close(file)
+    assert [process.exitcode for process in both] == [0, 0]
+    with Database(path) as database:
+        assert stored(database) == len(tiles(graph(20))) == log.stat().st_size
 
 
 def test_every_time_is_stored_before_the_next_is_taken(database: Database) -> None:

@@ -10,7 +10,8 @@ from pathlib import Path
 from mutate_values import mutated_bytes
 
 from mcudeploy.device.frame import Frame, Receiver, encode
-from mcudeploy.device.session import Request, Session, Timing
+from mcudeploy.device.requests import Request
+from mcudeploy.device.session import Session, Timing
 
 MEMORY = bytes(range(256)) * 8
 KERNELS = (0x1000, 0x2000, 2**40)

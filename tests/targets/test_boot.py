@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 import serial
 
-from mcudeploy.boards.board import list_boards
+from mcudeploy.boards.board import list_boards, load_board
 from mcudeploy.targets import Emulator, Firmware
+from mcudeploy.targets.build import run_logged
 
 from .board_line import Line
 
@@ -154,6 +155,28 @@ def test_the_emulator_ends_when_its_owner_is_killed(boot: Build) -> None:
     owner.wait()
     assert ends(emulator)
     owner.stdout.close()
+
+
+def test_an_interrupt_while_a_program_starts_leaves_none(
+    boot: Build, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """One that comes when the child is there, and its Popen object is not."""
+    firmware, started = boot("mps2-an386"), list[int]()
+    popen = subprocess.Popen
+
+    def start(command: list[str], **named: object) -> object:
+        process = popen(command, **named)
+        if "kill -KILL 0" not in command[-1]:  # the guard of the group
+            started.append(process.pid)
+            raise KeyboardInterrupt
+        return process
+
+    monkeypatch.setattr(subprocess, "Popen", start)
+    with pytest.raises(KeyboardInterrupt), Emulator(load_board("mps2-an386"), firmware.elf):
+        pass
+    with pytest.raises(KeyboardInterrupt):
+        run_logged(["sleep", "60"], None, tmp_path)
+    assert len(started) == 2 and all(ends(process) for process in started)
 
 
 def ends(process: int, timeout_s: float = 10.0) -> bool:

@@ -1,0 +1,192 @@
+"""Boards of one kind that share work: a board that fails leaves its work to the others."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from threading import Event, Lock
+from typing import Generic, TypeVar
+
+from mcudeploy.common.errors import (
+    BoardNotFoundError,
+    DeployError,
+    FlashError,
+    PortError,
+    ProtocolError,
+)
+from mcudeploy.common.text import count_text
+from mcudeploy.device.target import Device, Target, open_device
+from mcudeploy.targets import Firmware
+
+_LOG = logging.getLogger(__name__)
+_T = TypeVar("_T")
+
+POLL_S = 0.01
+"""How often a board without work looks for some."""
+
+LOST = (ProtocolError, PortError, FlashError, BoardNotFoundError)
+"""Errors after which a board is taken to be gone; all others are of the work."""
+
+
+class Alive:
+    """Which of so many boards still work."""
+
+    def __init__(self, count: int) -> None:
+        self._numbers = list(range(count))
+        self._lock = Lock()
+
+    def numbers(self) -> list[int]:
+        """Those that do; at least one."""
+        with self._lock:
+            return list(self._numbers)
+
+    def lose(self, number: int, error: DeployError) -> None:
+        """One does not, and the user is warned; raises its error if it was the last one."""
+        with self._lock:
+            if self._numbers == [number]:
+                raise error
+            if number in self._numbers:
+                self._numbers.remove(number)
+                left = count_text(len(self._numbers), "board")
+                _LOG.warning("warning: a board is out, %s left: %s", left, error)
+
+
+class Dealt(Generic[_T]):
+    """Pieces of work, dealt out. Each board takes its own share in order. One that is through with it takes,
+    from the end, what is left of boards that are away: gone, or in use by another run. So which board does a
+    piece hangs on how many there are, and not on how fast they are.
+    """
+
+    def __init__(self, pieces: Sequence[_T], boards: Sequence[int]) -> None:
+        self._shares = {number: deque(pieces[first :: len(boards)]) for first, number in enumerate(boards)}
+        self._away: set[int] = set()
+        self._left = len(pieces)
+        self._lock = Lock()
+
+    @property
+    def over(self) -> bool:
+        """Whether all is done."""
+        return self._left == 0
+
+    def away(self, number: int) -> None:
+        """A board is away until it takes a piece again."""
+        with self._lock:
+            self._away.add(number)
+
+    def take(self, number: int) -> _T | None:
+        """The next piece for a board; None where all that is left is in the hands, or shares, of others."""
+        with self._lock:
+            self._away.discard(number)
+            if self._shares[number]:
+                return self._shares[number].popleft()
+            longest = max(self._away, key=lambda other: len(self._shares[other]), default=None)
+            return self._shares[longest].pop() if longest is not None and self._shares[longest] else None
+
+    def put_back(self, number: int, piece: _T) -> None:
+        """A piece is not done yet; it comes last."""
+        with self._lock:
+            self._shares[number].append(piece)
+
+    def done(self) -> None:
+        """A piece is."""
+        with self._lock:
+            self._left -= 1
+
+
+class Fleet:
+    """The boards of one command. Raises the error of the last one that fails."""
+
+    def __init__(self, targets: Sequence[Target]) -> None:
+        self.targets = tuple(targets)
+        self.alive = Alive(len(targets))
+
+    def __len__(self) -> int:
+        return len(self.targets)
+
+    @property
+    def first(self) -> Target:
+        """One that still works."""
+        return self.targets[self.alive.numbers()[0]]
+
+    def on_one(self, do: Callable[[Target], _T]) -> _T:
+        """What `do` gives on one board; begun again on another where that fails."""
+        while True:
+            number = self.alive.numbers()[0]
+            try:
+                return do(self.targets[number])
+            except LOST as error:
+                self.alive.lose(number, error)
+
+    def each(self, jobs: Sequence[Job[_T]]) -> list[_T]:
+        """What the jobs give, as many at a time as there are boards; an error of a job ends all of them."""
+        running = _Running(self, jobs)
+        numbers = self.alive.numbers()
+        # devices end before the threads are waited for: nobody waits for a run that is not needed any more
+        with ThreadPoolExecutor(len(numbers)) as pool:
+            try:
+                workers = [pool.submit(running.work, number) for number in numbers]
+                for worker in as_completed(workers):
+                    worker.result()
+            except BaseException:
+                running.end()
+                raise
+        return [running.results[index] for index in range(len(jobs))]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Job(Generic[_T]):
+    """Firmware, and what to do with a device that runs it."""
+
+    firmware: Firmware
+    patience_s: float
+    use: Callable[[Device, Target], _T]
+
+
+class _Running(Generic[_T]):
+    """Jobs on their way; `results` by their number."""
+
+    def __init__(self, fleet: Fleet, jobs: Sequence[Job[_T]]) -> None:
+        self.results: dict[int, _T] = {}
+        self._fleet, self._jobs = fleet, jobs
+        self._dealt = Dealt(range(len(jobs)), fleet.alive.numbers())
+        self._stop, self._lock = Event(), Lock()
+        self._devices: set[Device] = set()
+
+    def work(self, number: int) -> None:
+        """A board's part of it."""
+        while not (self._dealt.over or self._stop.is_set()):
+            index = self._dealt.take(number)
+            if index is None:
+                self._stop.wait(POLL_S)  # a board that has a job may fail yet
+                continue
+            try:
+                self._do(index, self._fleet.targets[number])
+            except LOST as error:
+                self._dealt.put_back(number, index)
+                self._dealt.away(number)
+                if not self._stop.is_set():
+                    self._fleet.alive.lose(number, error)
+                return
+
+    def _do(self, index: int, target: Target) -> None:
+        job = self._jobs[index]
+        with open_device(target, job.firmware, job.patience_s) as device:
+            try:
+                with self._lock:
+                    self._devices.add(device)
+                if not self._stop.is_set():
+                    self.results[index] = job.use(device, target)
+                    self._dealt.done()
+            finally:
+                with self._lock:
+                    self._devices.discard(device)
+
+    def end(self) -> None:
+        """Nothing more is begun, and what is on its way fails."""
+        self._stop.set()
+        with self._lock:
+            for device in self._devices:
+                device.session.close()

@@ -1,0 +1,162 @@
+"""Ports that several runs of mcudeploy on this computer share: one holds a port, the next is known to wait.
+
+A lease is a lock on a file, which the system gives up with the process that has it, however that ends.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import logging
+import os
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from mcudeploy.common.errors import ConfigError, PortError
+from mcudeploy.common.resources import cache_dir
+
+_LOG = logging.getLogger(__name__)
+_POLL_S = 0.02
+_NOTICE_S = 1.0
+PATIENCE_S = 600.0
+"""How long a command waits for a port that another run uses."""
+
+
+class Lease:
+    """The right to use a port. Not for several threads at once."""
+
+    def __init__(self, port: str) -> None:
+        # two names of a device are one port
+        name = str(Path(port).resolve()) if port.startswith("/") else port
+        digest = hashlib.sha256(name.encode()).hexdigest()[:20]
+        folder = cache_dir() / "leases"
+        self._held, self._next = FileLock(folder / f"{digest}.held"), FileLock(folder / f"{digest}.next")
+
+    def take(self) -> bool:
+        """Whether it is ours from now on, or was already; else we stand in line, behind one at most."""
+        if self._held.ours:
+            return True
+        if not (self._next.take() and self._held.take()):
+            return False
+        self._held.write(f"process {os.getpid()} on {socket.gethostname()}")
+        self._next.give_back()
+        return True
+
+    def wanted(self) -> bool:
+        """Whether another run waits for it."""
+        free = self._next.take()
+        self._next.give_back()
+        return not free
+
+    def give_back(self) -> None:
+        """Leave it, or the line, to others."""
+        self._next.give_back()
+        self._held.give_back()
+
+    def holder(self) -> str:
+        """Who has it, or had it last."""
+        return self._held.text() or "another run of mcudeploy"
+
+
+@contextmanager
+def leased(port: str, patience_s: float = PATIENCE_S) -> Iterator[None]:
+    """The port is ours inside of the block. Waits for other runs; PortError when that takes too long."""
+    lease, start = Lease(port), time.monotonic()
+    told = False
+    try:
+        while not lease.take():
+            waited = time.monotonic() - start
+            if waited > patience_s:
+                raise PortError(f"{port} has been in use by {lease.holder()} for {patience_s:.0f} s.")
+            if waited > _NOTICE_S and not told:
+                _LOG.warning("waiting for %s, which %s uses", port, lease.holder())
+                told = True
+            time.sleep(_POLL_S)
+        yield
+    finally:
+        lease.give_back()
+
+
+class FileLock:
+    """An exclusive lock on a file, which is made where it is missing and never removed. The lock ends with
+    this process; `shared` ones exclude the others only.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file: int | None = None
+
+    @property
+    def ours(self) -> bool:
+        """Whether this object has it."""
+        return self._file is not None
+
+    def take(self, *, shared: bool = False) -> bool:
+        """Whether it is ours from now on; at once."""
+        if self._file is None:
+            file = self._open()
+            try:
+                fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+            except BlockingIOError:
+                os.close(file)
+                return False
+            self._file = file
+        return True
+
+    def give_back(self) -> None:
+        """Unlocks it first: a child between fork and exec has a copy of the descriptor."""
+        if self._file is not None:
+            fcntl.flock(self._file, fcntl.LOCK_UN)
+            os.close(self._file)
+            self._file = None
+
+    def write(self, text: str) -> None:
+        """Replace what the file says; the lock is ours."""
+        assert self._file is not None
+        os.ftruncate(self._file, 0)
+        os.pwrite(self._file, text.encode(), 0)
+
+    def text(self) -> str:
+        """What the file says."""
+        with suppress(OSError):
+            return self._path.read_text("utf-8", errors="replace")
+        return ""
+
+    def _open(self) -> int:
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            return os.open(self._path, os.O_RDWR | os.O_CREAT, 0o666)
+        except OSError as error:
+            raise ConfigError(
+                f"cannot write {self._path}: {error.strerror}. MCUDEPLOY_CACHE_DIR chooses another folder."
+            ) from error
+
+
+class Claims:
+    """What this process measures now, so that no other measures the same: locks on bytes of one file."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+
+    def close(self) -> None:
+        """Give all of them up."""
+        os.close(self._file)
+
+    @contextmanager
+    def of(self, key: str) -> Iterator[bool]:
+        """Whether nobody else has claimed it; then it is ours inside of the block."""
+        at = int.from_bytes(
+            hashlib.sha256(key.encode()).digest()[:7]
+        )  # of 2^56 bytes, none of which is there
+        try:
+            fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, at)
+        except (BlockingIOError, PermissionError):
+            yield False
+            return
+        try:
+            yield True
+        finally:
+            fcntl.lockf(self._file, fcntl.LOCK_UN, 1, at)

@@ -1,0 +1,54 @@
+"""The requests of the wire protocol, and what a device's refusals mean; see firmware/WIRE.md."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+REPLY, BUSY, ERROR = 0x80, 0xFE, 0xFF
+"""The bit that makes a request's type that of its reply; types of other frames from the device."""
+
+
+class Request(IntEnum):
+    """Types of requests."""
+
+    HELLO = 1
+    WRITE = 2
+    READ = 3
+    RUN = 4
+    TIME = 5
+    STACK = 6
+    CALL = 7
+    KERNELS = 8
+    GUARD = 9
+    START = 10
+    PUT = 11
+    TAKE = 12
+    NEXT = 13
+    STATE = 14
+    RESET = 15
+
+
+CHANGING = frozenset(
+    {
+        Request.HELLO,
+        Request.WRITE,
+        Request.RUN,
+        Request.TIME,
+        Request.CALL,
+        Request.START,
+        Request.PUT,
+        Request.RESET,
+    }
+)
+UNSYNCHRONISED, SEQUENCE = 1, 2
+REASONS = {
+    1: "was reset in the middle of the session (brown-out, watchdog, crash, or its reset button). Run again.",
+    2: "is talking to another program too: its sequence numbers do not match. Close the other one.",
+    3: "does not know this request: write the current measurer to the board.",
+    4: "refuses the length of this request: write the current measurer to the board.",
+    5: "refuses it: out of range.",
+    6: "refuses it: the kernel is not linked into this firmware.",
+    7: "cannot do it: only a host build with the address sanitizer guards memory, only a board of a chain "
+    "takes payloads.",
+    8: "cannot do it now: it computes, or the payload is not there.",
+}
