@@ -94,9 +94,9 @@ def test_the_small_core_of_the_h747_does_not_reach_the_other_ones_tcm() -> None:
 
 
 def test_a_board_without_firmware_is_no_target() -> None:
-    board = load_board("rp2040")
+    board = load_board("stm32u585")
     assert board.facts_only and not board.has_form(emulated=False)
-    with pytest.raises(UsageError, match=r"rp2040: there is no firmware for it.*mcudeploy build"):
+    with pytest.raises(UsageError, match=r"stm32u585: there is no firmware for it.*mcudeploy build"):
         Target(board)
 
 
@@ -164,8 +164,8 @@ def test_wrong_board_file_is_a_configuration_error(tmp_path: Path, old: str, new
 
 
 def test_a_board_without_firmware_names_its_source(tmp_path: Path) -> None:
-    text = (resource_dir("boards") / "rp2040.toml").read_text(encoding="utf-8")
-    path = tmp_path / "rp2040.toml"
+    text = (resource_dir("boards") / "stm32u585.toml").read_text(encoding="utf-8")
+    path = tmp_path / "stm32u585.toml"
     path.write_text(text.replace("\nsource = ", "\n# source = ", 1), encoding="utf-8")
     with pytest.raises(ConfigError, match="a board without hal names the source of its facts"):
         read_board(path)

@@ -6,6 +6,7 @@ that changes a bit which is in no field. Registers hold what is written; `wiring
 
 from __future__ import annotations
 
+import math
 import struct
 from collections import deque
 from collections.abc import Callable
@@ -18,6 +19,7 @@ from unicorn import arm_const
 from mcudeploy.boards.board import Board
 from mcudeploy.targets import Firmware
 from tests.chips.facts import Chip, Register
+from tests.chips.roms import boot
 
 CPUS = {
     "cortex-m0plus": arm_const.UC_CPU_ARM_CORTEX_M0,
@@ -68,11 +70,12 @@ class Machine:
         self.uart_irq: Callable[[], bool] = lambda: False
         self.error: BaseException | None = None
         self._pending = False
+        self._period_ends = math.inf
         self._uc = unicorn.Uc(unicorn.UC_ARCH_ARM, unicorn.UC_MODE_THUMB | unicorn.UC_MODE_MCLASS)
         self._uc.ctl_set_cpu_model(CPUS[self.board.core])
         self._map(firmware)
         wire(self)
-        self._start(firmware)
+        self._start()
 
     # --- what tests ask
 
@@ -118,7 +121,8 @@ class Machine:
 
     def _block(self, uc: Any, address: int, size: int, _: Any) -> None:
         self.instructions += size >> 1  # halfwords: no instruction has less
-        if address == RETURN or (self._pending and self._open()):
+        due = self._pending or self.instructions >= self._period_ends
+        if address == RETURN or (due and self._open()):
             self._stopped = True
             uc.emu_stop()
 
@@ -128,7 +132,7 @@ class Machine:
 
     def _due(self) -> int | None:
         """The exception that waits for the core."""
-        if self.core[SYST_CSR] & 2 and self._periods() > self.wraps:
+        if self.instructions >= self._period_ends:
             return SYSTICK_EXCEPTION
         irq = self.board.uart.irq if self.board.uart else -1
         return FIRST_IRQ_EXCEPTION + irq if irq in self.enabled and self.uart_irq() else None
@@ -137,6 +141,7 @@ class Machine:
         """Stacks a frame and goes on in the handler that the vector table names."""
         if exception == SYSTICK_EXCEPTION:
             self.wraps += 1
+            self._set_period()
         self.interrupts += 1
         uc = self._uc
         names = ("R0", "R1", "R2", "R3", "R12", "LR", "PC", "XPSR")
@@ -158,8 +163,10 @@ class Machine:
         self._uc.reg_write(arm_const.UC_ARM_REG_SP, top)
         self._uc.reg_write(arm_const.UC_ARM_REG_PC, frame[6] | 1)
 
-    def _periods(self) -> int:
-        return self.instructions // (self.core[SYST_RVR] + 1) if self.core[SYST_CSR] & 1 else 0
+    def _set_period(self) -> None:
+        """When SysTick asks for its interrupt next."""
+        on = self.core[SYST_CSR] & 3 == 3
+        self._period_ends = (self.wraps + 1) * (self.core[SYST_RVR] + 1) if on else math.inf
 
     def _read_core(self, _: Any, offset: int, size: int, __: Any) -> int:
         address = CORE + offset
@@ -170,7 +177,7 @@ class Machine:
         if address == SYST_CVR:
             return self.core[SYST_RVR] - self.instructions % (self.core[SYST_RVR] + 1)
         if address == ICSR:
-            return int(self._periods() > self.wraps) << 26
+            return int(self.instructions >= self._period_ends) << 26
         return self.core[address]
 
     def _write_core(self, _: Any, offset: int, size: int, value: int, __: Any) -> None:
@@ -179,6 +186,7 @@ class Machine:
             self._refuse(f"writes {size} bytes of the core at {address:#010x}")
             return
         self.core[address] = value
+        self._set_period()
         for base in (NVIC_ISER, NVIC_ICER):
             if base <= address < base + 32:
                 irqs = {(address - base) * 8 + bit for bit in range(32) if value >> bit & 1}
@@ -249,13 +257,11 @@ class Machine:
                     uc.mem_write(segment["p_paddr"], segment.data())
         uc.hook_add(unicorn.UC_HOOK_BLOCK, self._block)
 
-    def _start(self, firmware: Firmware) -> None:
-        with firmware.elf.open("rb") as file:
-            section = ELFFile(file).get_section_by_name(".vectors")
-            self.core[VTOR] = section["sh_addr"]
-        stack, reset = struct.unpack("<II", self._uc.mem_read(self.core[VTOR], 8))
-        self._uc.reg_write(arm_const.UC_ARM_REG_SP, stack)
-        self._uc.reg_write(arm_const.UC_ARM_REG_PC, reset)
+    def _start(self) -> None:
+        entry = boot(self.board.name, self.board.flash.origin, self._uc)
+        self.core[VTOR] = entry.vectors
+        self._uc.reg_write(arm_const.UC_ARM_REG_SP, entry.stack)
+        self._uc.reg_write(arm_const.UC_ARM_REG_PC, entry.start)
 
 
 class MachineLine:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from tests.chips import rp2
 from tests.chips.facts import Register
 from tests.chips.machine import Machine
 
@@ -37,7 +38,8 @@ FOLLOWING = {
 @dataclass(frozen=True)
 class Uart:
     """A UART by the names of its registers and fields. `status` says by the field `waits` that a byte waits,
-    by `takes` that the transmitter is free. `enables` must all be set before it works.
+    by `takes` that the transmitter is free, or that they do not where it is `inverted`. `enables` must all be
+    set in `control` before it works; `interrupt` is a field of another register or of that.
     """
 
     status: str
@@ -48,11 +50,17 @@ class Uart:
     control: str
     enables: tuple[str, ...]
     interrupt: str
+    inverted: bool = False
 
 
-USART_V1 = Uart("SR", "RXNE", "TXE", "DR", "DR", "CR1", ("UE", "TE", "RE"), "RXNEIE")
-USART_V2 = Uart("ISR", "RXNE", "TXE", "RDR", "TDR", "CR1", ("UE", "TE", "RE"), "RXNEIE")
+USART_V1 = Uart("SR", "RXNE", "TXE", "DR", "DR", "CR1", ("UE", "TE", "RE"), "CR1:RXNEIE")
+USART_V2 = Uart("ISR", "RXNE", "TXE", "RDR", "TDR", "CR1", ("UE", "TE", "RE"), "CR1:RXNEIE")
+PL011 = Uart(
+    *("UARTFR", "RXFE", "TXFF", "UARTDR", "UARTDR", "UARTCR", ("UARTEN", "TXE", "RXE"), "UARTIMSC:RXIM"),
+    inverted=True,
+)
 UARTS = {
+    "rp2040": ("UART0", PL011),
     "stm32f411": ("USART2", USART_V1),
     "stm32l476": ("USART2", USART_V2),
     "stm32f746": ("USART3", USART_V2),
@@ -64,6 +72,8 @@ def wire(machine: Machine) -> None:
     """Connects what the board has."""
     board = machine.board.name
     _follow(machine, FOLLOWING.get(board, {}))
+    if board.startswith("rp2"):
+        rp2.connect(machine)
     if board == "nrf52840":
         _connect_events(machine)
     else:
@@ -132,11 +142,11 @@ def _connect(machine: Machine, peripheral: str, uart: Uart) -> None:
         return all(machine.field(f"{peripheral}.{uart.control}", field) for field in uart.enables)
 
     def status(machine: Machine, register: Register, value: int) -> int:
-        value &= ~(register.fields[uart.waits] | register.fields[uart.takes])
+        both = register.fields[uart.waits] | register.fields[uart.takes]
+        said = 0
         if on():
-            value |= register.fields[uart.takes]
-            value |= register.fields[uart.waits] if machine.received else 0
-        return value
+            said = register.fields[uart.takes] | (register.fields[uart.waits] if machine.received else 0)
+        return value & ~both | (both ^ said if uart.inverted else said)
 
     def receive(machine: Machine, register: Register, value: int) -> int:
         return machine.received.popleft() if machine.received else value
@@ -149,6 +159,7 @@ def _connect(machine: Machine, peripheral: str, uart: Uart) -> None:
     machine.on_read[registers[f"{peripheral}.{uart.status}"].address] = status
     machine.on_read[registers[f"{peripheral}.{uart.receive}"].address] = receive
     machine.on_write[registers[f"{peripheral}.{uart.send}"].address] = send
+    enable, _, interrupt = uart.interrupt.partition(":")
     machine.uart_irq = lambda: bool(
-        on() and machine.received and machine.field(f"{peripheral}.{uart.control}", uart.interrupt)
+        on() and machine.received and machine.field(f"{peripheral}.{enable}", interrupt)
     )

@@ -233,7 +233,7 @@ def test_build_says_what_was_verified(model: Path, tmp_path: Path) -> None:
 
 def test_several_models_in_one_folder(model: Path, tmp_path: Path) -> None:
     other = fully_connected(tmp_path / "dense.onnx", (16, 8), quantised=True)
-    board, out = load_board("rp2040"), tmp_path / "out"
+    board, out = load_board("stm32u585"), tmp_path / "out"
     report = building.build_models([model, other], board, Options(), out)
     assert [each["name"] for each in report["models"]] == ["small", "dense"]
     assert all(each["verified"] for each in report["models"])
@@ -267,7 +267,7 @@ def test_build_without_a_host_compiler_names_the_way_out(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CC", str(tmp_path / "no-compiler"))
-    board = load_board("rp2040")  # library only: nothing else needs a compiler
+    board = load_board("stm32u585")  # library only: nothing else needs a compiler
     with pytest.raises(BuildError, match=r"no C compiler .*\n.*--no-verify"):
         building.build_models([model], board, Options(), tmp_path / "out")
     assert not (tmp_path / "out").exists()

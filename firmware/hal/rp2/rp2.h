@@ -1,0 +1,73 @@
+/* What RP2040 and RP2350 share: the same blocks at other addresses. rp2.c starts them, a file of each chip has the facts. */
+#ifndef MCUD_RP2_H
+#define MCUD_RP2_H
+
+#include <stdint.h>
+
+/* RP2040 Datasheet: 2.14, RP2350 Datasheet: 7.5 */
+#define RESETS_RESET 0x0u
+#define RESETS_RESET_DONE 0x8u
+
+/* RP2040 Datasheet: 2.15, RP2350 Datasheet: 8.1 */
+#define CLOCKS_CLK_REF_CTRL 0x30u
+#define CLOCKS_CLK_REF_CTRL_SRC(n) ((n) << 0)
+#define CLOCKS_CLK_REF_SELECTED 0x38u
+#define CLOCKS_CLK_SYS_CTRL 0x3Cu
+#define CLOCKS_CLK_SYS_CTRL_SRC (1u << 0)
+#define CLOCKS_CLK_SYS_CTRL_AUXSRC(n) ((n) << 5)
+#define CLOCKS_CLK_SYS_SELECTED 0x44u
+#define CLOCKS_CLK_PERI_CTRL 0x48u
+#define CLOCKS_CLK_PERI_CTRL_ENABLE (1u << 11)
+
+/* RP2040 Datasheet: 2.16, RP2350 Datasheet: 8.2 */
+#define XOSC_CTRL 0x0u
+#define XOSC_CTRL_FREQ_RANGE(n) ((n) << 0)
+#define XOSC_CTRL_ENABLE(n) ((n) << 12)
+#define XOSC_STATUS 0x4u
+#define XOSC_STATUS_STABLE (1u << 31)
+#define XOSC_STARTUP 0xCu
+#define XOSC_STARTUP_DELAY(n) ((n) << 0)
+
+/* RP2040 Datasheet: 2.18, RP2350 Datasheet: 8.6 */
+#define PLL_CS 0x0u
+#define PLL_CS_REFDIV(n) ((n) << 0)
+#define PLL_CS_LOCK (1u << 31)
+#define PLL_PWR 0x4u
+#define PLL_PWR_PD (1u << 0)
+#define PLL_PWR_POSTDIVPD (1u << 3)
+#define PLL_PWR_VCOPD (1u << 5)
+#define PLL_FBDIV_INT 0x8u
+#define PLL_PRIM 0xCu
+#define PLL_PRIM_POSTDIV2(n) ((n) << 12)
+#define PLL_PRIM_POSTDIV1(n) ((n) << 16)
+
+/* RP2040 Datasheet: 2.19.6, RP2350 Datasheet: 9.11 */
+#define IO_BANK0_GPIO0_CTRL 0x04u
+#define IO_BANK0_GPIO0_CTRL_FUNCSEL(n) ((n) << 0)
+#define IO_BANK0_GPIO1_CTRL 0x0Cu
+#define IO_BANK0_GPIO1_CTRL_FUNCSEL(n) ((n) << 0)
+#define PADS_BANK0_GPIO0 0x4u
+#define PADS_BANK0_GPIO0_SCHMITT (1u << 1)
+#define PADS_BANK0_GPIO0_PUE (1u << 3)
+#define PADS_BANK0_GPIO0_DRIVE(n) ((n) << 4)
+#define PADS_BANK0_GPIO0_IE (1u << 6)
+#define PADS_BANK0_GPIO1 0x8u
+
+typedef struct {
+    uintptr_t resets;
+    uintptr_t clocks;
+    uintptr_t xosc;
+    uintptr_t pll;
+    uintptr_t io;
+    uintptr_t pads;
+    uint32_t pll_reset; /* bits of the resets */
+    uint32_t pins_reset;
+    uint32_t uart_reset;
+    uint32_t multiplier; /* the core's clock is 12 MHz * multiplier / first_divider / second_divider */
+    uint32_t first_divider;
+    uint32_t second_divider;
+} rp2_facts;
+
+extern const rp2_facts rp2_chip;
+
+#endif

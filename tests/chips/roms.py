@@ -1,0 +1,60 @@
+"""What a chip's boot ROM does between reset and the program's first instruction, by its data sheet."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+
+class Memory(Protocol):
+    """The memories of a chip, by address."""
+
+    def mem_read(self, address: int, size: int) -> bytearray:
+        """Bytes."""
+
+    def mem_write(self, address: int, data: bytes) -> None:
+        """Other bytes."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Where the program starts, and with which stack pointer and vector table."""
+
+    start: int
+    stack: int
+    vectors: int
+
+
+def boot(board: str, flash: int, memory: Memory) -> Entry:
+    """Boots from the flash at that address; AssertionError where the ROM would not take what is there."""
+    return ROMS.get(board, from_vectors)(flash, memory)
+
+
+def from_vectors(vectors: int, memory: Memory) -> Entry:
+    """The core's own start from a vector table; chips without a boot ROM have it at the start of flash."""
+    stack, start = struct.unpack("<II", memory.mem_read(vectors, 8))
+    return Entry(start, stack, vectors)
+
+
+def _rp2040(flash: int, memory: Memory) -> Entry:
+    """RP2040 Datasheet: 2.8.1, 2.8.1.3.1."""
+    stage = bytes(memory.mem_read(flash, 256))
+    found, expected = int.from_bytes(stage[252:], "little"), crc32(stage[:252])
+    assert found == expected, f"the CRC-32 of the second stage is {expected:#010x}, not {found:#010x}"
+    memory.mem_write(0x20041F00, stage)
+    return Entry(0x20041F01, 0x20041F00, 0)
+
+
+def crc32(data: bytes) -> int:
+    """That of 0x04C11DB7, most significant bits first, from all ones on, not inverted at the end."""
+    value = 0xFFFFFFFF
+    for byte in data:
+        value ^= byte << 24
+        for _ in range(8):
+            value = (value << 1 ^ (0x04C11DB7 if value >> 31 else 0)) & 0xFFFFFFFF
+    return value
+
+
+ROMS: dict[str, Callable[[int, Memory], Entry]] = {"rp2040": _rp2040}
