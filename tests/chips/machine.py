@@ -79,10 +79,11 @@ class Machine:
 
     # --- what tests ask
 
-    def field(self, register: str, field: str) -> int:
-        """The value of a field of a register."""
+    def field(self, register: str, field: str = "") -> int:
+        """The value of a field of a register, or of all of it."""
         it = self.chip.registers[register]
-        return it.value(self.values[it.address], field)
+        stored = self.values[it.address]
+        return it.value(stored, field) if field else stored
 
     def set_field(self, register: str, field: str, value: int) -> None:
         """Set a field of a register, as the chip itself would."""

@@ -47,6 +47,22 @@ def _rp2040(flash: int, memory: Memory) -> Entry:
     return Entry(0x20041F01, 0x20041F00, 0)
 
 
+def _rp2350(flash: int, memory: Memory) -> Entry:
+    """RP2350 Datasheet: 5.1.12, 5.9.3.1, 5.9.5. Where no item says otherwise, the vectors are at the origin."""
+    words = struct.unpack("<1024I", memory.mem_read(flash, 4096))
+    block = words.index(0xFFFFDED3)
+    image_type, last, link, end = words[block + 1 : block + 5]
+    assert (last, link, end) == (0xFF | 1 << 8, 0, 0xAB123579), (
+        "a loop of one block with one item of one word"
+    )
+    assert image_type & 0xFFFF == 0x42 | 1 << 8, "an image type of one word"
+    program, secure, arm, chip = (
+        image_type >> 16 >> low & mask for low, mask in ((0, 15), (4, 3), (8, 7), (12, 7))
+    )
+    assert (program, secure, arm, chip) == (1, 2, 0, 1)
+    return from_vectors(flash, memory)
+
+
 def crc32(data: bytes) -> int:
     """That of 0x04C11DB7, most significant bits first, from all ones on, not inverted at the end."""
     value = 0xFFFFFFFF
@@ -57,4 +73,4 @@ def crc32(data: bytes) -> int:
     return value
 
 
-ROMS: dict[str, Callable[[int, Memory], Entry]] = {"rp2040": _rp2040}
+ROMS: dict[str, Callable[[int, Memory], Entry]] = {"rp2040": _rp2040, "rp2350": _rp2350}

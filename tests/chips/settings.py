@@ -2,34 +2,39 @@
 
 from __future__ import annotations
 
+_RP2 = {
+    "CLOCKS.CLK_REF_CTRL:SRC": 2,
+    "CLOCKS.CLK_SYS_CTRL:SRC": 1,
+    "CLOCKS.CLK_SYS_CTRL:AUXSRC": 0,
+    "CLOCKS.CLK_PERI_CTRL:ENABLE": 1,
+    "CLOCKS.CLK_PERI_CTRL:AUXSRC": 0,
+    "PLL_SYS.CS:REFDIV": 1,
+    "PLL_SYS.CS:BYPASS": 0,
+    "PLL_SYS.PWR:POSTDIVPD": 0,
+    "PLL_SYS.PWR:DSMPD": 1,
+    "RESETS.RESET:IO_BANK0": 0,
+    "RESETS.RESET:PADS_BANK0": 0,
+    "RESETS.RESET:UART0": 0,
+    "IO_BANK0.GPIO0_CTRL:FUNCSEL": 2,
+    "IO_BANK0.GPIO1_CTRL:FUNCSEL": 2,
+    "PADS_BANK0.GPIO0:OD": 0,
+    "PADS_BANK0.GPIO1:IE": 1,
+    "PADS_BANK0.GPIO1:PUE": 1,
+    "PADS_BANK0.GPIO1:PDE": 0,
+    "UART0.UARTLCR_H:WLEN": 3,
+    "UART0.UARTLCR_H:FEN": 0,
+}
+"""RP2040 and RP2350 alike."""
+
 SETTINGS = {
     # 12 MHz * 133 / 6 / 2 = 133 MHz: 72 + 10 / 64 is 115207 baud
     "rp2040": {
-        "CLOCKS.CLK_REF_CTRL:SRC": 2,
-        "CLOCKS.CLK_SYS_CTRL:SRC": 1,
-        "CLOCKS.CLK_SYS_CTRL:AUXSRC": 0,
-        "CLOCKS.CLK_PERI_CTRL:ENABLE": 1,
-        "CLOCKS.CLK_PERI_CTRL:AUXSRC": 0,
-        "PLL_SYS.CS:REFDIV": 1,
-        "PLL_SYS.CS:BYPASS": 0,
-        "PLL_SYS.FBDIV_INT:FBDIV_INT": 133,
+        **_RP2,
+        "PLL_SYS.FBDIV_INT": 133,
         "PLL_SYS.PRIM:POSTDIV1": 6,
         "PLL_SYS.PRIM:POSTDIV2": 2,
-        "PLL_SYS.PWR:POSTDIVPD": 0,
-        "PLL_SYS.PWR:DSMPD": 1,
-        "RESETS.RESET:IO_BANK0": 0,
-        "RESETS.RESET:PADS_BANK0": 0,
-        "RESETS.RESET:UART0": 0,
-        "IO_BANK0.GPIO0_CTRL:FUNCSEL": 2,
-        "IO_BANK0.GPIO1_CTRL:FUNCSEL": 2,
-        "PADS_BANK0.GPIO0:OD": 0,
-        "PADS_BANK0.GPIO1:IE": 1,
-        "PADS_BANK0.GPIO1:PUE": 1,
-        "PADS_BANK0.GPIO1:PDE": 0,
         "UART0.UARTIBRD:BAUD_DIVINT": 72,
         "UART0.UARTFBRD:BAUD_DIVFRAC": 10,
-        "UART0.UARTLCR_H:WLEN": 3,
-        "UART0.UARTLCR_H:FEN": 0,
         "XIP_SSI.SSIENR:SSI_EN": 1,
         "XIP_SSI.BAUDR:SCKDV": 2,
         "XIP_SSI.RX_SAMPLE_DLY:RSD": 1,
@@ -42,6 +47,17 @@ SETTINGS = {
         "XIP_SSI.SPI_CTRLR0:WAIT_CYCLES": 4,
         "XIP_SSI.SPI_CTRLR0:INST_L": 0,
         "XIP_SSI.SPI_CTRLR0:TRANS_TYPE": 2,
+    },
+    # 12 MHz * 125 / 5 / 2 = 150 MHz: 81 + 24 / 64 is 115207 baud
+    "rp2350": {
+        **_RP2,
+        "PLL_SYS.FBDIV_INT": 125,
+        "PLL_SYS.PRIM:POSTDIV1": 5,
+        "PLL_SYS.PRIM:POSTDIV2": 2,
+        "PADS_BANK0.GPIO0:ISO": 0,
+        "PADS_BANK0.GPIO1:ISO": 0,
+        "UART0.UARTIBRD:BAUD_DIVINT": 81,
+        "UART0.UARTFBRD:BAUD_DIVFRAC": 24,
     },
     # 115200 / 16 MHz * 2^32, rounded to 4096
     "nrf52840": {

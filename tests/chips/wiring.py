@@ -61,6 +61,7 @@ PL011 = Uart(
 )
 UARTS = {
     "rp2040": ("UART0", PL011),
+    "rp2350": ("UART0", PL011),
     "stm32f411": ("USART2", USART_V1),
     "stm32l476": ("USART2", USART_V2),
     "stm32f746": ("USART3", USART_V2),
