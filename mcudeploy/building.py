@@ -17,11 +17,12 @@ from mcudeploy.program.ctext import model_name
 from mcudeploy.program.folder import require_ours
 from mcudeploy.program.library import write_library
 from mcudeploy.program.render import Member
+from mcudeploy.program.selftest import SelfTest
 from mcudeploy.report import objects
 from mcudeploy.search.planner import Options
 from mcudeploy.targets import Firmware
-from mcudeploy.verify.samples import load_samples
-from mcudeploy.verify.verdict import Verdict
+from mcudeploy.verify.samples import Sample, load_samples
+from mcudeploy.verify.verdict import Verdict, device_share
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,6 +32,7 @@ class _Built:
     made: Deployment
     verdict: Verdict | None
     firmware: Firmware | None
+    selftest: SelfTest | None
 
 
 def build_models(
@@ -41,9 +43,11 @@ def build_models(
     *,
     verify: bool = True,
     force: bool = False,
+    library_only: bool = False,
     progress: Progress = SILENT,
 ) -> dict[str, Any]:
-    """Write one C library of all models into a folder, and firmware for each where the board has any.
+    """Write one C library of all models into a folder, and firmware for each where the board has any, unless
+    `library_only`.
 
     With `verify` every program has passed `require_verified` before anything is written; with `force` files
     of others are overwritten. Raises UsageError where they are in the way.
@@ -51,14 +55,18 @@ def build_models(
     _require_names(paths, options)
     if not force:
         require_ours(directory, {})
-    built = [_built(path, board, options, verify, progress) for path in paths]
-    members = [Member(each.made.program, each.made.plan, each.made.source) for each in built]
+    bare = library_only or board.facts_only
+    built = [_built(path, board, options, (verify, bare), progress) for path in paths]
+    members = [Member(each.made.program, each.made.plan, each.made.source, each.selftest) for each in built]
     several = len(members) > 1
     name = model_name(None, directory.resolve().name) if several else members[0].program.prefix
     elves = [each.firmware.elf for each in built if each.firmware is not None]
     read = [*paths, *filter(None, [options.plan_file])]
     files = write_library(members, name, directory, elves, read=read, force=force)
     reports = [objects.build(each.made, each.firmware, each.verdict) for each in built]
+    reports = [
+        report | {"selftest": each.selftest is not None} for report, each in zip(reports, built, strict=True)
+    ]
     listed: dict[str, Any] = {"files": [str(file) for file in files]}
     return listed | ({"models": reports} if several else reports[0])
 
@@ -74,20 +82,34 @@ def _require_names(paths: Sequence[Path], options: Options) -> None:
         raise UsageError(f"two models would be called {twice} in C: rename the file of one")
 
 
-def _built(path: Path, board: Board, options: Options, verify: bool, progress: Progress) -> _Built:
+def _built(path: Path, board: Board, options: Options, how: tuple[bool, bool], progress: Progress) -> _Built:
+    """`how`: whether it is verified, and whether there is no firmware."""
+    verify, bare = how
     progress.stage(f"planning {path.name}")
     made = plan_model(path, board, options, progress)
-    verdict = require_verified(made, options.seed, progress) if verify else None
+    samples = load_samples(made.model.graph, [], [], options.seed)
+    verdict = require_verified(made, samples, progress) if verify else None
+    if bare:
+        return _Built(made, verdict, None, _selftest(samples[0], verdict))
     progress.stage(f"building {path.name} for {board.name}")
-    return _Built(made, verdict, None if board.facts_only else made.build(Target(board)))
+    return _Built(made, verdict, made.build(Target(board)), _selftest(samples[0], verdict))
 
 
-def require_verified(made: Deployment, seed: int, progress: Progress = SILENT) -> Verdict:
-    """The verdict on a program that runs on this computer, on an input drawn from the seed.
+def _selftest(sample: Sample, verdict: Verdict | None) -> SelfTest | None:
+    """The first input and what the program has made of it on this computer; none where it was not run."""
+    if verdict is None:
+        return None
+    graph = verdict.plan.graph
+    results = {border.tensor: verdict.host[0][border.tensor] for border in graph.own_outputs()}
+    test = SelfTest(sample.stored, results, device_share(graph))
+    return test if test.is_possible else None
+
+
+def require_verified(made: Deployment, samples: list[Sample], progress: Progress = SILENT) -> Verdict:
+    """The verdict on a program that runs these samples on this computer.
 
     Raises OutputsDifferError where it does not stand the reference, BuildError without a C compiler for it.
     """
-    samples = load_samples(made.model.graph, [], [], seed)
     try:
         verdict = verdict_on_host(made, samples, progress)
     except BuildError as error:

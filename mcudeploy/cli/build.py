@@ -44,6 +44,11 @@ if TYPE_CHECKING:
 @click.option(
     "--force", is_flag=True, help="Overwrite files in the folder that mcudeploy did not write, or you edited."
 )
+@click.option(
+    "--library-only",
+    is_flag=True,
+    help="Build no firmware: the C library needs no toolchain for the board, and the board no driver.",
+)
 @planning_options
 @output_options
 def build(
@@ -54,6 +59,7 @@ def build(
     name: str | None,
     verify: bool,
     force: bool,
+    library_only: bool,
     options: Options,
     output: Output,
 ) -> None:
@@ -63,7 +69,14 @@ def build(
     with output.progress() as progress:
         options = replace(options, name=name)
         report = building.build_models(
-            models, board, options, directory, verify=verify, force=force, progress=progress
+            models,
+            board,
+            options,
+            directory,
+            verify=verify,
+            force=force,
+            library_only=library_only,
+            progress=progress,
         )
     output.result(report, tables.build)
 

@@ -88,7 +88,8 @@ def build(console: Console, report: Values) -> None:
     for model in report.get("models", (report,)):
         if "models" in report:
             console.print(cell(f"\n{model['name']}".strip(), "bold"))
-        facts(console, [*_size_facts(model), ("stack", _library_stack(model))])
+        check = f"{model['name']}_selftest() gives 0 where it computes the same" if model["selftest"] else ""
+        facts(console, [*_size_facts(model), ("stack", _library_stack(model)), ("on your chip", check)])
         if model["verified"] is None:
             console.print(Text("not verified: the program was not run (--no-verify)"))
         else:

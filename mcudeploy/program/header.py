@@ -49,6 +49,7 @@ class BorderText:
     most_steps: str
     meaning: str
     layout: str
+    shape: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +123,7 @@ def borders_text(plan: Plan, borders: tuple[Border, ...], kind: str) -> list[Bor
                 if quantization
                 else "",
                 layout=_border_layout(border, tensor),
+                shape=tensor.shape,
             )
         )
     return texts

@@ -9,7 +9,7 @@ from pathlib import Path
 from mcudeploy.common.errors import UsageError
 from mcudeploy.program.folder import Content, write_folder
 from mcudeploy.program.kernelfiles import ON_UNIT, RUN_CORES, START, kernel_files
-from mcudeploy.program.render import Member, render_model, render_package
+from mcudeploy.program.render import Member, render_model, render_package, render_selftest
 
 _INTERFACES = {
     ON_UNIT: ("mcud_unit.h", "mcud.h", "mcud_config.h"),
@@ -51,8 +51,10 @@ def library_files(members: Sequence[Member], name: str) -> dict[str, Content]:
     texts: dict[str, Content] = {f"src/{it.name}": it.read_text("utf-8") for it in kernel_files(kernels)}
     for member in members:
         program = replace(member.program, offset_bits=offset_bits, code_bits=code_bits)
-        for file, text in render_model(program, member.plan, member.source).items():
-            path = f"include/{file}" if file == f"{program.prefix}.h" else f"src/{file}"
+        own = (f"{program.prefix}.h", f"{program.prefix}_selftest.h")
+        made = render_model(program, member.plan, member.source) | render_selftest(member)
+        for file, text in made.items():
+            path = f"include/{file}" if file in own else f"src/{file}"
             if texts.setdefault(path, text) != text:
                 raise UsageError(f"two files of the library would be called {path}: rename a model")
     shown = dict.fromkeys(

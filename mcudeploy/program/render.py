@@ -13,6 +13,7 @@ from mcudeploy.common.resources import resource_dir
 from mcudeploy.ir.plan import Plan
 from mcudeploy.program.ctext import comment_text
 from mcudeploy.program.program import Program
+from mcudeploy.program.selftest import SelfTest
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,7 @@ class Member:
     program: Program
     plan: Plan
     source: Source
+    selftest: SelfTest | None = None
 
 
 @cache
@@ -55,6 +57,18 @@ def render_model(program: Program, plan: Plan, source: Source) -> dict[str, str]
     files = {file_name: _render(template, program, plan, source) for template, file_name in names.items()}
     widths = {"offset_bits": program.offset_bits, "code_bits": program.code_bits}
     return files | {"mcud_config.h": render("config.h.j2", alignment=program.alignment, **widths)}
+
+
+def render_selftest(member: Member) -> dict[str, str]:
+    """The check of a model on one input; nothing where it has none."""
+    if member.selftest is None:
+        return {}
+    known = member.selftest.texts(member.program.inputs, member.program.outputs)
+    name = f"{member.program.prefix}_selftest"
+    return {
+        f"{name}.{kind}": _render(f"selftest.{kind}.j2", member.program, member.plan, member.source, **known)
+        for kind in ("h", "c")
+    }
 
 
 def render_firmware(program: Program, plan: Plan, source: Source) -> dict[str, str]:
@@ -91,9 +105,10 @@ def render(template: str, **values: object) -> str:
     return _environment().get_template(template).render(version=__version__, **values)
 
 
-def _render(template: str, program: Program, plan: Plan, source: Source) -> str:
+def _render(template: str, program: Program, plan: Plan, source: Source, **more: object) -> str:
     return render(
         template,
+        **more,
         p=program,
         plan=plan,
         upper=program.prefix.upper(),

@@ -73,8 +73,7 @@ class Verdict:
     def with_device(self, device: Sequence[Outputs]) -> Verdict:
         """The verdict with the device's outputs, one mapping per sample: they must be the host build's."""
         reasons, graph = list(self.reasons), self.plan.graph
-        share = output_share(graph)
-        share = DEVICE_SHARE_OF_RANGE if share == FLOAT_SHARE_OF_RANGE else share
+        share = device_share(graph)
         for number, (found, host) in enumerate(zip(device, self.host, strict=True)):
             for name, value in found.items():
                 if not _same(value, host[name], graph.tensors[name].dtype, share):
@@ -84,6 +83,12 @@ class Verdict:
                         f"{diff.mismatches} of {count_text(diff.elements, 'element')}"
                     )
         return replace(self, outputs=_compare(self.plan, device, self.expected), reasons=tuple(reasons))
+
+
+def device_share(graph: Graph) -> float:
+    """How far float32 outputs of two machines may be apart, as a share of their range."""
+    share = output_share(graph)
+    return DEVICE_SHARE_OF_RANGE if share == FLOAT_SHARE_OF_RANGE else share
 
 
 def judge(

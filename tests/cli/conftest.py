@@ -83,7 +83,7 @@ OUTPUT = {
     ],
     "values": [-105, 105],
 }
-BUILD = {"files": ["model.c", "model.h"], "name": "model"} | SIZES | PLAN | VERDICT
+BUILD = {"files": ["model.c", "model.h"], "name": "model", "selftest": True} | SIZES | PLAN | VERDICT
 STACK = {"stack_bytes": 300, "stack_bound_bytes": 316, "library_stack_bound_bytes": 240}
 RUN = PLAN | SIZES | MEASURE | VERDICT | STACK | {"total_ram_bytes": 2400, "outputs": [OUTPUT]}
 CHECK = {

@@ -31,7 +31,15 @@ extern "C" {
 #define RESIDUAL_ARENA_BYTES 864u
 #define RESIDUAL_STEPS 16u
 #define RESIDUAL_INPUT_COUNT 256u
+#define RESIDUAL_INPUT_DIMS 3
+#define RESIDUAL_INPUT_SHAPE {8, 8, 4}
+#define RESIDUAL_INPUT_SCALE 0.05f
+#define RESIDUAL_INPUT_ZERO_POINT (3)
 #define RESIDUAL_OUTPUT_COUNT 256u
+#define RESIDUAL_OUTPUT_DIMS 3
+#define RESIDUAL_OUTPUT_SHAPE {8, 8, 4}
+#define RESIDUAL_OUTPUT_SCALE 0.05f
+#define RESIDUAL_OUTPUT_ZERO_POINT (3)
 
 /* ONNX image int8 [1,4,8,8] as [8][8][4], channels last.
  * real = 0.05 * (q - (3)). Fill it before a run. */
