@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import logging
+import shlex
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from mcudeploy.boards.board import Board, load_board
+from mcudeploy.boards.board import Board, list_boards, load_board
 from mcudeploy.common.effort import Effort
-from mcudeploy.common.errors import BoardNotFoundError, FitError, ModelError, UsageError
+from mcudeploy.common.errors import BoardNotFoundError, FitError, ModelError, Proposal, UsageError
 from mcudeploy.common.interrupts import through
 from mcudeploy.common.progress import SILENT, Progress, telling
 from mcudeploy.cost.estimate import load_costs
@@ -30,7 +31,8 @@ from mcudeploy.search import planfile
 from mcudeploy.search.fitting import rank_boards
 from mcudeploy.search.kernels import alternatives
 from mcudeploy.search.placing import unsplit_plan, unsplit_schedule
-from mcudeploy.search.planner import Options, find_plans, read_model, search_plans
+from mcudeploy.search.planner import Options, Planned, find_plans, read_model, search_plans
+from mcudeploy.search.ways_out import WaysOut
 from mcudeploy.targets.emulator import qemu_command
 from mcudeploy.targets.flashing import choose_flasher, flash_commands
 from mcudeploy.targets.ports import attached_by, find_port
@@ -66,27 +68,42 @@ def _planned(path: Path, board: Board, options: Options, progress: Progress) -> 
     model_name(options.name, path.stem)  # refused before the search, not after it
     model = read_model(path, options, vectors=board.vectors)
     tell_notes(model)
-    known = known_times(board, options.objective)
-    try:
-        planned = find_plans(model, board, options, told=telling(progress), progress=progress, known=known)
-    except FitError as error:
-        raise FitError(f"{error}{_with_streamed_input(model, board, options)}") from error
+    planned = plans_by_estimates(model, board, options, progress)
     return through(lambda: Deployment.of(planned, planned.plans[0], board, options))
 
 
-def _with_streamed_input(model: Model, board: Board, options: Options) -> str:
-    """Whether --stream-input would make a model fit that does not, by a short search; "" if it is no way."""
-    if options.stream_input or options.plan_file is not None:
-        return ""
-    board = board.limited(dict(options.memory_limits))
-    short = min(_CHECK_S, options.time_limit)
-    planned = search_plans(model, board, replace(options, stream_input=True, time_limit=short))
-    best = planned.plans[0]
-    if not planned.search.candidates:
-        return ""
-    missing = footprint.missing(best, planned.model_of(best).calls, board, options.ram_limit)
-    found = "which does not fit either" if missing else "which fits"
-    return f" With --stream-input the arena needs {best.layout.arena_bytes:,} bytes, {found}."
+def plans_by_estimates(model: Model, board: Board, options: Options, progress: Progress) -> Planned:
+    """The plans that are found without a device. Raises FitError with what would make the model fit."""
+    known = known_times(board, options.objective)
+    try:
+        return find_plans(model, board, options, told=telling(progress), progress=progress, known=known)
+    except FitError as error:
+        raise with_ways_out(error, model, board, options, progress) from error
+
+
+def with_ways_out(
+    error: FitError, model: Model, board: Board, options: Options, progress: Progress
+) -> FitError:
+    """The error with what would make the model fit: each proposal was tried by a short search."""
+    progress.stage("looking for what would fit")
+    found = WaysOut(model, board, options).proposals(list_boards())
+    if options.plan_file is None:
+        found += _as_int8(model, board, options)
+    return FitError(str(error), tuple(found))
+
+
+def _as_int8(model: Model, board: Board, options: Options) -> list[Proposal]:
+    """The proposal to quantise a float model, if it would fit."""
+    from mcudeploy.quantizing.outlook import as_int8  # noqa: PLC0415 (ONNX Runtime's quantiser loads slowly)
+
+    small = as_int8(model)
+    plan = None if small is None else WaysOut(small, board, options).plan()
+    if small is None or plan is None:
+        return []
+    weights = footprint.weights_bytes(small.calls)
+    says = f"int8 needs an arena of {plan.layout.arena_bytes:,} bytes, and {weights:,} of weights"
+    command = f"mcudeploy quantize {shlex.quote(str(model.path))} --data SAMPLES -o int8.onnx"
+    return [Proposal(command, says)]
 
 
 def tell_notes(model: Model) -> None:

@@ -9,16 +9,16 @@ from pathlib import Path
 
 import numpy as np
 
-from mcudeploy.api import JsonObject, tell_notes
+from mcudeploy.api import JsonObject, plans_by_estimates, tell_notes, with_ways_out
 from mcudeploy.common.effort import Effort
-from mcudeploy.common.errors import LatencyError, OutputsDifferError
+from mcudeploy.common.errors import FitError, LatencyError, OutputsDifferError
 from mcudeploy.common.progress import SILENT, Progress, telling
 from mcudeploy.common.text import count_text
 from mcudeploy.cost.estimate import per_instruction
 from mcudeploy.cost.tiles import CallTile, CallTime
 from mcudeploy.deployment import Deployment
 from mcudeploy.device.fleet import Fleet, Job
-from mcudeploy.device.image import known_times, measured_tiles
+from mcudeploy.device.image import measured_tiles
 from mcudeploy.device.target import Target, require_port
 from mcudeploy.ir.graph import Graph
 from mcudeploy.ir.plan import Plan, Search
@@ -116,8 +116,7 @@ def _search(model: Model, fleet: Fleet, options: Options, progress: Progress) ->
     board, emulated = fleet.first.board, fleet.first.emulated
     start = None
     if options.split and options.plan_file is None:
-        known = known_times(board, options.objective)
-        begun = find_plans(model, board, options, told=telling(progress), progress=progress, known=known)
+        begun = plans_by_estimates(model, board, options, progress)
         if begun.interrupted:
             return begun
         start = begun.plans[0]
@@ -142,7 +141,10 @@ def _search(model: Model, fleet: Fleet, options: Options, progress: Progress) ->
             f"timing tiles on {board.name}" + (f", {len(fleet)} of them" if len(fleet) > 1 else "")
         )
         told = telling(progress, counted)
-        planned = find_plans(model, board, options, tiles, start=start, told=told, progress=progress)
+        try:
+            planned = find_plans(model, board, options, tiles, start=start, told=told, progress=progress)
+        except FitError as error:
+            raise with_ways_out(error, model, board, options, progress) from error
     return replace(planned, search=counted(planned.search))
 
 

@@ -18,7 +18,7 @@ from rich.text import Text
 
 from mcudeploy.cli.compiling import compiling_told
 from mcudeploy.common import interrupts
-from mcudeploy.common.errors import DeployError, ModelError, causes
+from mcudeploy.common.errors import DeployError, FitError, ModelError, causes
 from mcudeploy.common.progress import SILENT, Progress
 
 Report = Mapping[str, object]
@@ -164,7 +164,10 @@ def print_error(error: BaseException, exit_code: int, message: str, as_json: boo
         console.print(Text(f"  {plain(cause)}"), soft_wrap=True)
     if as_json:
         listed = [asdict(problem) for problem in problems]
-        print_json({"error": {"exit_code": exit_code, "message": message, "problems": listed}})
+        told: Report = {"exit_code": exit_code, "message": message, "problems": listed}
+        if isinstance(error, FitError) and error.proposals:
+            told = {**told, "proposals": [asdict(each) for each in error.proposals]}
+        print_json({"error": told})
 
 
 def describe(error: Exception) -> str:

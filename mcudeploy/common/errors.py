@@ -90,10 +90,26 @@ class ModelError(DeployError):
         return error
 
 
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A way to make a model fit that was tried: the option or command, and what it gives."""
+
+    option: str
+    says: str
+
+    def __str__(self) -> str:
+        return f"{self.option}: {self.says}"
+
+
 class FitError(DeployError):
-    """The plan needs more memory than the board has."""
+    """The plan needs more memory than the board has. The message ends with the proposals."""
 
     exit_code = 5
+
+    def __init__(self, message: str, proposals: tuple[Proposal, ...] = ()) -> None:
+        heading = ("This would fit:",) if proposals else ()
+        super().__init__("\n".join((message, *heading, *(f"  {each}" for each in proposals))))
+        self.proposals = proposals
 
 
 class BuildError(DeployError):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from models import quantised_convolutions
+from models import fully_connected, quantised_convolutions
 
 from mcudeploy import api
 from mcudeploy.boards.board import Board, load_board
@@ -40,14 +42,47 @@ def test_check_judges_split_and_streamed_plans_too(model: Path) -> None:
         assert found["arena_bytes"] == sizes["unsplit"]
 
 
-def test_what_does_not_fit_names_the_streamed_input_if_it_helps(model: Path) -> None:
-    with pytest.raises(FitError, match=r"With --stream-input the arena needs [\d,]+ bytes, which fits"):
-        api.plan_model(model, with_room_for(1200), Options(time_limit=5))
-    with pytest.raises(FitError, match="which does not fit either"):
-        api.plan_model(model, with_room_for(64), Options(time_limit=5))
+def proposals(model: Path, board: Board, options: Options) -> dict[str, str]:
+    """What is proposed for a model that does not fit."""
     with pytest.raises(FitError) as caught:
-        api.plan_model(model, with_room_for(64), Options(time_limit=5, stream_input=True))
-    assert "--stream-input" not in str(caught.value)
+        api.plan_model(model, board, options)
+    told = {each.option: each.says for each in caught.value.proposals}
+    assert all(f"  {option}: {says}" in str(caught.value) for option, says in told.items())
+    return told
+
+
+def test_what_does_not_fit_names_what_would(model: Path) -> None:
+    told = proposals(model, with_room_for(1200), Options(time_limit=1))
+    assert re.fullmatch(r"an arena of [\d,]+ bytes", told["--stream-input"])
+    board = next(option for option in told if option.startswith("--board"))
+    assert board == "--board stm32f100"  # the least RAM of all
+    streamed = api.plan_model(model, with_room_for(1200), Options(time_limit=1, stream_input=True))
+    assert streamed.plan.layout.arena_bytes <= 1200
+    assert list(proposals(model, with_room_for(64), Options(time_limit=1))) == [board]
+    given = Options(time_limit=1, stream_input=True)
+    assert "--stream-input" not in proposals(model, with_room_for(64), given)
+
+
+def test_cuts_overhead_and_wider_limits_are_proposed_where_they_work(model: Path) -> None:
+    whole = api.plan_model(model, STM, Options(split=False)).plan.layout.arena_bytes
+    unsplit, wide = Options(split=False, ram_limit=whole - 16), -(-whole // 1024) * 1024
+    assert set(proposals(model, STM, unsplit)) == {"--split", f"--ram-limit {wide}"}
+    least = api.plan_model(model, STM, Options(max_overhead=100, time_limit=1)).plan.layout.arena_bytes
+    hurried = Options(max_overhead=0, ram_limit=least, time_limit=1)
+    overhead = next(it for it in proposals(model, STM, hurried) if it.startswith("--max-overhead"))
+    more = replace(hurried, max_overhead=float(overhead.split()[1]))
+    assert api.plan_model(model, STM, more).plan.layout.arena_bytes <= least
+    narrow = Options(split=False, memory_limits=(("sram", 512), ("ccm", 0)))
+    assert f"--memory sram={wide}" in " ".join(proposals(model, STM, narrow))
+
+
+def test_a_float_model_is_proposed_as_int8(tmp_path: Path) -> None:
+    path = fully_connected(tmp_path / "dense.onnx", (64, 64, 8), quantised=False)
+    flash = STM.flash.model_copy(update={"bytes": 8000})
+    told = proposals(path, STM.model_copy(update={"flash": flash}), Options(time_limit=1))
+    (command,) = (option for option in told if "quantize" in option)
+    assert command.startswith("mcudeploy quantize ") and "of weights" in told[command]
+    assert [option for option in told if option.startswith("--board")] == ["--board stm32f100"]
 
 
 def test_where_the_weights_are_too_large_nothing_is_said_of_the_arena(model: Path) -> None:
@@ -56,7 +91,7 @@ def test_where_the_weights_are_too_large_nothing_is_said_of_the_arena(model: Pat
     with pytest.raises(
         FitError, match=r"^weights need [\d,]+ bytes, the flash of stm32f405 has 100"
     ) as caught:
-        api.plan_model(model, board, Options(time_limit=5))
-    assert "arena" not in str(caught.value)
+        api.plan_model(model, board, Options(time_limit=1))
+    assert "arena" not in str(caught.value).splitlines()[0]
     found = api.check_model(model, board, Options())
     assert list(found["plans"]) == ["unsplit"] and not found["fits"]
