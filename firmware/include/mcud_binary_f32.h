@@ -6,18 +6,10 @@
 #include "mcud_clamp_f32.h"
 #include "mcud_operand.h"
 
-/* Steps are in elements; 0 where the operand broadcasts. */
 typedef struct {
     const float *a; /* constant operand, or NULL */
     const float *b; /* constant operand, or NULL */
-    int32_t cols;
-    int32_t channels;
-    int32_t a_row_step;
-    int32_t a_col_step;
-    int32_t a_channel_step; /* 0 or 1 */
-    int32_t b_row_step;
-    int32_t b_col_step;
-    int32_t b_channel_step; /* 0 or 1 */
+    mcud_broadcast broadcast;
     float low;
     float high;
 } mcud_binary_f32_params;
@@ -30,11 +22,11 @@ static inline void mcud_binary_f32_pixel(const mcud_binary_f32_params *params,
                                          const float *b, float *out)
 {
     /* Copies, since the compiler must expect a store to out to change *params. */
-    const int32_t a_step = params->a_channel_step;
-    const int32_t b_step = params->b_channel_step;
+    const int32_t a_step = params->broadcast.a_channel_step;
+    const int32_t b_step = params->broadcast.b_channel_step;
     const float low = params->low;
     const float high = params->high;
-    for (const float *end = out + params->channels; out < end; out++) {
+    for (const float *end = out + params->broadcast.channels; out < end; out++) {
         *out = mcud_clamp_f32(function(*a, *b), low, high);
         a += a_step;
         b += b_step;
@@ -48,14 +40,14 @@ static inline void mcud_binary_f32(const mcud_op *op, int32_t first_row, int32_t
     const mcud_binary_f32_params *params = op->params;
     const mcud_operands tensors = mcud_find_operands(op, params->a, params->b);
     for (int32_t row = first_row; row < end_row; row++) {
-        const float *a = mcud_operand_f32(params->a, tensors.a, row, params->a_row_step);
-        const float *b = mcud_operand_f32(params->b, tensors.b, row, params->b_row_step);
+        const float *a = mcud_operand_f32(params->a, tensors.a, row, params->broadcast.a_row_step);
+        const float *b = mcud_operand_f32(params->b, tensors.b, row, params->broadcast.b_row_step);
         float *out = mcud_row(op->out, row);
-        for (int32_t col = 0; col < params->cols; col++) {
+        for (int32_t col = 0; col < params->broadcast.cols; col++) {
             mcud_binary_f32_pixel(params, function, a, b, out);
-            a += params->a_col_step;
-            b += params->b_col_step;
-            out += params->channels;
+            a += params->broadcast.a_col_step;
+            b += params->broadcast.b_col_step;
+            out += params->broadcast.channels;
         }
     }
 }

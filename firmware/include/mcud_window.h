@@ -6,6 +6,18 @@
 
 #include "mcud.h"
 
+/* A window of a convolution or a pool, and how it slides. */
+typedef struct {
+    int32_t kernel_rows;
+    int32_t kernel_cols;
+    int32_t stride_rows;
+    int32_t stride_cols;
+    int32_t dilation_rows;
+    int32_t dilation_cols;
+    int32_t pad_top;
+    int32_t pad_left;
+} mcud_sliding;
+
 /* The taps [first, end) of one dimension of a window; first <= end. */
 typedef struct {
     int32_t first;
@@ -27,6 +39,18 @@ static inline mcud_taps mcud_taps_inside(int32_t start, int32_t step, int32_t co
         taps.end--;
     }
     return taps;
+}
+
+/* The rows of a window from row `top` on that lie in the input's. */
+static inline mcud_taps mcud_row_taps(const mcud_sliding *window, int32_t top, int32_t input_rows)
+{
+    return mcud_taps_inside(top, window->dilation_rows, window->kernel_rows, 0, input_rows);
+}
+
+/* The same of columns. */
+static inline mcud_taps mcud_col_taps(const mcud_sliding *window, int32_t left, int32_t input_cols)
+{
+    return mcud_taps_inside(left, window->dilation_cols, window->kernel_cols, 0, input_cols);
 }
 
 /* Byte offsets from tensor->memory of the rows that `taps` of a window touch, at their tap's place in

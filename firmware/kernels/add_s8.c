@@ -1,20 +1,19 @@
 #include "add_s8.h"
 
-#include "mcud_operand.h"
 #include "mcud_clip_s8.h"
 #include "mcud_simd.h"
 
 static void add(const mcud_add_s8_params *params, const int8_t *a, const int8_t *b, int8_t *out)
 {
     /* Copies, since the compiler must expect a store to out to change *params. */
-    const int32_t a_step = params->a_channel_step;
-    const int32_t b_step = params->b_channel_step;
+    const int32_t a_step = params->broadcast.a_channel_step;
+    const int32_t b_step = params->broadcast.b_channel_step;
     const int32_t a_multiplier = params->a_multiplier;
     const int32_t b_multiplier = params->b_multiplier;
     const int32_t constant = params->constant;
     const int32_t shift = params->shift;
     const int32_t zero_point = params->output_zero_point;
-    for (const int8_t *end = out + params->channels; out < end; out++) {
+    for (const int8_t *end = out + params->broadcast.channels; out < end; out++) {
         const int32_t sum = *a * a_multiplier + *b * b_multiplier + constant;
         *out = mcud_saturate_s8(zero_point + mcud_round_even(sum, shift));
         a += a_step;
@@ -28,16 +27,16 @@ void mcud_add_s8(const mcud_op *op, int32_t first_row, int32_t end_row)
     const mcud_operands tensors = mcud_find_operands(op, params->a, params->b);
     int8_t *const first = mcud_row(op->out, first_row);
     for (int32_t row = first_row; row < end_row; row++) {
-        const int8_t *a = mcud_operand_s8(params->a, tensors.a, row, params->a_row_step);
-        const int8_t *b = mcud_operand_s8(params->b, tensors.b, row, params->b_row_step);
+        const int8_t *a = mcud_operand_s8(params->a, tensors.a, row, params->broadcast.a_row_step);
+        const int8_t *b = mcud_operand_s8(params->b, tensors.b, row, params->broadcast.b_row_step);
         int8_t *out = mcud_row(op->out, row);
-        for (int32_t col = 0; col < params->cols; col++) {
+        for (int32_t col = 0; col < params->broadcast.cols; col++) {
             add(params, a, b, out);
-            a += params->a_col_step;
-            b += params->b_col_step;
-            out += params->channels;
+            a += params->broadcast.a_col_step;
+            b += params->broadcast.b_col_step;
+            out += params->broadcast.channels;
         }
     }
-    const int32_t made = (end_row - first_row) * params->cols * params->channels;
+    const int32_t made = (end_row - first_row) * params->broadcast.cols * params->broadcast.channels;
     mcud_clip_s8(first, made, params->low, params->high);
 }

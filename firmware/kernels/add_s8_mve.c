@@ -11,14 +11,14 @@ void mcud_add_s8_mve(const mcud_op *op, int32_t first_row, int32_t end_row)
                                            params->shift, params->output_zero_point};
     const mcud_operands tensors = mcud_find_operands(op, params->a, params->b);
     for (int32_t row = first_row; row < end_row; row++) {
-        const int8_t *a = mcud_operand_s8(params->a, tensors.a, row, params->a_row_step);
-        const int8_t *b = mcud_operand_s8(params->b, tensors.b, row, params->b_row_step);
+        const int8_t *a = mcud_operand_s8(params->a, tensors.a, row, params->broadcast.a_row_step);
+        const int8_t *b = mcud_operand_s8(params->b, tensors.b, row, params->broadcast.b_row_step);
         int8_t *const out = mcud_row(op->out, row);
-        for (int32_t col = 0; col < params->cols; col++) {
-            mcud_vector_add(a, b, out + col * params->channels, params->channels, &addition);
-            a += params->a_col_step;
-            b += params->b_col_step;
+        for (int32_t col = 0; col < params->broadcast.cols; col++) {
+            mcud_vector_add(a, b, out + col * params->broadcast.channels, params->broadcast.channels, &addition);
+            a += params->broadcast.a_col_step;
+            b += params->broadcast.b_col_step;
         }
-        mcud_clip_s8(out, params->cols * params->channels, params->low, params->high);
+        mcud_clip_s8(out, params->broadcast.cols * params->broadcast.channels, params->low, params->high);
     }
 }

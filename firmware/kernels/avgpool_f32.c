@@ -1,7 +1,5 @@
 #include "avgpool_f32.h"
 
-#include "mcud_window.h"
-
 /* What the taps of one output pixel are read from. */
 typedef struct {
     const uint8_t *memory;
@@ -16,7 +14,7 @@ typedef struct {
 static void four_channels(const mcud_avgpool_f32_params *params, const window_place *place, int32_t channel,
                           float *out)
 {
-    const int32_t pitch = params->dilation_cols * params->channels;
+    const int32_t pitch = params->window.dilation_cols * params->channels;
     float a = 0.0f;
     float b = 0.0f;
     float c = 0.0f;
@@ -40,7 +38,7 @@ static void four_channels(const mcud_avgpool_f32_params *params, const window_pl
 static void one_channel(const mcud_avgpool_f32_params *params, const window_place *place, int32_t channel,
                         float *out)
 {
-    const int32_t pitch = params->dilation_cols * params->channels;
+    const int32_t pitch = params->window.dilation_cols * params->channels;
     float value = 0.0f;
     for (int32_t r = place->rows.first; r < place->rows.end; r++) {
         const void *row = place->memory + place->offsets[r] + place->first_byte;
@@ -71,20 +69,21 @@ void mcud_avgpool_f32(const mcud_op *op, int32_t first_row, int32_t end_row)
     float *out = mcud_row(op->out, first_row);
     window_place place = {.memory = op->in[0]->memory, .offsets = offsets};
     for (int32_t row = first_row; row < end_row; row++) {
-        const int32_t top = row * params->stride_rows - params->pad_top;
-        place.rows = mcud_taps_inside(top, params->dilation_rows, params->kernel_rows, 0, params->input_rows);
-        mcud_window_rows(op->in[0], top, params->dilation_rows, place.rows, offsets);
-        const mcud_taps counted_rows = mcud_taps_inside(top, params->dilation_rows, params->kernel_rows,
-                                                        params->counted_top, params->counted_bottom);
+        const int32_t top = row * params->window.stride_rows - params->window.pad_top;
+        place.rows = mcud_row_taps(&params->window, top, params->input_rows);
+        mcud_window_rows(op->in[0], top, params->window.dilation_rows, place.rows, offsets);
+        const mcud_taps counted_rows =
+                mcud_taps_inside(top, params->window.dilation_rows, params->window.kernel_rows,
+                                 params->counted_top, params->counted_bottom);
         const int32_t row_class = counted_rows.end - counted_rows.first - params->least_rows;
         const float *factors = params->factors + row_class * params->factor_cols;
-        int32_t left = -params->pad_left;
-        for (int32_t col = 0; col < params->output_cols; col++, left += params->stride_cols) {
-            place.cols =
-                mcud_taps_inside(left, params->dilation_cols, params->kernel_cols, 0, params->input_cols);
-            place.first_byte = (left + place.cols.first * params->dilation_cols) * pixel_bytes;
-            const mcud_taps counted = mcud_taps_inside(left, params->dilation_cols, params->kernel_cols,
-                                                       params->counted_left, params->counted_right);
+        int32_t left = -params->window.pad_left;
+        for (int32_t col = 0; col < params->output_cols; col++, left += params->window.stride_cols) {
+            place.cols = mcud_col_taps(&params->window, left, params->input_cols);
+            place.first_byte = (left + place.cols.first * params->window.dilation_cols) * pixel_bytes;
+            const mcud_taps counted =
+                mcud_taps_inside(left, params->window.dilation_cols, params->window.kernel_cols,
+                                 params->counted_left, params->counted_right);
             place.factor = factors[counted.end - counted.first - params->least_cols];
             one_pixel(params, &place, out);
             out += params->channels;

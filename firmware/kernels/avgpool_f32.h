@@ -9,6 +9,7 @@
 #define MCUD_AVGPOOL_F32_H
 
 #include "mcud.h"
+#include "mcud_window.h"
 
 typedef struct {
     const float *factors; /* [rows - least_rows][cols - least_cols], of factor_cols columns */
@@ -16,14 +17,7 @@ typedef struct {
     int32_t input_cols;
     int32_t channels;
     int32_t output_cols;
-    int32_t kernel_rows;
-    int32_t kernel_cols;
-    int32_t stride_rows;
-    int32_t stride_cols;
-    int32_t dilation_rows;
-    int32_t dilation_cols;
-    int32_t pad_top;
-    int32_t pad_left;
+    mcud_sliding window;
     int32_t counted_top; /* positions that the divisor counts: rows [counted_top, counted_bottom) */
     int32_t counted_left;
     int32_t counted_bottom;

@@ -2,7 +2,6 @@
 
 #include "mcud_bytes.h"
 #include "mcud_quant.h"
-#include "mcud_window.h"
 
 /* The means of one pixel. */
 static void one_pixel(const mcud_avgpool_s8_params *params, const mcud_byte_window *window, int32_t multiplier,
@@ -24,26 +23,27 @@ void mcud_avgpool_s8(const mcud_op *op, int32_t first_row, int32_t end_row)
     const mcud_avgpool_s8_params *params = op->params;
     uint32_t *offsets = mcud_row(op->scratch, first_row);
     int8_t *out = mcud_row(op->out, first_row);
-    mcud_byte_window window = {.pitch = params->dilation_cols * params->channels};
+    mcud_byte_window window = {.pitch = params->window.dilation_cols * params->channels};
     for (int32_t row = first_row; row < end_row; row++) {
-        const int32_t top = row * params->stride_rows - params->pad_top;
-        const mcud_taps rows =
-            mcud_taps_inside(top, params->dilation_rows, params->kernel_rows, 0, params->input_rows);
-        mcud_window_rows(op->in[0], top, params->dilation_rows, rows, offsets);
+        const int32_t top = row * params->window.stride_rows - params->window.pad_top;
+        const mcud_taps rows = mcud_row_taps(&params->window, top, params->input_rows);
+        mcud_window_rows(op->in[0], top, params->window.dilation_rows, rows, offsets);
         window.offsets = offsets + rows.first;
         window.rows = rows.end - rows.first;
-        const mcud_taps counted_rows = mcud_taps_inside(top, params->dilation_rows, params->kernel_rows,
-                                                        params->counted_top, params->counted_bottom);
+        const mcud_taps counted_rows =
+                mcud_taps_inside(top, params->window.dilation_rows, params->window.kernel_rows,
+                                 params->counted_top, params->counted_bottom);
         const int32_t row_class = counted_rows.end - counted_rows.first - params->least_rows;
         const int32_t *multipliers = params->multipliers + row_class * params->factor_cols;
-        int32_t left = -params->pad_left;
-        for (int32_t col = 0; col < params->output_cols; col++, left += params->stride_cols) {
-            const mcud_taps cols =
-                mcud_taps_inside(left, params->dilation_cols, params->kernel_cols, 0, params->input_cols);
-            window.memory = op->in[0]->memory + (left + cols.first * params->dilation_cols) * params->channels;
+        int32_t left = -params->window.pad_left;
+        for (int32_t col = 0; col < params->output_cols; col++, left += params->window.stride_cols) {
+            const mcud_taps cols = mcud_col_taps(&params->window, left, params->input_cols);
+            window.memory =
+                op->in[0]->memory + (left + cols.first * params->window.dilation_cols) * params->channels;
             window.cols = cols.end - cols.first;
-            const mcud_taps counted = mcud_taps_inside(left, params->dilation_cols, params->kernel_cols,
-                                                       params->counted_left, params->counted_right);
+            const mcud_taps counted =
+                mcud_taps_inside(left, params->window.dilation_cols, params->window.kernel_cols,
+                                 params->counted_left, params->counted_right);
             one_pixel(params, &window, multipliers[counted.end - counted.first - params->least_cols], out);
             out += params->channels;
         }

@@ -1,7 +1,6 @@
 #include "conv2d_f32.h"
 
 #include "mcud_dot_f32.h"
-#include "mcud_window.h"
 
 /* The windows of one row of the output, for one group of channels. */
 typedef struct {
@@ -19,9 +18,9 @@ static void convolve(const window *from, int32_t pixels, mcud_taps cols, int32_t
     const int32_t taps = cols.end - cols.first;
     const int32_t runs = params->one_run ? 1 : taps;
     const int32_t values = params->one_run ? taps * params->group_inputs : params->group_inputs;
-    const int32_t run_pitch = params->dilation_cols * params->input_channels;
-    const int32_t step = params->stride_cols * params->input_channels;
-    const int32_t row_weights = 4 * params->kernel_cols * params->group_inputs;
+    const int32_t run_pitch = params->window.dilation_cols * params->input_channels;
+    const int32_t step = params->window.stride_cols * params->input_channels;
+    const int32_t row_weights = 4 * params->window.kernel_cols * params->group_inputs;
     const float *block = from->to.weights + 4 * cols.first * params->group_inputs;
     for (int32_t k = 0; k < from->to.channels; k += 4, block += 4 * from->to.depth) {
         float sums[16];
@@ -49,18 +48,19 @@ static void convolve(const window *from, int32_t pixels, mcud_taps cols, int32_t
 static void convolve_row(const window *from, float *out)
 {
     const mcud_conv2d_f32_params *params = from->params;
-    const int32_t reach = (params->kernel_cols - 1) * params->dilation_cols + 3 * params->stride_cols;
-    int32_t left = -params->pad_left;
+    const int32_t reach =
+        (params->window.kernel_cols - 1) * params->window.dilation_cols + 3 * params->window.stride_cols;
+    int32_t left = -params->window.pad_left;
     for (int32_t col = 0; col < params->output_cols;) {
         int32_t pixels = 1;
-        mcud_taps cols = {0, params->kernel_cols};
+        mcud_taps cols = {0, params->window.kernel_cols};
         if (left >= 0 && left + reach < params->input_cols && col + 4 <= params->output_cols) {
             pixels = 4;
         } else {
-            cols = mcud_taps_inside(left, params->dilation_cols, params->kernel_cols, 0, params->input_cols);
+            cols = mcud_col_taps(&params->window, left, params->input_cols);
         }
-        convolve(from, pixels, cols, left + cols.first * params->dilation_cols, out);
-        left += pixels * params->stride_cols;
+        convolve(from, pixels, cols, left + cols.first * params->window.dilation_cols, out);
+        left += pixels * params->window.stride_cols;
         out += pixels * params->output_channels;
         col += pixels;
     }
@@ -69,16 +69,15 @@ static void convolve_row(const window *from, float *out)
 void mcud_conv2d_f32(const mcud_op *op, int32_t first_row, int32_t end_row)
 {
     const mcud_conv2d_f32_params *params = op->params;
-    const int32_t depth = params->kernel_rows * params->kernel_cols * params->group_inputs;
+    const int32_t depth = params->window.kernel_rows * params->window.kernel_cols * params->group_inputs;
     const int32_t padded_outputs = (params->group_outputs + 3) / 4 * 4;
     uint32_t *offsets = mcud_row(op->scratch, first_row);
     window from = {.params = params, .offsets = offsets};
     float *out = mcud_row(op->out, first_row);
     for (int32_t row = first_row; row < end_row; row++) {
-        const int32_t top = row * params->stride_rows - params->pad_top;
-        from.rows =
-            mcud_taps_inside(top, params->dilation_rows, params->kernel_rows, 0, params->input_rows);
-        mcud_window_rows(op->in[0], top, params->dilation_rows, from.rows, offsets);
+        const int32_t top = row * params->window.stride_rows - params->window.pad_top;
+        from.rows = mcud_row_taps(&params->window, top, params->input_rows);
+        mcud_window_rows(op->in[0], top, params->window.dilation_rows, from.rows, offsets);
         from.memory = op->in[0]->memory;
         from.to = (mcud_channels_f32){params->weights, params->bias, params->group_outputs, depth,
                                       params->low,     params->high};

@@ -1,7 +1,6 @@
 #include "conv2d_f32_gathered.h"
 
 #include "mcud_dot_f32.h"
-#include "mcud_window.h"
 
 /* Multiplies `count` gathered windows, at most four. */
 static void multiply(const mcud_channels_f32 *to, const float *patches, int32_t count, int32_t pitch, float *y)
@@ -22,18 +21,16 @@ static void convolve(const mcud_op *op, const mcud_channels_f32 *to, mcud_window
     const mcud_conv2d_f32_gathered_params *params = op->params;
     const int32_t pixel_bytes = params->input_channels * (int32_t)sizeof(float);
     uint32_t *offsets = mcud_row(op->scratch, first_row);
-    float *const patches = (float *)(void *)(offsets + params->kernel_rows);
+    float *const patches = (float *)(void *)(offsets + params->window.kernel_rows);
     int32_t gathered = 0;
     for (int32_t row = first_row; row < end_row; row++) {
-        const int32_t top = row * params->stride_rows - params->pad_top;
-        window->rows =
-            mcud_taps_inside(top, params->dilation_rows, params->kernel_rows, 0, params->input_rows);
-        mcud_window_rows(op->in[0], top, params->dilation_rows, window->rows, offsets);
-        int32_t left = -params->pad_left;
-        for (int32_t col = 0; col < params->output_cols; col++, left += params->stride_cols) {
-            const mcud_taps cols =
-                mcud_taps_inside(left, params->dilation_cols, params->kernel_cols, 0, params->input_cols);
-            const int32_t first_col = left + cols.first * params->dilation_cols;
+        const int32_t top = row * params->window.stride_rows - params->window.pad_top;
+        window->rows = mcud_row_taps(&params->window, top, params->input_rows);
+        mcud_window_rows(op->in[0], top, params->window.dilation_rows, window->rows, offsets);
+        int32_t left = -params->window.pad_left;
+        for (int32_t col = 0; col < params->output_cols; col++, left += params->window.stride_cols) {
+            const mcud_taps cols = mcud_col_taps(&params->window, left, params->input_cols);
+            const int32_t first_col = left + cols.first * params->window.dilation_cols;
             mcud_gather(window, cols, first_col * pixel_bytes, (uint8_t *)(patches + gathered * to->depth));
             if (++gathered == 4) {
                 multiply(to, patches, 4, params->output_channels, out);
@@ -62,10 +59,10 @@ void mcud_conv2d_f32_gathered(const mcud_op *op, int32_t first_row, int32_t end_
     mcud_window window = {
         .memory = op->in[0]->memory,
         .offsets = mcud_row(op->scratch, first_row),
-        .kernel_rows = params->kernel_rows,
-        .kernel_cols = params->kernel_cols,
+        .kernel_rows = params->window.kernel_rows,
+        .kernel_cols = params->window.kernel_cols,
         .tap_bytes = group_bytes,
-        .tap_pitch = params->dilation_cols * params->input_channels * (int32_t)sizeof(float),
+        .tap_pitch = params->window.dilation_cols * params->input_channels * (int32_t)sizeof(float),
         .fill = 0,
     };
     for (int32_t group = 0; group < params->groups; group++) {

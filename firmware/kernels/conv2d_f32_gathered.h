@@ -11,6 +11,7 @@
 #define MCUD_CONV2D_F32_GATHERED_H
 
 #include "mcud.h"
+#include "mcud_window.h"
 
 typedef struct {
     const float *weights; /* [groups][fours of channels][kernel_rows][kernel_cols][group_inputs][4] */
@@ -20,14 +21,7 @@ typedef struct {
     int32_t input_channels;
     int32_t output_cols;
     int32_t output_channels;
-    int32_t kernel_rows;
-    int32_t kernel_cols;
-    int32_t stride_rows;
-    int32_t stride_cols;
-    int32_t dilation_rows;
-    int32_t dilation_cols;
-    int32_t pad_top;
-    int32_t pad_left;
+    mcud_sliding window;
     int32_t groups;
     int32_t group_inputs;  /* input_channels / groups */
     int32_t group_outputs; /* output_channels / groups */

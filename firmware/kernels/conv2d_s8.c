@@ -1,7 +1,6 @@
 #include "conv2d_s8.h"
 
 #include "mcud_dot_s8.h"
-#include "mcud_window.h"
 
 /* Where the window of a pixel lies, and what is written where it lies outside. */
 typedef struct {
@@ -49,14 +48,14 @@ static int16_t *expand_run(const window *from, const uint8_t *row, mcud_taps col
 static int16_t *expand_taps(const window *from, const uint8_t *row, mcud_taps cols, int32_t first, int16_t *x)
 {
     const mcud_conv2d_s8_params *params = from->params;
-    for (int32_t s = 0; s < params->kernel_cols; s++) {
+    for (int32_t s = 0; s < params->window.kernel_cols; s++) {
         if (s < cols.first || s >= cols.end) {
             x = expand_padding(from, params->run_values, x);
             continue;
         }
         const void *source = row + first;
         x = expand_values(from, source, params->run_values, x);
-        first += params->dilation_cols * params->input_channels;
+        first += params->window.dilation_cols * params->input_channels;
     }
     return x;
 }
@@ -67,7 +66,7 @@ static void expand_window(const window *from, int32_t left, int16_t *x)
     const mcud_conv2d_s8_params *params = from->params;
     if (left >= 0 && left <= from->last_left) {
         const uint8_t *const first = from->memory + left * params->input_channels;
-        for (int32_t r = 0; r < params->kernel_rows; r++) {
+        for (int32_t r = 0; r < params->window.kernel_rows; r++) {
             if (r < from->rows.first || r >= from->rows.end) {
                 x = expand_padding(from, params->run_values, x);
             } else {
@@ -77,10 +76,9 @@ static void expand_window(const window *from, int32_t left, int16_t *x)
         }
         return;
     }
-    const mcud_taps cols =
-        mcud_taps_inside(left, params->dilation_cols, params->kernel_cols, 0, params->input_cols);
-    const int32_t first = (left + cols.first * params->dilation_cols) * params->input_channels;
-    for (int32_t r = 0; r < params->kernel_rows; r++) {
+    const mcud_taps cols = mcud_col_taps(&params->window, left, params->input_cols);
+    const int32_t first = (left + cols.first * params->window.dilation_cols) * params->input_channels;
+    for (int32_t r = 0; r < params->window.kernel_rows; r++) {
         if (r < from->rows.first || r >= from->rows.end || cols.first == cols.end) {
             for (int32_t run = 0; run < params->row_runs; run++) {
                 x = expand_padding(from, params->run_values, x);
@@ -99,18 +97,17 @@ static void convolve(const mcud_op *op, const mcud_channels_s8 *to, window *from
 {
     const mcud_conv2d_s8_params *params = op->params;
     uint32_t *offsets = mcud_row(op->scratch, first_row);
-    int16_t *const x = (int16_t *)(void *)(offsets + params->kernel_rows);
+    int16_t *const x = (int16_t *)(void *)(offsets + params->window.kernel_rows);
     int32_t pixels = (end_row - first_row) * params->output_cols; /* not multiplied yet */
     int32_t block = mcud_next_pixels(pixels, params->most_pixels);
     int32_t expanded = 0;
     from->places = block == 3 ? 3 : 2;
     for (int32_t row = first_row; row < end_row; row++) {
-        const int32_t top = row * params->stride_rows - params->pad_top;
-        from->rows =
-            mcud_taps_inside(top, params->dilation_rows, params->kernel_rows, 0, params->input_rows);
-        mcud_window_rows(op->in[0], top, params->dilation_rows, from->rows, offsets);
-        int32_t left = -params->pad_left;
-        for (int32_t col = 0; col < params->output_cols; col++, left += params->stride_cols) {
+        const int32_t top = row * params->window.stride_rows - params->window.pad_top;
+        from->rows = mcud_row_taps(&params->window, top, params->input_rows);
+        mcud_window_rows(op->in[0], top, params->window.dilation_rows, from->rows, offsets);
+        int32_t left = -params->window.pad_left;
+        for (int32_t col = 0; col < params->output_cols; col++, left += params->window.stride_cols) {
             expand_window(from, left, x + 2 * expanded);
             expanded++;
             if (expanded < block) {
@@ -142,8 +139,8 @@ void mcud_conv2d_s8(const mcud_op *op, int32_t first_row, int32_t end_row)
         .params = params,
         .memory = op->in[0]->memory,
         .offsets = offsets,
-        .last_left = params->row_runs > 1 ? -1 : params->input_cols - params->kernel_cols,
-        .run = (int8_t *)(offsets + params->kernel_rows + 2 * params->most_pixels * params->patch_groups),
+        .last_left = params->row_runs > 1 ? -1 : params->input_cols - params->window.kernel_cols,
+        .run = (int8_t *)(offsets + params->window.kernel_rows + 2 * params->most_pixels * params->patch_groups),
     };
     for (int32_t group = 0; group < params->groups; group++) {
         convolve(op, &to, &from, first_row, end_row, out + group * params->group_outputs);

@@ -2,7 +2,6 @@
 
 #include "mcud_clip_s8.h"
 #include "mcud_dot_row_s8.h"
-#include "mcud_window.h"
 
 void mcud_conv2d_s8_deep(const mcud_op *op, int32_t first_row, int32_t end_row)
 {
@@ -11,27 +10,25 @@ void mcud_conv2d_s8_deep(const mcud_op *op, int32_t first_row, int32_t end_row)
     const mcud_finish_s8 finish = {params->output_zero_point, params->left, 0};
     const int32_t patch_values = 4 * params->patch_groups;
     uint32_t *offsets = mcud_row(op->scratch, first_row);
-    int8_t *const patch = (int8_t *)(offsets + params->kernel_rows);
+    int8_t *const patch = (int8_t *)(offsets + params->window.kernel_rows);
     int8_t *const out = mcud_row(op->out, first_row);
     int8_t *y = out;
     mcud_window window = {
         .offsets = offsets,
-        .kernel_rows = params->kernel_rows,
-        .kernel_cols = params->kernel_cols,
+        .kernel_rows = params->window.kernel_rows,
+        .kernel_cols = params->window.kernel_cols,
         .tap_bytes = params->group_inputs,
-        .tap_pitch = params->dilation_cols * params->input_channels,
+        .tap_pitch = params->window.dilation_cols * params->input_channels,
         .fill = params->input_zero_point,
     };
     for (int32_t row = first_row; row < end_row; row++) {
-        const int32_t top = row * params->stride_rows - params->pad_top;
-        window.rows =
-            mcud_taps_inside(top, params->dilation_rows, params->kernel_rows, 0, params->input_rows);
-        mcud_window_rows(op->in[0], top, params->dilation_rows, window.rows, offsets);
-        int32_t left = -params->pad_left;
-        for (int32_t col = 0; col < params->output_cols; col++, left += params->stride_cols) {
-            const mcud_taps cols =
-                mcud_taps_inside(left, params->dilation_cols, params->kernel_cols, 0, params->input_cols);
-            const int32_t first_col = left + cols.first * params->dilation_cols;
+        const int32_t top = row * params->window.stride_rows - params->window.pad_top;
+        window.rows = mcud_row_taps(&params->window, top, params->input_rows);
+        mcud_window_rows(op->in[0], top, params->window.dilation_rows, window.rows, offsets);
+        int32_t left = -params->window.pad_left;
+        for (int32_t col = 0; col < params->output_cols; col++, left += params->window.stride_cols) {
+            const mcud_taps cols = mcud_col_taps(&params->window, left, params->input_cols);
+            const int32_t first_col = left + cols.first * params->window.dilation_cols;
             const int32_t *record = params->records;
             window.memory = op->in[0]->memory;
             for (int32_t group = 0; group < params->groups; group++) {

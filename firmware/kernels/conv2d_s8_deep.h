@@ -12,6 +12,7 @@
 #define MCUD_CONV2D_S8_DEEP_H
 
 #include "mcud.h"
+#include "mcud_window.h"
 
 typedef struct {
     const int32_t *records; /* [groups][fours of a group's outputs], see mcud_simd.h */
@@ -20,14 +21,7 @@ typedef struct {
     int32_t input_channels;
     int32_t output_cols;
     int32_t output_channels;
-    int32_t kernel_rows;
-    int32_t kernel_cols;
-    int32_t stride_rows;
-    int32_t stride_cols;
-    int32_t dilation_rows;
-    int32_t dilation_cols;
-    int32_t pad_top;
-    int32_t pad_left;
+    mcud_sliding window;
     int32_t groups;
     int32_t group_inputs;     /* input_channels / groups */
     int32_t group_outputs;    /* output_channels / groups */

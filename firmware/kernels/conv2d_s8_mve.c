@@ -2,7 +2,6 @@
 
 #include "mcud_clip_s8.h"
 #include "mcud_dot_vector_s8.h"
-#include "mcud_window.h"
 
 /* What windows are gathered from. */
 typedef struct {
@@ -17,12 +16,11 @@ static void gather(const window *from, int32_t left, int8_t *patch)
 {
     const mcud_conv2d_s8_mve_params *params = from->params;
     const int32_t values = params->group_inputs;
-    const int32_t pitch = params->dilation_cols * params->input_channels;
-    const mcud_taps cols =
-        mcud_taps_inside(left, params->dilation_cols, params->kernel_cols, 0, params->input_cols);
-    const int32_t first = (left + cols.first * params->dilation_cols) * params->input_channels;
+    const int32_t pitch = params->window.dilation_cols * params->input_channels;
+    const mcud_taps cols = mcud_col_taps(&params->window, left, params->input_cols);
+    const int32_t first = (left + cols.first * params->window.dilation_cols) * params->input_channels;
     const int32_t inside = (from->rows.end - from->rows.first) * (cols.end - cols.first);
-    if (inside < params->kernel_rows * params->kernel_cols) {
+    if (inside < params->window.kernel_rows * params->window.kernel_cols) {
         mcud_vector_fill(patch, params->input_zero_point, params->patch_values);
     }
     patch += from->rows.first * params->row_values;
@@ -44,28 +42,27 @@ static void convolve(const mcud_op *op, const mcud_vector_channels *to, window *
                      int32_t first_row, int32_t end_row, int8_t *out)
 {
     const mcud_conv2d_s8_mve_params *params = op->params;
-    int8_t *const patch = (int8_t *)(offsets + params->kernel_rows);
+    int8_t *const patch = (int8_t *)(offsets + params->window.kernel_rows);
     const int8_t *const patches[3] = {patch, patch + params->patch_values, patch + 2 * params->patch_values};
-    const int32_t step = params->stride_cols * params->input_channels;
+    const int32_t step = params->window.stride_cols * params->input_channels;
     int32_t pixels = (end_row - first_row) * params->output_cols; /* not multiplied yet */
     int32_t block = mcud_vector_next_pixels(pixels, params->pixels);
     int32_t waiting = 0; /* windows gathered */
     for (int32_t row = first_row; row < end_row; row++) {
-        const int32_t top = row * params->stride_rows - params->pad_top;
-        from->rows =
-            mcud_taps_inside(top, params->dilation_rows, params->kernel_rows, 0, params->input_rows);
-        mcud_window_rows(op->in[0], top, params->dilation_rows, from->rows, offsets);
+        const int32_t top = row * params->window.stride_rows - params->window.pad_top;
+        from->rows = mcud_row_taps(&params->window, top, params->input_rows);
+        mcud_window_rows(op->in[0], top, params->window.dilation_rows, from->rows, offsets);
         const int32_t end_inside =
-            from->rows.end - from->rows.first == params->kernel_rows ? params->end_inside : 0;
+            from->rows.end - from->rows.first == params->window.kernel_rows ? params->end_inside : 0;
         for (int32_t col = 0; col < params->output_cols;) {
-            const int32_t left = col * params->stride_cols - params->pad_left;
+            const int32_t left = col * params->window.stride_cols - params->window.pad_left;
             int8_t *const place = patch + waiting * params->patch_values;
             int32_t taken = 1;
             if (col >= params->first_inside && col < end_inside) {
                 const int32_t inside = end_inside - col;
                 taken = inside < block - waiting ? inside : block - waiting;
                 mcud_vector_gather(place, from->memory + left * params->input_channels, step, taken, offsets,
-                                   params->kernel_rows, params->row_values);
+                                   params->window.kernel_rows, params->row_values);
             } else {
                 gather(from, left, place);
             }

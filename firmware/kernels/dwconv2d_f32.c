@@ -1,19 +1,18 @@
 #include "dwconv2d_f32.h"
 
 #include "mcud_dot_f32.h"
-#include "mcud_window.h"
 
 /* One channel of a pixel, for any multiplier. */
 static void one_channel(const mcud_dwconv2d_f32_params *params, const mcud_window_place *place,
                         int32_t input_channel, int32_t channel, float *out)
 {
     const int32_t pitch = params->output_channels;
-    const int32_t x_pitch = params->dilation_cols * params->input_channels;
+    const int32_t x_pitch = params->window.dilation_cols * params->input_channels;
     float sum = params->bias[channel];
     for (int32_t r = place->rows.first; r < place->rows.end; r++) {
         const void *row = place->memory + place->offsets[r] + place->first_byte;
         const float *x = (const float *)row + input_channel;
-        const float *w = params->weights + (r * params->kernel_cols + place->cols.first) * pitch + channel;
+        const float *w = params->weights + (r * params->window.kernel_cols + place->cols.first) * pitch + channel;
         for (int32_t s = place->cols.first; s < place->cols.end; s++) {
             sum = mcud_fused_f32(*x, *w, sum);
             x += x_pitch;
@@ -27,13 +26,13 @@ static void one_channel(const mcud_dwconv2d_f32_params *params, const mcud_windo
 static void by_eight(const mcud_dwconv2d_f32_params *params, const mcud_window_place *place, int32_t channels,
                      float *out)
 {
-    const int32_t w_row_pitch = params->kernel_cols * params->output_channels;
+    const int32_t w_row_pitch = params->window.kernel_cols * params->output_channels;
     const mcud_window_taps_f32 taps = {
         .memory = place->memory + place->first_byte,
         .offsets = place->offsets + place->rows.first,
         .rows = place->rows.end - place->rows.first,
         .count = place->cols.end - place->cols.first,
-        .x_pitch = params->dilation_cols * params->input_channels,
+        .x_pitch = params->window.dilation_cols * params->input_channels,
         .w_pitch = params->output_channels,
         .w_row_pitch = w_row_pitch,
     };
@@ -70,14 +69,13 @@ void mcud_dwconv2d_f32(const mcud_op *op, int32_t first_row, int32_t end_row)
     float *out = mcud_row(op->out, first_row);
     mcud_window_place place = {.memory = op->in[0]->memory, .offsets = offsets};
     for (int32_t row = first_row; row < end_row; row++) {
-        const int32_t top = row * params->stride_rows - params->pad_top;
-        place.rows = mcud_taps_inside(top, params->dilation_rows, params->kernel_rows, 0, params->input_rows);
-        mcud_window_rows(op->in[0], top, params->dilation_rows, place.rows, offsets);
-        int32_t left = -params->pad_left;
-        for (int32_t col = 0; col < params->output_cols; col++, left += params->stride_cols) {
-            place.cols =
-                mcud_taps_inside(left, params->dilation_cols, params->kernel_cols, 0, params->input_cols);
-            place.first_byte = (left + place.cols.first * params->dilation_cols) * pixel_bytes;
+        const int32_t top = row * params->window.stride_rows - params->window.pad_top;
+        place.rows = mcud_row_taps(&params->window, top, params->input_rows);
+        mcud_window_rows(op->in[0], top, params->window.dilation_rows, place.rows, offsets);
+        int32_t left = -params->window.pad_left;
+        for (int32_t col = 0; col < params->output_cols; col++, left += params->window.stride_cols) {
+            place.cols = mcud_col_taps(&params->window, left, params->input_cols);
+            place.first_byte = (left + place.cols.first * params->window.dilation_cols) * pixel_bytes;
             one_pixel(params, &place, out);
             out += params->output_channels;
         }

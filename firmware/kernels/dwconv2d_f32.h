@@ -10,6 +10,7 @@
 #define MCUD_DWCONV2D_F32_H
 
 #include "mcud.h"
+#include "mcud_window.h"
 
 typedef struct {
     const float *weights; /* [kernel_rows][kernel_cols][output_channels] */
@@ -19,14 +20,7 @@ typedef struct {
     int32_t input_channels;
     int32_t output_cols;
     int32_t output_channels;
-    int32_t kernel_rows;
-    int32_t kernel_cols;
-    int32_t stride_rows;
-    int32_t stride_cols;
-    int32_t dilation_rows;
-    int32_t dilation_cols;
-    int32_t pad_top;
-    int32_t pad_left;
+    mcud_sliding window;
     int32_t multiplier; /* output channels of each input channel */
     float low;
     float high;

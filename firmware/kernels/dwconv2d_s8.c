@@ -1,14 +1,13 @@
 #include "dwconv2d_s8.h"
 
 #include "mcud_dot_s8.h"
-#include "mcud_window.h"
 
 /* Where the taps of a window are: in the input, or in the padding, whose values stand in flash. */
 static void find_taps(const mcud_dwconv2d_s8_params *params, const mcud_window_place *place,
                       const int8_t **taps)
 {
-    const int32_t pitch = params->dilation_cols * params->channels;
-    for (int32_t r = 0; r < params->kernel_rows; r++) {
+    const int32_t pitch = params->window.dilation_cols * params->channels;
+    for (int32_t r = 0; r < params->window.kernel_rows; r++) {
         int32_t s = 0;
         if (r >= place->rows.first && r < place->rows.end) {
             const void *row = place->memory + place->offsets[r] + place->first_byte;
@@ -20,7 +19,7 @@ static void find_taps(const mcud_dwconv2d_s8_params *params, const mcud_window_p
                 *taps++ = x;
             }
         }
-        for (; s < params->kernel_cols; s++) {
+        for (; s < params->window.kernel_cols; s++) {
             *taps++ = params->padding;
         }
     }
@@ -30,7 +29,7 @@ static void find_taps(const mcud_dwconv2d_s8_params *params, const mcud_window_p
 static void last_channels(const mcud_dwconv2d_s8_params *params, const int8_t *const *taps, int32_t at,
                           const int32_t *record, const mcud_finish_s8 *finish, int8_t *out)
 {
-    const int32_t count = params->kernel_rows * params->kernel_cols;
+    const int32_t count = params->window.kernel_rows * params->window.kernel_cols;
     const int8_t *w = (const int8_t *)(record + 4);
     for (int32_t i = 0; i < params->channels % 4; i++) {
         int32_t sum = record[i];
@@ -49,12 +48,12 @@ static void last_channels(const mcud_dwconv2d_s8_params *params, const int8_t *c
 /* All channels of `count` pixels in a row, whose windows lie alike; `taps` are those of the first one. */
 static void pixels(const mcud_dwconv2d_s8_params *params, const int8_t *const *taps, int32_t count, int8_t *y)
 {
-    const uint32_t tap_count = (uint32_t)(params->kernel_rows * params->kernel_cols);
+    const uint32_t tap_count = (uint32_t)(params->window.kernel_rows * params->window.kernel_cols);
     const int8_t *const *const ends[2] = {taps + (tap_count / 2 & 3) * 2, taps + tap_count / 2 * 2};
     const int8_t *const odd = tap_count % 2 != 0 ? taps[tap_count - 1] : NULL;
     const mcud_finish_s8 finish = {params->output_zero_point, params->left, 0};
     const int32_t in_fours = params->channels & ~3;
-    const int32_t step = params->stride_cols * params->channels;
+    const int32_t step = params->window.stride_cols * params->channels;
     for (int32_t first = 0; count > 0; count--, first += step) {
         const int32_t *record = params->records;
         int32_t at = first;
@@ -71,12 +70,13 @@ static void pixels(const mcud_dwconv2d_s8_params *params, const int8_t *const *t
 /* How many columns lie alike from `col` on: those whose windows are inside the input, or one. */
 static int32_t alike(const mcud_dwconv2d_s8_params *params, mcud_taps rows, int32_t col)
 {
-    const int32_t left = col * params->stride_cols - params->pad_left;
-    const int32_t free = params->input_cols - 1 - (params->kernel_cols - 1) * params->dilation_cols - left;
-    if (rows.end - rows.first < params->kernel_rows || left < 0 || free < 0) {
+    const int32_t left = col * params->window.stride_cols - params->window.pad_left;
+    const int32_t free =
+        params->input_cols - 1 - (params->window.kernel_cols - 1) * params->window.dilation_cols - left;
+    if (rows.end - rows.first < params->window.kernel_rows || left < 0 || free < 0) {
         return 1;
     }
-    const int32_t inside = free / params->stride_cols + 1;
+    const int32_t inside = free / params->window.stride_cols + 1;
     return inside < params->output_cols - col ? inside : params->output_cols - col;
 }
 
@@ -84,20 +84,19 @@ void mcud_dwconv2d_s8(const mcud_op *op, int32_t first_row, int32_t end_row)
 {
     const mcud_dwconv2d_s8_params *params = op->params;
     uint32_t *offsets = mcud_row(op->scratch, first_row);
-    const int8_t **taps = mcud_pointers(offsets + params->kernel_rows);
+    const int8_t **taps = mcud_pointers(offsets + params->window.kernel_rows);
     int8_t *const out = mcud_row(op->out, first_row);
     int8_t *y = out;
     mcud_window_place place = {.memory = op->in[0]->memory, .offsets = offsets};
     for (int32_t row = first_row; row < end_row; row++) {
-        const int32_t top = row * params->stride_rows - params->pad_top;
-        place.rows = mcud_taps_inside(top, params->dilation_rows, params->kernel_rows, 0, params->input_rows);
-        mcud_window_rows(op->in[0], top, params->dilation_rows, place.rows, offsets);
+        const int32_t top = row * params->window.stride_rows - params->window.pad_top;
+        place.rows = mcud_row_taps(&params->window, top, params->input_rows);
+        mcud_window_rows(op->in[0], top, params->window.dilation_rows, place.rows, offsets);
         for (int32_t col = 0; col < params->output_cols;) {
-            const int32_t left = col * params->stride_cols - params->pad_left;
+            const int32_t left = col * params->window.stride_cols - params->window.pad_left;
             const int32_t count = alike(params, place.rows, col);
-            place.cols =
-                mcud_taps_inside(left, params->dilation_cols, params->kernel_cols, 0, params->input_cols);
-            place.first_byte = (left + place.cols.first * params->dilation_cols) * params->channels;
+            place.cols = mcud_col_taps(&params->window, left, params->input_cols);
+            place.first_byte = (left + place.cols.first * params->window.dilation_cols) * params->channels;
             find_taps(params, &place, taps);
             pixels(params, taps, count, y);
             y += count * params->channels;

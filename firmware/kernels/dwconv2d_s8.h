@@ -11,6 +11,7 @@
 #define MCUD_DWCONV2D_S8_H
 
 #include "mcud.h"
+#include "mcud_window.h"
 
 typedef struct {
     const int32_t *records; /* [fours of channels], see mcud_simd.h */
@@ -19,14 +20,7 @@ typedef struct {
     int32_t input_cols;
     int32_t channels;
     int32_t output_cols;
-    int32_t kernel_rows;
-    int32_t kernel_cols;
-    int32_t stride_rows;
-    int32_t stride_cols;
-    int32_t dilation_rows;
-    int32_t dilation_cols;
-    int32_t pad_top;
-    int32_t pad_left;
+    mcud_sliding window;
     int32_t left;              /* sums are times 2^left before their multiplier; 0..30 */
     int32_t output_zero_point; /* -128..127, as the following ones */
     int32_t low;

@@ -1,7 +1,6 @@
 #include "dwconv2d_s8_multiplied.h"
 
 #include "mcud_dot_s8.h"
-#include "mcud_window.h"
 
 /* A tap of the window: where its values are from the first tap inside the input, and its weights. */
 typedef struct {
@@ -19,13 +18,13 @@ typedef struct {
 static void list_taps(const mcud_dwconv2d_s8_multiplied_params *params, const uint32_t *offsets,
                       mcud_taps rows, mcud_taps cols, tap_list *list)
 {
-    const uint32_t pitch = (uint32_t)(params->dilation_cols * params->input_channels);
+    const uint32_t pitch = (uint32_t)(params->window.dilation_cols * params->input_channels);
     tap *inside = list->taps;
     tap *padded = list->end;
     uint32_t w = 0;
-    for (int32_t r = 0; r < params->kernel_rows; r++) {
+    for (int32_t r = 0; r < params->window.kernel_rows; r++) {
         uint32_t x = r >= rows.first && r < rows.end ? offsets[r] : 0;
-        for (int32_t s = 0; s < params->kernel_cols; s++, w += (uint32_t)params->output_channels) {
+        for (int32_t s = 0; s < params->window.kernel_cols; s++, w += (uint32_t)params->output_channels) {
             if (r < rows.first || r >= rows.end || s < cols.first || s >= cols.end) {
                 padded--;
                 padded->w = w;
@@ -74,23 +73,21 @@ void mcud_dwconv2d_s8_multiplied(const mcud_op *op, int32_t first_row, int32_t e
     uint32_t *offsets = mcud_row(op->scratch, first_row);
     int8_t *const first = mcud_row(op->out, first_row);
     int8_t *out = first;
-    tap *const taps = (tap *)(void *)(offsets + params->kernel_rows);
-    tap_list list = {taps, taps, taps + params->kernel_rows * params->kernel_cols};
+    tap *const taps = (tap *)(void *)(offsets + params->window.kernel_rows);
+    tap_list list = {taps, taps, taps + params->window.kernel_rows * params->window.kernel_cols};
     for (int32_t row = first_row; row < end_row; row++) {
-        const int32_t top = row * params->stride_rows - params->pad_top;
-        const mcud_taps rows =
-            mcud_taps_inside(top, params->dilation_rows, params->kernel_rows, 0, params->input_rows);
-        mcud_window_rows(op->in[0], top, params->dilation_rows, rows, offsets);
-        int32_t left = -params->pad_left;
+        const int32_t top = row * params->window.stride_rows - params->window.pad_top;
+        const mcud_taps rows = mcud_row_taps(&params->window, top, params->input_rows);
+        mcud_window_rows(op->in[0], top, params->window.dilation_rows, rows, offsets);
+        int32_t left = -params->window.pad_left;
         mcud_taps listed = {-1, -1};
-        for (int32_t col = 0; col < params->output_cols; col++, left += params->stride_cols) {
-            const mcud_taps cols =
-                mcud_taps_inside(left, params->dilation_cols, params->kernel_cols, 0, params->input_cols);
+        for (int32_t col = 0; col < params->output_cols; col++, left += params->window.stride_cols) {
+            const mcud_taps cols = mcud_col_taps(&params->window, left, params->input_cols);
             if (cols.first != listed.first || cols.end != listed.end) {
                 list_taps(params, offsets, rows, cols, &list);
                 listed = cols;
             }
-            const int32_t first_byte = (left + cols.first * params->dilation_cols) * params->input_channels;
+            const int32_t first_byte = (left + cols.first * params->window.dilation_cols) * params->input_channels;
             one_pixel(params, &list, op->in[0]->memory + first_byte, out);
             out += params->output_channels;
         }

@@ -12,6 +12,7 @@
 #define MCUD_DWCONV2D_S8_MULTIPLIED_H
 
 #include "mcud.h"
+#include "mcud_window.h"
 
 typedef struct {
     const int8_t *weights;      /* [kernel_rows][kernel_cols][output_channels] */
@@ -22,14 +23,7 @@ typedef struct {
     int32_t input_channels;
     int32_t output_cols;
     int32_t output_channels;
-    int32_t kernel_rows;
-    int32_t kernel_cols;
-    int32_t stride_rows;
-    int32_t stride_cols;
-    int32_t dilation_rows;
-    int32_t dilation_cols;
-    int32_t pad_top;
-    int32_t pad_left;
+    mcud_sliding window;
     int32_t multiplier; /* output channels of each input channel */
     int32_t left;       /* sums are times 2^left before their multiplier; 0..30 */
     int32_t input_zero_point; /* -128..127, as the following ones */

@@ -2,7 +2,6 @@
 
 #include "mcud_clip_s8.h"
 #include "mcud_vector.h"
-#include "mcud_window.h"
 
 /* The taps of a window, in the input from column `left` on, or in the padding, whose values stand in flash; rows and
  * columns are those inside the input. */
@@ -10,12 +9,13 @@ static void find_taps(const mcud_op *op, const uint32_t *offsets, mcud_taps rows
                       const int8_t **taps)
 {
     const mcud_dwconv2d_s8_mve_params *params = op->params;
-    const int32_t pitch = params->dilation_cols * params->channels;
-    const uint8_t *const memory = op->in[0]->memory + (left + cols.first * params->dilation_cols) * params->channels;
-    for (int32_t r = 0; r < params->kernel_rows; r++, taps += params->kernel_cols) {
+    const int32_t pitch = params->window.dilation_cols * params->channels;
+    const uint8_t *const memory =
+        op->in[0]->memory + (left + cols.first * params->window.dilation_cols) * params->channels;
+    for (int32_t r = 0; r < params->window.kernel_rows; r++, taps += params->window.kernel_cols) {
         const int inside = r >= rows.first && r < rows.end;
         const void *x = inside ? memory + offsets[r] : NULL;
-        mcud_vector_find_taps(taps, params->kernel_cols, cols.first, inside ? cols.end : cols.first, x, pitch,
+        mcud_vector_find_taps(taps, params->window.kernel_cols, cols.first, inside ? cols.end : cols.first, x, pitch,
                               params->padding);
     }
 }
@@ -24,27 +24,27 @@ void mcud_dwconv2d_s8_mve(const mcud_op *op, int32_t first_row, int32_t end_row)
 {
     const mcud_dwconv2d_s8_mve_params *params = op->params;
     const mcud_finish_s8 finish = {params->output_zero_point, params->left, 0};
-    const int32_t tap_count = params->kernel_rows * params->kernel_cols;
+    const int32_t tap_count = params->window.kernel_rows * params->window.kernel_cols;
     const int32_t channels = params->channels;
-    const int32_t step = params->pixels * params->stride_cols * channels;
+    const int32_t step = params->pixels * params->window.stride_cols * channels;
     uint32_t *offsets = mcud_row(op->scratch, first_row);
-    const int8_t **taps = mcud_pointers(offsets + params->kernel_rows);
+    const int8_t **taps = mcud_pointers(offsets + params->window.kernel_rows);
     int8_t *const out = mcud_row(op->out, first_row);
     int8_t *y = out;
     for (int32_t row = first_row; row < end_row; row++) {
-        const int32_t top = row * params->stride_rows - params->pad_top;
-        const mcud_taps rows =
-            mcud_taps_inside(top, params->dilation_rows, params->kernel_rows, 0, params->input_rows);
-        mcud_window_rows(op->in[0], top, params->dilation_rows, rows, offsets);
+        const int32_t top = row * params->window.stride_rows - params->window.pad_top;
+        const mcud_taps rows = mcud_row_taps(&params->window, top, params->input_rows);
+        mcud_window_rows(op->in[0], top, params->window.dilation_rows, rows, offsets);
         for (int32_t col = 0; col < params->output_cols;) {
-            const int32_t left = col * params->stride_cols - params->pad_left;
-            mcud_taps cols = {0, params->kernel_cols};
+            const int32_t left = col * params->window.stride_cols - params->window.pad_left;
+            mcud_taps cols = {0, params->window.kernel_cols};
             if (col < params->first_inside || col >= params->end_inside) {
-                cols = mcud_taps_inside(left, params->dilation_cols, params->kernel_cols, 0, params->input_cols);
+                cols = mcud_col_taps(&params->window, left, params->input_cols);
             }
             find_taps(op, offsets, rows, cols, left, taps);
             int32_t count = 1; /* of the pixels that the taps found are good for */
-            if (rows.end - rows.first == params->kernel_rows && cols.end - cols.first == params->kernel_cols) {
+            if (rows.end - rows.first == params->window.kernel_rows &&
+                cols.end - cols.first == params->window.kernel_cols) {
                 count = params->end_inside - col;
             }
             col += count;

@@ -17,6 +17,7 @@
 #define MCUD_DWCONV2D_S8_MVE_H
 
 #include "mcud.h"
+#include "mcud_window.h"
 
 typedef struct {
     const int32_t *records; /* [sixteens of channels] */
@@ -25,14 +26,7 @@ typedef struct {
     int32_t input_cols;
     int32_t channels;
     int32_t output_cols;
-    int32_t kernel_rows;
-    int32_t kernel_cols;
-    int32_t stride_rows;
-    int32_t stride_cols;
-    int32_t dilation_rows;
-    int32_t dilation_cols;
-    int32_t pad_top;
-    int32_t pad_left;
+    mcud_sliding window;
     int32_t first_inside; /* output columns [first_inside, end_inside) have windows without padding */
     int32_t end_inside;
     int32_t pixels; /* side by side in a vector; 1 where their windows are apart, or channels fill vectors */

@@ -1,7 +1,5 @@
 #include "integer_binary.h"
 
-#include "mcud_operand.h"
-
 /* Arithmetic is on uint32_t, which wraps around in C as well. */
 static int32_t add(int32_t a, int32_t b)
 {
@@ -142,10 +140,10 @@ static void one_row(const mcud_integer_binary_params *params, const void *a, con
 {
     function_of_two *const function = functions[params->function];
     int32_t at = 0;
-    for (int32_t col = 0; col < params->cols; col++) {
-        int32_t a_at = col * params->a_col_step;
-        int32_t b_at = col * params->b_col_step;
-        for (int32_t channel = 0; channel < params->channels; channel++, at++) {
+    for (int32_t col = 0; col < params->broadcast.cols; col++) {
+        int32_t a_at = col * params->broadcast.a_col_step;
+        int32_t b_at = col * params->broadcast.b_col_step;
+        for (int32_t channel = 0; channel < params->broadcast.channels; channel++, at++) {
             const int32_t made = function(element(a, a_at, params->a_bytes, params->a_offset),
                                           element(b, b_at, params->b_bytes, params->b_offset));
             if (params->out_bytes == 1) {
@@ -153,8 +151,8 @@ static void one_row(const mcud_integer_binary_params *params, const void *a, con
             } else {
                 ((int32_t *)out)[at] = made;
             }
-            a_at += params->a_channel_step;
-            b_at += params->b_channel_step;
+            a_at += params->broadcast.a_channel_step;
+            b_at += params->broadcast.b_channel_step;
         }
     }
 }
@@ -164,8 +162,8 @@ void mcud_integer_binary(const mcud_op *op, int32_t first_row, int32_t end_row)
     const mcud_integer_binary_params *params = op->params;
     const mcud_operands tensors = mcud_find_operands(op, params->a, params->b);
     for (int32_t row = first_row; row < end_row; row++) {
-        const void *a = row_of(params->a, tensors.a, row, params->a_row_step);
-        const void *b = row_of(params->b, tensors.b, row, params->b_row_step);
+        const void *a = row_of(params->a, tensors.a, row, params->broadcast.a_row_step);
+        const void *b = row_of(params->b, tensors.b, row, params->broadcast.b_row_step);
         one_row(params, a, b, mcud_row(op->out, row));
     }
 }

@@ -9,19 +9,12 @@
 #define MCUD_INTEGER_BINARY_H
 
 #include "mcud.h"
+#include "mcud_operand.h"
 
-/* Steps are in elements; 0 where the operand broadcasts. */
 typedef struct {
     const int32_t *a; /* constant operand, or NULL */
     const int32_t *b; /* constant operand, or NULL */
-    int32_t cols;
-    int32_t channels;
-    int32_t a_row_step;
-    int32_t a_col_step;
-    int32_t a_channel_step; /* 0 or 1 */
-    int32_t b_row_step;
-    int32_t b_col_step;
-    int32_t b_channel_step; /* 0 or 1 */
+    mcud_broadcast broadcast;
     int32_t function;       /* its place in the table of integer_binary.c */
     int32_t a_bytes;        /* of an element: 1 or 4 */
     int32_t b_bytes;

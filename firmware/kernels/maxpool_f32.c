@@ -2,13 +2,11 @@
 
 #include <math.h>
 
-#include "mcud_window.h"
-
 /* Channels [channel, channel + 4) of a pixel. */
 static void four_channels(const mcud_maxpool_f32_params *params, const mcud_window_place *place,
                           int32_t channel, float *out)
 {
-    const int32_t pitch = params->dilation_cols * params->channels;
+    const int32_t pitch = params->window.dilation_cols * params->channels;
     float a = -INFINITY;
     float b = -INFINITY;
     float c = -INFINITY;
@@ -32,7 +30,7 @@ static void four_channels(const mcud_maxpool_f32_params *params, const mcud_wind
 static void one_channel(const mcud_maxpool_f32_params *params, const mcud_window_place *place,
                         int32_t channel, float *out)
 {
-    const int32_t pitch = params->dilation_cols * params->channels;
+    const int32_t pitch = params->window.dilation_cols * params->channels;
     float value = -INFINITY;
     for (int32_t r = place->rows.first; r < place->rows.end; r++) {
         const void *row = place->memory + place->offsets[r] + place->first_byte;
@@ -63,14 +61,13 @@ void mcud_maxpool_f32(const mcud_op *op, int32_t first_row, int32_t end_row)
     float *out = mcud_row(op->out, first_row);
     mcud_window_place place = {.memory = op->in[0]->memory, .offsets = offsets};
     for (int32_t row = first_row; row < end_row; row++) {
-        const int32_t top = row * params->stride_rows - params->pad_top;
-        place.rows = mcud_taps_inside(top, params->dilation_rows, params->kernel_rows, 0, params->input_rows);
-        mcud_window_rows(op->in[0], top, params->dilation_rows, place.rows, offsets);
-        int32_t left = -params->pad_left;
-        for (int32_t col = 0; col < params->output_cols; col++, left += params->stride_cols) {
-            place.cols =
-                mcud_taps_inside(left, params->dilation_cols, params->kernel_cols, 0, params->input_cols);
-            place.first_byte = (left + place.cols.first * params->dilation_cols) * pixel_bytes;
+        const int32_t top = row * params->window.stride_rows - params->window.pad_top;
+        place.rows = mcud_row_taps(&params->window, top, params->input_rows);
+        mcud_window_rows(op->in[0], top, params->window.dilation_rows, place.rows, offsets);
+        int32_t left = -params->window.pad_left;
+        for (int32_t col = 0; col < params->output_cols; col++, left += params->window.stride_cols) {
+            place.cols = mcud_col_taps(&params->window, left, params->input_cols);
+            place.first_byte = (left + place.cols.first * params->window.dilation_cols) * pixel_bytes;
             one_pixel(params, &place, out);
             out += params->channels;
         }

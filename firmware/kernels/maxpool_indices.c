@@ -2,8 +2,6 @@
 
 #include <stddef.h>
 
-#include "mcud_window.h"
-
 /* The taps of a window that lie in the image, and where its first one would be. */
 typedef struct {
     int32_t top;
@@ -34,10 +32,10 @@ static int32_t index_of_largest(const mcud_op *op, const window *seen, int32_t c
     place best = {NULL, 0};
     int32_t index = 0;
     for (int32_t r = seen->rows.first; r < seen->rows.end; r++) {
-        const int32_t row = seen->top + r * params->dilation_rows;
+        const int32_t row = seen->top + r * params->window.dilation_rows;
         place here = {mcud_row(op->in[0], row), 0};
         for (int32_t s = seen->cols.first; s < seen->cols.end; s++) {
-            const int32_t col = seen->left + s * params->dilation_cols;
+            const int32_t col = seen->left + s * params->window.dilation_cols;
             here.at = col * params->channels + channel;
             if (best.row == NULL || larger(params->element, here, best)) {
                 best = here;
@@ -53,12 +51,13 @@ void mcud_maxpool_indices(const mcud_op *op, int32_t first_row, int32_t end_row)
     const mcud_maxpool_indices_params *params = op->params;
     for (int32_t row = first_row; row < end_row; row++) {
         int32_t *out = mcud_row(op->out, row);
-        window seen = {row * params->stride_rows - params->pad_top, -params->pad_left, {0, 0}, {0, 0}};
+        window seen = {
+            row * params->window.stride_rows - params->window.pad_top, -params->window.pad_left, {0, 0}, {0, 0}};
         seen.rows =
-            mcud_taps_inside(seen.top, params->dilation_rows, params->kernel_rows, 0, params->input_rows);
-        for (int32_t col = 0; col < params->output_cols; col++, seen.left += params->stride_cols) {
+            mcud_row_taps(&params->window, seen.top, params->input_rows);
+        for (int32_t col = 0; col < params->output_cols; col++, seen.left += params->window.stride_cols) {
             seen.cols =
-                mcud_taps_inside(seen.left, params->dilation_cols, params->kernel_cols, 0, params->input_cols);
+                mcud_col_taps(&params->window, seen.left, params->input_cols);
             for (int32_t channel = 0; channel < params->channels; channel++) {
                 *out++ = index_of_largest(op, &seen, channel);
             }

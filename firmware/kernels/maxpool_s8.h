@@ -8,20 +8,14 @@
 #define MCUD_MAXPOOL_S8_H
 
 #include "mcud.h"
+#include "mcud_window.h"
 
 typedef struct {
     int32_t input_rows;
     int32_t input_cols;
     int32_t channels;
     int32_t output_cols;
-    int32_t kernel_rows;
-    int32_t kernel_cols;
-    int32_t stride_rows;
-    int32_t stride_cols;
-    int32_t dilation_rows;
-    int32_t dilation_cols;
-    int32_t pad_top;
-    int32_t pad_left;
+    mcud_sliding window;
 } mcud_maxpool_s8_params;
 
 mcud_kernel mcud_maxpool_s8;

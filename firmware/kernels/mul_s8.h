@@ -9,18 +9,12 @@
 #define MCUD_MUL_S8_H
 
 #include "mcud.h"
+#include "mcud_operand.h"
 
 typedef struct {
     const int8_t *a; /* constant operand, or NULL */
     const int8_t *b; /* constant operand, or NULL */
-    int32_t cols;
-    int32_t channels;
-    int32_t a_row_step;
-    int32_t a_col_step;
-    int32_t a_channel_step; /* 0 or 1 */
-    int32_t b_row_step;
-    int32_t b_col_step;
-    int32_t b_channel_step; /* 0 or 1 */
+    mcud_broadcast broadcast;
     int32_t a_zero_point;
     int32_t b_zero_point;
     int32_t output_zero_point;

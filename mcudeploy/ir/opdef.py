@@ -178,7 +178,7 @@ class KernelCall:
 
     The C function is `mcud_<kernel>` in firmware/kernels/<kernel>.c; its parameters are
     `mcud_<kernel>_params` in firmware/kernels/<kernel>.h with exactly the fields of `params`, in this
-    order: pointers first, then scalars of 32 bits.
+    order: pointers first, then scalars of 32 bits; "window.pad_top" is a field of a struct within.
     `scratch_bytes` is needed by one step of any number of rows; `state_bytes` from the first step to the
     last, by operators that accumulate. A kernel has one of the two, and finds it at op->scratch.
     `others` compute the same bits in another way: by another kernel, or by the same one in another `form`,

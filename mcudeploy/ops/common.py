@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from mcudeploy.ir.opdef import Access, Axis, AxisKind, Counts, Index, LoopNest
+from mcudeploy.ir.opdef import Access, Axis, AxisKind, Counts, Index, LoopNest, ParamValue
 from mcudeploy.ops.requantize import quantization_of
 
 if TYPE_CHECKING:
@@ -41,6 +41,11 @@ def elementwise_loops(inputs: tuple[Shape, ...]) -> LoopNest:
     """The loop nest of an operator with one input that maps element to element."""
     (shape,) = inputs
     return LoopNest(spatial_axes(shape), (ELEMENTWISE,), ELEMENTWISE)
+
+
+def within(struct: str, fields: Mapping[str, ParamValue]) -> dict[str, ParamValue]:
+    """Parameters as the fields of a struct within the kernel's own."""
+    return {f"{struct}.{name}": value for name, value in fields.items()}
 
 
 def is_int8(tensor: Tensor) -> bool:

@@ -54,13 +54,13 @@ def general(fields: Fields) -> CountsOf:
     all_groups = -(-values // GROUP)
     in_one_run = fields["row_runs"] == 1
     windows = Windows(fields)
-    border = windows.cols < fields["kernel_cols"] if in_one_run else windows.cols >= 0
+    border = windows.cols < fields["window.kernel_cols"] if in_one_run else windows.cols >= 0
     inner, outer = int((~border).sum()), int(border.sum())
     full: Counts = {"padding": outer * fields["row_runs"] * all_groups, "runs": outer * fields["row_runs"]}
     parts: list[Counts] = []
     for taps in windows.cols[border].tolist():
         if not in_one_run:
-            outside = fields["kernel_cols"] - taps
+            outside = fields["window.kernel_cols"] - taps
             expanded = scaled(_expanded(values), taps)
             parts.append(merged(expanded, {"padding": outside * all_groups, "runs": outside}))
         elif taps == 0:
@@ -80,7 +80,7 @@ def general(fields: Fields) -> CountsOf:
         each = merged(
             {"rows": len(rows), "row_taps": reading, "inner": len(rows) * inner, "border": len(rows) * outer},
             scaled(reached, reading),
-            scaled(missed, len(rows) * fields["kernel_rows"] - reading),
+            scaled(missed, len(rows) * fields["window.kernel_rows"] - reading),
             _multiplied(blocks, fields["group_outputs"], fields["patch_groups"]),
         )
         return {"calls": 1, "groups": fields["groups"]} | scaled(each, fields["groups"])
@@ -151,7 +151,7 @@ def to_rows(fields: Fields) -> CountsOf:
 def depthwise(fields: Fields) -> CountsOf:
     """dwconv2d_s8: windows inside the input share a list of taps, which are multiplied two by two."""
     windows = Windows(fields)
-    kernel_rows, kernel_cols = fields["kernel_rows"], fields["kernel_cols"]
+    kernel_rows, kernel_cols = fields["window.kernel_rows"], fields["window.kernel_cols"]
     taps, channels = kernel_rows * kernel_cols, fields["channels"]
     fours, rest = divmod(channels, 4)
     inner = int((windows.cols == kernel_cols).sum())
@@ -186,13 +186,13 @@ def depthwise(fields: Fields) -> CountsOf:
 
 def by_columns(fields: Fields) -> CountsOf:
     """dwconv2d_s8_3x3: of four channels columns are expanded for a stretch of outputs, then multiplied."""
-    channels, stride, outputs = fields["channels"], fields["stride_cols"], fields["output_cols"]
+    channels, stride, outputs = fields["channels"], fields["window.stride_cols"], fields["output_cols"]
     windows, (fours, rest) = Windows(fields), divmod(channels, 4)
     most = (COLUMNS - 3) // stride + 1
     inside = beside = 0
     starts = range(0, outputs, most)
     for col in starts:
-        first = col * stride - fields["pad_left"]
+        first = col * stride - fields["window.pad_left"]
         columns = (min(most, outputs - col) - 1) * stride + 3
         within = sum(0 <= it < fields["input_cols"] for it in range(first, first + columns))
         inside, beside = inside + within, beside + columns - within
@@ -220,7 +220,7 @@ def by_columns(fields: Fields) -> CountsOf:
 def multiplied(fields: Fields) -> CountsOf:
     """dwconv2d_s8_multiplied: taps inside and in the padding are listed where they change."""
     windows = Windows(fields)
-    cols, taps = windows.cols, fields["kernel_rows"] * fields["kernel_cols"]
+    cols, taps = windows.cols, fields["window.kernel_rows"] * fields["window.kernel_cols"]
     lists_in_row = 1 + int((cols[1:] != cols[:-1]).sum())
     outputs = fields["output_channels"]
 
@@ -317,9 +317,9 @@ def gathered(
 
     `copied` and `filled` count for a run of so many values, so many times.
     """
-    kernel_rows, kernel_cols = fields["kernel_rows"], fields["kernel_cols"]
+    kernel_rows, kernel_cols = fields["window.kernel_rows"], fields["window.kernel_cols"]
     values = fields["group_inputs"]
-    one_run = fields["dilation_cols"] * fields["input_channels"] == fields["group_inputs"]
+    one_run = fields["window.dilation_cols"] * fields["input_channels"] == fields["group_inputs"]
     reading = int(windows.rows(rows).sum())
     missing = len(rows) * kernel_rows - reading
     copies = [

@@ -28,7 +28,7 @@ def pointwise(fields: Fields) -> CountsOf:
 def general(fields: Fields) -> CountsOf:
     """conv2d_f32: four pixels at a time where no column of their windows is padding."""
     windows = Windows(fields)
-    kernel_cols, values = fields["kernel_cols"], fields["group_inputs"]
+    kernel_cols, values = fields["window.kernel_cols"], fields["group_inputs"]
     channels = fields["group_outputs"]
     records = -(-channels // 4)
     cols = windows.cols.tolist()

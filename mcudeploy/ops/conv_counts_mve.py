@@ -38,7 +38,7 @@ def pointwise(fields: Fields) -> CountsOf:
 def general(fields: Fields) -> CountsOf:
     """conv2d_s8_mve: windows are gathered, those in the padding one by one, and multiplied."""
     windows = Windows(fields)
-    kernel_rows, values = fields["kernel_rows"], fields["group_inputs"]
+    kernel_rows, values = fields["window.kernel_rows"], fields["group_inputs"]
     inner = fields["end_inside"] - fields["first_inside"]
     patch, pixels_at_once = _vectors(fields["patch_values"]), fields["pixels"]
 
@@ -104,7 +104,7 @@ def by_rows(fields: Fields, input_rows: int) -> CountsOf:
 def depthwise(fields: Fields) -> CountsOf:
     """dwconv2d_s8_mve: windows inside the input share a list of taps, several of few channels a vector."""
     windows = Windows(fields)
-    kernel_rows, kernel_cols = fields["kernel_rows"], fields["kernel_cols"]
+    kernel_rows, kernel_cols = fields["window.kernel_rows"], fields["window.kernel_cols"]
     taps, channels, at_once = kernel_rows * kernel_cols, fields["channels"], fields["pixels"]
     inner = fields["end_inside"] - fields["first_inside"]
     lists_inside = windows.outputs - inner + min(inner, 1)

@@ -13,6 +13,7 @@ from mcudeploy.ops import conv_counts, conv_counts_f32, conv_mve, requantize
 from mcudeploy.ops.common import OFFSET_BYTES, SUM_BYTES
 from mcudeploy.ops.conv_constants import FOUR, Constants, check_constants, numbers_of, without
 from mcudeploy.ops.packing import GROUP, padded
+from mcudeploy.ops.windows import sliding
 
 if TYPE_CHECKING:
     from mcudeploy.ir.graph import Operator, Tensor
@@ -157,7 +158,8 @@ def _by_columns(
     """dwconv2d_s8_3x3, if it is for such windows."""
     if conv.kernel_shape != (3, 3) or conv.dilation != (1, 1) or conv.stride[1] > _MOST_COLUMN_STRIDE:
         return ()
-    own = without(fields, "kernel_rows", "kernel_cols", "dilation_rows", "dilation_cols")
+    own = {name.removeprefix("window."): value for name, value in fields.items()}
+    own = without(own, "kernel_rows", "kernel_cols", "dilation_rows", "dilation_cols")
     params = constants.packed_columns() | own | {"input_zero_point": zero_point} | numbers
     counts = conv_counts.by_columns(fields)
     return (KernelCall("dwconv2d_s8_3x3", params, COLUMNS_BYTES, counts=counts),)
@@ -290,12 +292,4 @@ def _window_fields(conv: Conv2d, source: Tensor, output: Tensor) -> dict[str, Pa
         "input_channels": source.shape[2],
         "output_cols": output.shape[1],
         "output_channels": conv.out_channels,
-        "kernel_rows": conv.kernel_shape[0],
-        "kernel_cols": conv.kernel_shape[1],
-        "stride_rows": conv.stride[0],
-        "stride_cols": conv.stride[1],
-        "dilation_rows": conv.dilation[0],
-        "dilation_cols": conv.dilation[1],
-        "pad_top": conv.pads[0],
-        "pad_left": conv.pads[1],
-    }
+    } | sliding(conv.kernel_shape, conv.stride, conv.dilation, conv.pads)

@@ -40,7 +40,7 @@ def general(constants: Constants, numbers: Params, fields: Params, groups: int) 
     _, *kernel_shape, _ = constants.weights.shape
     patch = constants.weights[0].size
     records = _records(constants, groups=groups)
-    in_runs = kernel_shape[1] == 1 or (groups == 1 and fields["dilation_cols"] == 1)
+    in_runs = kernel_shape[1] == 1 or (groups == 1 and fields["window.dilation_cols"] == 1)
     inside = _columns_inside(fields) if in_runs else {"first_inside": 0, "end_inside": 0}
     facts = {
         "row_values": patch // kernel_shape[0],
@@ -89,7 +89,7 @@ def depthwise(
     if np.any(lowest[:, :-1] & lowest[:, 1:]):
         return ()
     assert constants.multipliers is not None
-    pixels = max(1, VECTOR // len(weights)) if fields["stride_cols"] == 1 else 1
+    pixels = max(1, VECTOR // len(weights)) if fields["window.stride_cols"] == 1 else 1
     records = pack_vector_taps(
         np.tile(constants.bias, pixels), np.tile(weights, (pixels, 1)), np.tile(constants.multipliers, pixels)
     )
@@ -101,8 +101,8 @@ def depthwise(
 
 def _columns_inside(fields: Mapping[str, Any]) -> dict[str, int]:
     """The output columns whose windows have no padding on the left and right."""
-    pad, step, outputs = fields["pad_left"], fields["stride_cols"], fields["output_cols"]
-    reach = (fields["kernel_cols"] - 1) * fields["dilation_cols"] + 1
+    pad, step, outputs = fields["window.pad_left"], fields["window.stride_cols"], fields["output_cols"]
+    reach = (fields["window.kernel_cols"] - 1) * fields["window.dilation_cols"] + 1
     last_start = fields["input_cols"] - reach + pad  # from the first window's start
     end = min(last_start // step + 1, outputs) if last_start >= 0 else 0
     return {"first_inside": min(-(-pad // step), end), "end_inside": end}

@@ -18,6 +18,7 @@ from mcudeploy.ops.common import (
     is_int8,
     require_same_dtype,
     spatial_axes,
+    within,
 )
 from mcudeploy.ops.requantize import clamp_bounds, quantization_of, quantize_scale
 
@@ -116,11 +117,11 @@ class Binary:
             "b": constant if self.constant_operand == 1 else None,
         }
         strides = broadcast_strides(self.operands(tuple(tensor.shape for tensor in inputs)))
-        counts = pixel_counts(strides)
+        counts, spread = pixel_counts(strides), within("broadcast", strides)
         if not is_int8(output):
             lowest, highest = self.low, self.high
             clip = {"low": lowest, "high": highest}
-            return KernelCall(f"{self.function}_f32", {**pointers, **strides, **clip}, counts=counts)
+            return KernelCall(f"{self.function}_f32", {**pointers, **spread, **clip}, counts=counts)
         a, b = self._quantizations(inputs)
         target = quantization_of(output)
         low, high = clamp_bounds(target, self.low, self.high)
@@ -128,13 +129,13 @@ class Binary:
         match self.function:
             case "add" | "sub":
                 sign = 1 if self.function == "add" else -1
-                params = {**pointers, **strides, **_add_arithmetic(a, b, sign, target), **clamp}
+                params = {**pointers, **spread, **_add_arithmetic(a, b, sign, target), **clamp}
                 by_one = strides["a_channel_step"] == strides["b_channel_step"] == 1
                 vectors = KernelCall("add_s8_mve", params, needs_vectors=True, counts=counts)
                 return KernelCall("add_s8", params, counts=counts, others=(vectors,) if by_one else ())
             case "mul":
                 arithmetic = _mul_arithmetic(a, b, target)
-                return KernelCall("mul_s8", {**pointers, **strides, **arithmetic, **clamp}, counts=counts)
+                return KernelCall("mul_s8", {**pointers, **spread, **arithmetic, **clamp}, counts=counts)
             case "div":
                 scales = {
                     "a_zero_point": a.zero_point,
@@ -145,7 +146,7 @@ class Binary:
                     "b_scale": float(b.scale),
                     "output_scale": float(target.scale),
                 }
-                return KernelCall("div_s8", {**pointers, **strides, **scales}, counts=counts)
+                return KernelCall("div_s8", {**pointers, **spread, **scales}, counts=counts)
             case _:
                 raise ValueError(f"{self.function} is for float32 only")
 

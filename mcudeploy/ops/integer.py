@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 import numpy as np
 
 from mcudeploy.ir.opdef import KernelCall, LoopNest, ParamValue
+from mcudeploy.ops.common import within
 from mcudeploy.ops.elementwise import Binary, broadcast_strides, pixel_counts
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ class IntegerBinary:
         params: dict[str, ParamValue] = {
             "a": flat if self.constant_operand == 0 else None,
             "b": flat if self.constant_operand == 1 else None,
-            **strides,
+            **within("broadcast", strides),
             "function": _FUNCTIONS.index(self.function),
             "a_bytes": sizes[0],
             "b_bytes": sizes[1],

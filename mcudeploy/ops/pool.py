@@ -15,7 +15,7 @@ from mcudeploy.ir.opdef import Axis, AxisKind, Counts, CountsOf, Index, KernelCa
 from mcudeploy.ops import requantize
 from mcudeploy.ops.common import OFFSET_BYTES, SUM_BYTES
 from mcudeploy.ops.packing import VECTOR
-from mcudeploy.ops.windows import Windows
+from mcudeploy.ops.windows import Windows, sliding
 
 if TYPE_CHECKING:
     from mcudeploy.ir.graph import Operator, Shape, Tensor
@@ -62,8 +62,8 @@ def _window_counts(fields: Mapping[str, Any], *, sums: bool) -> CountsOf:
     blocks = {"fours": channels // 4, "ones": channels % 4, "vectors": -(-channels // VECTOR)}
     if sums:
         blocks |= {"eights": channels // 8, "singles": channels % 8}
-    window = fields["kernel_rows"] * fields["kernel_cols"]
-    border = int((windows.cols < fields["kernel_cols"]).sum())
+    window = fields["window.kernel_rows"] * fields["window.kernel_cols"]
+    border = int((windows.cols < fields["window.kernel_cols"]).sum())
     cols = int(windows.cols.sum())
 
     def counts(rows: Interval) -> Counts:
@@ -118,15 +118,7 @@ def window_fields(pool: MaxPool | AveragePool, source: Tensor) -> dict[str, Para
         "input_cols": source.shape[1],
         "channels": source.shape[2],
         "output_cols": pool.out_size[1],
-        "kernel_rows": pool.kernel_shape[0],
-        "kernel_cols": pool.kernel_shape[1],
-        "stride_rows": pool.stride[0],
-        "stride_cols": pool.stride[1],
-        "dilation_rows": pool.dilation[0],
-        "dilation_cols": pool.dilation[1],
-        "pad_top": pool.pads[0],
-        "pad_left": pool.pads[1],
-    }
+    } | sliding(pool.kernel_shape, pool.stride, pool.dilation, pool.pads)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.opdef import ParamValue
+from mcudeploy.ops.common import within
+
+
+def sliding(
+    kernel: tuple[int, int], stride: tuple[int, int], dilation: tuple[int, int], pads: tuple[int, ...]
+) -> dict[str, ParamValue]:
+    """The `window` of a kernel's parameters; `pads` begin with top and left."""
+    pairs = {"kernel": kernel, "stride": stride, "dilation": dilation}
+    fields = {
+        f"{name}_{along}": pair[at]
+        for name, pair in pairs.items()
+        for at, along in enumerate(("rows", "cols"))
+    }
+    return within("window", {**fields, "pad_top": pads[0], "pad_left": pads[1]})
 
 
 class Windows:
@@ -36,9 +51,11 @@ class Windows:
 
     def _inside(self, along: str, before: str, positions: NDArray[np.int64]) -> NDArray[np.int64]:
         size, count, step, stride = (
-            self._fields[f"{name}_{along}"] for name in ("input", "kernel", "dilation", "stride")
+            self._fields[f"{name}_{along}"]
+            for name in ("input", "window.kernel", "window.dilation", "window.stride")
         )
-        return taps_inside(positions * stride - self._fields[f"pad_{before}"], size, count, step)
+        starts = positions * stride - self._fields[f"window.pad_{before}"]
+        return taps_inside(starts, size, count, step)
 
 
 def taps_inside(starts: NDArray[np.int64], size: int, kernel: int, dilation: int) -> NDArray[np.int64]:

@@ -42,10 +42,10 @@ def fields(size: int, kernel: int, stride: int, dilation: int, pad: int) -> dict
     outputs = (size + 2 * pad - dilation * (kernel - 1) - 1) // stride + 1
     return {
         **dict.fromkeys(("input_rows", "input_cols"), size),
-        **dict.fromkeys(("kernel_rows", "kernel_cols"), kernel),
-        **dict.fromkeys(("stride_rows", "stride_cols"), stride),
-        **dict.fromkeys(("dilation_rows", "dilation_cols"), dilation),
-        **dict.fromkeys(("pad_top", "pad_left"), pad),
+        **dict.fromkeys(("window.kernel_rows", "window.kernel_cols"), kernel),
+        **dict.fromkeys(("window.stride_rows", "window.stride_cols"), stride),
+        **dict.fromkeys(("window.dilation_rows", "window.dilation_cols"), dilation),
+        **dict.fromkeys(("window.pad_top", "window.pad_left"), pad),
         "output_cols": outputs,
     }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, is_dataclass
+from dataclasses import dataclass, is_dataclass, replace
 from pathlib import Path
 from pkgutil import iter_modules
 from typing import get_args
@@ -51,6 +51,7 @@ from mcudeploy.program.kernelfiles import OF_THE_TAPE
 KERNELS = resource_dir("firmware") / "kernels"
 INCLUDE = resource_dir("firmware") / "include"
 IMAGE: Shape = (6, 6, 4)
+STRUCTS = {"mcud_sliding": "mcud_window.h", "mcud_broadcast": "mcud_operand.h"}
 ELEMENT_TYPES = {
     "int8_t": "int8",
     "int32_t": "int32",
@@ -70,10 +71,10 @@ class Field:
 
 
 def header_fields(kernel: str) -> tuple[Field, ...]:
-    """The fields of mcud_<kernel>_params; none where the header has no such struct.
+    """The fields of mcud_<kernel>_params, those of a struct within as struct.field.
 
-    A header may also name a struct that kernels share: typedef mcud_<family>_params mcud_<kernel>_params, of
-    a header in include/ or of another kernel.
+    None where the header has no such struct. A header may also name a struct that kernels share: typedef
+    mcud_<family>_params mcud_<kernel>_params, of a header in include/ or of another kernel.
     """
     text = _without_comments(KERNELS / f"{kernel}.h")
     shared = re.search(rf"typedef\s+mcud_(\w+)_params\s+mcud_{kernel}_params\s*;", text)
@@ -81,19 +82,27 @@ def header_fields(kernel: str) -> tuple[Field, ...]:
     if shared:
         family = INCLUDE / f"mcud_{name}.h"
         text = _without_comments(family if family.is_file() else KERNELS / f"{name}.h")
-    found = re.search(rf"typedef\s+struct\s*\{{([^}}]*)\}}\s*mcud_{name}_params\s*;", text)
-    if found is None:
-        return ()
-    fields = []
-    for line in filter(None, (part.strip() for part in found[1].split(";"))):
+    return tuple(_fields(text, f"mcud_{name}_params", kernel))
+
+
+def _fields(text: str, struct: str, kernel: str) -> Iterator[Field]:
+    found = re.search(rf"typedef\s+struct\s*\{{([^}}]*)\}}\s*{struct}\s*;", text)
+    lines = (part.strip() for part in found[1].split(";")) if found else ()
+    for line in filter(None, lines):
+        within = re.fullmatch(r"(\w+) (\w+)", line)
+        if within and within[1] in STRUCTS:
+            shared = _without_comments(INCLUDE / STRUCTS[within[1]])
+            yield from (
+                replace(it, name=f"{within[2]}.{it.name}") for it in _fields(shared, within[1], kernel)
+            )
+            continue
         match = re.fullmatch(r"(const\s+)?(\w+)\s*(\*?)\s*(\w+)", line)
         assert match is not None, f"{kernel}.h: cannot read {line!r}"
         is_function = match[2].startswith("mcud_")
         assert bool(match[1]) == (bool(match[3]) and not is_function), (
             f"{kernel}.h: pointers to data, and only they, are to const: {line!r}"
         )
-        fields.append(Field(match[4], match[2], bool(match[3])))
-    return tuple(fields)
+        yield Field(match[4], match[2], bool(match[3]))
 
 
 def _without_comments(header: Path) -> str:
