@@ -1,34 +1,10 @@
-/* The measurer: answers requests on the serial line for ever; on a board of a chain, computes payloads meanwhile. */
-#include "command.h"
-#include "mcud_hal.h"
-
-#if MCUD_CHAIN
-#include "chain_stage.h"
-#include "mcud_ports.h"
-#endif
-
-static mcud_link host_link;
-
-static void answer_host(void)
-{
-    for (int32_t byte = hal_uart_read(); byte >= 0; byte = hal_uart_read()) {
-        if (frame_receive(&host_link.frame, (uint8_t)byte)) {
-            command_answer(&host_link);
-        }
-    }
-}
+/* The measurer as a program of its own; frameworks have another entry. */
+#include "measurer.h"
 
 int main(void)
 {
-    hal_init();
-#if MCUD_CHAIN
-    hal_port_init();
-#endif
+    measurer_start();
     for (;;) {
-        answer_host();
-#if MCUD_CHAIN
-        chain_turn(answer_host);
-#endif
-        hal_wait();
+        measurer_turn();
     }
 }

@@ -11,12 +11,14 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
+from mcudeploy.boards.consistency import check_links, check_own_sources, check_units
 from mcudeploy.boards.facts import (
     ChipId,
     Core,
     EmulatorFacts,
     Facts,
     Flash,
+    Framework,
     HalSource,
     Identifier,
     Link,
@@ -29,10 +31,10 @@ from mcudeploy.boards.facts import (
     Unit,
 )
 from mcudeploy.boards.flashers import Flasher, UsbId
+from mcudeploy.boards.platformio import PIO_ID, is_pio, pio_facts
 from mcudeploy.common.errors import BoardNotFoundError, ConfigError, UsageError
 from mcudeploy.common.files import read_limited
 from mcudeploy.common.resources import resource_dir
-from mcudeploy.ir.engine import CPU
 
 __all__ = [
     "Board",
@@ -66,15 +68,16 @@ class Board(Facts):
     one program together, in the memories that all reach; `core_hal`: HAL sources of such programs. `ports`:
     the lines to the boards before and behind it in a chain; `port_hal`: HAL sources that they need. Without
     `hal` it is known by the facts of its `source` only: models are planned and libraries built for it, no
-    firmware. `flashers`: tools that write it, the preferred one first.
+    firmware. `framework`: what PlatformIO builds firmware with, which has compiler, start-up code and linker
+    script. `flashers`: tools that write it, the preferred one first.
     """
 
-    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")]
+    name: Annotated[str, Field(pattern=rf"^([a-z0-9][a-z0-9-]*|pio:{PIO_ID})$")]
     title: str
     family: Identifier
     family_default: bool = False
     core: Core
-    toolchain: Literal["arm-none-eabi", "riscv64-unknown-elf", "xtensa-esp32s3-elf", "host"]
+    toolchain: Literal["arm-none-eabi", "riscv64-unknown-elf", "xtensa-esp32s3-elf", "platformio", "host"]
     cpu_flags: tuple[str, ...]
     vectors: bool = False
     clock_hz: Annotated[int, Field(gt=0)]
@@ -97,6 +100,7 @@ class Board(Facts):
     chip_id: ChipId | None = None
     flashers: Annotated[tuple[Flasher, ...], Field(alias="flasher")] = ()
     registry: Registry | None = None
+    framework: Framework | None = None
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -114,14 +118,18 @@ class Board(Facts):
             for one, other in pairwise(held):
                 if other.lo < one.hi:
                     raise ValueError(f"memories overlap at {other.lo:#010x}")
-        self._check_units(set(names))
-        self._check_links(set(names))
-        self._check_own_sources()
+        check_units(self.units, set(names))
+        check_links(self.links, [unit.name for unit in self.units], set(names))
+        timers = (self.timer.emulated, self.timer.hardware)
+        single = [it.source for it in (*timers, *self.links) if it is not None and it.source is not None]
+        check_own_sources({*self.hal, *self.unit_hal, *self.core_hal, *self.port_hal, *single})
         if self.stack_bytes >= self.ram_bytes:
             raise ValueError(f"a stack of {self.stack_bytes} B does not fit {names[0]}")
         if self.facts_only and not self.source:
             raise ValueError("a board without hal names the source of its facts")
-        if not (self.is_host or self.facts_only) and self.uart is None:
+        if (self.framework is None) == (self.toolchain == "platformio"):
+            raise ValueError("toolchain platformio and framework come together")
+        if not (self.is_host or self.facts_only or self.framework) and self.uart is None:
             raise ValueError("uart is missing")
         if self.core_hal and self.cores == 1:
             raise ValueError("core_hal is of programs that several cores run: cores is missing")
@@ -139,36 +147,6 @@ class Board(Facts):
         if not self.facts_only and bool(tools) != (self.timer.hardware is not None):
             raise ValueError("flasher and timer.hardware come together")
         return self
-
-    def _check_units(self, memories: set[str]) -> None:
-        names = [unit.name for unit in self.units]
-        if len(set(names)) != len(names):
-            raise ValueError(f"unit names must differ: {', '.join(names)}")
-        for unit in self.units:
-            unknown = {*unit.memories, *unit.cached} - memories
-            if unknown:
-                raise ValueError(f"unit {unit.name} names memories that the board lacks: {sorted(unknown)}")
-
-    def _check_links(self, memories: set[str]) -> None:
-        names = [CPU, *(unit.name for unit in self.units), *(link.engine for link in self.links)]
-        if len(set(names)) != len(names):
-            raise ValueError(f"engines must differ from each other and from units: {', '.join(names)}")
-        if len({link.source for link in self.links}) > 1:
-            raise ValueError("one driver serves all links: they name the same source, or none")
-        for link in self.links:
-            unknown = set(link.memories) - memories - {"flash"}
-            if unknown:
-                raise ValueError(f"link {link.engine} names memories that the board lacks: {sorted(unknown)}")
-
-    def _check_own_sources(self) -> None:
-        """Sources beside the board file are compiled in one folder: their names must differ."""
-        timers = (self.timer.emulated, self.timer.hardware)
-        single = [it.source for it in (*timers, *self.links) if it is not None and it.source is not None]
-        sources = {*self.hal, *self.unit_hal, *self.core_hal, *self.port_hal, *single}
-        names = [Path(it).name for it in sorted(sources) if Path(it).is_absolute()]
-        twice = next((name for index, name in enumerate(names) if name in names[:index]), None)
-        if twice is not None:
-            raise ValueError(f"two sources beside the board file are called {twice}")
 
     @property
     def is_host(self) -> bool:
@@ -284,13 +262,18 @@ def read_board(path: Path) -> Board:
 def parse_board(text: str, path: Path) -> Board:
     """The board of a TOML file's text; sources of its own are looked for beside `path`."""
     try:
-        board = Board.model_validate(tomllib.loads(text), context={"folder": path.parent})
+        facts = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise ConfigError(f"{path}: {error}") from error
+    return _board_of(facts, f"{path} is not a board file", {"folder": path.parent})
+
+
+def _board_of(facts: object, fault: str, context: Mapping[str, Path] | None = None) -> Board:
+    try:
+        return Board.model_validate(facts, context=dict(context) if context else None)
     except ValidationError as error:
         lines = (f"  {'.'.join(map(str, it['loc'])) or 'board'}: {it['msg']}" for it in error.errors())
-        raise ConfigError(f"{path} is not a board file:\n" + "\n".join(lines)) from error
-    return board
+        raise ConfigError(f"{fault}:\n" + "\n".join(lines)) from error
 
 
 @cache
@@ -301,6 +284,8 @@ def list_boards() -> tuple[Board, ...]:
 
 def board_file(name: str) -> Path:
     """The TOML file of a board: a shipped one's by its name, or the file that `name` is the path of."""
+    if is_pio(name):
+        raise UsageError(f"{name} has no board file: its facts are those of PlatformIO's manifest.")
     if is_path(name):
         if not Path(name).exists():
             raise BoardNotFoundError(f"no board file {name}: `mcudeploy boards --new NAME` writes one.")
@@ -310,13 +295,17 @@ def board_file(name: str) -> Path:
 
 def is_path(name: str) -> bool:
     """Whether the name of a board is the path of a file: it has a slash or ends in `.toml`."""
+    if is_pio(name):
+        return False
     return "/" in name or name.endswith(".toml")
 
 
 def load_board(name: str) -> Board:
-    """The board of that name or of that file, or the default of the family of that name; BoardNotFoundError
-    otherwise.
+    """The board of that name or of that file, the default of the family of that name, or one of PlatformIO's
+    (`pio:<id>`); BoardNotFoundError otherwise.
     """
+    if is_pio(name):
+        return _board_of(pio_facts(name), f"{name} cannot be a board of mcudeploy")
     return read_board(board_file(name)) if is_path(name) else _select(name, list_boards())
 
 
@@ -340,5 +329,6 @@ def _select(name: str, boards: Iterable[Board]) -> Board:
     names = ", ".join(board.name for board in known)
     families = ", ".join(sorted({board.family for board in known}))
     raise BoardNotFoundError(
-        f"no board {name!r}. Boards: {names}. Families: {families}. A board file is named by its path."
+        f"no board {name!r}. Boards: {names}. Families: {families}. A board file is named by its path, "
+        "a board of PlatformIO as pio:<id>."
     )

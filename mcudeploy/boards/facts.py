@@ -7,6 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, model_validator
 
+from mcudeploy.boards.platformio import PIO_ID
 from mcudeploy.ir.interval import Interval
 
 Address = Annotated[int, Field(ge=0, lt=2**32)]
@@ -29,7 +30,7 @@ def _placed(source: str, info: ValidationInfo) -> str:
 HalSource = Annotated[
     str,
     Field(
-        pattern=r"^(([a-z0-9_]+/)*[a-z0-9_]+|(\./|(\.\./)+)([^/\x00-\x1f]+/)*[A-Za-z0-9_-]+)\.[cS]$",
+        pattern=r"^(([a-z0-9_]+/)*[a-z0-9_]+|(\./|(\.\./)+)([^/\x00-\x1f]+/)*[A-Za-z0-9_-]+)\.(c|cpp|S)$",
         max_length=200,
     ),
     AfterValidator(_placed),
@@ -225,6 +226,17 @@ class ChipId(Facts):
 
     address: Address
     value: Annotated[int, Field(gt=0, lt=2**12)]
+
+
+class Framework(Facts):
+    """What firmware is built with in the place of start-up code and a linker script of ours: a framework of
+    PlatformIO, for its `board` of a `platform`. `version`: of the platform, empty where it is not installed.
+    """
+
+    name: Literal["arduino"]
+    platform: Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$")]
+    version: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.+-]*$", max_length=80)] = ""
+    board: Annotated[str, Field(pattern=rf"^{PIO_ID}$")]
 
 
 class Registry(Facts):

@@ -78,7 +78,14 @@ class TeensyLoader(Facts):
     mcu: Word
 
 
+class PlatformIo(Facts):
+    """PlatformIO's own upload. `needs_port`: it writes through the serial port."""
+
+    tool: Literal["platformio"]
+    needs_port: bool = False
+
+
 Flasher = Annotated[
-    OpenOcd | PyOcd | ProbeRs | StFlash | EspTool | PicoTool | Uf2 | DfuUtil | TeensyLoader,
+    OpenOcd | PyOcd | ProbeRs | StFlash | EspTool | PicoTool | Uf2 | DfuUtil | TeensyLoader | PlatformIo,
     Field(discriminator="tool"),
 ]

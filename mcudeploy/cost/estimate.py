@@ -24,10 +24,15 @@ from mcudeploy.ir.opdef import Counts, KernelCall, LoopNest
 COSTS = Path(__file__).resolve().parent / "tables"
 STAND_INS = {
     "cortex-m0plus": "cortex-m0",
+    "cortex-m23": "cortex-m0",
     "native": "rv32imafc",
+    "rv32imc": "rv32imafc",
+    "xtensa-lx6": "rv32imafc",
     "xtensa-lx7": "rv32imafc",
 }
-"""Cores without a table, and the one whose code is most like theirs (of the last two: portable C, an FPU)."""
+"""Cores without a table, and the one whose code is most like theirs (of the last four: portable C, an FPU,
+which rv32imc lacks: its float32 takes longer).
+"""
 Unit = Literal["instructions", "cycles"]
 """What times are in: executed instructions, or cycles by the model of the core."""
 _REMAKE = "benchmarks/cost_table.py makes it from the emulator"

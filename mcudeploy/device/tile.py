@@ -62,8 +62,10 @@ class Region:
 
     @classmethod
     def of(cls, board: Board) -> Region | None:
-        """The flash of a board but its first bytes, which may be at address 0; None for the host."""
-        if board.is_host:
+        """The flash of a board but its first bytes, which may be at address 0; None where nothing is known of
+        its place: for the host, and where a framework links.
+        """
+        if board.is_host or board.framework is not None:
             return None
         return cls(board.flash.origin + _FLASH_SKIP, board.flash.bytes - _FLASH_SKIP)
 

@@ -14,8 +14,9 @@ from functools import cache as memoize
 from pathlib import Path
 
 from mcudeploy.boards.board import Board
+from mcudeploy.boards.platformio import SETTINGS, users_environment
 from mcudeploy.common.errors import BuildError, DeployError, FitError
-from mcudeploy.targets import cache
+from mcudeploy.targets import cache, framework
 from mcudeploy.targets.firmware import CALLS_NAME, Firmware, Sizes, constant_bytes, load, measure, save
 from mcudeploy.targets.project import Project, SoftEngine, assemble
 from mcudeploy.targets.tools import run_tool
@@ -96,6 +97,8 @@ def _project(
 ) -> Project:
     compiler = _version(_compiler(board.toolchain))
     salt = f"{compiler} {sanitize} {' '.join(HOST_FLAGS) if board.is_host else ''}"
+    if board.framework is not None:
+        salt += f" {board.framework.platform} {board.framework.version}"
     return assemble(
         board,
         files,
@@ -123,6 +126,8 @@ def _build(project: Project, compiler: str, sanitize: bool) -> Path:
         ready.mkdir()
         if project.board.is_host:
             sizes = _build_host(project, sources, ready, compiler, sanitize)
+        elif project.board.framework is not None:
+            sizes = _build_framework(project, sources, ready)
         else:
             sizes = _build_board(project, sources, ready)
         save(ready, sizes)
@@ -143,6 +148,14 @@ def _build_board(project: Project, sources: Path, ready: Path) -> Sizes:
     calls = sorted(elf.parent.rglob("*.ci"))
     (ready / CALLS_NAME).write_text("".join(it.read_text("utf-8") for it in calls), encoding="utf-8")
     return measure(elf)
+
+
+def _build_framework(project: Project, sources: Path, ready: Path) -> Sizes:
+    command = framework.run_command(sources, "-j", str(os.cpu_count() or 1))
+    status, log = run_logged(command, users_environment(), sources)
+    if status != 0:
+        raise explain(project, log)
+    return framework.keep(sources, ready, log, project.board)
 
 
 def _build_host(project: Project, sources: Path, ready: Path, compiler: str, sanitize: bool) -> Sizes:
@@ -182,14 +195,7 @@ def _build_host(project: Project, sources: Path, ready: Path, compiler: str, san
 def platformio_environment(core: Path) -> dict[str, str]:
     """This process's environment with only our settings for PlatformIO, which never asks the net."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith(("PLATFORMIO_", "SCONS"))}
-    return kept | {
-        "PLATFORMIO_CORE_DIR": str(core),
-        "PLATFORMIO_SETTING_ENABLE_TELEMETRY": "no",
-        "PLATFORMIO_DISABLE_UPGRADE_CHECK": "true",
-        "PLATFORMIO_SETTING_CHECK_PLATFORMIO_INTERVAL": "3650",
-        "PLATFORMIO_SETTING_CHECK_PRUNE_SYSTEM_THRESHOLD": "0",
-        "PLATFORMIO_NO_ANSI": "true",
-    }
+    return {**kept, "PLATFORMIO_CORE_DIR": str(core), **SETTINGS}
 
 
 def run_logged(
@@ -210,7 +216,8 @@ def explain(project: Project, log: str) -> DeployError:
         # The linker repeats a region for every section that no longer fits: the last figure is the total.
         missing = {region: int(count) for region, count in overflows}
         sizes = {"flash": board.flash_bytes} | {it.name: it.bytes for it in board.memories}
-        parts = (f"{name} ({sizes.get(name, 0)} B) is {count} B too small" for name, count in missing.items())
+        stated = {name: f" ({sizes[name]} B)" if name in sizes else "" for name in missing}
+        parts = (f"{name}{stated[name]} is {count} B too small" for name, count in missing.items())
         return FitError(
             f"the firmware does not fit {board.name}: {'; '.join(parts)} "
             f"(at least {board.stack_bytes} B of {board.memories[0].name} are kept for the stack)."
@@ -235,6 +242,8 @@ def find_compiler(toolchain: str) -> str | None:
 
 
 def _compiler(toolchain: str) -> str:
+    if toolchain == "platformio":  # which brings its own; the board names its version
+        return ""
     path = find_compiler(toolchain)
     if path is None:
         names = " or ".join(compiler_names(toolchain))
@@ -245,5 +254,7 @@ def _compiler(toolchain: str) -> str:
 
 @memoize
 def _version(compiler: str) -> str:
+    if not compiler:
+        return ""
     result = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=False)
     return result.stdout.partition("\n")[0]

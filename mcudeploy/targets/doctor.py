@@ -61,10 +61,13 @@ def _checks(boards: tuple[Board, ...]) -> Iterator[Check]:
         yield _emulator(qemu, {it.machine for it in emulators if it.qemu == qemu})
     if len(boards) == 1:
         yield from _links(boards[0])
+        yield from _framework(boards[0])
     flashed = [it for it in boards if it.flashers and not it.facts_only]
     if flashed:
         yield from _flashers(flashed)
+    if any(it.framework is None for it in flashed):
         yield _tool("gdb-multiarch", "gdb-multiarch", "sudo apt-get install gdb-multiarch")
+    if flashed:
         yield _serial_ports()
 
 
@@ -82,6 +85,13 @@ def _links(board: Board) -> Iterator[Check]:
     for link in board.links:
         driver = link.source or "the application brings the driver"
         yield Check(f"transfers by {link.engine}", True, f"{', '.join(link.memories)} ({driver})", "")
+
+
+def _framework(board: Board) -> Iterator[Check]:
+    if board.framework is not None:
+        name, version = board.framework.platform, board.framework.version
+        remedy = "" if version else f"{sys.executable} -m platformio pkg install -g -p {name}"
+        yield Check(f"platform {name}", bool(version), version or "not installed", remedy)
 
 
 def _python() -> Check:
@@ -139,6 +149,8 @@ def _cache() -> Check:
 
 
 def _toolchain(toolchain: str) -> Iterator[Check]:
+    if toolchain == "platformio":  # brings its own
+        return
     packages = COMPILER_PACKAGES[toolchain].split()
     first = compiler_names(toolchain)[0]
     compiler = find_compiler(toolchain) or first

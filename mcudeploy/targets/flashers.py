@@ -11,8 +11,10 @@ from pathlib import Path
 from mcudeploy.boards import flashers as facts
 from mcudeploy.boards.board import Board
 from mcudeploy.boards.flashers import Flasher
+from mcudeploy.boards.platformio import users_environment
 from mcudeploy.common.errors import FlashError
 from mcudeploy.targets import images
+from mcudeploy.targets.framework import PROJECT, run_command
 
 Lines = list[list[str]]
 _PROBE_ABSENT = "no probe is attached: connect the board, or its probe, by USB"
@@ -36,7 +38,8 @@ class Attached:
 class Tool:
     """`programs`: the names it is installed under; none for what this computer does itself. `suffix` and
     `form`: the file that it takes, where that is not the ELF file. `remedies`: (a part of its output in lower
-    case, what to do). `note`: what the user does meanwhile.
+    case, what to do). `note`: what the user does meanwhile. `environment`: what it is called with, this
+    process's own where there is none.
     """
 
     programs: tuple[str, ...]
@@ -46,6 +49,7 @@ class Tool:
     form: Callable[[Flasher, bytes, int], bytes | str] | None = None
     remedies: tuple[tuple[str, str], ...] = ()
     note: str = ""
+    environment: Callable[[], dict[str, str]] | None = None
 
     @property
     def program(self) -> str | None:
@@ -128,6 +132,14 @@ def _esptool(flasher: Flasher, _: Board, image: Path, attached: Attached) -> Lin
 
 def _picotool(_: Flasher, __: Board, image: Path, attached: Attached) -> Lines:
     return [["picotool", "load", "-v", "-x", str(image), *_optional("--ser", attached.serial)]]
+
+
+def _platformio(flasher: Flasher, _: Board, image: Path, attached: Attached) -> Lines:
+    assert isinstance(flasher, facts.PlatformIo)
+    # What was built is there, without its objects: PlatformIO must neither clean nor build.
+    ready = ("--disable-auto-clean", "-t", "nobuild", "-t", "upload")
+    port = _optional("--upload-port", attached.port if flasher.needs_port else None)
+    return [run_command(image.parent / PROJECT, *ready, *port)]
 
 
 def _uf2(flasher: Flasher, _: Board, image: Path, __: Attached) -> Lines:
@@ -230,6 +242,7 @@ TOOLS: dict[str, Tool] = {
             ("unable to connect", "the chip may not be opened: install the udev rules of picotool"),
         ),
     ),
+    "platformio": Tool((), "", _platformio, environment=users_environment),
     "uf2": Tool((), "", _uf2, ".uf2", _uf2_form),
     "dfu-util": Tool(
         ("dfu-util",),

@@ -85,8 +85,9 @@ def flash(
 
 
 def _run(flasher: Flasher, board: Board, line: list[str], left_s: float, timeout_s: float) -> None:
+    environment = TOOLS[flasher.tool].environment
     try:
-        ended = run_tool(line, left_s)
+        ended = run_tool(line, left_s, environment() if environment else None)
     except OSError as error:
         raise FlashError(
             f"{board.name} was not flashed: {line[0]} does not start: {error.strerror}"

@@ -18,6 +18,7 @@ from mcudeploy.boards.flashers import OpenOcd
 from mcudeploy.common.errors import BuildError, UsageError
 from mcudeploy.common.resources import resource_dir
 from mcudeploy.program.kernelfiles import AWAIT, ON_UNIT, RUN_CORES, START, kernel_files, read_source
+from mcudeploy.targets import framework
 from mcudeploy.targets.emulator import emulated_board
 
 SoftEngine = Literal["start", "wait", "half"]
@@ -54,7 +55,7 @@ class Project:
     @property
     def name(self) -> str:
         """Name of its cache entry."""
-        return f"{self.board.name}-{self.digest[:20]}"
+        return f"{self.board.name.replace(':', '-')}-{self.digest[:20]}"
 
 
 def assemble(
@@ -112,6 +113,8 @@ def assemble(
         folders = ("measurer", "chain") if chained else ("measurer",)
         for path in sorted(path for name in folders for path in (firmware / name).glob("*.[ch]")):
             collected[f"src/measurer/{path.name}"] = read_source(path)
+    if board.framework is not None:  # it has a main() of its own
+        collected.pop("src/measurer/main.c", None)
     sources = [
         *board.hal,
         *([timer.source] if timer else []),
@@ -123,12 +126,16 @@ def assemble(
         collected |= _hal_files(source, firmware / "hal")
     for path in sorted((firmware / "hal").glob("*.h")):
         collected[f"src/hal/{path.name}"] = read_source(path)
-    if not board.is_host:
+    if board.framework is not None:
+        collected["platformio.ini"] = framework.ini(board, 0, {})
+    elif not board.is_host:
         collected |= _platform(emulated_board(board) if emulate else board, firmware)
     inputs = json.dumps([board.name, board.cpu_flags, emulate, engine, salt, sorted(collected.items())])
     digest = hashlib.sha256(inputs.encode()).hexdigest()
     defines = engine_defines(engine) | ({"MCUD_CHAIN": 1} if chained else {})
-    if not board.is_host:
+    if board.framework is not None:
+        collected["platformio.ini"] = framework.ini(board, int(digest[:8], 16), defines)
+    elif not board.is_host:
         collected[f"boards/{board.name}.json"] = board_json(board, emulate, int(digest[:8], 16), defines)
     return Project(board, collected, emulate, digest, defines)
 
@@ -168,6 +175,8 @@ def board_header(
     `port_baud`, its lines to other boards as well.
     """
     facts = [("MCUD_CLOCK_HZ", f"{board.clock_hz}u")]
+    if board.framework is not None:
+        facts += framework.header_facts(board)
     if board.cores > 1:
         facts += [("MCUD_CORES", f"{board.cores}u"), ("MCUD_CORE_STACK_BYTES", f"{CORE_STACK_BYTES}u")]
     irqs = [link.irq for link in board.links if linked and link.irq is not None]

@@ -1,0 +1,226 @@
+"""`pio:<id>`: any board that PlatformIO has a manifest of, as the facts of a board file."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from mcudeploy.boards.piocores import core_of
+from mcudeploy.common.errors import BoardNotFoundError, ConfigError, UsageError
+from mcudeploy.common.files import read_limited
+
+PREFIX = "pio:"
+PIO_ID = r"[A-Za-z0-9][A-Za-z0-9_.-]*"
+SETTINGS: Mapping[str, str] = {
+    "PLATFORMIO_SETTING_ENABLE_TELEMETRY": "no",
+    "PLATFORMIO_DISABLE_UPGRADE_CHECK": "true",
+    "PLATFORMIO_SETTING_CHECK_PLATFORMIO_INTERVAL": "3650",
+    "PLATFORMIO_SETTING_CHECK_PRUNE_SYSTEM_THRESHOLD": "0",
+    "PLATFORMIO_NO_ANSI": "true",
+}
+"""PlatformIO reports nothing, and looks for nothing that nobody asked for."""
+_USERS_OWN = ("CORE", "PLATFORMS", "PACKAGES", "CACHE", "GLOBALLIB")
+_ASK_S = 20.0
+_MOST_BYTES = 2**20
+_FRAMEWORKS = ("arduino",)
+_STACK_BYTES = 2048
+_CORE_BYTES = 4096
+_ESP_STACK_BYTES = 7168
+_ESP_CORE_BYTES = 65536
+"""Kept from arenas: the stack below `setup()`, of which the ESP32's task has 8 KiB in all; what the core and
+its libraries hold of RAM, an assumption (ESP32: several tasks of FreeRTOS). The linker has the last word.
+"""
+_MICROSECONDS = {"source": "arduino/micros.cpp", "base": 0, "hz": 1_000_000}
+_HAL = {"arduino": ("arduino/sketch.cpp",)}
+
+
+class _Build(BaseModel):
+    mcu: str = ""
+    cpu: str = ""
+    march: str = ""
+    f_cpu: str | int = ""
+    hwids: tuple[tuple[str, str], ...] = ()
+
+
+class _Upload(BaseModel):
+    maximum_ram_size: int = 0
+    maximum_size: int = 0
+    require_upload_port: bool = False
+
+
+class _Manifest(BaseModel):
+    """Of a board's manifest what is used; all else in it is PlatformIO's."""
+
+    name: str = ""
+    frameworks: tuple[str, ...] = ()
+    build: _Build = _Build()
+    upload: _Upload = _Upload()
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A manifest, where it is from, and its platform with its version ("" where it is not installed)."""
+
+    manifest: _Manifest
+    source: str
+    platform: str
+    version: str
+
+
+def is_pio(name: str) -> bool:
+    """Whether the name of a board is that of one of PlatformIO's."""
+    return name.startswith(PREFIX)
+
+
+def users_environment() -> dict[str, str]:
+    """This process's environment for a PlatformIO that uses the user's platforms and packages."""
+    own = {f"PLATFORMIO_{name}_DIR" for name in _USERS_OWN}
+    kept = {
+        key: value
+        for key, value in os.environ.items()
+        if key in own or not key.startswith(("PLATFORMIO_", "SCONS"))
+    }
+    return {**kept, **SETTINGS}
+
+
+def pio_facts(name: str) -> dict[str, Any]:
+    """What the board file of `pio:<id>` would have.
+
+    Raises BoardNotFoundError where PlatformIO has no such board, with what installs its platform; ConfigError
+    for a damaged manifest; UsageError for a core or a framework that the measurer does not run on.
+    """
+    board = name.removeprefix(PREFIX)
+    if not re.fullmatch(PIO_ID, board):
+        raise BoardNotFoundError(
+            f"{name!r} names no board: write {PREFIX} and the id of one of `pio boards`."
+        )
+    found = _installed(board) or _registered(board)
+    build, upload = found.manifest.build, found.manifest.upload
+    framework = next((it for it in _FRAMEWORKS if it in found.manifest.frameworks), None)
+    core = core_of(build.mcu, build.cpu, build.march)
+    if framework is None:
+        there = ", ".join(found.manifest.frameworks) or "none"
+        raise UsageError(
+            f"{name}: the measurer is a sketch for Arduino, which the board lacks (it has {there})."
+        )
+    clock_hz = int("".join(it for it in str(build.f_cpu) if it.isdigit()) or 0)
+    for what, value in (
+        ("build.f_cpu", clock_hz),
+        ("upload.maximum_size", upload.maximum_size),
+        ("upload.maximum_ram_size", upload.maximum_ram_size),
+    ):
+        if value <= 0:
+            raise ConfigError(f"{name}: its manifest lacks {what} ({found.source}): write a board file.")
+    esp = build.mcu.lower().startswith("esp32")
+    stack_bytes = _ESP_STACK_BYTES if esp else _STACK_BYTES
+    kept = stack_bytes + (_ESP_CORE_BYTES if esp else _CORE_BYTES)
+    title = "".join(it for it in found.manifest.name[:80] if it.isprintable())
+    return {
+        "name": name,
+        "title": f"{title or board} ({build.mcu}), by PlatformIO",
+        "family": "platformio",
+        "core": core,
+        "toolchain": "platformio",
+        "cpu_flags": (),
+        "clock_hz": clock_hz,
+        "stack_bytes": stack_bytes,
+        "usb_ids": _usb_ids(build.hwids),
+        "hal": _HAL[framework],
+        "source": found.source,
+        # Where the linker script of the framework has them is not known: nothing but their sizes is used.
+        "flash": {"origin": 0, "bytes": upload.maximum_size},
+        "memory": (
+            {
+                "name": "sram",
+                "origin": 0x2000_0000,
+                "bytes": upload.maximum_ram_size,
+                "alignment": 4,
+                "arena_limit": max(0, upload.maximum_ram_size - kept),
+            },
+        ),
+        "framework": {
+            "name": framework,
+            "platform": found.platform,
+            "version": found.version,
+            "board": board,
+        },
+        "timer": {"hardware": _timer(core, clock_hz)},
+        "flasher": ({"tool": "platformio", "needs_port": upload.require_upload_port},),
+    }
+
+
+def _usb_ids(hwids: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
+    ids = (f"{vendor}:{product}".lower().replace("0x", "") for vendor, product in hwids)
+    return tuple(dict.fromkeys(it for it in ids if re.fullmatch("[0-9a-f]{4}:[0-9a-f]{4}", it)))
+
+
+def _timer(core: str, clock_hz: int) -> dict[str, object]:
+    """The counter of cycles that the core has, or else microseconds."""
+    if core in ("cortex-m3", "cortex-m4", "cortex-m7", "cortex-m33", "cortex-m55", "cortex-m85"):
+        return {"source": "cortexm/dwt.c", "base": 0xE0001000, "hz": clock_hz, "unit": "cycles"}
+    return _MICROSECONDS
+
+
+def _installed(board: str) -> _Found | None:
+    """The manifest in the folder of an installed platform."""
+    home = Path(os.environ.get("PLATFORMIO_CORE_DIR") or "~/.platformio").expanduser()
+    folder = Path(os.environ.get("PLATFORMIO_PLATFORMS_DIR") or home / "platforms")
+    for path in sorted(folder.glob(f"*/boards/{board}.json")):
+        about = _read(path.parents[1] / "platform.json")
+        platform, version = (str(about.get(it, "")) for it in ("name", "version"))
+        return _Found(_checked(_read(path), str(path)), str(path), platform, version)
+    return None
+
+
+def _registered(board: str) -> _Found:
+    """What PlatformIO says of a board whose platform is not installed; it asks its registry."""
+    command = [sys.executable, "-m", "platformio", "boards", "--json-output", board]
+    try:
+        done = subprocess.run(
+            command, env=users_environment(), capture_output=True, timeout=_ASK_S, check=False
+        )
+        listed = json.loads(done.stdout)
+        found = next((it for it in listed if it["id"] == board and it["platform"]), None)
+    except (OSError, subprocess.TimeoutExpired, ValueError, TypeError, KeyError):
+        found = None
+    if found is None:
+        raise BoardNotFoundError(
+            f"{PREFIX}{board}: no installed platform of PlatformIO has this board, and its registry does not "
+            f"know it or cannot be reached. Where there is a network, `pio boards {board}` names its "
+            "platform and `pio pkg install -g -p PLATFORM` installs it."
+        )
+    brief = {
+        "name": found.get("name"),
+        "frameworks": found.get("frameworks") or (),
+        "build": {"mcu": found.get("mcu"), "f_cpu": found.get("fcpu")},
+        "upload": {"maximum_ram_size": found.get("ram"), "maximum_size": found.get("rom")},
+    }
+    source = f"PlatformIO's registry; platform {found['platform']}, not installed"
+    return _Found(_checked(brief, source), source, str(found["platform"]), "")
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(read_limited(path, _MOST_BYTES))
+    except (OSError, ValueError, RecursionError) as error:
+        raise ConfigError(f"{path} cannot be read: {error}") from error
+    if not isinstance(found, dict):
+        raise ConfigError(f"{path} is no manifest of PlatformIO")
+    return found
+
+
+def _checked(manifest: object, source: str) -> _Manifest:
+    try:
+        return _Manifest.model_validate(manifest)
+    except ValidationError as error:
+        lines = (f"  {'.'.join(map(str, it['loc']))}: {it['msg']}" for it in error.errors())
+        raise ConfigError(f"{source} is no board manifest of PlatformIO:\n" + "\n".join(lines)) from error
