@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from mcudeploy.boards.board import Board
-from mcudeploy.common.errors import BuildError, ConfigError
+from mcudeploy.common.errors import BuildError, ConfigError, UsageError
 from mcudeploy.cost.database import Database, RunKey
 from mcudeploy.device.guards import guarded
 from mcudeploy.device.target import Target
@@ -80,11 +80,22 @@ class Deployment:
         """Firmware with the measurer; the target may be the host, to check the same plan there, and to have
         its accesses checked with `sanitize`.
         """
+        if not target.board.is_host:
+            self._check_memories()
         program = guarded(self.program) if target.guards else self.program
         files = render_firmware(program, self.plan, self.source)
         return build_firmware(
             target.board, files, program.sources, emulate=target.emulated, sanitize=sanitize
         )
+
+    def _check_memories(self) -> None:
+        """UsageError where an arena is in a memory that the firmware of the board does not start."""
+        for name, size in self.plan.layout.arenas.items():
+            if size and not self.board.memory(name).started:
+                raise UsageError(
+                    f"the firmware for {self.board.name} does not start {name}: plan without it, or "
+                    "`mcudeploy build --library-only` for a program that does."
+                )
 
     def run_key(self, firmware_hash: int, *, modelled: bool = False) -> RunKey:
         """What a measurement of this plan is stored under; `modelled`: one by a cycle model."""

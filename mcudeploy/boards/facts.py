@@ -77,7 +77,8 @@ class Memory(Region):
     `read_rate` and `write_rate` are the bytes that it gives and takes in a clock of the first unit; None: as
     fast as the core asks. `latency_cycles` come before the first byte of a transfer. `emulated_origin` is
     where an emulator has it that lacks the chip's own address. `arena_limit`: the most bytes that an arena
-    may take there, 0 for none; all that is free where it is None.
+    may take there, 0 for none; all that is free where it is None. `started`: the board's firmware starts it,
+    where it is not there of itself.
     """
 
     name: Identifier
@@ -87,6 +88,7 @@ class Memory(Region):
     latency_cycles: Clocks = 0.0
     emulated_origin: Address | None = None
     arena_limit: Annotated[int, Field(ge=0)] | None = None
+    started: bool = True
 
     @property
     def is_fast(self) -> bool:

@@ -36,7 +36,7 @@ DWT_CYCCNT, SYST_CSR, SYST_RVR, SYST_CVR = 0xE0001004, 0xE000E010, 0xE000E014, 0
 ICSR, VTOR, NVIC_ISER, NVIC_ICER = 0xE000ED04, 0xE000ED08, 0xE000E100, 0xE000E180
 SYSTICK_EXCEPTION, FIRST_IRQ_EXCEPTION = 15, 16
 CORE_REGISTERS = {
-    *(0xE0001000, DWT_CYCCNT, 0xE000EDFC),  # DWT_CTRL, DEMCR
+    *(0xE0001000, DWT_CYCCNT, 0xE0001FB0, 0xE000EDFC),  # DWT_CTRL, DWT_LAR, DEMCR
     *(SYST_CSR, SYST_RVR, SYST_CVR, ICSR, VTOR, 0xE000ED20, 0xE000ED88),  # SHPR3, CPACR
     *(0xE000ED14, 0xE000ED80, 0xE000ED84, 0xE000EF50, 0xE000EF60),  # CCR, CCSIDR, CSSELR, ICIALLU, DCISW
     *(0xE000ED94, 0xE000ED98, 0xE000ED9C, 0xE000EDA0),  # MPU: CTRL, RNR, RBAR, RASR
@@ -90,6 +90,10 @@ class Machine:
         it = self.chip.registers[register]
         mask = it.fields[field]
         self.values[it.address] = self.values[it.address] & ~mask | value * (mask & -mask)
+
+    def memory(self, address: int, size: int) -> bytes:
+        """What is in a memory."""
+        return bytes(self._uc.mem_read(address, size))
 
     def run(self) -> None:
         """Runs until the program sleeps and nothing is to be done, or has sent something."""

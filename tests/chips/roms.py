@@ -1,4 +1,4 @@
-"""What a chip's boot ROM does between reset and the program's first instruction, by its data sheet."""
+"""What a chip's boot ROM does between reset and the first instruction; made by hand from data sheets."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _rp2040(flash: int, memory: Memory) -> Entry:
 
 
 def _rp2350(flash: int, memory: Memory) -> Entry:
-    """RP2350 Datasheet: 5.1.12, 5.9.3.1, 5.9.5. Where no item says otherwise, the vectors are at the origin."""
+    """RP2350 Datasheet: 5.1.12, 5.9.3.1, 5.9.5. The vectors are at the origin."""
     words = struct.unpack("<1024I", memory.mem_read(flash, 4096))
     block = words.index(0xFFFFDED3)
     image_type, last, link, end = words[block + 1 : block + 5]
@@ -63,6 +63,23 @@ def _rp2350(flash: int, memory: Memory) -> Entry:
     return from_vectors(flash, memory)
 
 
+def _imxrt1062(flash: int, memory: Memory) -> Entry:
+    """IMXRT1060RM: System Boot. An even entry is a vector table."""
+    tag, version = struct.unpack("<II", memory.mem_read(flash, 8))
+    assert (tag.to_bytes(4, "little"), version >> 24) == (b"FCFB", ord("V"))
+    device, pads, clock = memory.mem_read(flash + 0x44, 3)
+    assert (device, pads, clock) == (1, 4, 8), "serial NOR flash, four data pins, 133 MHz"
+    steps = struct.unpack("<6H", memory.mem_read(flash + 0x80, 12))
+    read = [(it >> 10, 1 << (it >> 8 & 3), it & 255) for it in steps]
+    assert read == [(1, 1, 0xEB), (2, 4, 24), (7, 4, 0), (12, 4, 4), (9, 4, 4), (0, 1, 0)]
+    table = flash + 0x1000
+    header, entry, _, dcd, boot_data, its_own, signature, _ = struct.unpack("<8I", memory.mem_read(table, 32))
+    assert header & 0xFFFFFF == 0x2000D1 and (dcd, its_own, signature) == (0, table, 0)
+    start, size, plugin = struct.unpack("<3I", memory.mem_read(boot_data, 12))
+    assert (start, plugin) == (flash, 0) and start < entry < start + size
+    return from_vectors(entry, memory)
+
+
 def crc32(data: bytes) -> int:
     """That of 0x04C11DB7, most significant bits first, from all ones on, not inverted at the end."""
     value = 0xFFFFFFFF
@@ -73,4 +90,8 @@ def crc32(data: bytes) -> int:
     return value
 
 
-ROMS: dict[str, Callable[[int, Memory], Entry]] = {"rp2040": _rp2040, "rp2350": _rp2350}
+ROMS: dict[str, Callable[[int, Memory], Entry]] = {
+    "rp2040": _rp2040,
+    "rp2350": _rp2350,
+    "teensy41": _imxrt1062,
+}

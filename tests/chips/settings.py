@@ -27,6 +27,35 @@ _RP2 = {
 """RP2040 and RP2350 alike."""
 
 SETTINGS = {
+    # 24 MHz * 100 / 2 / 2 = 600 MHz, peripherals at 150 MHz; UART from 24 MHz: 16 * 13 is 115385 baud
+    "teensy41": {
+        "CCM_ANALOG.PLL_ARM:DIV_SELECT": 100,
+        "CCM_ANALOG.PLL_ARM:BYPASS": 0,
+        "CCM_ANALOG.PLL_ARM:POWERDOWN": 0,
+        "CCM.CACRR:ARM_PODF": 1,
+        "CCM.CBCDR:AHB_PODF": 0,
+        "CCM.CBCDR:IPG_PODF": 3,
+        "CCM.CBCDR:PERIPH_CLK_SEL": 0,
+        "CCM.CBCMR:PRE_PERIPH_CLK_SEL": 3,
+        "CCM.CSCDR1:UART_CLK_SEL": 1,
+        "CCM.CSCDR1:UART_CLK_PODF": 0,
+        "CCM.CCGR3:CG3": 3,
+        "CCM.CCGR6:CG3": 3,
+        "DCDC.REG3:TRG": 19,
+        "IOMUXC_GPR.GPR14:CM7_CFGITCMSZ": 8,
+        "IOMUXC_GPR.GPR14:CM7_CFGDTCMSZ": 10,
+        "IOMUXC_GPR.GPR16:FLEXRAM_BANK_CFG_SEL": 1,
+        "IOMUXC_GPR.GPR16:INIT_DTCM_EN": 1,
+        "IOMUXC.SW_MUX_CTL_PAD_GPIO_AD_B0_02:MUX_MODE": 2,
+        "IOMUXC.SW_MUX_CTL_PAD_GPIO_AD_B0_03:MUX_MODE": 2,
+        "IOMUXC.SW_PAD_CTL_PAD_GPIO_AD_B0_03:PUS": 3,
+        "IOMUXC.SW_PAD_CTL_PAD_GPIO_AD_B0_03:PUE": 1,
+        "IOMUXC.SW_PAD_CTL_PAD_GPIO_AD_B0_03:PKE": 1,
+        "IOMUXC.LPUART6_RX_SELECT_INPUT:DAISY": 1,
+        "LPUART6.BAUD:OSR": 15,
+        "LPUART6.BAUD:SBR": 13,
+        "LPUART6.BAUD:SBNS": 0,
+    },
     # 12 MHz * 133 / 6 / 2 = 133 MHz: 72 + 10 / 64 is 115207 baud
     "rp2040": {
         **_RP2,

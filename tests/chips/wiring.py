@@ -13,6 +13,10 @@ FOLLOWING = {
     "nrf52840": {
         "CLOCK.TASKS_HFCLKSTART:TASKS_HFCLKSTART": "CLOCK.EVENTS_HFCLKSTARTED:EVENTS_HFCLKSTARTED",
     },
+    "teensy41": {
+        "CCM_ANALOG.PLL_ARM:ENABLE": "CCM_ANALOG.PLL_ARM:LOCK",
+        "DCDC.REG3:TRG": "DCDC.REG0:STS_DC_OK",
+    },
     "stm32f411": {"RCC.CR:PLLON": "RCC.CR:PLLRDY", "RCC.CFGR:SW": "RCC.CFGR:SWS"},
     "stm32l476": {
         "RCC.CR:HSION": "RCC.CR:HSIRDY",
@@ -55,6 +59,7 @@ class Uart:
 
 USART_V1 = Uart("SR", "RXNE", "TXE", "DR", "DR", "CR1", ("UE", "TE", "RE"), "CR1:RXNEIE")
 USART_V2 = Uart("ISR", "RXNE", "TXE", "RDR", "TDR", "CR1", ("UE", "TE", "RE"), "CR1:RXNEIE")
+LPUART = Uart("STAT", "RDRF", "TDRE", "DATA", "DATA", "CTRL", ("TE", "RE"), "CTRL:RIE")
 PL011 = Uart(
     *("UARTFR", "RXFE", "TXFF", "UARTDR", "UARTDR", "UARTCR", ("UARTEN", "TXE", "RXE"), "UARTIMSC:RXIM"),
     inverted=True,
@@ -62,6 +67,7 @@ PL011 = Uart(
 UARTS = {
     "rp2040": ("UART0", PL011),
     "rp2350": ("UART0", PL011),
+    "teensy41": ("LPUART6", LPUART),
     "stm32f411": ("USART2", USART_V1),
     "stm32l476": ("USART2", USART_V2),
     "stm32f746": ("USART3", USART_V2),
@@ -75,6 +81,8 @@ def wire(machine: Machine) -> None:
     _follow(machine, FOLLOWING.get(board, {}))
     if board.startswith("rp2"):
         rp2.connect(machine)
+    if board == "teensy41":
+        machine.on_write[machine.chip.registers["IOMUXC_GPR.GPR16"].address] = _divide_flexram
     if board == "nrf52840":
         _connect_events(machine)
     else:
@@ -106,6 +114,16 @@ def _follower(name: str, followers: list[tuple[str, str]]) -> Callable[[Machine,
 def _most(machine: Machine, register: str, field: str) -> int:
     mask = machine.chip.registers[register].fields[field]
     return mask // (mask & -mask)
+
+
+def _divide_flexram(machine: Machine, register: Register, value: int) -> int:
+    """Until now the memory of the stack was not there: nothing has been written to it."""
+    top = machine.board.memories[0].addresses.hi
+    assert machine.memory(top - 64, 64) == b"\xa5" * 64
+    banks = machine.field("IOMUXC_GPR.GPR17", "FLEXRAM_BANK_CFG")
+    kinds = [banks >> 2 * bank & 3 for bank in range(16)]
+    assert kinds.count(2) * 0x8000 == machine.board.memories[0].bytes and kinds.count(3) == 4
+    return value
 
 
 def _connect_events(machine: Machine) -> None:

@@ -69,6 +69,13 @@ def test_a_units_alignment_is_that_of_the_arenas_too(model: Path) -> None:
     assert found["arena_sram"][0] % 64 == found["arena_psram"][0] % 64 == 0
 
 
+def test_no_firmware_is_built_for_a_memory_that_it_does_not_start(model: Path) -> None:
+    limits = (("dtcm", 0), ("ocram", 0), ("psram", 1 << 20))
+    made = api.plan_model(model, load_board("teensy41"), Options(split=False, memory_limits=limits))
+    with pytest.raises(UsageError, match=r"for teensy41 does not start psram.*--library-only"):
+        made.build(Target(made.board))
+
+
 @pytest.mark.parametrize("name", ["stm32f405", "mps2-an386", "mps3-an547"])
 def test_a_spread_plan_runs_and_is_verified(model: Path, name: str) -> None:
     board = load_board(name)

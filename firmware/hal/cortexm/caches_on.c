@@ -21,10 +21,14 @@
 #define MPU_RASR_ENABLE (1u << 0)
 #define MPU_RASR_SIZE(n) ((n) << 1)
 #define MPU_RASR_SRD(n) ((n) << 8)
+#define MPU_RASR_B (1u << 16)
+#define MPU_RASR_C (1u << 17)
 #define MPU_RASR_TEX(n) ((n) << 19)
+#define MPU_RASR_AP(n) ((n) << 24)
 #define MPU_RASR_XN (1u << 28)
 
 #define ALL_4_GIB 31u
+#define READ_ONLY 6u
 #define ALL_BUT_EXTERNAL 0x87u /* eighths of the address space: 0, 1, 2 and 7 keep their default */
 
 static inline void barrier(void)
@@ -32,15 +36,28 @@ static inline void barrier(void)
     __asm volatile("dsb\n\tisb" ::: "memory");
 }
 
+/* A region; those of higher numbers win. */
+static void set_region(uint32_t number, uintptr_t origin, uint32_t attributes)
+{
+    reg_write(MPU_RNR, number);
+    reg_write(MPU_RBAR, (uint32_t)origin);
+    reg_write(MPU_RASR, attributes | MPU_RASR_ENABLE);
+}
+
 void external_memory_off(void)
 {
-    reg_write(MPU_RNR, 0u);
-    reg_write(MPU_RBAR, 0u);
     /* Strongly ordered, no access, no execution. */
-    reg_write(MPU_RASR,
-              MPU_RASR_XN | MPU_RASR_TEX(0u) | MPU_RASR_SRD(ALL_BUT_EXTERNAL) | MPU_RASR_SIZE(ALL_4_GIB) | MPU_RASR_ENABLE);
+    set_region(0u, 0u,
+               MPU_RASR_XN | MPU_RASR_TEX(0u) | MPU_RASR_SRD(ALL_BUT_EXTERNAL) | MPU_RASR_SIZE(ALL_4_GIB));
     reg_write(MPU_CTRL, MPU_CTRL_PRIVDEFENA | MPU_CTRL_ENABLE);
     barrier();
+}
+
+void external_memory_only(uintptr_t origin, uint32_t log2_bytes)
+{
+    set_region(1u, origin,
+               MPU_RASR_AP(READ_ONLY) | MPU_RASR_TEX(1u) | MPU_RASR_C | MPU_RASR_B | MPU_RASR_SIZE(log2_bytes - 1u));
+    external_memory_off();
 }
 
 void caches_on(void)

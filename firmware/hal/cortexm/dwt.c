@@ -9,10 +9,13 @@
 #define DEMCR 0xE000EDFCu
 #define DWT_CTRL (MCUD_TIMER_BASE + 0x0u)
 #define DWT_CYCCNT (MCUD_TIMER_BASE + 0x4u)
+#define DWT_LAR (MCUD_TIMER_BASE + 0xFB0u)
+#define DWT_LAR_KEY 0xC5ACCE55u
 
 void timer_init(void)
 {
     reg_set(DEMCR, 1u << 24); /* TRCENA */
+    reg_write(DWT_LAR, DWT_LAR_KEY); /* a Cortex-M7 may have it locked; others ignore this */
     reg_write(DWT_CYCCNT, 0);
     reg_set(DWT_CTRL, 1u); /* CYCCNTENA */
 }
