@@ -14,7 +14,8 @@ from mcudeploy.common.progress import SILENT, Progress
 from mcudeploy.deployment import Deployment
 from mcudeploy.device.target import Target
 from mcudeploy.program.ctext import model_name
-from mcudeploy.program.folder import require_ours
+from mcudeploy.program.exporters import Kind, export_files
+from mcudeploy.program.folder import require_ours, write_folder
 from mcudeploy.program.library import write_library
 from mcudeploy.program.render import Member
 from mcudeploy.program.selftest import SelfTest
@@ -44,10 +45,11 @@ def build_models(
     verify: bool = True,
     force: bool = False,
     library_only: bool = False,
+    kind: Kind | None = None,
     progress: Progress = SILENT,
 ) -> dict[str, Any]:
     """Write one C library of all models into a folder, and firmware for each where the board has any, unless
-    `library_only`.
+    `library_only`. `kind` is the build system that the library is for, which takes no firmware along.
 
     With `verify` every program has passed `require_verified` before anything is written; with `force` files
     of others are overwritten. Raises UsageError where they are in the way.
@@ -55,14 +57,18 @@ def build_models(
     _require_names(paths, options)
     if not force:
         require_ours(directory, {})
-    bare = library_only or board.facts_only
+    bare = library_only or board.facts_only or kind is not None
     built = [_built(path, board, options, (verify, bare), progress) for path in paths]
     members = [Member(each.made.program, each.made.plan, each.made.source, each.selftest) for each in built]
     several = len(members) > 1
     name = model_name(None, directory.resolve().name) if several else members[0].program.prefix
     elves = [each.firmware.elf for each in built if each.firmware is not None]
     read = [*paths, *filter(None, [options.plan_file])]
-    files = write_library(members, name, directory, elves, read=read, force=force)
+    if kind is None:
+        files = write_library(members, name, directory, elves, read=read, force=force)
+    else:
+        content = export_files(kind, members, name, board)
+        files = write_folder(directory, content, read=read, force=force)
     reports = [objects.build(each.made, each.firmware, each.verdict) for each in built]
     reports = [
         report | {"selftest": each.selftest is not None} for report, each in zip(reports, built, strict=True)

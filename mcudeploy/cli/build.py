@@ -17,6 +17,7 @@ from mcudeploy.cli.values import InputModel, NewFolder
 if TYPE_CHECKING:
     from mcudeploy.boards.board import Board
     from mcudeploy.device.target import Target
+    from mcudeploy.program.exporters import Kind
     from mcudeploy.search.planner import Options
 
 
@@ -49,6 +50,13 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Build no firmware: the C library needs no toolchain for the board, and the board no driver.",
 )
+@click.option(
+    "--for",
+    "kind",
+    type=click.Choice(["platformio", "arduino", "cmake", "zephyr", "esp-idf", "stm32cube", "rust"]),
+    help="Lay the library out for this build system, with its metadata and an example that checks itself; no "
+    "firmware is built.  [default: CMake and PlatformIO]",
+)
 @planning_options
 @output_options
 def build(
@@ -60,6 +68,7 @@ def build(
     verify: bool,
     force: bool,
     library_only: bool,
+    kind: Kind | None,
     options: Options,
     output: Output,
 ) -> None:
@@ -76,6 +85,7 @@ def build(
             verify=verify,
             force=force,
             library_only=library_only,
+            kind=kind,
             progress=progress,
         )
     output.result(report, tables.build)

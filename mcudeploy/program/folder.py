@@ -14,7 +14,7 @@ from mcudeploy.common.files import read_regular, same_file, write_files
 Content = str | bytes
 MANIFEST = "mcudeploy.json"
 _MOST_BYTES = 2**20
-_COMPILED = ("src/*.[ch]", "include/*.[ch]")
+_COMPILED = tuple(f"{folder}/*.[ch]" for folder in ("src", "include", "Src", "Inc", "csrc", "csrc/include"))
 """What a build system takes in, whoever wrote it."""
 _SHOWN = 10
 

@@ -40,7 +40,13 @@ def write_library(
 
 
 def library_files(members: Sequence[Member], name: str) -> dict[str, Content]:
-    """The sources by path: kernels are shared, and the types of mcud_config.h hold the tables of all models.
+    """The sources by path, and the files around them. Raises what `c_files` raises."""
+    return c_files(members) | render_package(name, members)
+
+
+def c_files(members: Sequence[Member]) -> dict[str, Content]:
+    """The sources below src and include: kernels are shared, and the types of mcud_config.h hold the tables
+    of all models.
 
     Raises UsageError where two models would have a file of the same name.
     """
@@ -61,4 +67,4 @@ def library_files(members: Sequence[Member], name: str) -> dict[str, Content]:
         file for kernel, files in _INTERFACES.items() if kernel in kernels for file in files
     )
     texts |= {f"include/{file}": texts.pop(f"src/{file}") for file in shown}
-    return texts | render_package(name, members)
+    return texts

@@ -1,0 +1,228 @@
+"""Libraries for build systems: each one's example builds without a warning, and finds the same bits."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from export_stubs import ARDUINO, CC, CUBE, IDF, VECTORS, ZEPHYR, write_tree
+from models import fully_connected, quantised_convolutions
+
+from mcudeploy import building
+from mcudeploy.boards.board import load_board
+from mcudeploy.cli.build import build as command
+from mcudeploy.common.errors import UsageError
+from mcudeploy.common.progress import SILENT
+from mcudeploy.program.exporters import KINDS, Kind, export_files
+from mcudeploy.program.folder import write_folder
+from mcudeploy.program.render import Member
+from mcudeploy.search.planner import Options
+
+BOARD = load_board("mps2-an386")
+WARNINGS = "-Wall -Wextra -Wconversion -Werror"
+
+
+@pytest.fixture(scope="module")
+def members(tmp_path_factory: pytest.TempPathFactory) -> list[Member]:
+    """An int8 model whose input arrives by rows, and one of floats."""
+    folder = tmp_path_factory.mktemp("models")
+    int8 = quantised_convolutions(folder / "rows.onnx")
+    floats = fully_connected(folder / "dense.onnx", (8, 6, 4), quantised=False)
+    found = []
+    for path, streamed in ((int8, True), (floats, False)):
+        options = Options(time_limit=1, stream_input=streamed)
+        built = building._built(path, BOARD, options, (True, True), SILENT)
+        found.append(Member(built.made.program, built.made.plan, built.made.source, built.selftest))
+    return found
+
+
+def exported(kind: Kind, members: list[Member], folder: Path) -> Path:
+    write_folder(folder / "library", export_files(kind, members, "pair", BOARD))
+    return folder / "library"
+
+
+def run(*words: str | Path, folder: Path, **variables: str) -> str:
+    """What a tool prints; a warning is an error."""
+    done = subprocess.run(
+        [*map(str, words)],
+        cwd=folder,
+        env={**os.environ, **variables},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stdout
+    assert "warning" not in done.stdout.lower(), done.stdout
+    return done.stdout
+
+
+def cmake(source: Path, folder: Path, *options: str, **variables: str) -> Path:
+    """Builds a CMake project with warnings as errors."""
+    usual = [f"-DCMAKE_C_FLAGS={WARNINGS}", "-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_C_COMPILER_WORKS=1"]
+    run("cmake", "-S", source, "-B", folder / "build", *usual, *options, folder=folder, **variables)
+    run("cmake", "--build", folder / "build", folder=folder)
+    return folder / "build"
+
+
+def passed(text: str) -> None:
+    assert re.findall(r"(\w+): self-test (\w+), (\d+) outputs differ", text) == [
+        ("rows", "passed", "0"),
+        ("dense", "passed", "0"),
+    ], text
+
+
+def test_cmake_here_and_installed(members: list[Member], tmp_path: Path) -> None:
+    library = exported("cmake", members, tmp_path)
+    build = cmake(library / "examples" / "selftest", tmp_path)
+    passed(run(build / "selftest", folder=tmp_path))
+    run("cmake", "--install", build, "--prefix", tmp_path / "there", folder=tmp_path)
+    found = {path.name for path in (tmp_path / "there").rglob("*") if path.is_file()}
+    assert {"libpair.a", "rows.h", "dense_selftest.h", "pairConfig.cmake"} <= found
+
+
+def test_cmake_on_an_emulated_cortex_m4(members: list[Member], tmp_path: Path) -> None:
+    library = exported("cmake", members, tmp_path)
+    write_tree(tmp_path, {"vectors.c": VECTORS})
+    run("arm-none-eabi-gcc", *BOARD.cpu_flags, "-c", "vectors.c", folder=tmp_path)
+    linked = "-Wl,--section-start=.vectors=0,-u,vectors"
+    build = cmake(
+        library / "examples" / "selftest",
+        tmp_path,
+        f"-DCMAKE_TOOLCHAIN_FILE={library / 'cmake' / 'mps2-an386.cmake'}",
+        f"-DCMAKE_EXE_LINKER_FLAGS=--specs=rdimon.specs {tmp_path}/vectors.o {linked}",
+    )
+    semihosting = ["-semihosting-config", "enable=on,target=native"]
+    machine = [
+        "qemu-system-arm",
+        "-M",
+        "mps2-an386",
+        "-display",
+        "none",
+        "-monitor",
+        "none",
+        "-serial",
+        "none",
+    ]
+    passed(run(*machine, *semihosting, "-kernel", build / "selftest", folder=tmp_path))
+
+
+def test_zephyr(members: list[Member], tmp_path: Path) -> None:
+    library = exported("zephyr", members, tmp_path)
+    stub = {
+        "zephyr/ZephyrConfig.cmake": ZEPHYR,
+        "zephyr/include/zephyr/kernel.h": "",
+        "zephyr/include/zephyr/sys/printk.h": "#include <stdio.h>\n#define printk printf\n",
+    }
+    write_tree(tmp_path, stub)
+    build = cmake(
+        library / "samples" / "selftest", tmp_path, f"-DZephyr_DIR={tmp_path / 'zephyr'}", "-Wno-dev"
+    )
+    passed(run(build / "app", folder=tmp_path))
+    configured = (library / "samples" / "selftest" / "prj.conf").read_text().splitlines()
+    assert (
+        f"config {configured[0].removeprefix('CONFIG_').removesuffix('=y')}\n"
+        in (library / "zephyr" / "Kconfig").read_text()
+    )
+
+
+def test_esp_idf(members: list[Member], tmp_path: Path) -> None:
+    library = exported("esp-idf", members, tmp_path)
+    write_tree(tmp_path, {"idf/tools/cmake/project.cmake": IDF})
+    build = cmake(library / "examples" / "selftest", tmp_path, IDF_PATH=str(tmp_path / "idf"))
+    passed(run(build / "app", folder=tmp_path))
+
+
+def test_stm32cube(members: list[Member], tmp_path: Path) -> None:
+    exported("stm32cube", members, tmp_path)
+    write_tree(tmp_path, {"CMakeLists.txt": CUBE.replace("NAME", "pair")})
+    passed(run(cmake(tmp_path, tmp_path) / "app", folder=tmp_path))
+
+
+def test_arduino(members: list[Member], tmp_path: Path) -> None:
+    """The rules of arduino-lint: names, version, category, and where an example lies."""
+    library = exported("arduino", members, tmp_path)
+    known = dict(
+        line.split("=", 1) for line in (library / "library.properties").read_text().splitlines() if line
+    )
+    assert re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9 _.-]{0,62}", known["name"])
+    assert not known["name"].lower().startswith("arduino")
+    assert re.fullmatch(r"\d+\.\d+\.\d+", known["version"]) and known["architectures"] == "*"
+    assert known["category"] == "Data Processing" and known["url"].startswith("https://")
+    for name in ("author", "maintainer", "sentence", "paragraph"):
+        assert known[name].strip()
+    assert all((library / "src" / header).is_file() for header in known["includes"].split(","))
+    assert all(line.count("\t") == 1 for line in (library / "keywords.txt").read_text().splitlines())
+    (sketch,) = library.rglob("*.ino")
+    assert sketch.parent.parent == library / "examples" and sketch.stem == sketch.parent.name
+    write_tree(tmp_path, {"Arduino.h": ARDUINO})
+    flags = [*WARNINGS.split(), "-Isrc", "-I.."]
+    run("gcc", *flags, "-std=gnu11", "-c", *sorted((library / "src").glob("*.c")), folder=library)
+    sketched = ["-x", "c++", "-include", "Arduino.h", sketch, "-x", "none"]
+    run("g++", *flags, *sketched, *sorted(library.glob("*.o")), "-o", "program", folder=library)
+    passed(run(library / "program", folder=library))
+
+
+def test_platformio(members: list[Member], tmp_path: Path) -> None:
+    library = exported("platformio", members, tmp_path)
+    pack = [sys.executable, "-m", "platformio", "pkg", "pack", library, "-o", tmp_path / "pair.tar.gz"]
+    run(*pack, folder=tmp_path, PLATFORMIO_CORE_DIR=str(tmp_path / "core"))
+    described = json.loads((library / "library.json").read_text())
+    (example,) = described["examples"]
+    assert all((library / example["base"] / file).is_file() for file in example["files"])
+    sources = [
+        *sorted((library / described["build"]["srcDir"]).glob("*.c")),
+        library / example["base"] / "src/main.c",
+    ]
+    flags = [
+        *WARNINGS.split(),
+        *described["build"]["flags"],
+        "-Isrc",
+        f"-I{described['build']['includeDir']}",
+    ]
+    run("gcc", *flags, *sources, "-lm", "-o", "program", folder=library)
+    passed(run(library / "program", folder=library))
+
+
+@pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is not installed")
+def test_rust(members: list[Member], tmp_path: Path) -> None:
+    library = exported("rust", members, tmp_path)
+    manifest = '[package]\nname = "cc"\nversion = "1.99.0"\nedition = "2021"\n'
+    vendored = {"cc/Cargo.toml": manifest, "cc/src/lib.rs": CC, "cc/.cargo-checksum.json": '{"files": {}}'}
+    write_tree(tmp_path / "vendor", vendored)
+    source = (
+        f'[source.crates-io]\nreplace-with = "here"\n[source.here]\ndirectory = "{tmp_path / "vendor"}"\n'
+    )
+    write_tree(library, {".cargo/config.toml": source})
+    text = run(
+        "cargo",
+        "run",
+        "--offline",
+        "--quiet",
+        "--example",
+        "selftest",
+        folder=library,
+        RUSTFLAGS="-Dwarnings",
+    )
+    passed(text)
+
+
+def test_every_kind_is_a_choice() -> None:
+    (option,) = [each for each in command.params if each.name == "kind"]
+    choices: Any = option.type
+    assert tuple(choices.choices) == KINDS
+
+
+def test_programs_of_several_cores_are_refused(members: list[Member]) -> None:
+    program = replace(members[0].program, kernels=["on_unit"])
+    with pytest.raises(UsageError, match="--for rust is for programs of one core"):
+        export_files("rust", [replace(members[0], program=program)], "pair", BOARD)
