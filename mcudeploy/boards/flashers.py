@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field, ValidationInfo
 
 from mcudeploy.boards.facts import Address, Facts
 
@@ -85,7 +86,37 @@ class PlatformIo(Facts):
     needs_port: bool = False
 
 
+def _placed(line: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+    """A program beside the board file by its absolute path."""
+    folder = (info.context or {}).get("folder")
+    if folder is None or not line[0].startswith(("./", "../")):
+        return line
+    return (str(Path(folder, line[0]).resolve()), *line[1:])
+
+
+class Command(Facts):
+    """A program of the user's, such as one that flashes on another computer. It gets the words of `line`, in
+    which `{elf}`, `{port}`, `{probe}` and `{board}` stand for what they say. A program that begins with `./`
+    or `../` lies beside the board file.
+    """
+
+    tool: Literal["command"]
+    line: Annotated[
+        tuple[Annotated[str, Field(min_length=1)], ...], Field(min_length=1), AfterValidator(_placed)
+    ]
+
+
 Flasher = Annotated[
-    OpenOcd | PyOcd | ProbeRs | StFlash | EspTool | PicoTool | Uf2 | DfuUtil | TeensyLoader | PlatformIo,
+    Command
+    | OpenOcd
+    | PyOcd
+    | ProbeRs
+    | StFlash
+    | EspTool
+    | PicoTool
+    | Uf2
+    | DfuUtil
+    | TeensyLoader
+    | PlatformIo,
     Field(discriminator="tool"),
 ]

@@ -96,14 +96,25 @@ def _listed() -> dict[str, Any]:
 
 
 @click.command()
+@click.option(
+    "--hardware-map",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the boards with a serial port into a twister hardware map (YAML), or bring one up to date.",
+)
 @output_options
-def devices(output: Output) -> None:
+def devices(hardware_map: Path | None, output: Output) -> None:
     """List probes, boot loaders and serial ports, and the boards that they may be."""
     from dataclasses import asdict
 
     from mcudeploy.targets.attached import list_devices
 
-    output.result({"devices": [asdict(device) for device in list_devices()]}, boardtables.devices)
+    found = list_devices()
+    if hardware_map is not None:
+        from mcudeploy.targets.hardware_map import write_map
+
+        write_map(hardware_map, found)
+    output.result({"devices": [asdict(device) for device in found]}, boardtables.devices)
 
 
 @click.command()

@@ -145,6 +145,7 @@ class Settings(BaseModel):
     std: Annotated[str, BeforeValidator(_checked_numbers)] | None = None
     resize: Literal["stretch", "crop", "none"] | None = None
     port: str | None = None
+    hardware_map: FilePath | None = None
     probe: str | None = None
     flasher: str | None = None
     emulate: bool | None = None

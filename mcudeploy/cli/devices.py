@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from mcudeploy.device.target import Target
 
 
-_MOST_MEASURERS = 64
 _MOST_CHAINED = 16
 
-_emulate_option = click.option(
+PORTS = "Serial port of the board, rfc2217://HOST:PORT, socket://HOST:PORT, or labgrid://PLACE."
+emulate_option = click.option(
     "--emulate/--no-emulate",
     default=False,
     is_eager=True,
@@ -31,10 +31,10 @@ _emulate_option = click.option(
 
 def board_option(required: bool) -> Callable[[Command], Command]:
     """Adds --board as `board: Board`, or None."""
-    return _board_name(required, _load_board)
+    return board_name(required, _load_board)
 
 
-def _board_name(required: bool, load: Callable[..., Board | None]) -> Callable[[Command], Command]:
+def board_name(required: bool, load: Callable[..., Board | None]) -> Callable[[Command], Command]:
     return click.option(
         "--board",
         metavar="NAME",
@@ -50,7 +50,7 @@ def _load_board(_: click.Context, __: click.Parameter, name: str | None) -> Boar
     return None if name is None else load_board(name)
 
 
-def _load_attached(context: click.Context, _: click.Parameter, name: str | None) -> Board | None:
+def load_attached(context: click.Context, _: click.Parameter, name: str | None) -> Board | None:
     """The board of that name; of a family's boards the attached one, or else the family's default."""
     from mcudeploy.boards.board import family, is_path
     from mcudeploy.targets.attached import attached_board
@@ -72,16 +72,16 @@ _port_option = click.option(
     "--port",
     metavar="PORT",
     is_eager=True,
-    help="Serial port of the board, or a URL that pyserial knows; found if not given.",
+    help=f"{PORTS} Found if not given.",
 )
 
 
-_flasher_option = click.option(
+flasher_option = click.option(
     "--flasher",
     metavar="NAME",
     help="Tool that writes the board, one that its file names; the first that is installed, if not given.",
 )
-_probe_option = click.option(
+probe_option = click.option(
     "--probe",
     metavar="SERIAL",
     is_eager=True,
@@ -92,11 +92,11 @@ _probe_option = click.option(
 def device_options(command: Command) -> Command:
     """Adds --board, --port, --probe, --flasher and --emulate, packed as `target: Target`."""
 
-    @_board_name(True, _load_attached)
+    @board_name(True, load_attached)
     @_port_option
-    @_probe_option
-    @_flasher_option
-    @_emulate_option
+    @probe_option
+    @flasher_option
+    @emulate_option
     @functools.wraps(command)
     def packed(
         *args: Any,
@@ -107,7 +107,7 @@ def device_options(command: Command) -> Command:
         emulate: bool,
         **rest: Any,
     ) -> None:
-        command(*args, target=_target(board, port, probe, flasher, emulate), **rest)
+        command(*args, target=target_of(board, port, probe, flasher, emulate), **rest)
 
     return packed
 
@@ -136,11 +136,11 @@ def chain_options(command: Command) -> Command:
         show_default=True,
         help="Frames that go through the boards, several at a time.",
     )
-    @_board_name(False, _load_attached)
+    @board_name(False, load_attached)
     @_port_option
-    @_probe_option
-    @_flasher_option
-    @_emulate_option
+    @probe_option
+    @flasher_option
+    @emulate_option
     @functools.wraps(command)
     def packed(
         *args: Any,
@@ -161,7 +161,7 @@ def chain_options(command: Command) -> Command:
             asked = Asked(_chained(str(boards), port, flasher, emulate), line_of(link), frames)
             command(*args, target=None, chain=asked, **rest)
         elif board is not None:
-            command(*args, target=_target(board, port, probe, flasher, emulate), chain=None, **rest)
+            command(*args, target=target_of(board, port, probe, flasher, emulate), chain=None, **rest)
 
     return packed
 
@@ -187,10 +187,12 @@ def _is_chain(boards: str | None, board: Board | None) -> bool:
     return several
 
 
-def _target(board: Board, port: str | None, probe: str | None, flasher: str | None, emulate: bool) -> Target:
+def target_of(
+    board: Board, port: str | None, probe: str | None, flasher: str | None, emulate: bool
+) -> Target:
     """The one board that is asked for, at its port if it has one."""
     given = {"port": port, "probe": probe, "flasher": flasher}
-    reach = {name: it for name, it in given.items() if it is not None and _is_reached(board, emulate, name)}
+    reach = {name: it for name, it in given.items() if it is not None and is_reached(board, emulate, name)}
     return _reached(board, emulate, reach.get("port"), reach.get("probe"), reach.get("flasher"))
 
 
@@ -200,12 +202,21 @@ def _reached(board: Board, emulate: bool, port: str | None, probe: str | None, f
     from mcudeploy.targets.flashing import choose_flasher
     from mcudeploy.targets.ports import SERIAL
 
-    target = Target(board, port, emulate, flasher=flasher, probe=probe)
+    target = Target(board, _port(port), emulate, flasher=flasher, probe=probe)
     if probe is not None and not SERIAL.fullmatch(probe):
         raise UsageError(f"--probe {probe!r} is no serial number of a probe")
     if flasher is not None:
         choose_flasher(board, flasher, needed=False)
     return target
+
+
+def _port(port: str | None) -> str | None:
+    """The port, of a labgrid place the one that it has; the place is released when the command ends."""
+    from mcudeploy.device.labgrid import PREFIX, acquired
+
+    if port is None or not port.startswith(PREFIX):
+        return port
+    return get_current_context().with_resource(acquired(port.removeprefix(PREFIX)))
 
 
 def _chained(names: str, ports: str | None, flasher: str | None, emulate: bool) -> tuple[Target, ...]:
@@ -223,7 +234,7 @@ def _chained(names: str, ports: str | None, flasher: str | None, emulate: bool) 
     real = [board for board in boards if not (emulate or board.is_host or board.emulated_only)]
     if not real:
         if ports is not None:
-            _is_reached(boards[0], emulate, "port")
+            is_reached(boards[0], emulate, "port")
         return tuple(Target(board, None, emulate) for board in boards)
     if len(real) < len(boards):
         raise UsageError(f"{real[0].name} is real and cannot be wired to emulated boards: add --emulate")
@@ -235,78 +246,7 @@ def _chained(names: str, ports: str | None, flasher: str | None, emulate: bool) 
     )
 
 
-class _Several(click.Option):
-    """May be given several times; `mcudeploy.toml` or a variable gives one."""
-
-    def type_cast_value(self, ctx: click.Context, value: Any) -> Any:
-        """A tuple of what was given."""
-        return super().type_cast_value(ctx, (value,) if isinstance(value, str) else value)
-
-
-def devices_options(command: Command) -> Command:
-    """Adds --board, --port (several times), --probe, --flasher, --emulate and --measurers, packed as one or
-    more `targets`.
-    """
-
-    @_board_name(True, _load_attached)
-    @click.option(
-        "--port",
-        "ports",
-        metavar="PORT",
-        cls=_Several,
-        multiple=True,
-        is_eager=True,
-        help="Serial port of a board, or a URL that pyserial knows; found if not given. "
-        "Several times for several boards of a kind, which share the measuring.",
-    )
-    @_probe_option
-    @_flasher_option
-    @_emulate_option
-    @click.option(
-        "--measurers",
-        metavar="N",
-        type=click.IntRange(1, _MOST_MEASURERS),
-        help="How many boards measure at the same time: emulators, or as many boards as --port names.",
-    )
-    @functools.wraps(command)
-    def packed(
-        *args: Any,
-        board: Board,
-        ports: tuple[str, ...],
-        probe: str | None,
-        flasher: str | None,
-        emulate: bool,
-        measurers: int | None,
-        **rest: Any,
-    ) -> None:
-        if ports and not _is_reached(board, emulate, "ports"):
-            ports = ()
-        if board.is_host or board.emulated_only or emulate:
-            targets = (_target(board, None, probe, flasher, emulate),) * (measurers or 1)
-        else:
-            _require_boards(ports, measurers)
-            if probe is not None and len(ports) > 1:
-                raise UsageError("--probe is of one board: several --port choose their probes themselves")
-            targets = tuple(_target(board, port, probe, flasher, False) for port in ports or (None,))
-        command(*args, targets=targets, **rest)
-
-    return packed
-
-
-def _require_boards(ports: tuple[str, ...], measurers: int | None) -> None:
-    """A usage error for a port that is given twice, or for another number of measurers than of boards."""
-    twice = next((port for index, port in enumerate(ports) if port in ports[:index]), None)
-    if twice is not None:
-        raise UsageError(f"--port {twice} is given twice: one board measures one tile at a time")
-    boards = max(1, len(ports))
-    source = get_current_context().get_parameter_source("measurers")
-    if measurers not in (None, boards) and source is ParameterSource.COMMANDLINE:
-        raise UsageError(
-            f"--measurers {measurers} needs as many boards: give --port {measurers} times, or --emulate"
-        )
-
-
-def _is_reached(board: Board, emulate: bool, name: str) -> bool:
+def is_reached(board: Board, emulate: bool, name: str) -> bool:
     """Whether the board is real, and an option says how it is reached; a usage error for one on the command
     line that would have no effect.
 
@@ -318,5 +258,5 @@ def _is_reached(board: Board, emulate: bool, name: str) -> bool:
     if source is not ParameterSource.COMMANDLINE:
         return False
     where = "is this machine" if board.is_host else "runs in the emulator"
-    option = name.removesuffix("s")
+    option = name.removesuffix("s").replace("_", "-")
     raise UsageError(f"--{option} names a real board's {option}; {board.name} {where}")

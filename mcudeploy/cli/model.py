@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import rich_click as click
 
 from mcudeploy.cli import tables
-from mcudeploy.cli.devices import board_option, devices_options
+from mcudeploy.cli.devices import board_option
+from mcudeploy.cli.fleets import devices_options
 from mcudeploy.cli.options import (
     float_io_option,
     keep_option,

@@ -10,15 +10,17 @@ from mcudeploy.boards.board import Board
 from mcudeploy.common.errors import ProtocolError, UsageError
 from mcudeploy.device.lease import Lease, leased
 from mcudeploy.device.session import Session, connect
-from mcudeploy.device.transport import open_transport
+from mcudeploy.device.transport import host_of, open_transport
 from mcudeploy.targets import Firmware
 from mcudeploy.targets.emulator import Emulator
+from mcudeploy.targets.flashers import TOOLS
 from mcudeploy.targets.flashing import choose_flasher, flash
 from mcudeploy.targets.ports import attached_by, find_port
 
 START_S = 10.0
 """How long a board may take from reset to its first answer."""
 
+_HERE = ("", "localhost", "127.0.0.1", "::1")
 _RUNS_S = 1.0
 """How long one may take that runs already."""
 
@@ -103,7 +105,7 @@ def require_port(target: Target) -> str | None:
 
     Worth asking before anything that takes long. Raises BoardNotFoundError where no port is given and none
     is found, PortError for a port that does not exist or cannot be opened, FlashError where no flasher of the
-    board is installed.
+    board is installed, UsageError where none reaches it.
     """
     if not target.is_real:
         return None
@@ -114,8 +116,21 @@ def require_port(target: Target) -> str | None:
             open_transport(port, _baud(target.board)).close()
     finally:
         lease.give_back()
-    choose_flasher(target.board, target.flasher)
+    _require_reach(target, port)
     return port
+
+
+def _require_reach(target: Target, port: str) -> None:
+    """An error where no flasher that is there reaches the board."""
+    flasher = choose_flasher(target.board, target.flasher)
+    host = host_of(port)
+    if host in _HERE or target.probe is not None or TOOLS[flasher.tool].by_port:
+        return
+    raise UsageError(
+        f"{target.board.name} is on {host}, and {flasher.tool} writes boards of this computer only. Say "
+        'in a board file how it is written there ([[flasher]] with tool = "command", see docs/fleet.md), or '
+        "name with --probe a probe here that reaches it"
+    )
 
 
 def _baud(board: Board) -> int:

@@ -22,8 +22,14 @@ from mcudeploy.common.errors import PortError, ProtocolError
 from mcudeploy.targets.ports import list_serial_ports
 
 _CHUNK_BYTES = 65536
+_SERVED_WAIT_S = 0.02
 _HEAD_LINES, _TAIL_LINES = 12, 3
 _QUICK_ACK: int | None = getattr(socket, "TCP_QUICKACK", None)
+_KEEP_ALIVE = [
+    (getattr(socket, name), value)
+    for name, value in (("TCP_KEEPIDLE", 5), ("TCP_KEEPINTVL", 3), ("TCP_KEEPCNT", 3))
+    if hasattr(socket, name)
+]
 
 
 class Transport(Protocol):
@@ -87,23 +93,39 @@ class _Descriptor:
         return data
 
     def _gone(self) -> ProtocolError:
-        return ProtocolError(f"{self.name} closed the connection. Is the emulator still running?")
+        return ProtocolError(
+            f"{self.name} closed the connection. Is the emulator still running, or who serves the port?"
+        )
+
+
+def _address(url: str) -> tuple[str, int]:
+    """Host and port of a URL; PortError where it has none."""
+    try:
+        parts = urlsplit(url)
+        if parts.hostname and parts.port:
+            return parts.hostname, parts.port
+        what = "no host" if not parts.hostname else "no port"
+    except ValueError as error:
+        what = str(error)
+    raise PortError(f"{url} is no address: {what}. Write {url.partition(':')[0]}://host:port.")
 
 
 class SocketTransport(_Descriptor):
-    """An emulator's UART behind `socket://host:port`. Raises PortError where nothing listens."""
+    """The UART of an emulator, or of a board that a server serves, behind `socket://host:port`. Raises
+    PortError where nothing listens.
+    """
 
     def __init__(self, url: str, connect_timeout_s: float = 5.0) -> None:
-        parts = urlsplit(url)
         try:
-            address = (parts.hostname or "127.0.0.1", parts.port or 0)
-        except ValueError as error:
-            raise PortError(f"{url} is no address: {error}. Write socket://host:port.") from None
-        try:
-            self._socket = socket.create_connection(address, connect_timeout_s)
-        except OSError as error:
-            raise PortError(f"cannot connect to {url}: {error}. Is the emulator running?") from None
+            self._socket = socket.create_connection(_address(url), connect_timeout_s)
+        except (OSError, UnicodeError) as error:  # a name may be none
+            raise PortError(
+                f"cannot connect to {url}: {error}. Is the emulator running, or who serves the port?"
+            ) from None
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for option, value in _KEEP_ALIVE:  # a computer that is gone is noticed while a program runs
+            self._socket.setsockopt(socket.IPPROTO_TCP, option, value)
         super().__init__(url, self._socket.fileno(), self._socket.fileno())
 
     def read(self, timeout_s: float) -> bytes:
@@ -188,7 +210,7 @@ class ProcessTransport(_Descriptor):
 
 
 class SerialTransport:
-    """A serial port of this machine, opened for this process alone.
+    """A serial port of this machine, opened for this process alone, or one that a server serves by RFC 2217.
 
     Raises PortError where it does not exist, is not allowed, or is in use.
     """
@@ -196,13 +218,16 @@ class SerialTransport:
     def __init__(self, port: str, baud: int = 115200) -> None:
         self.name = port
         self.bytes_per_second = baud / 10
+        self._served = port.startswith("rfc2217://")
+        if self._served:
+            _address(port)
+        # a server would be sent all settings again for each change of the time-out
+        waits = {"timeout": _SERVED_WAIT_S} if self._served else {"timeout": 0, "write_timeout": 10}
         try:
-            self._port = serial.serial_for_url(
-                port, baudrate=baud, timeout=0, write_timeout=10, exclusive=True
-            )
-        except (OSError, ValueError) as error:
+            self._port = serial.serial_for_url(port, baudrate=baud, exclusive=True, **waits)
+            self._port.reset_input_buffer()
+        except (OSError, ValueError, NotImplementedError) as error:
             raise PortError(_why_not_open(port, error)) from None
-        self._port.reset_input_buffer()
 
     def write(self, data: bytes) -> None:
         try:
@@ -212,14 +237,23 @@ class SerialTransport:
 
     def read(self, timeout_s: float) -> bytes:
         try:
-            self._port.timeout = max(0.0, timeout_s)
-            first = self._port.read(1)
+            first = self._first(max(0.0, timeout_s))
             return bytes(first + self._port.read(self._port.in_waiting)) if first else b""
         except (serial.SerialException, OSError, TypeError) as error:
             raise self._gone(error) from None
 
+    def _first(self, timeout_s: float) -> bytes:
+        if not self._served:
+            self._port.timeout = timeout_s
+            return bytes(self._port.read(1))
+        deadline = time.monotonic() + timeout_s
+        while not (found := self._port.read(1)) and time.monotonic() < deadline:
+            continue
+        return bytes(found)
+
     def _gone(self, error: Exception) -> ProtocolError:
-        return ProtocolError(f"lost {self.name}: {error}. Was the board unplugged?")
+        hint = "Is its server still running?" if is_url(self.name) else "Was the board unplugged?"
+        return ProtocolError(f"lost {self.name}: {error}. {hint}")
 
     def close(self) -> None:
         """Unlocks the port first: a child between fork and exec holds a copy of its descriptor."""
@@ -228,8 +262,20 @@ class SerialTransport:
         self._port.close()
 
 
+def is_url(port: str) -> bool:
+    """Whether a port is no device of this machine, or not by its name."""
+    return "://" in port
+
+
+def host_of(port: str) -> str:
+    """The computer that serves a port; "" for a device of this machine."""
+    return _address(port)[0] if port.startswith(("socket://", "rfc2217://")) else ""
+
+
 def _why_not_open(port: str, error: Exception) -> str:
-    text, code = str(error), getattr(error, "errno", None)
+    text, code = str(error).rstrip("."), getattr(error, "errno", None)
+    if is_url(port):
+        return f"cannot open {port}: {text}. Is its server running, and free?"
     if code == errno.EACCES or "Permission denied" in text:
         hint = "you may not open it. Join its group (sudo usermod -aG dialout $USER) and log in again."
     elif code in (errno.EBUSY, errno.EAGAIN) or "exclusively lock" in text:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -39,7 +40,8 @@ class Tool:
     """`programs`: the names it is installed under; none for what this computer does itself. `suffix` and
     `form`: the file that it takes, where that is not the ELF file. `remedies`: (a part of its output in lower
     case, what to do). `note`: what the user does meanwhile. `environment`: what it is called with, this
-    process's own where there is none.
+    process's own where there is none. `by_port`: it reaches a board through its port alone, which may be one
+    of another computer.
     """
 
     programs: tuple[str, ...]
@@ -50,6 +52,7 @@ class Tool:
     remedies: tuple[tuple[str, str], ...] = ()
     note: str = ""
     environment: Callable[[], dict[str, str]] | None = None
+    by_port: bool = False
 
     @property
     def program(self) -> str | None:
@@ -165,6 +168,18 @@ def _teensy(flasher: Flasher, _: Board, image: Path, __: Attached) -> Lines:
     return [["teensy_loader_cli", f"--mcu={flasher.mcu}", "-w", "-v", str(image)]]
 
 
+def _command(flasher: Flasher, board: Board, image: Path, attached: Attached) -> Lines:
+    assert isinstance(flasher, facts.Command)
+    known = {
+        "{elf}": str(image),
+        "{port}": attached.port or "",
+        "{probe}": attached.serial or "",
+        "{board}": board.name,
+    }
+    names = re.compile("|".join(map(re.escape, known)))
+    return [[names.sub(lambda found: known[found[0]], word) for word in flasher.line]]
+
+
 def _plain(_: Flasher, content: bytes, __: int) -> bytes:
     return content
 
@@ -174,6 +189,7 @@ def _hex(_: Flasher, content: bytes, origin: int) -> str:
 
 
 TOOLS: dict[str, Tool] = {
+    "command": Tool((), "", _command, by_port=True),
     "openocd": Tool(
         ("openocd",),
         "sudo apt-get install openocd",
@@ -228,6 +244,7 @@ TOOLS: dict[str, Tool] = {
         ("esptool", "esptool.py"),
         "pipx install esptool",
         _esptool,
+        by_port=True,
         remedies=(
             ("no serial data received", f"{_HOLD_BOOT}: hold BOOT, press RESET, and retry"),
             ("failed to connect", f"{_HOLD_BOOT}: hold BOOT, press RESET, and retry"),

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -11,6 +13,7 @@ import pytest
 from click.testing import Result
 
 import mcudeploy
+from mcudeploy.common.errors import ProtocolError
 from mcudeploy.device.target import Target
 from tests.cli.conftest import Deploy
 
@@ -77,3 +80,62 @@ def test_settings_wait_for_the_devices_that_they_are_for(
     assert [target.port for target in targets] == ["/dev/ttyUSB1"]
     assert mcudeploy_command(f"{TUNE} --emulate").exit_code == 0
     assert [target.port for target in targets] == [None, None]
+
+
+def test_a_hardware_map_names_the_boards(
+    mcudeploy_command: Invoke, targets: list[Target], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "map.yaml"
+    path.write_text(
+        "".join(f"- {{connected: true, platform: tiny, serial: {port}, id: S{port}}}\n" for port in "AB")
+    )
+    line = f"{TUNE} --hardware-map {path}"
+    assert mcudeploy_command(line).exit_code == 0
+    assert [(target.port, target.probe) for target in targets] == [("A", "SA"), ("B", "SB")]
+    assert mcudeploy_command(f"{line} --measurers 1").exit_code == 0
+    assert [target.port for target in targets] == ["A"]
+    targets.clear()
+    for extra, message in [
+        ("--port C", "exclude each other"),
+        ("--measurers 3", "has 2 of tiny"),
+        ("--probe X", "--probe is of one board"),
+        ("--emulate", "--hardware-map names a real board's hardware-map; tiny runs in the emulator"),
+    ]:
+        result = mcudeploy_command(f"{line} {extra}")
+        assert result.exit_code == 2 and message in result.stderr and not targets
+    monkeypatch.setenv("MCUDEPLOY_HARDWARE_MAP", str(path))
+    assert mcudeploy_command(TUNE).exit_code == 0 and len(targets) == 2
+    assert mcudeploy_command(f"{TUNE} --port C").exit_code == 0
+    assert [target.port for target in targets] == ["C"]
+    assert mcudeploy_command(f"{TUNE} --emulate").exit_code == 0 and targets[0].port is None
+
+
+@pytest.mark.parametrize("ending", [None, KeyboardInterrupt, ProtocolError])
+def test_places_are_released_when_the_command_ends(
+    ending: type[BaseException] | None,
+    mcudeploy_command: Invoke,
+    targets: list[Target],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    held: list[str] = []
+
+    @contextmanager
+    def acquired(place: str) -> Iterator[str]:
+        held.append(place)
+        try:
+            yield f"socket://lab:{len(held)}"
+        finally:
+            held.remove(place)
+
+    def tune_model(_: Any, given: tuple[Target, ...], *__: Any) -> tuple[None, dict[str, Any]]:
+        targets[:] = given
+        assert held == ["a", "b"]
+        if ending is not None:
+            raise ending("it ends")
+        return None, {}
+
+    monkeypatch.setattr("mcudeploy.device.labgrid.acquired", acquired)
+    monkeypatch.setattr(sys.modules["mcudeploy.tuning"], "tune_model", tune_model)
+    code = mcudeploy_command(f"{TUNE} --port labgrid://a --port labgrid://b").exit_code
+    assert code == {None: 0, KeyboardInterrupt: 130, ProtocolError: 10}[ending]
+    assert [target.port for target in targets] == ["socket://lab:1", "socket://lab:2"] and not held

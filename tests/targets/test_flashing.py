@@ -20,6 +20,7 @@ import pytest
 import mcudeploy
 from mcudeploy.boards.board import Board, list_boards, load_board
 from mcudeploy.common.errors import FlashError, ProtocolError, UsageError
+from mcudeploy.common.resources import resource_dir
 from mcudeploy.device import target
 from mcudeploy.targets import flash, flash_commands, flashers, flashing
 from mcudeploy.targets.flashers import TOOLS, Attached
@@ -153,11 +154,26 @@ def test_esptool_has_two_names(fake: Fake, calls: Calls, program: Callable[[Boar
     assert [call[0] for call in calls()] == ["esptool.py"] * 2
 
 
+def test_a_program_of_the_users_own(
+    fake: Fake, calls: Calls, program: Callable[[Board], Path], tmp_path: Path
+) -> None:
+    """It lies beside the board file, and is told what it needs; what it is told goes through no shell."""
+    text = (resource_dir("boards") / "stm32f405.toml").read_text()
+    line = '["./bin/flash-far", "{elf}", "--to={port};x", "{probe}", "{board}", "{port}{other}"]'
+    (tmp_path / "mine.toml").write_text(f'{text}\n[[flasher]]\ntool = "command"\nline = {line}\n')
+    board = load_board(str(tmp_path / "mine.toml"))
+    elf = program(board)
+    fake("flash-far")
+    flash(board, elf, Attached("socket://{board}:1", "066D"), "command")
+    far = "socket://{board}:1"
+    assert calls() == [["flash-far", str(elf), f"--to={far};x", "066D", "stm32f405", far + "{other}"]]
+
+
 def test_missing_tools_are_named_with_what_installs_them(
     fake: Fake, program: Callable[[Board], Path]
 ) -> None:
     named = {it.tool for board in list_boards() for it in board.flashers}
-    assert named | {"platformio"} == set(TOOLS)  # which boards pio:<id> name
+    assert named | {"platformio", "command"} == set(TOOLS)  # of pio:<id>, and of the user's own files
     for board in list_boards():
         for flasher in board.flashers:
             tool = TOOLS[flasher.tool]

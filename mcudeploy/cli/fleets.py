@@ -1,0 +1,145 @@
+"""The options that name several boards of a kind, which share the measuring."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import rich_click as click
+from click import get_current_context
+from click.core import ParameterSource
+
+from mcudeploy.cli.devices import (
+    PORTS,
+    board_name,
+    emulate_option,
+    flasher_option,
+    is_reached,
+    load_attached,
+    probe_option,
+    target_of,
+)
+from mcudeploy.cli.options import Command
+from mcudeploy.cli.values import InputFile
+from mcudeploy.common.errors import UsageError
+
+if TYPE_CHECKING:
+    from mcudeploy.boards.board import Board
+    from mcudeploy.device.target import Target
+
+_MOST_MEASURERS = 64
+
+
+class _Several(click.Option):
+    """May be given several times; `mcudeploy.toml` or a variable gives one."""
+
+    def type_cast_value(self, ctx: click.Context, value: Any) -> Any:
+        """A tuple of what was given."""
+        return super().type_cast_value(ctx, (value,) if isinstance(value, str) else value)
+
+
+def devices_options(command: Command) -> Command:
+    """Adds --board, --port (several times), --hardware-map, --probe, --flasher, --emulate and --measurers,
+    packed as one or more `targets`.
+    """
+
+    @board_name(True, load_attached)
+    @click.option(
+        "--port",
+        "ports",
+        metavar="PORT",
+        cls=_Several,
+        multiple=True,
+        is_eager=True,
+        help=f"{PORTS} Found if not given. Several times for several boards of a kind, which share the "
+        "measuring.",
+    )
+    @click.option(
+        "--hardware-map",
+        metavar="FILE",
+        type=InputFile(),
+        help="Take the boards of this kind that a twister hardware map (YAML) lists as connected.",
+    )
+    @probe_option
+    @flasher_option
+    @emulate_option
+    @click.option(
+        "--measurers",
+        metavar="N",
+        type=click.IntRange(1, _MOST_MEASURERS),
+        help="How many boards measure at the same time: emulators, or as many boards as --port names.",
+    )
+    @functools.wraps(command)
+    def packed(
+        *args: Any,
+        board: Board,
+        ports: tuple[str, ...],
+        hardware_map: Path | None,
+        probe: str | None,
+        flasher: str | None,
+        emulate: bool,
+        measurers: int | None,
+        **rest: Any,
+    ) -> None:
+        if ports and not is_reached(board, emulate, "ports"):
+            ports = ()
+        if hardware_map and not is_reached(board, emulate, "hardware_map"):
+            hardware_map = None
+        if board.is_host or board.emulated_only or emulate:
+            targets = (target_of(board, None, probe, flasher, emulate),) * (measurers or 1)
+        elif hardware_map is not None and not _goes_before("ports", "hardware_map"):
+            targets = _mapped(board, hardware_map, probe, flasher, measurers)
+        else:
+            _require_boards(ports, measurers)
+            if probe is not None and len(ports) > 1:
+                raise UsageError("--probe is of one board: several --port choose their probes themselves")
+            targets = tuple(target_of(board, port, probe, flasher, False) for port in ports or (None,))
+        command(*args, targets=targets, **rest)
+
+    return packed
+
+
+def _goes_before(one: str, other: str) -> bool:
+    """Whether an option is given, and the other is not or comes from settings only. A usage error for both on
+    the command line.
+    """
+    context = get_current_context()
+    typed = [context.get_parameter_source(name) is ParameterSource.COMMANDLINE for name in (one, other)]
+    if all(typed):
+        raise UsageError("--port and --hardware-map exclude each other")
+    return bool(context.params.get(one)) and not typed[1]
+
+
+def _mapped(
+    board: Board, hardware_map: Path, probe: str | None, flasher: str | None, measurers: int | None
+) -> tuple[Target, ...]:
+    """The boards of a map, or the first `measurers` of them."""
+    from mcudeploy.targets.hardware_map import entries_for
+
+    if probe is not None and _typed("probe"):
+        raise UsageError("--probe is of one board: a hardware map names the probes of its boards")
+    entries = entries_for(board, hardware_map)
+    if measurers is not None and measurers > len(entries) and _typed("measurers"):
+        raise UsageError(f"--measurers {measurers}: {hardware_map} has {len(entries)} of {board.name}")
+    return tuple(
+        target_of(board, entry.port, entry.probe, flasher or entry.flasher, False)
+        for entry in entries[:measurers]
+    )
+
+
+def _typed(name: str) -> bool:
+    return get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE
+
+
+def _require_boards(ports: tuple[str, ...], measurers: int | None) -> None:
+    """A usage error for a port that is given twice, or for another number of measurers than of boards."""
+    twice = next((port for index, port in enumerate(ports) if port in ports[:index]), None)
+    if twice is not None:
+        raise UsageError(f"--port {twice} is given twice: one board measures one tile at a time")
+    boards = max(1, len(ports))
+    source = get_current_context().get_parameter_source("measurers")
+    if measurers not in (None, boards) and source is ParameterSource.COMMANDLINE:
+        raise UsageError(
+            f"--measurers {measurers} needs as many boards: give --port {measurers} times, or --emulate"
+        )
