@@ -26,7 +26,12 @@ def macros(board: str) -> list[tuple[str, int | None, int]]:
     """The macros of a board's HAL, but for those of the core: name, value (None where it is given), shift."""
     hal = resource_dir("firmware") / "hal"
     sources = [hal / it for it in load_board(board).hal if it.partition("/")[0] not in ("cortexm", it)]
-    headers = {header for source in sources for header in source.parent.glob("*.h")}
+    included = {
+        source.parent / name
+        for source in sources
+        for name in re.findall(r'#include "(\w+\.h)"', source.read_text(encoding="utf-8"))
+    }
+    headers = {header for header in included if header.is_file()}
     found = []
     for path in sorted({*sources, *headers}):
         for name, argument, value, shift in MACRO.findall(path.read_text(encoding="utf-8")):

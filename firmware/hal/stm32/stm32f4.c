@@ -4,16 +4,11 @@
 #include "hal_parts.h"
 #include "mcud_board.h"
 #include "mcud_hal.h"
+#include "pll_f4.h"
 #include "registers.h"
 
-#define RCC_CR 0x40023800u
-#define RCC_PLLCFGR 0x40023804u
-#define RCC_CFGR 0x40023808u
-#define RCC_AHB1ENR 0x40023830u
-#define RCC_APB1ENR 0x40023840u
 #define RCC_APB2ENR 0x40023844u
 #define PWR_CR 0x40007000u
-#define PWR_CSR 0x40007004u
 #define FLASH_ACR 0x40023C00u
 #define GPIOA_MODER 0x40020000u
 #define GPIOA_OSPEEDR 0x40020008u
@@ -25,43 +20,26 @@
 #define GPIOB_PUPDR 0x4002040Cu
 #define GPIOB_AFRH 0x40020424u
 
-#define CR_HSION (1u << 0)
-#define CR_PLLON (1u << 24)
-#define CR_PLLRDY (1u << 25)
-#define CFGR_SW_PLL 2u
-#define CFGR_SWS_PLL (2u << 2)
-
-#define HSI_HZ 16000000u
-#define READY_ATTEMPTS 100000u /* far above the data sheet's 300 us; an emulator never gets ready */
+#define PLL_MHZ 168u
 
 static uint32_t core_hz = HSI_HZ;
 static uint32_t apb1_hz = HSI_HZ;
 static uint32_t apb2_hz = HSI_HZ;
 
-/* 16 MHz / 8 * 168 / 2 = 168 MHz; APB1 at a quarter, APB2 at half. Stays on the oscillator when the PLL fails. */
+/* APB1 at a quarter, APB2 at half. Stays on the oscillator when the PLL fails, as in an emulator. */
 static void start_pll(void)
 {
-    reg_set(RCC_APB1ENR, 1u << 28); /* PWR */
-    reg_set(PWR_CR, 1u << 14);      /* voltage scale 1, needed above 144 MHz */
-    reg_set(RCC_CR, CR_HSION);
-    reg_change(RCC_PLLCFGR, 0x0F437FFFu, 8u | (168u << 6) | (7u << 24));
-    reg_set(RCC_CR, CR_PLLON);
-    if (!reg_wait(RCC_CR, CR_PLLRDY, CR_PLLRDY, READY_ATTEMPTS)) {
+    reg_set(RCC_APB1ENR, RCC_APB1ENR_PWREN);
+    reg_set(PWR_CR, 1u << 14); /* voltage scale 1, needed above 144 MHz */
+    if (!pll_lock(PLL_MHZ, 7u)) {
         return;
     }
     /* Five wait states at 168 MHz and 3.3 V; prefetch, instruction and data cache on. */
     reg_write(FLASH_ACR, 5u | (1u << 8) | (1u << 9) | (1u << 10));
-    if (!reg_wait(FLASH_ACR, 7u, 5u, READY_ATTEMPTS)) {
+    if (!reg_wait(FLASH_ACR, 7u, 5u, READY_ATTEMPTS) || !pll_use(APB_QUARTER, APB_HALF)) {
         return;
     }
-    reg_change(RCC_CFGR, 0xFCF0u, (5u << 10) | (4u << 13));
-    reg_change(RCC_CFGR, 3u, CFGR_SW_PLL);
-    /* From here on the dividers apply: the switch is a write the hardware completes or the clock stops. */
-    if (!reg_wait(RCC_CFGR, 3u << 2, CFGR_SWS_PLL, READY_ATTEMPTS)) {
-        reg_change(RCC_CFGR, 0xFCF3u, 0u);
-        return;
-    }
-    core_hz = 168000000u;
+    core_hz = PLL_MHZ * 1000000u;
     apb1_hz = core_hz / 4u;
     apb2_hz = core_hz / 2u;
 }

@@ -4,28 +4,13 @@
 #include "hal_parts.h"
 #include "mcud_board.h"
 #include "mcud_hal.h"
+#include "pll_f4.h"
 #include "registers.h"
 #include "stm32.h"
 
 /* RM0383: 6.3 */
-#define RCC_CR 0x40023800u
-#define RCC_CR_PLLON (1u << 24)
-#define RCC_CR_PLLRDY (1u << 25)
-#define RCC_PLLCFGR 0x40023804u
-#define RCC_PLLCFGR_PLLM(n) ((n) << 0)
-#define RCC_PLLCFGR_PLLN(n) ((n) << 6)
-#define RCC_PLLCFGR_PLLP(n) ((n) << 16)
-#define RCC_PLLCFGR_PLLSRC (1u << 22)
-#define RCC_PLLCFGR_PLLQ(n) ((n) << 24)
-#define RCC_CFGR 0x40023808u
-#define RCC_CFGR_SW(n) ((n) << 0)
-#define RCC_CFGR_SWS(n) ((n) << 2)
-#define RCC_CFGR_PPRE1(n) ((n) << 10)
-#define RCC_AHB1ENR 0x40023830u
 #define RCC_AHB1ENR_GPIOAEN (1u << 0)
-#define RCC_APB1ENR 0x40023840u
 #define RCC_APB1ENR_USART2EN (1u << 17)
-#define RCC_APB1ENR_PWREN (1u << 28)
 
 /* RM0383: 5.4.1 */
 #define PWR_CR 0x40007000u
@@ -40,39 +25,27 @@
 
 #define GPIOA 0x40020000u
 
-#define HSI_HZ 16000000u
-#define PLL_HZ 100000000u
-#define PLL 2u
+#define PLL_MHZ 100u
 
 static uint32_t core_hz = HSI_HZ;
 static uint32_t apb1_hz = HSI_HZ;
 
-/* 16 MHz / 8 * 100 / 2 = 100 MHz; APB1 at half. Stays on the oscillator when the PLL fails. */
+/* APB1 at half. Stays on the oscillator when the PLL fails. */
 static void start_pll(void)
 {
     clock_enable(RCC_APB1ENR, RCC_APB1ENR_PWREN);
     reg_change(PWR_CR, PWR_CR_VOS(3u), PWR_CR_VOS(3u)); /* voltage scale 1, needed above 84 MHz */
-    reg_change(RCC_PLLCFGR,
-               RCC_PLLCFGR_PLLM(63u) | RCC_PLLCFGR_PLLN(511u) | RCC_PLLCFGR_PLLP(3u) | RCC_PLLCFGR_PLLSRC
-                   | RCC_PLLCFGR_PLLQ(15u),
-               RCC_PLLCFGR_PLLM(8u) | RCC_PLLCFGR_PLLN(100u) | RCC_PLLCFGR_PLLP(0u) | RCC_PLLCFGR_PLLQ(5u));
-    reg_set(RCC_CR, RCC_CR_PLLON);
-    if (!reg_wait(RCC_CR, RCC_CR_PLLRDY, RCC_CR_PLLRDY, READY_ATTEMPTS)) {
+    if (!pll_lock(PLL_MHZ, 5u)) {
         return;
     }
     /* Three wait states from 90 MHz on, at 3.3 V. */
     reg_write(FLASH_ACR, FLASH_ACR_LATENCY(3u) | FLASH_ACR_PRFTEN | FLASH_ACR_ICEN | FLASH_ACR_DCEN);
-    if (!reg_wait(FLASH_ACR, FLASH_ACR_LATENCY(7u), FLASH_ACR_LATENCY(3u), READY_ATTEMPTS)) {
+    if (!reg_wait(FLASH_ACR, FLASH_ACR_LATENCY(7u), FLASH_ACR_LATENCY(3u), READY_ATTEMPTS)
+        || !pll_use(APB_HALF, APB_ALL)) {
         return;
     }
-    reg_change(RCC_CFGR, RCC_CFGR_PPRE1(7u), RCC_CFGR_PPRE1(4u));
-    reg_change(RCC_CFGR, RCC_CFGR_SW(3u), RCC_CFGR_SW(PLL));
-    if (!reg_wait(RCC_CFGR, RCC_CFGR_SWS(3u), RCC_CFGR_SWS(PLL), READY_ATTEMPTS)) {
-        reg_change(RCC_CFGR, RCC_CFGR_SW(3u) | RCC_CFGR_PPRE1(7u), 0u);
-        return;
-    }
-    core_hz = PLL_HZ;
-    apb1_hz = PLL_HZ / 2u;
+    core_hz = PLL_MHZ * 1000000u;
+    apb1_hz = core_hz / 2u;
 }
 
 void hal_init(void)
