@@ -22,6 +22,7 @@ from mcudeploy.program.selftest import SelfTest
 from mcudeploy.report import objects
 from mcudeploy.search.planner import Options
 from mcudeploy.targets import Firmware
+from mcudeploy.targets.starter import require_start, starter_files
 from mcudeploy.verify.samples import Sample, load_samples
 from mcudeploy.verify.verdict import Verdict, device_share
 
@@ -75,6 +76,36 @@ def build_models(
     ]
     listed: dict[str, Any] = {"files": [str(file) for file in files]}
     return listed | ({"models": reports} if several else reports[0])
+
+
+def init_project(
+    path: Path,
+    board: Board,
+    options: Options,
+    directory: Path,
+    *,
+    emulate: bool = False,
+    force: bool = False,
+    progress: Progress = SILENT,
+) -> dict[str, Any]:
+    """Write a PlatformIO project that checks and runs a model on a board; the library below lib is a folder
+    of its own, which `build --for platformio` writes anew. Raises what `build_models` raises.
+    """
+    require_start(board)
+    name = model_name(options.name, path.stem)
+    library = directory / "lib" / name
+    if not force:
+        require_ours(library, {})
+        require_ours(directory, {})
+    built = _built(path, board, options, (True, True), progress)
+    member = Member(built.made.program, built.made.plan, built.made.source, built.selftest)
+    model = name + path.suffix.lower()
+    files = starter_files(member, name, board, model, emulate=emulate)
+    files[f"model/{model}"] = path.read_bytes()
+    exported = export_files("platformio", [member], name, board)
+    how: dict[str, Any] = {"read": [path], "force": force}
+    written = [*write_folder(library, exported, **how), *write_folder(directory, files, **how)]
+    return {"board": board.name, "model": f"model/{model}", "files": [str(file) for file in written]}
 
 
 def _require_names(paths: Sequence[Path], options: Options) -> None:

@@ -10,7 +10,7 @@ import rich_click as click
 
 from mcudeploy.cli import tables
 from mcudeploy.cli.devices import board_option, device_options
-from mcudeploy.cli.options import output_options, planning_options
+from mcudeploy.cli.options import model_argument, output_options, planning_options
 from mcudeploy.cli.output import Output
 from mcudeploy.cli.values import InputModel, NewFolder
 
@@ -92,6 +92,43 @@ def build(
 
 
 @click.command()
+@click.argument("directory", metavar="DIR", type=NewFolder())
+@model_argument
+@board_option(required=True)
+@click.option("--name", help="What the model is called in C; the file's name by default.")
+@click.option(
+    "--emulate/--no-emulate",
+    default=False,
+    help="A program for the board's QEMU machine; implied for boards that exist only there.",
+)
+@click.option(
+    "--force", is_flag=True, help="Overwrite files in the folder that mcudeploy did not write, or you edited."
+)
+@planning_options
+@output_options
+def init(
+    *,
+    directory: Path,
+    model: Path,
+    board: Board,
+    name: str | None,
+    emulate: bool,
+    force: bool,
+    options: Options,
+    output: Output,
+) -> None:
+    """Write a PlatformIO project that checks and runs MODEL on the board: main.c, library, mcudeploy.toml."""
+    from mcudeploy import building
+
+    with output.progress() as progress:
+        options = replace(options, name=name)
+        report = building.init_project(
+            model, board, options, directory, emulate=emulate, force=force, progress=progress
+        )
+    output.result(report | {"directory": str(directory)}, tables.init)
+
+
+@click.command()
 @device_options
 @click.argument("model", required=False, type=InputModel())
 @planning_options
@@ -107,4 +144,4 @@ def flash(*, model: Path | None, target: Target, options: Options, dry_run: bool
     output.result(report, tables.flash)
 
 
-COMMANDS = (build, flash)
+COMMANDS = (build, init, flash)

@@ -96,6 +96,13 @@ def build(console: Console, report: Values) -> None:
             _verdict(console, model, "verified on this computer, for a drawn input")
 
 
+def init(console: Console, report: Values) -> None:
+    """The `init` report."""
+    count = count_text(len(report["files"]), "file")
+    text = f"wrote {count} for {report['board']} to {report['directory']}: its README.md says how to go on"
+    console.print(cell(text), soft_wrap=True)
+
+
 def flash(console: Console, report: Values) -> None:
     """The `flash` report."""
     for line in report["commands"] or ():

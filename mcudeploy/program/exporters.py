@@ -127,7 +127,7 @@ def export_files(kind: Kind, members: Sequence[Member], name: str, board: Board)
     for member in members:
         if member.program.lanes or ON_UNIT in member.program.kernels:
             raise UsageError(
-                f"--for {kind} is for programs of one core: leave out --parallel and --assign, or --for"
+                f"libraries for {kind} are programs of one core: leave out --parallel and --assign, or --for"
             )
     layout = _LAYOUTS[kind]
     folders = {"src": layout.sources, "include": layout.headers}
@@ -136,16 +136,12 @@ def export_files(kind: Kind, members: Sequence[Member], name: str, board: Board)
         folder, _, file = path.partition("/")
         found[f"{folders[folder]}/{file}"] = content
     sources = sorted(path.removeprefix(f"{layout.sources}/") for path in found if path.endswith(".c"))
-    values: dict[str, Any] = {
+    values = example_values(members, name, board) | {
         "kind": kind,
-        "name": name,
         "upper": name.upper(),
-        "board": board,
         "toolchain": _has_toolchain_file(kind, board),
-        "members": [_Exported(it.program, it.selftest is not None) for it in members],
         "sources": sources,
         "rust": _RUST_TYPES,
-        "file_names": ", ".join(comment_text(it.source.file_name) for it in members),
     }
     files = {"README.md": "README.md", **layout.files}
     if values["toolchain"]:
@@ -153,6 +149,16 @@ def export_files(kind: Kind, members: Sequence[Member], name: str, board: Board)
     for path, template in files.items():
         found[path.replace("NAME", name)] = render(f"exporters/{template}.j2", **values)
     return found
+
+
+def example_values(members: Sequence[Member], name: str, board: Board) -> dict[str, Any]:
+    """What every template of an example may ask for."""
+    return {
+        "name": name,
+        "board": board,
+        "members": [_Exported(it.program, it.selftest is not None) for it in members],
+        "file_names": ", ".join(comment_text(it.source.file_name) for it in members),
+    }
 
 
 def _has_toolchain_file(kind: Kind, board: Board) -> bool:

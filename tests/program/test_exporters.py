@@ -224,5 +224,5 @@ def test_every_kind_is_a_choice() -> None:
 
 def test_programs_of_several_cores_are_refused(members: list[Member]) -> None:
     program = replace(members[0].program, kernels=["on_unit"])
-    with pytest.raises(UsageError, match="--for rust is for programs of one core"):
+    with pytest.raises(UsageError, match="for rust are programs of one core"):
         export_files("rust", [replace(members[0], program=program)], "pair", BOARD)
