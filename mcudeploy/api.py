@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -278,10 +278,11 @@ def run_model(
     reading: Reading = AS_USUAL,
     labels: Path | None = None,
     timing: Timing = "instructions",
+    told: Callable[[Ran], None] | None = None,
     progress: Progress = SILENT,
 ) -> JsonObject:
     """Build, flash, run and verify. `verified` is in the report; a failed verification is no exception.
-    `labels` has the names of the classes, one a line.
+    `labels` has the names of the classes, one a line. `told`: what is handed the run itself.
 
     Raises ConfigError for a target that has no such `timing`.
     """
@@ -299,6 +300,8 @@ def run_model(
     require_timing(timing, target, made.model.cores)
     samples = load_samples(made.model.graph, inputs, expected, options.seed, reading)
     ran = run_within_limit(made, target, samples, options.max_overhead, progress)
+    if told is not None:
+        told(ran)
     verdict = verdict_on_host(ran.made, samples, progress).with_device(ran.observed.outputs)
     modelled = _Counted(timing, target, samples[0], progress)
     found = outputs(ran.made.plan.graph, ran.observed.outputs, classes)

@@ -34,6 +34,26 @@ def board_option(required: bool) -> Callable[[Command], Command]:
     return board_name(required, _load_board)
 
 
+def boards_option(command: Command) -> Command:
+    """Adds --board as `boards: tuple[Board, ...]`: one or several."""
+    return click.option(
+        "--board",
+        "boards",
+        metavar="NAME[,NAME...]",
+        required=True,
+        callback=_load_boards,
+        help="Board, board family, or file of a board (./mine.toml); see `mcudeploy boards`. Several are "
+        "planned for one after the other.",
+    )(command)
+
+
+def _load_boards(_: click.Context, __: click.Parameter, names: str) -> tuple[Board, ...]:
+    from mcudeploy.boards.board import load_board
+
+    found = {board.name: board for board in (load_board(name.strip()) for name in names.split(","))}
+    return tuple(found.values())
+
+
 def board_name(required: bool, load: Callable[..., Board | None]) -> Callable[[Command], Command]:
     return click.option(
         "--board",

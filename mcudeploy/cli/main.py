@@ -49,6 +49,7 @@ class Program(click.RichGroup):
                 "prog_name": "mcudeploy",
                 "standalone_mode": False,
                 "default_map": self._defaults(settings),
+                "obj": tuple(arguments),
             }
             result = super().main(arguments, **extra)
             code = result if isinstance(result, int) else 0

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
 from mcudeploy.cli import tables
-from mcudeploy.cli.devices import board_option
+from mcudeploy.cli.devices import board_option, boards_option
 from mcudeploy.cli.fleets import devices_options
 from mcudeploy.cli.options import (
     float_io_option,
@@ -22,12 +22,14 @@ from mcudeploy.cli.options import (
     stateful_option,
 )
 from mcudeploy.cli.output import Output
+from mcudeploy.cli.pages import Pages, page_options
 from mcudeploy.common import interrupts
-from mcudeploy.common.errors import FitError, ModelError
+from mcudeploy.common.errors import FitError, ModelError, UsageError
 
 if TYPE_CHECKING:
     from mcudeploy.boards.board import Board
     from mcudeploy.device.target import Target
+    from mcudeploy.report.html import Misfit, Subject
     from mcudeploy.search.planner import Options
 
 
@@ -68,27 +70,40 @@ def check(
 
 @click.command()
 @model_argument
-@board_option(required=True)
+@boards_option
 @planning_options
 @plan_file_options
+@page_options
 @click.option("--explain", is_flag=True, help="Show which operators can be cut together, and why not more.")
 @output_options
 def plan(
     *,
     model: Path,
-    board: Board,
+    boards: tuple[Board, ...],
     options: Options,
     destination: Path | None,
     chart: Path | None,
+    pages: Pages,
     explain: bool,
     output: Output,
 ) -> None:
     """Decide order and place of every tensor, and print what the plan needs."""
     from mcudeploy import analyzer, api
 
-    with output.progress() as progress:
-        found = api.plan_model(model, board, replace(options, resume=True), progress)
-        interrupts.close()  # the rest takes a moment, and the search took long
+    if len(boards) > 1:
+        single = {"-o": destination, "--chart": chart, "--trace": pages.trace, "--plan": options.plan_file}
+        refused = [name for name, value in (single | {"--explain": explain}).items() if value]
+        if refused:
+            raise UsageError(f"{refused[0]} is for one board: name one with --board")
+        _plan_all(model, boards, options, pages, output)
+        return
+    try:
+        with output.progress() as progress:
+            found = api.plan_model(model, boards[0], replace(options, resume=True), progress)
+            interrupts.close()  # the rest takes a moment, and the search took long
+    except FitError as error:
+        pages.write_misfit(model, boards[0], error)
+        raise
     if destination:
         api.save_plan(found, destination)
     if chart:
@@ -96,7 +111,38 @@ def plan(
     report = api.plan_report(found)
     if explain:
         report |= {"explanation": analyzer.explain(found.plan.graph)}
+    if pages.asked:
+        pages.write(model, [pages.subject(found, report)])
     output.result(report, tables.plan)
+
+
+def _plan_all(
+    model: Path,
+    boards: tuple[Board, ...],
+    options: Options,
+    pages: Pages,
+    output: Output,
+) -> None:
+    """Plan for several boards. Raises FitError where the model fits none of them."""
+    from mcudeploy import api
+
+    reports: list[dict[str, Any]] = []
+    subjects: list[Subject | Misfit] = []
+    with output.progress() as progress:
+        for board in boards:
+            progress.stage(f"planning for {board.name}")
+            try:
+                found = api.plan_model(model, board, options, progress)
+            except FitError as error:
+                reports.append({"board": board.name, "fits": False, "message": str(error)})
+                subjects.append(pages.misfit(board, error))
+                continue
+            reports.append({"fits": True} | api.plan_report(found))
+            subjects.append(pages.subject(found, reports[-1]))
+    pages.write(model, subjects)
+    output.result({"boards": reports}, tables.plans)
+    if not any(report["fits"] for report in reports):
+        raise FitError(f"{model.name} fits none of {', '.join(board.name for board in boards)}")
 
 
 @click.command()
@@ -104,6 +150,7 @@ def plan(
 @devices_options
 @planning_options
 @plan_file_options
+@page_options
 @output_options
 def tune(
     *,
@@ -112,6 +159,7 @@ def tune(
     options: Options,
     destination: Path | None,
     chart: Path | None,
+    pages: Pages,
     output: Output,
 ) -> None:
     """Search for the plan with the least RAM, timing parts of the model on the device."""
@@ -123,6 +171,8 @@ def tune(
         api.save_plan(found, destination)
     if chart:
         api.save_chart(found, chart)
+    if pages.asked:
+        pages.write(model, [pages.subject(found, report)])
     output.result(report, tables.tune)
 
 

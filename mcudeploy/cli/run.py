@@ -11,12 +11,14 @@ import rich_click as click
 from mcudeploy.cli import chaintable, tables
 from mcudeploy.cli.devices import chain_options, device_options
 from mcudeploy.cli.options import (
+    files_option,
     model_argument,
     output_options,
     planning_options,
     timing_option,
 )
 from mcudeploy.cli.output import Output
+from mcudeploy.cli.pages import Pages, page_options
 from mcudeploy.cli.samples import sample_options
 from mcudeploy.cli.values import InputFile
 from mcudeploy.common.errors import OutputsDifferError, UsageError
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from mcudeploy.search.planner import Options
     from mcudeploy.verify.counted import Timing
     from mcudeploy.verify.reading import Reading
+    from mcudeploy.verify.running import Ran
 
 
 @click.command()
@@ -60,6 +63,8 @@ def measure(*, model: Path, target: Target, timing: Timing, options: Options, ou
     help="Put 16 bytes behind each arena; fail where the run overwrites them or the end of the stack.",
 )
 @planning_options
+@files_option
+@page_options
 @output_options
 @click.pass_context
 def run(
@@ -75,6 +80,7 @@ def run(
     timing: Timing,
     guards: bool,
     options: Options,
+    pages: Pages,
     output: Output,
 ) -> None:
     """Build a model, flash it, run it on the device, and verify its outputs."""
@@ -84,6 +90,8 @@ def run(
         from mcudeploy.chain.run import run_chain
 
         _require_plain(timing, guards, labels, options)
+        if pages.asked:
+            raise UsageError("--report and --trace cannot be combined with --boards")
         with output.progress() as progress:
             report = chain_report(run_chain(model, chain, options, **samples, progress=progress))
         output.result(report, chaintable.run)
@@ -92,9 +100,14 @@ def run(
 
         guarded = replace(target, guards=guards)
         with output.progress() as progress:
+            ran: list[Ran] = []
+            if pages.asked:
+                samples["told"] = ran.append
             report = api.run_model(
                 model, guarded, options, **samples, labels=labels, timing=timing, progress=progress
             )
+        if ran:
+            pages.write(model, [pages.ran(ran[0], report)])
         output.result(report, tables.run)
     if not report["verified"]:
         context.exit(OutputsDifferError.exit_code)

@@ -63,6 +63,27 @@ def plan(console: Console, report: Values) -> None:
     facts(console, [*_plan_facts(report), *_latency_facts(report)])
 
 
+def plans(console: Console, report: Values) -> None:
+    """The report of `plan` for several boards."""
+    table = table_of("board", "fits", "arena>", "unsplit>", "latency>", "overhead>")
+    for found in report["boards"]:
+        if not found["fits"]:
+            table.add_row(cell(found["board"]), cell("no", "red"), *[cell("-")] * 4)
+            continue
+        overhead = found["overhead_percent"]
+        texts = (
+            _bytes(found, "arena_bytes"),
+            _bytes(found, "unsplit_arena_bytes"),
+            _latency(found["latency"]) or "-",
+            "-" if overhead is None else f"{overhead:+.2f} %",
+        )
+        table.add_row(cell(found["board"]), cell("yes", "green"), *map(cell, texts))
+    console.print(table)
+    for found in report["boards"]:
+        if not found["fits"]:
+            console.print(Text(lines(f"{found['board']}: {found['message']}")), soft_wrap=True)
+
+
 def tune(console: Console, report: Values) -> None:
     """The `tune` report."""
     search = report["search"]

@@ -17,6 +17,7 @@ _OURS = tuple(
     re.compile(pattern)
     for pattern in (
         rb'\{\n "format": \d+,\n "model_sha256": ',  # a plan
+        rb'\{\n"displayTimeUnit": "ms",\n"otherData": \{\n"model": ',  # a trace
         rb"<svg [^\n]*\n<title>[^\n]*: (arena over steps|(memory|stages) over time)</title>\n",  # a chart
         rb'<!DOCTYPE html>\n[^\0]*<meta name="generator" content="mcudeploy">',  # a page with a chart
         rb'\{"name": "[^\n]*", "peak_bytes": \d+, "order": \[',  # of `schedule`

@@ -96,7 +96,8 @@ class Planned:
 
     `costs_of`: the core whose costs of kernels the times are estimated from; None where they were measured.
     `interrupted`: Ctrl-C ended the search, or what comes after it. `limits`: the bytes that arenas may
-    take in memories of the board, by name. `objective`: see `Options`.
+    take in memories of the board, by name. `objective`: see `Options`. `points`: bytes of the arena and
+    latency of every split plan that was made.
     """
 
     models: Mapping[Form, Model]
@@ -107,6 +108,7 @@ class Planned:
     interrupted: bool = False
     limits: Mapping[str, int] = field(default_factory=dict)
     objective: Unit = "instructions"
+    points: tuple[tuple[int, float], ...] = ()
 
     def model_of(self, plan: Plan) -> Model:
         """The model in the form of one of the plans, by its kernels."""
@@ -243,7 +245,8 @@ def search_plans(
 
     split = split_plans(task, effort, stored or start, told=told, progress=progress)
     better = takewhile(lambda plan: plan is not unsplit, front((*split.plans, unsplit), board))
-    return Planned(models, (*better, unsplit), unsplit, split.search, costs_of, split.interrupted)
+    plans, interrupted = (*better, unsplit), split.interrupted
+    return Planned(models, plans, unsplit, split.search, costs_of, interrupted, points=split.points)
 
 
 def _fitting(planned: Planned, board: Board, ram_limit: int | None) -> Planned:

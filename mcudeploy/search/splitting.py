@@ -50,11 +50,14 @@ _PLAN_UNITS = 150
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Splits:
-    """Plans that keep the limits, the search for them, and whether Ctrl-C stopped it."""
+    """Plans that keep the limits, the search for them, and whether Ctrl-C stopped it. `points`: bytes of the
+    arena and latency of every plan that was made, the others too.
+    """
 
     plans: tuple[Plan, ...]
     search: Search
     interrupted: bool
+    points: tuple[tuple[int, float], ...] = ()
 
 
 def split_plans(
@@ -88,7 +91,9 @@ def split_plans(
     except KeyboardInterrupt:  # what there is by then is kept
         interrupted = True
         plans = plans or [_first_fit(task, found.best[0])]
-    return Splits(front([plan for plan in plans if task.keeps(plan)], task.board), found.search, interrupted)
+    points = tuple({(plan.layout.arena_bytes, plan.estimate.ticks): None for plan in plans})
+    kept = [plan for plan in plans if task.keeps(plan)]
+    return Splits(front(kept, task.board), found.search, interrupted, points)
 
 
 def _searched(task: Task, effort: Effort, stored: Plan | None, told: Report) -> Found:

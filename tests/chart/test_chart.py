@@ -18,7 +18,7 @@ from mcudeploy.ir.interval import Interval
 from mcudeploy.model.model import load_model
 from mcudeploy.report import chart
 from mcudeploy.report.chart.drawing import Area, Drawing, Group, Panel, Run
-from mcudeploy.report.chart.svg import _ticks
+from mcudeploy.report.chart.svg import round_steps
 from mcudeploy.search.planner import Options, find_plans
 
 MODEL = Path(__file__).resolve().parents[2] / "examples" / "vww" / "model.onnx"
@@ -148,7 +148,7 @@ def test_the_same_plan_gives_the_same_picture(split: Drawing) -> None:
 @settings(max_examples=100, deadline=None)
 @given(st.integers(1, 10**9), st.integers(3, 20))
 def test_ticks_are_round_and_few(most: int, wanted: int) -> None:
-    ticks = _ticks(most, wanted)
+    ticks = round_steps(most, wanted)
     step = ticks[1] - ticks[0]
     assert ticks[0] == 0 and ticks[-1] <= most < ticks[-1] + step
     assert len(ticks) <= wanted + 1

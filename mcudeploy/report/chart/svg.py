@@ -43,7 +43,7 @@ svg { color-scheme: light dark; }
 
 
 @dataclass(frozen=True, slots=True)
-class _Scale:
+class Scale:
     """Pixels of steps and bytes: step 0 at `left`, byte 0 at `bottom`, which is below."""
 
     left: float
@@ -64,10 +64,14 @@ class _Scale:
         return len(area.bytes) * self.per_byte
 
 
+def visible(text: object) -> str:
+    """Text with escapes in the place of control characters."""
+    return _UNSAFE.sub(lambda found: found[0].encode("unicode_escape").decode(), str(text))
+
+
 def safe(text: object) -> str:
     """Text for SVG and HTML, in an element or an attribute; control characters as escapes."""
-    shown = _UNSAFE.sub(lambda found: found[0].encode("unicode_escape").decode(), str(text))
-    return html.escape(shown, quote=True)
+    return html.escape(visible(text), quote=True)
 
 
 def svg_picture(drawing: Drawing) -> str:
@@ -81,20 +85,29 @@ def svg_picture(drawing: Drawing) -> str:
         f"<style>\n{_STYLE}\n</style>",
         f'<rect class="paper" width="{_WIDTH}" height="{height}"/>',
     ]
-    for number, panel in enumerate(drawing.panels):
-        parts += _panel(drawing, panel, number * each)
+    for number, (panel, scale) in enumerate(zip(drawing.panels, scales(drawing), strict=True)):
+        parts += _panel(drawing, panel, scale, number * each)
     return "\n".join([*parts, "</svg>", ""])
 
 
-def _panel(drawing: Drawing, panel: Panel, top: float) -> list[str]:
+def scales(drawing: Drawing) -> list[Scale]:
+    """Where steps and bytes of each panel are in the picture."""
     plot = _WIDTH - _LEFT - _RIGHT
-    tallest = max(panel.arena_bytes, *panel.load, 1)
-    scale = _Scale(_LEFT, top + _HEAD + _PANEL, plot / drawing.steps, _PANEL / tallest)
+    found = []
+    for number, panel in enumerate(drawing.panels):
+        bottom = number * (_HEAD + _PANEL + _FOOT) + _HEAD + _PANEL
+        tallest = max(panel.arena_bytes, *panel.load, 1)
+        found.append(Scale(_LEFT, bottom, plot / drawing.steps, _PANEL / tallest))
+    return found
+
+
+def _panel(drawing: Drawing, panel: Panel, scale: Scale, top: float) -> list[str]:
+    plot = _WIDTH - _LEFT - _RIGHT
     groups = sorted(panel.groups, key=lambda group: group.colour < 0)  # scratch is short, and would be hidden
     return [
         *_head(drawing, panel, top),
-        f'<rect class="arena" x="{_LEFT}" y="{_n(scale.y(panel.arena_bytes))}" width="{plot}" '
-        f'height="{_n(panel.arena_bytes * scale.per_byte)}"/>',
+        f'<rect class="arena" x="{_LEFT}" y="{px(scale.y(panel.arena_bytes))}" width="{plot}" '
+        f'height="{px(panel.arena_bytes * scale.per_byte)}"/>',
         *_byte_axis(panel, scale),
         *(_blocks(group, scale) for group in groups if group.areas),
         *_flights(panel, scale),
@@ -113,9 +126,9 @@ def _head(drawing: Drawing, panel: Panel, top: float) -> list[str]:
         f"{count_text(drawing.steps, 'step')}"
     )
     return [
-        f'<text class="ink" x="{_LEFT}" y="{_n(top + 24)}" font-size="16" font-weight="600">'
+        f'<text class="ink" x="{_LEFT}" y="{px(top + 24)}" font-size="16" font-weight="600">'
         f"{safe(title)}</text>",
-        f'<text class="pale" x="{_LEFT}" y="{_n(top + 43)}" font-size="12">{safe(line)}</text>',
+        f'<text class="pale" x="{_LEFT}" y="{px(top + 43)}" font-size="12">{safe(line)}</text>',
         *_legend(top + 39, bool(panel.flights)),
     ]
 
@@ -123,14 +136,14 @@ def _head(drawing: Drawing, panel: Panel, top: float) -> list[str]:
 def _legend(y: float, flights: bool) -> list[str]:
     """What is neither a tensor, which has its name, nor an axis."""
     x = _WIDTH - _RIGHT - 386
-    swatch = f'<rect x="{{x}}" y="{_n(y - 5)}" width="14" height="10" class="{{style}}"/>'
-    text = f'<text class="pale" x="{{x}}" y="{_n(y + 4)}">{{text}}</text>'
+    swatch = f'<rect x="{{x}}" y="{px(y - 5)}" width="14" height="10" class="{{style}}"/>'
+    text = f'<text class="pale" x="{{x}}" y="{px(y + 4)}">{{text}}</text>'
     between = (swatch.format(x=x - 142, style="flight"), text.format(x=x - 122, text="between memories"))
     return [
         *(between if flights else ()),
-        f'<path class="load" fill="none" stroke-width="1.5" d="M{x} {_n(y)}h14"/>',
+        f'<path class="load" fill="none" stroke-width="1.5" d="M{x} {px(y)}h14"/>',
         text.format(x=x + 20, text="bytes alive"),
-        f'<path class="peak" fill="none" stroke-dasharray="4 3" d="M{x + 96} {_n(y)}h14"/>',
+        f'<path class="peak" fill="none" stroke-dasharray="4 3" d="M{x + 96} {px(y)}h14"/>',
         text.format(x=x + 116, text="peak step"),
         swatch.format(x=x + 186, style="scratch"),
         text.format(x=x + 206, text="scratch"),
@@ -139,14 +152,14 @@ def _legend(y: float, flights: bool) -> list[str]:
     ]
 
 
-def _byte_axis(panel: Panel, scale: _Scale) -> list[str]:
+def _byte_axis(panel: Panel, scale: Scale) -> list[str]:
     right = _WIDTH - _RIGHT
     parts = []
-    for value in _ticks(panel.arena_bytes, 8):
-        y = _n(scale.y(value))
+    for value in round_steps(panel.arena_bytes, 8):
+        y = px(scale.y(value))
         parts.append(f'<path class="grid" stroke-width="0.7" d="M{_LEFT} {y}H{right}"/>')
         parts.append(f'<text class="pale" x="{_LEFT - 8}" y="{y}" dy="4" text-anchor="end">{value:,}</text>')
-    middle = _n(scale.bottom - _PANEL / 2)
+    middle = px(scale.bottom - _PANEL / 2)
     parts.append(
         f'<text class="pale" text-anchor="middle" transform="translate(18 {middle}) rotate(-90)">'
         f"offset in {safe(panel.memory)}, bytes</text>"
@@ -154,21 +167,21 @@ def _byte_axis(panel: Panel, scale: _Scale) -> list[str]:
     return parts
 
 
-def _step_axis(steps: int, scale: _Scale) -> list[str]:
+def _step_axis(steps: int, scale: Scale) -> list[str]:
     y = scale.bottom + _STRIP + 8
-    parts = [f'<path class="axis" d="M{_LEFT} {_n(y)}H{_WIDTH - _RIGHT}"/>']
-    for value in _ticks(steps, 12):
-        x = _n(scale.x(value))
-        parts.append(f'<path class="axis" d="M{x} {_n(y)}v4"/>')
-        parts.append(f'<text class="pale" x="{x}" y="{_n(y + 17)}" text-anchor="middle">{value:,}</text>')
+    parts = [f'<path class="axis" d="M{_LEFT} {px(y)}H{_WIDTH - _RIGHT}"/>']
+    for value in round_steps(steps, 12):
+        x = px(scale.x(value))
+        parts.append(f'<path class="axis" d="M{x} {px(y)}v4"/>')
+        parts.append(f'<text class="pale" x="{x}" y="{px(y + 17)}" text-anchor="middle">{value:,}</text>')
     parts.append(
-        f'<text class="pale" x="{_n((_LEFT + _WIDTH - _RIGHT) / 2)}" y="{_n(y + 36)}" text-anchor="middle">'
+        f'<text class="pale" x="{px((_LEFT + _WIDTH - _RIGHT) / 2)}" y="{px(y + 36)}" text-anchor="middle">'
         "step; the strip above shows which operator runs, in the colour of its output</text>"
     )
     return parts
 
 
-def _blocks(group: Group, scale: _Scale) -> str:
+def _blocks(group: Group, scale: Scale) -> str:
     """All blocks of a group as one shape: thousands of blocks stay a small file."""
     path = "".join(_rectangle(area, scale) for area in group.areas)
     roomy = all(min(scale.width(area), scale.height(area)) >= _ROOMY for area in group.areas)
@@ -182,14 +195,14 @@ def _blocks(group: Group, scale: _Scale) -> str:
     return f'<path {style} d="{path}"><title>{safe(group.name)}: {safe(group.note)}</title></path>'
 
 
-def _rectangle(area: Area, scale: _Scale) -> str:
+def _rectangle(area: Area, scale: Scale) -> str:
     return (
-        f"M{_n(scale.x(area.steps.lo))} {_n(scale.y(area.bytes.hi))}"
-        f"h{_n(scale.width(area))}v{_n(scale.height(area))}h{_n(-scale.width(area))}z"
+        f"M{px(scale.x(area.steps.lo))} {px(scale.y(area.bytes.hi))}"
+        f"h{px(scale.width(area))}v{px(scale.height(area))}h{px(-scale.width(area))}z"
     )
 
 
-def _flights(panel: Panel, scale: _Scale) -> list[str]:
+def _flights(panel: Panel, scale: Scale) -> list[str]:
     """What is on its way to another memory or from there, over its block; a line if it is copied at once."""
     if not panel.flights:
         return []
@@ -198,50 +211,50 @@ def _flights(panel: Panel, scale: _Scale) -> list[str]:
     return [f'<path class="flight" stroke-width="0.8" d="{path}"><title>{title}</title></path>']
 
 
-def _load_curve(panel: Panel, scale: _Scale) -> list[str]:
-    points = [f"M{_n(scale.x(0))} {_n(scale.y(panel.load[0]))}"]
+def _load_curve(panel: Panel, scale: Scale) -> list[str]:
+    points = [f"M{px(scale.x(0))} {px(scale.y(panel.load[0]))}"]
     for step, load in enumerate(panel.load):
         if step and load != panel.load[step - 1]:
-            points.append(f"H{_n(scale.x(step))}V{_n(scale.y(load))}")
-    path = "".join([*points, f"H{_n(scale.x(len(panel.load)))}"])
+            points.append(f"H{px(scale.x(step))}V{px(scale.y(load))}")
+    path = "".join([*points, f"H{px(scale.x(len(panel.load)))}"])
     width = min(1.3, max(0.6, scale.per_step / 2))
     return [
-        f'<path class="halo" fill="none" stroke-width="{_n(width + 1.6)}" stroke-opacity="0.6" d="{path}"/>',
-        f'<path class="load" fill="none" stroke-width="{_n(width)}" d="{path}"/>',
+        f'<path class="halo" fill="none" stroke-width="{px(width + 1.6)}" stroke-opacity="0.6" d="{path}"/>',
+        f'<path class="load" fill="none" stroke-width="{px(width)}" d="{path}"/>',
     ]
 
 
-def _peak(panel: Panel, scale: _Scale, steps: int) -> list[str]:
+def _peak(panel: Panel, scale: Scale, steps: int) -> list[str]:
     x = scale.x(panel.peak_step + 0.5)
     anchor = "start" if panel.peak_step < steps / 2 else "end"
     shift = 5 if anchor == "start" else -5
     top = scale.bottom - _PANEL
     return [
         f'<path class="peak" fill="none" stroke-dasharray="4 3" '
-        f'd="M{_n(x)} {_n(top - 12)}V{_n(scale.bottom)}"/>',
-        f'<text class="peaktext" x="{_n(x + shift)}" y="{_n(top - 4)}" text-anchor="{anchor}">'
+        f'd="M{px(x)} {px(top - 12)}V{px(scale.bottom)}"/>',
+        f'<text class="peaktext" x="{px(x + shift)}" y="{px(top - 4)}" text-anchor="{anchor}">'
         f"peak {max(panel.load):,} B, step {panel.peak_step:,}</text>",
     ]
 
 
-def _strip(runs: Iterable[Run], scale: _Scale) -> list[str]:
+def _strip(runs: Iterable[Run], scale: Scale) -> list[str]:
     """Which operator runs: one shape for all steps of an operator."""
     spans: dict[tuple[str, int], list[Interval]] = {}
     for run in runs:
         spans.setdefault((run.operator, run.colour), []).append(run.steps)
-    y = _n(scale.bottom + 4)
+    y = px(scale.bottom + 4)
     parts = []
     for (name, colour), found in spans.items():
         path = "".join(
-            f"M{_n(scale.x(span.lo))} {y}h{_n(len(span) * scale.per_step)}v{_STRIP}"
-            f"h{_n(-len(span) * scale.per_step)}z"
+            f"M{px(scale.x(span.lo))} {y}h{px(len(span) * scale.per_step)}v{_STRIP}"
+            f"h{px(-len(span) * scale.per_step)}z"
             for span in found
         )
         parts.append(f'<path fill="{_colour(colour)}" d="{path}"><title>{safe(name)} runs</title></path>')
     return parts
 
 
-def _labels(groups: Iterable[Group], scale: _Scale) -> list[str]:
+def _labels(groups: Iterable[Group], scale: Scale) -> list[str]:
     """Names of tensors where they have room on their own colour, the large ones first; no two overlap."""
     parts: list[str] = []
     taken: list[tuple[float, float, float, float]] = []
@@ -256,7 +269,7 @@ def _labels(groups: Iterable[Group], scale: _Scale) -> list[str]:
             if any(box[0] < b[2] and b[0] < box[2] and box[1] < b[3] and b[1] < box[3] for b in taken):
                 continue
             taken.append(box)
-            place = f"translate({_n(x)} {_n(y)})" + (" rotate(-90)" if upright else "")
+            place = f"translate({px(x)} {px(y)})" + (" rotate(-90)" if upright else "")
             halo = f'stroke="{_colour(group.colour)}" stroke-width="3" aria-hidden="true"'
             for style in (halo, 'class="on"'):
                 parts.append(
@@ -267,7 +280,7 @@ def _labels(groups: Iterable[Group], scale: _Scale) -> list[str]:
     return parts
 
 
-def _places(group: Group, scale: _Scale, length: float) -> list[tuple[Area, bool]]:
+def _places(group: Group, scale: Scale, length: float) -> list[tuple[Area, bool]]:
     """The largest areas of a group where a name of `length` pixels fits, and whether it stands upright."""
     places = []
     wide = max(length / scale.per_step, max(len(area.steps) for area in group.areas) / 3)
@@ -317,13 +330,13 @@ def _colour(number: int) -> str:
     return f"#{round(red * 255):02x}{round(green * 255):02x}{round(blue * 255):02x}"
 
 
-def _ticks(most: int, wanted: int) -> list[int]:
+def round_steps(most: int, wanted: int) -> list[int]:
     """Round numbers from 0 to `most`, `wanted` of them or fewer."""
     steps = (digit * 10**power for power in count() for digit in (1, 2, 5))
     step = next(step for step in steps if most <= step * wanted)
     return list(range(0, most + 1, step))
 
 
-def _n(value: float) -> str:
+def px(value: float) -> str:
     """A number of pixels, as short as it goes."""
     return f"{value:.2f}".rstrip("0").rstrip(".") if value else "0"

@@ -1,0 +1,100 @@
+"""--report and --trace: pages on plans, written when a command has its result."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import rich_click as click
+from click import get_current_context
+
+from mcudeploy.cli.options import Command
+from mcudeploy.cli.values import NewFile
+
+if TYPE_CHECKING:
+    from mcudeploy.boards.board import Board
+    from mcudeploy.common.errors import FitError
+    from mcudeploy.deployment import Deployment
+    from mcudeploy.report.html import Misfit, Subject
+    from mcudeploy.verify.running import Ran
+
+
+@dataclass(frozen=True, slots=True)
+class Pages:
+    """What is to be written; None for what nobody asked for."""
+
+    report: Path | None
+    trace: Path | None
+
+    @property
+    def asked(self) -> bool:
+        return self.report is not None or self.trace is not None
+
+    def subject(self, made: Deployment, report: dict[str, Any]) -> Subject:
+        """A plan as a page shows it, with what was measured of it before."""
+        from mcudeploy.report.html import Subject
+
+        return Subject(made, report, made.measured() if self.asked else None)
+
+    def ran(self, ran: Ran, report: dict[str, Any]) -> Subject:
+        """A run as a page shows it."""
+        from mcudeploy.report.html import Subject
+
+        return Subject(ran.made, report, ran.observed.measurement)
+
+    def misfit(self, board: Board, error: FitError) -> Misfit:
+        """A board that the model does not fit, as a page shows it."""
+        from mcudeploy.report.html import Misfit
+
+        return Misfit(board, str(error))
+
+    def write_misfit(self, model: Path, board: Board, error: FitError) -> None:
+        """The page on a model that does not fit; there is no trace of it."""
+        if self.report is not None:
+            Pages(self.report, None).write(model, [self.misfit(board, error)])
+
+    def write(self, model: Path, subjects: Sequence[Subject | Misfit]) -> None:
+        """Write them. Raises OSError that names the file."""
+        from mcudeploy.common.files import write_file
+        from mcudeploy.report import html
+        from mcudeploy.report.trace import trace
+
+        if self.report is not None:
+            html.save(model, subjects, get_current_context().find_object(tuple) or (), self.report)
+        if self.trace is not None:
+            (subject,) = (each for each in subjects if isinstance(each, html.Subject))
+            write_file(self.trace, trace(subject.made, subject.measured))
+
+
+def page_options(command: Command) -> Command:
+    """Adds --report and --trace, packed as `pages: Pages`; `files_option` goes around it."""
+
+    @click.option(
+        "--report",
+        metavar="FILE.html",
+        type=NewFile(),
+        callback=_report_file,
+        help="Write one page on all of it: budgets, arena, RAM against latency, operators.",
+    )
+    @click.option(
+        "--trace",
+        metavar="FILE.json",
+        type=NewFile(),
+        help="Write the steps over time, for Perfetto or chrome://tracing.",
+    )
+    @functools.wraps(command)
+    def packed(*args: Any, report: Path | None, trace: Path | None, **rest: Any) -> None:
+        command(*args, pages=Pages(report, trace), **rest)
+
+    return packed
+
+
+def _report_file(_: click.Context, __: click.Parameter, path: Path | None) -> Path | None:
+    from mcudeploy.report.html import require_html
+
+    if path is not None:
+        require_html(path)  # refused before the search, not after it
+    return path

@@ -1,0 +1,48 @@
+"""`--report`: one page on a model and the boards that it was planned for, which fetches nothing."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+from mcudeploy.common.errors import UsageError
+from mcudeploy.common.files import write_file
+from mcudeploy.program.page import render_page
+from mcudeploy.report.chart.svg import visible
+from mcudeploy.report.html.subject import Misfit, Subject, misfit_view, subject_view
+
+__all__ = ["Misfit", "Subject", "page", "require_html", "save"]
+
+
+def require_html(path: Path) -> None:
+    """Raises UsageError for a file name that does not say HTML."""
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise UsageError(f"a report is written as .html, not as {path.name}")
+
+
+def page(model: Path, subjects: Sequence[Subject | Misfit], command: Sequence[str]) -> str:
+    """The page; `command` is the command line that it repeats."""
+    views = [subject_view(it) if isinstance(it, Subject) else misfit_view(it) for it in subjects]
+    fitting = [view for view in views if view["fits"]]
+    slowest = max((view["milliseconds"] or 0.0 for view in fitting), default=0.0)
+    for view in fitting:
+        view["latency_share"] = 100 * (view["milliseconds"] or 0.0) / slowest if slowest else 0.0
+    names = [view["board"] for view in views]
+    return render_page(
+        "report",
+        title=visible(f"{model.name} on {', '.join(names)}"),
+        model=visible(model.name),
+        boards=views,
+        command=visible(shlex.join(("mcudeploy", *command))),
+        next_commands=[
+            visible(shlex.join(("mcudeploy", "run", str(model), "--board", view["board"])))
+            for view in fitting
+        ],
+    )
+
+
+def save(model: Path, subjects: Sequence[Subject | Misfit], command: Sequence[str], path: Path) -> None:
+    """Write the page. Raises UsageError, or OSError."""
+    require_html(path)
+    write_file(path, page(model, subjects, command))

@@ -1,0 +1,71 @@
+"""What a plan takes of each memory, the flash and the stack, beside what the board has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from mcudeploy.boards.board import FIRMWARE_RAM_BYTES
+from mcudeploy.deployment import Deployment
+from mcudeploy.program.footprint import tables_bytes, weights_bytes
+
+View = dict[str, Any]
+
+
+def budgets(made: Deployment, report: View) -> list[View]:
+    """A bar for each memory that is used, for the flash, and for the stack where it was measured."""
+    return [*_memories(made), _flash(made, report), *_stack(made, report)]
+
+
+def _bar(name: str, total: int, parts: list[tuple[str, int, str]], note: str = "") -> View:
+    """`parts`: what each is, its bytes, and its colour; what is left is free, or too much."""
+    used = sum(size for _, size, _ in parts)
+    width = max(total, used, 1)
+    shown = [
+        {"name": what, "bytes": f"{size:,} B", "width": f"{100 * size / width:.3f}", "colour": colour}
+        for what, size, colour in parts
+        if size
+    ]
+    free = total - used
+    left = f"{free:,} B free" if free >= 0 else f"{-free:,} B too many"
+    return {
+        "name": name,
+        "total": f"{total:,} B",
+        "parts": shown,
+        "left": left,
+        "over": free < 0,
+        "note": note,
+    }
+
+
+def _memories(made: Deployment) -> Iterator[View]:
+    board, arenas = made.board, made.plan.layout.arenas
+    first = board.memories[0].name
+    for memory in board.memories:
+        parts = [("arena", arenas.get(memory.name, 0), "a")]
+        if memory.name == first:
+            parts += [("firmware data", FIRMWARE_RAM_BYTES, "b"), ("stack, reserved", board.stack_bytes, "c")]
+        if memory.name == first or arenas.get(memory.name):
+            yield _bar(memory.name, memory.bytes, parts)
+
+
+def _flash(made: Deployment, report: View) -> View:
+    weights = report.get("weights_bytes")
+    tables = report.get("tables_bytes")
+    parts = [
+        ("weights", weights_bytes(made.model.calls) if weights is None else weights, "a"),
+        ("tables", tables_bytes(made.plan, made.model.calls, made.board) if tables is None else tables, "b"),
+        ("code", report.get("code_bytes") or 0, "c"),
+    ]
+    note = "" if report.get("code_bytes") else "Code comes on top: nothing was built."
+    return _bar("flash", made.board.flash_bytes, parts, note)
+
+
+def _stack(made: Deployment, report: View) -> Iterator[View]:
+    used, most = report.get("stack_bytes"), report.get("stack_bound_bytes")
+    if used is None:
+        return
+    parts = [("measured", used, "a")]
+    if most:
+        parts.append(("more, at most", most - used, "b"))
+    yield _bar("stack", made.board.stack_bytes, parts)

@@ -1,0 +1,152 @@
+"""RAM against latency as a picture: all plans that were made, those that are best, and what was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from mcudeploy.report.chart.svg import px, round_steps, safe
+
+Point = tuple[int, float]
+"""Bytes of the arena, and latency."""
+_WIDTH, _HEIGHT = 720, 340
+_LEFT, _RIGHT, _TOP, _FOOT = 90, 24, 34, 52
+_MARGIN = 0.06
+_RADII = {"candidate": 2.5, "front": 4.5, "chosen": 6.5, "measured": 9}
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """The points of the picture. `front`: plans of which none is better in both; `measured`: the chosen one,
+    where it was measured in the same unit. `unit` says what latency is in.
+    """
+
+    candidates: tuple[Point, ...]
+    front: tuple[Point, ...]
+    unsplit: Point
+    chosen: Point
+    measured: Point | None
+    unit: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Axes:
+    """From latency and bytes to pixels."""
+
+    ticks: tuple[float, float]
+    most_bytes: float
+
+    @classmethod
+    def of(cls, points: Iterable[Point]) -> _Axes:
+        known = list(points)
+        slow = [ticks for _, ticks in known]
+        wide = (max(slow) - min(slow)) or max(slow) or 1.0
+        return cls(
+            (min(slow) - _MARGIN * wide, max(slow) + _MARGIN * wide),
+            (1 + 2 * _MARGIN) * max((size for size, _ in known), default=1) or 1.0,
+        )
+
+    def x(self, ticks: float) -> float:
+        low, high = self.ticks
+        return _LEFT + (_WIDTH - _LEFT - _RIGHT) * (ticks - low) / (high - low)
+
+    def y(self, size: float) -> float:
+        return _HEIGHT - _FOOT - (_HEIGHT - _TOP - _FOOT) * size / self.most_bytes
+
+
+def curve_picture(curve: Curve) -> str:
+    """The picture as SVG; its colours are the page's."""
+    measured = () if curve.measured is None else (curve.measured,)
+    axes = _Axes.of((*curve.candidates, *curve.front, curve.unsplit, curve.chosen, *measured))
+    steps = sorted(set(curve.front), key=lambda point: point[1])
+    parts = [
+        f'<svg class="curve" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img">',
+        "<title>RAM against latency</title>",
+        *_grid(axes, curve),
+        *(_dot(axes, point, "candidate", "a plan that was made") for point in curve.candidates),
+        _line(axes, steps),
+        *(_dot(axes, point, "front", "none is better in both") for point in steps),
+        _square(axes, curve.unsplit),
+        _dot(axes, curve.chosen, "chosen", "chosen"),
+    ]
+    if curve.measured is not None:
+        parts.append(_dot(axes, curve.measured, "measured", "as measured"))
+    return "\n".join([*parts, *_legend(curve), "</svg>"])
+
+
+def _grid(axes: _Axes, curve: Curve) -> Iterable[str]:
+    right, bottom = _WIDTH - _RIGHT, _HEIGHT - _FOOT
+    for size in round_steps(int(axes.most_bytes), 6):
+        y = px(axes.y(size))
+        yield f'<path class="grid-line" d="M{_LEFT} {y}H{right}"/>'
+        yield f'<text class="label" x="{_LEFT - 8}" y="{y}" dy="4" text-anchor="end">{size:,}</text>'
+    for at, label in _latencies(axes, curve.unsplit[1]):
+        x = px(axes.x(at))
+        yield f'<path class="axis-line" d="M{x} {bottom}v4"/>'
+        yield f'<text class="label" x="{x}" y="{bottom + 18}" text-anchor="middle">{label}</text>'
+    yield f'<path class="axis-line" d="M{_LEFT} {bottom}H{right}"/>'
+    yield (
+        f'<text class="label" x="{(_LEFT + right) / 2}" y="{bottom + 40}" text-anchor="middle">'
+        f"{_axis_title(curve)}</text>"
+    )
+    middle = (_TOP + bottom) / 2
+    yield (
+        f'<text class="label" text-anchor="middle" transform="translate(16 {middle}) rotate(-90)">'
+        "arena, bytes</text>"
+    )
+
+
+def _latencies(axes: _Axes, unsplit: float) -> Iterable[tuple[float, str]]:
+    """Where the axis has a mark, and what it says: percent over the unsplit plan, or ticks without one."""
+    low, high = axes.ticks
+    if not unsplit:
+        return [(low + each, f"{low + each:,.0f}") for each in round_steps(int(high - low), 4)]
+    first, last = (round(1000 * (each / unsplit - 1)) for each in (low, high))
+    marks = round_steps(max(last, -first), 6)
+    both = sorted({*marks, *(-mark for mark in marks)})
+    return [(unsplit * (1 + each / 1000), f"{each / 10:+g} %") for each in both if first <= each <= last]
+
+
+def _axis_title(curve: Curve) -> str:
+    if not curve.unsplit[1]:
+        return f"latency, {safe(curve.unit)}"
+    return f"latency over that of the unsplit plan, {curve.unsplit[1]:,.0f} {safe(curve.unit)}"
+
+
+def _dot(axes: _Axes, point: Point, style: str, what: str) -> str:
+    size, ticks = point
+    return (
+        f'<circle class="{style}" cx="{px(axes.x(ticks))}" cy="{px(axes.y(size))}" r="{_RADII[style]}">'
+        f"<title>{what}: {size:,} B, {ticks:,.0f}</title></circle>"
+    )
+
+
+def _square(axes: _Axes, point: Point) -> str:
+    size, ticks = point
+    x, y = axes.x(ticks) - 5, axes.y(size) - 5
+    return (
+        f'<rect class="unsplit" x="{px(x)}" y="{px(y)}" width="10" height="10">'
+        f"<title>unsplit: {size:,} B, {ticks:,.0f}</title></rect>"
+    )
+
+
+def _line(axes: _Axes, steps: list[Point]) -> str:
+    """The front as stairs: a plan serves until the next one takes less RAM."""
+    if not steps:
+        return ""
+    path = f"M{px(axes.x(steps[0][1]))} {px(axes.y(steps[0][0]))}"
+    path += "".join(f"H{px(axes.x(ticks))}V{px(axes.y(size))}" for size, ticks in steps[1:])
+    return f'<path class="stairs" d="{path}"/>'
+
+
+def _legend(curve: Curve) -> Iterable[str]:
+    shown = [("candidate", "plans that were made"), ("front", "best of them"), ("chosen", "chosen")]
+    shown += [("measured", "chosen, as measured")] * (curve.measured is not None)
+    x = _LEFT
+    yield f'<rect class="unsplit" x="{x}" y="10" width="9" height="9"/>'
+    yield f'<text class="label" x="{x + 14}" y="18">unsplit</text>'
+    x += 76
+    for style, text in shown:
+        yield f'<circle class="{style}" cx="{x + 4}" cy="14" r="4.5"/>'
+        yield f'<text class="label" x="{x + 14}" y="18">{text}</text>'
+        x += 34 + 6 * len(text)

@@ -1,0 +1,203 @@
+"""What a report shows of one board: figures as text, bars in percent, pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from mcudeploy.boards.board import Board
+from mcudeploy.common.text import agree, count_text
+from mcudeploy.deployment import Deployment
+from mcudeploy.ir.plan import Measurement
+from mcudeploy.program.footprint import weights_bytes
+from mcudeploy.program.page import as_data, trusted
+from mcudeploy.report import chart
+from mcudeploy.report.chart.svg import visible
+from mcudeploy.report.html.arena import blocks_of
+from mcudeploy.report.html.budgets import budgets
+from mcudeploy.report.html.curve import Curve, curve_picture
+from mcudeploy.report.times import StepTimes, latency_text, milliseconds, step_times
+
+View = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Subject:
+    """A plan for a board, the JSON object of the command, and what was measured of it."""
+
+    made: Deployment
+    report: View
+    measured: Measurement | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Misfit:
+    """A board that the model does not fit, and what was said of that."""
+
+    board: Board
+    message: str
+
+
+def misfit_view(misfit: Misfit) -> View:
+    """What is shown of a board that the model does not fit."""
+    lines = [visible(line) for line in misfit.message.splitlines()]
+    return _about(misfit.board) | {"fits": False, "message": lines, "milliseconds": None}
+
+
+def subject_view(subject: Subject) -> View:
+    """What is shown of a plan."""
+    made, report, board = subject.made, subject.report, subject.made.board
+    times = step_times(made, subject.measured)
+    ticks = sum(times.ticks) if subject.measured is None else subject.measured.latency
+    drawing = chart.draw(made.plan, made.model.work, made.model.path.name)
+    return _about(board) | {
+        "fits": True,
+        "arena": f"{made.plan.layout.arena_bytes:,} B",
+        "unsplit_arena": f"{made.unsplit.layout.arena_bytes:,} B",
+        "saved": _saved(made),
+        "flash": f"{weights_bytes(made.model.calls) + report['tables_bytes']:,} B",
+        "latency": latency_text(ticks, times.unit, board) or f"{ticks:,.0f} {times.unit}",
+        "ticks": f"{ticks:,.0f} {times.unit}",
+        "milliseconds": None if board.is_host else milliseconds(ticks, times.unit, board.clock_hz),
+        "source": "measured" if times.measured else "estimated",
+        "overhead": _overhead(report),
+        "way": _way(made),
+        "facts": list(_facts(made, report)),
+        "budgets": budgets(made, report),
+        "picture": trusted(chart.svg_picture(drawing)),
+        "blocks": as_data(blocks_of(made, drawing)),
+        "curve": trusted(curve_picture(_curve(subject))),
+        "operators": _operators(made, report, times),
+        "unit": times.unit,
+        "verdict": _verdict(report),
+    }
+
+
+def _about(board: Board) -> View:
+    return {
+        "board": board.name,
+        "about": visible(board.title) + ("" if "MHz" in board.title else f", {board.clock_hz / 1e6:g} MHz"),
+    }
+
+
+def _saved(made: Deployment) -> str:
+    whole, arena = made.unsplit.layout.arena_bytes, made.plan.layout.arena_bytes
+    return f"{100 * (1 - arena / whole):.0f} % less than {whole:,} B unsplit" if arena < whole else ""
+
+
+def _way(made: Deployment) -> str:
+    split = "split" if made.plan.splits else "unsplit"
+    return split + (", input streamed" if made.plan.form.streamed else "")
+
+
+def _overhead(report: View) -> str:
+    percent = report.get("overhead_percent")
+    return "" if percent is None else f"{percent:+.2f} % of the unsplit plan, {report['overhead_source']}"
+
+
+def _facts(made: Deployment, report: View) -> Iterator[tuple[str, str]]:
+    plan, search = made.plan, report["search"]
+    yield "model", f"{visible(made.model.path.name)}, sha256 {made.model.sha256[:16]}"
+    yield "MACs", f"{report['macs']:,}"
+    arenas = ", ".join(f"{name} {size:,} B" for name, size in plan.layout.arenas.items())
+    yield "arenas", arenas
+    yield "live peak", f"{plan.estimate.peak_bytes:,} B at step {plan.estimate.peak_step:,}"
+    yield "steps", f"{report['steps']:,}, {count_text(report['moves'], 'move')}"
+    cuts = (
+        f"{visible(split.operators[0])} to {visible(split.operators[-1])}, "
+        f"{count_text(split.rows, 'row')} in a part"
+        for split in plan.splits
+    )
+    yield "split", "; ".join(cuts) or "none"
+    yield "search", f"{count_text(search['candidates'], 'candidate')} in {search['seconds']:.1f} s"
+
+
+def _curve(subject: Subject) -> Curve:
+    made, measured = subject.made, subject.measured
+    planned = made.planned
+    unit = planned.objective if planned.costs_of else "ticks"
+    found = None
+    if measured is not None and measured.unit == unit:
+        found = (made.plan.layout.arena_bytes, float(measured.latency))
+
+    def point(plan: Any) -> tuple[int, float]:
+        return plan.layout.arena_bytes, plan.estimate.ticks
+
+    return Curve(
+        candidates=planned.points,
+        front=tuple(point(plan) for plan in planned.plans if plan.estimate.ticks),
+        unsplit=point(made.unsplit),
+        chosen=point(made.plan),
+        measured=found,
+        unit=f"{unit}, {'estimated' if planned.costs_of else 'by measured tiles'}",
+    )
+
+
+def _operators(made: Deployment, report: View, times: StepTimes) -> list[View]:
+    """A row for each operator in the order of the graph; those of a run have their measured times."""
+    plan = made.plan
+    ticks: dict[str, float] = {}
+    steps: dict[str, int] = {}
+    for step, each in zip(plan.schedule.steps, times.ticks, strict=True):
+        name = plan.graph.operators[step.operator].name
+        ticks[name], steps[name] = ticks.get(name, 0.0) + each, steps.get(name, 0) + 1
+    total, most = sum(ticks.values()) or 1.0, max(ticks.values(), default=0.0) or 1.0
+    rows = []
+    for operator in plan.graph.operators:
+        if operator.name not in ticks:
+            continue
+        macs, spent = made.model.graph.loops(operator).macs(), ticks[operator.name]
+        rows.append(
+            {
+                "name": visible(operator.name),
+                "kind": operator.op.kind,
+                "kernel": plan.kernels.get(operator.name, ""),
+                "steps": f"{steps[operator.name]:,}",
+                "macs": f"{macs:,}" if macs else "",
+                "ticks": f"{spent:,.0f}",
+                "milliseconds": ""
+                if made.board.is_host
+                else f"{milliseconds(spent, times.unit, made.board.clock_hz):.3f}",
+                "share": f"{100 * spent / total:.1f} %",
+                "bar": f"{100 * spent / most:.1f}",
+            }
+        )
+    return rows
+
+
+def _verdict(report: View) -> View | None:
+    """What `run` found of the outputs; None where nothing ran."""
+    if "verified" not in report or report["verified"] is None:
+        return None
+    ties, unit = report["ties_resolved"], " LSB" if report["error_unit"] == "LSB" else ""
+    lines = [
+        f"{count_text(report['elements'], 'output element')}, {report['mismatches']:,} "
+        f"{agree(report['mismatches'], 'differs', 'differ')} from the reference, largest error "
+        f"{report['max_abs_error']:g}{unit}"
+    ]
+    if ties:
+        lines.append(
+            f"with {count_text(ties, 'rounding tie')} resolved {report['mismatches_resolved']:,} "
+            f"{agree(report['mismatches_resolved'], 'differs', 'differ')}, largest error "
+            f"{report['max_abs_error_resolved']:g}{unit}"
+        )
+    lines += [visible(line) for line in (report["reason"] or "").splitlines()]
+    checks = [
+        {
+            "name": visible(name),
+            "elements": f"{found['elements']:,}",
+            "mismatches": f"{found['mismatches']:,}",
+            "ties": f"{found.get('ties', 0):,}",
+            "worst": f"{found['max_abs_error']:.3g}",
+        }
+        for name, found in (report["operator_checks"] or {}).items()
+    ]
+    differing = [check for check in checks if check["mismatches"] != "0"]
+    return {
+        "verified": report["verified"],
+        "lines": lines,
+        "equal": f"{len(checks) - len(differing):,} of {count_text(len(checks), 'operator')} equal to ONNX "
+        "Runtime in every element",
+        "differing": differing,
+    }

@@ -1,0 +1,70 @@
+"""How long each step of a plan takes: measured where its operators were, else estimated."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+from mcudeploy.boards.board import Board
+from mcudeploy.common.errors import ConfigError
+from mcudeploy.cost.estimate import CoreCosts, estimated, load_costs
+from mcudeploy.cost.tiles import step_ticks
+from mcudeploy.deployment import Deployment
+from mcudeploy.ir.plan import Measurement
+from mcudeploy.memory.blocks import TiledGraph
+from mcudeploy.memory.flow import Flow
+from mcudeploy.search.times import shared_costs
+
+
+@dataclass(frozen=True, slots=True)
+class StepTimes:
+    """Ticks of each step of the schedule. `measured`: the sums of operators were."""
+
+    ticks: tuple[float, ...]
+    unit: str
+    measured: bool
+
+    def milliseconds(self, board: Board) -> tuple[float, ...]:
+        """At the board's clock."""
+        return tuple(milliseconds(each, self.unit, board.clock_hz) for each in self.ticks)
+
+
+def milliseconds(ticks: float, unit: str, clock_hz: int) -> float:
+    """Ticks of a unit as time: microseconds as they are, all others a clock each."""
+    return ticks / 1000 if unit == "us" else 1000 * ticks / clock_hz
+
+
+def latency_text(ticks: float, unit: str, board: Board) -> str:
+    """Milliseconds; at least so many where instructions are known only, nothing on the host's own clock."""
+    if board.is_host and unit != "us":
+        return ""
+    least = "≥ " if unit.endswith("instructions") else ""
+    return f"{least}{milliseconds(ticks, unit, board.clock_hz):,.1f} ms"
+
+
+def core_costs(board: Board) -> CoreCosts:
+    """Costs of a board's core in cycles where there is a model of it, else in instructions."""
+    try:
+        return load_costs(board.core, "cycles")
+    except ConfigError:
+        return load_costs(board.core)
+
+
+def step_times(made: Deployment, measured: Measurement | None) -> StepTimes:
+    """The times of a plan's steps; those of a measured operator are shared out by the estimates."""
+    plan, costs = made.plan, core_costs(made.board)
+    tiled = TiledGraph(Flow.of(plan.graph), plan.block_rows)
+    times = shared_costs(made.model, tiled.flow, estimated(costs)(plan.graph, ()))
+    ticks = step_ticks(tiled, plan.schedule.steps, times)
+    if measured is None:
+        return StepTimes(tuple(ticks), costs.unit, measured=False)
+    names = [plan.graph.operators[step.operator].name for step in plan.schedule.steps]
+    sums = defaultdict[str, float](float)
+    for name, each in zip(names, ticks, strict=True):
+        sums[name] += each
+    found = {each.operator: each.ticks for each in measured.operators}
+    scaled = (
+        each * found.get(name, 0) / sums[name] if sums[name] else 0.0
+        for name, each in zip(names, ticks, strict=True)
+    )
+    return StepTimes(tuple(scaled), measured.unit, measured=True)
