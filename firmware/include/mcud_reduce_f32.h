@@ -2,6 +2,8 @@
 #ifndef MCUD_REDUCE_F32_H
 #define MCUD_REDUCE_F32_H
 
+#include <stddef.h>
+
 #include "mcud.h"
 
 typedef struct {
@@ -17,10 +19,12 @@ typedef struct {
 
 typedef float mcud_reduce_f32_function(float result, float x);
 
-/* The elements behind one element of the output, in order; `place` is the first one's in a row. */
+/* The elements behind one element of the output, in order; `place` is the first one's in a row, and the result
+ * begins with `first`, or with the first element where that is NULL. */
 static inline float mcud_reduce_f32_at(const mcud_reduce_f32_params *params, const mcud_tensor *tensor, int32_t row,
-                                       int32_t place, float result, mcud_reduce_f32_function *function)
+                                       int32_t place, const float *first, mcud_reduce_f32_function *function)
 {
+    float result = first != NULL ? *first : ((const float *)mcud_row(tensor, row))[place];
     for (int32_t r = 0; r < params->rows; r++) {
         const float *run = mcud_row(tensor, row + r);
         run += place;
@@ -34,8 +38,9 @@ static inline float mcud_reduce_f32_at(const mcud_reduce_f32_params *params, con
     return result;
 }
 
-/* A kernel's body; `first` is the result of nothing. `function` is known where this is inlined, and inlined in turn. */
-static inline void mcud_reduce_f32(const mcud_op *op, int32_t first_row, int32_t end_row, float first,
+/* A kernel's body; `first` is the result of nothing, or NULL. `function` is known where this is inlined, and inlined
+ * in turn. */
+static inline void mcud_reduce_f32(const mcud_op *op, int32_t first_row, int32_t end_row, const float *first,
                                    mcud_reduce_f32_function *function)
 {
     const mcud_reduce_f32_params *params = op->params;

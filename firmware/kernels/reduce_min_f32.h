@@ -1,4 +1,5 @@
-/* The least value along any axes, float.
+/* The least value along any axes, float. The first one stays unless a later one is less: NaN where the first is NaN,
+ * which is left out elsewhere.
  *
  * in[0]    float [...][cols][...]: behind an element of the output are `rows` rows, `outer` runs
  *          outer_step elements apart in each, `inner` elements in each run

@@ -7,5 +7,6 @@ static float multiply(float result, float x)
 
 void mcud_reduce_prod_f32(const mcud_op *op, int32_t first_row, int32_t end_row)
 {
-    mcud_reduce_f32(op, first_row, end_row, 1.0f, multiply);
+    const float nothing = 1.0f;
+    mcud_reduce_f32(op, first_row, end_row, &nothing, multiply);
 }

@@ -4,7 +4,7 @@ static float of(float x, float alpha, float beta)
 {
     (void)alpha;
     (void)beta;
-    return (float)((x > 0.0f) - (x < 0.0f));
+    return x > 0.0f ? 1.0f : (x < 0.0f ? -1.0f : x + 0.0f); /* 0.0 for -0.0, NaN for NaN */
 }
 
 void mcud_sign_f32(const mcud_op *op, int32_t first_row, int32_t end_row)

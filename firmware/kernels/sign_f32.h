@@ -1,4 +1,4 @@
-/* out = -1, 0 or 1; float.
+/* out = -1, 0 or 1, or NaN of NaN; float.
  *
  * in[0]    float [rows][row_elements]
  * out      float [rows][row_elements]; may be in[0]

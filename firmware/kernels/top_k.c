@@ -7,18 +7,25 @@ typedef struct {
     int32_t place;
 } candidate;
 
-/* -0.0 is equal to 0.0; all other floats are ordered as their bits are, those of negative ones turned round. */
-static int32_t float_key(const float *element)
+static int is_nan(int32_t bits)
 {
-    int32_t bits;
-    memcpy(&bits, element, sizeof bits);
+    return (bits & INT32_MAX) > 0x7F800000;
+}
+
+/* -0.0 is equal to 0.0, NaN is the largest; all others are ordered as their bits are, those of negative ones turned
+ * round. */
+static int32_t float_key(int32_t bits)
+{
     if (bits == INT32_MIN) {
         return 0;
+    }
+    if (is_nan(bits)) {
+        return INT32_MAX;
     }
     return bits < 0 ? bits ^ INT32_MAX : bits;
 }
 
-static int32_t key_of(const mcud_top_k_params *params, const void *row, int32_t at)
+static int32_t key_of(const mcud_top_k_params *params, const void *row, int32_t at, int32_t place)
 {
     int32_t key;
     if (params->element == 0) {
@@ -26,7 +33,12 @@ static int32_t key_of(const mcud_top_k_params *params, const void *row, int32_t 
     } else if (params->element == 1) {
         key = ((const int32_t *)row)[at];
     } else {
-        key = float_key((const float *)row + at);
+        int32_t bits;
+        memcpy(&bits, (const float *)row + at, sizeof bits);
+        if (params->first_stays && is_nan(bits)) {
+            return place == 0 ? INT32_MAX : INT32_MIN;
+        }
+        key = float_key(bits);
     }
     return params->smallest ? ~key : key;
 }
@@ -46,7 +58,7 @@ static candidate next(const mcud_op *op, const void *row, int32_t at, const cand
     candidate best = {0, -1};
     for (int32_t place = 0; place < params->size; place++) {
         const void *from = params->by_rows ? mcud_row(op->in[0], place) : row;
-        const candidate found = {key_of(params, from, at), place};
+        const candidate found = {key_of(params, from, at, place), place};
         at += params->by_rows ? 0 : params->step;
         if (last != NULL && !precedes(params, *last, found)) {
             continue;

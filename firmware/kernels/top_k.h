@@ -1,7 +1,7 @@
 /* The largest or smallest elements along an axis in their order, or their indices.
  *
  * A line is what one result is chosen from. Lines run along the rows, or within each row, where elements of a line
- * are `step` apart. NaN is larger than all numbers, or smaller, by its sign.
+ * are `step` apart.
  *
  * in[0]    [...][...]
  * out      of the input's type, or int32_t
@@ -22,7 +22,8 @@ typedef struct {
     int32_t element; /* 0: int8_t, 1: int32_t, 2: float */
     int32_t indices; /* 1: where the elements are, 0: the elements */
     int32_t smallest;
-    int32_t last_first; /* 1: of equal elements the last one comes first */
+    int32_t last_first;  /* 1: of equal elements the last one comes first */
+    int32_t first_stays; /* 1: NaN comes first as the first element of its line, else last. 0: it is the largest */
 } mcud_top_k_params;
 
 mcud_kernel mcud_top_k;

@@ -165,11 +165,11 @@ def _gathered(builder: Builder, node: Node, table: Value) -> Value:
 
 
 def arg_extreme(builder: Builder, node: Node) -> None:
-    """ArgMax and ArgMin: the index of the first of one."""
+    """ArgMax and ArgMin: the index of the first of one. As in ONNX Runtime, NaN counts only as the first."""
     value = ordered(builder, node.inputs[0])
     axis = axis_of(node, value.index.ndim)
     last = node.integer("select_last_index", 0) != 0
-    made = _top(builder, node, value, axis, TopK(0, 1, "indices", node.op == "ArgMax", last))
+    made = _top(builder, node, value, axis, TopK(0, 1, "indices", node.op == "ArgMax", last, True))
     if node.integer("keepdims", 1) == 0:
         made = replace(made, index=made.index.squeeze(axis))
     builder.define(node.output, made)

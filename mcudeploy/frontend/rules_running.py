@@ -48,13 +48,16 @@ def _shifted(make: Maker, x: str, places: int, filling: float, *, reverse: bool)
 
 
 def hardmax(node: NodeProto, make: Maker) -> bool:
-    """1 at the first largest element along an axis."""
+    """1 at the first largest element along an axis; as in ONNX Runtime, nowhere if the first one is NaN."""
     shape, axis = make.sizes(node.input[0]), make.integer("axis", -1)
-    first = make.add("ArgMax", node.input[0], axis=axis, keepdims=1)
     along = [1] * len(shape)
     along[axis] = -1
-    places = make.constant(np.arange(shape[axis]).reshape(along))
-    chosen = make.add("Equal", places, make.add("Cast", first, to=TensorProto.FLOAT))
+    places = make.constant(np.arange(1, shape[axis] + 1).reshape(along))
+    index = make.add("ArgMax", node.input[0], axis=axis, keepdims=1)
+    place = make.add("Add", make.add("Cast", index, to=TensorProto.FLOAT), make.constant(1.0))
+    first = make.add("Gather", node.input[0], make.constant([0], np.int64), axis=axis)
+    is_number = make.add("Cast", make.add("Equal", first, first), to=TensorProto.FLOAT)
+    chosen = make.add("Equal", places, make.add("Mul", place, is_number))
     make.add("Cast", chosen, out=node.output[0], to=TensorProto.FLOAT)
     return True
 

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class TopK:
     """The `count` largest (or smallest) elements along dimension `axis`, in order; of equal ones the first
-    comes first, or the last where `last_first`. Its result are the elements, or their int32 indices.
+    comes first, or the last where `last_first`. Its result are the elements, or their int32 indices. NaN is
+    the largest; where `first_stays`, it comes first as the first element of all, and else last.
     """
 
     kind: ClassVar[str] = "TopK"
@@ -35,6 +36,7 @@ class TopK:
     result: Literal["values", "indices"]
     largest: bool = True
     last_first: bool = False
+    first_stays: bool = False
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
         """Every element of the output needs all along the axis. Raises ValueError where there are fewer."""
@@ -75,6 +77,7 @@ class TopK:
             "indices": int(self.result == "indices"),
             "smallest": int(not self.largest),
             "last_first": int(self.last_first),
+            "first_stays": int(self.first_stays),
         }
 
         def counts(rows: Interval) -> Counts:
