@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import unittest
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -80,3 +81,26 @@ def test_what_is_not_supported_is_told_with_its_reasons() -> None:
     assert backend.supports_device("CPU:0") and not backend.supports_device("CUDA")
     with pytest.raises(BackendIsNotSupposedToImplementIt, match="not on CUDA"):
         backend.prepare(ModelProto(), "CUDA")
+
+
+def test_arguments_of_wrong_kinds() -> None:
+    node, x = helper.make_node("Relu", ["x"], ["y"]), [np.zeros((2, 3), np.float32)]
+    wrong: list[tuple[Callable[[], object], str]] = [
+        (lambda: backend.prepare(b"model"), "the model must be of type ModelProto .onnx.load.*, found bytes"),
+        (lambda: backend.prepare(ModelProto(), 0), "the device must be of type str .*, found int"),
+        (lambda: backend.run_node("Relu", x), "the node must be of type NodeProto .*, found str"),
+        (lambda: backend.run_node(node, None), "arrays in a sequence or by name, found NoneType"),
+        (lambda: backend.run_node(node, "x"), "arrays in a sequence or by name, found str"),
+        (lambda: backend.run_node(node, {1: x[0]}), "the inputs x; found 1"),
+        (lambda: backend.run_node(node, x, opset_version="21"), "opset_version must be of type int"),
+        (lambda: backend.run_node(node, x, outputs_info=[1]), "a type and a shape for each of y: "),
+    ]
+    for call, message in wrong:
+        with pytest.raises(UsageError, match=message):
+            call()
+
+
+def test_what_float16_does_not_hold_is_infinite() -> None:
+    """Without a warning, which fails a test."""
+    (found,) = backend.run_node(helper.make_node("Mul", ["x", "x"], ["y"]), np.float16([[2, 400]]))
+    assert found.dtype == np.float16 and found.tolist() == [[4, np.inf]]

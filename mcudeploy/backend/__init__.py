@@ -92,11 +92,15 @@ class HostProgram(BackendRep):
 def named(names: Sequence[str], inputs: Inputs) -> dict[str, Array]:
     """Inputs by name. Raises UsageError where others are given than these."""
     if isinstance(inputs, Mapping):
-        fits, found = set(inputs) == set(names), ", ".join(inputs)
+        fits, found = set(inputs) == set(names), ", ".join(map(str, inputs))
         values = [inputs[name] for name in names if fits]
-    else:
-        values = [inputs] if isinstance(inputs, np.ndarray) else list(inputs)
+    elif isinstance(inputs, np.ndarray):
+        fits, found, values = len(names) == 1, "an array", [inputs]
+    elif isinstance(inputs, Iterable) and not isinstance(inputs, str | bytes):
+        values = list(inputs)
         fits, found = len(values) == len(names), count_text(len(values), "value")
+    else:
+        raise UsageError(f"inputs are arrays in a sequence or by name, found {type(inputs).__name__}")
     if not fits:
         raise UsageError(f"the model has the inputs {', '.join(names)}; found {found}")
     return {name: np.asarray(value) for name, value in zip(names, values, strict=True)}
@@ -108,6 +112,7 @@ class HostBackend(Backend):
     @classmethod
     def supports_device(cls, device: str) -> bool:
         """Whether programs can run there: on the CPU alone."""
+        _require(device, str, "the device", 'such as "CPU"')
         return device.partition(":")[0] == "CPU"
 
     @classmethod
@@ -119,6 +124,7 @@ class HostBackend(Backend):
         Raises BackendIsNotSupposedToImplementIt, which ONNX's runner takes for a skipped test, with the
         reasons for a model that is not supported, and BuildError without a C compiler.
         """
+        _require(model, ModelProto, "the model", "onnx.load reads one from a file")
         if not cls.supports_device(device):
             raise BackendIsNotSupposedToImplementIt(f"programs run on the CPU, not on {device}")
         try:
@@ -151,9 +157,17 @@ class HostBackend(Backend):
         """Run one node, of the newest opset or of `opset_version`; outputs that are not described are
         inferred.
         """
+        _require(node, NodeProto, "the node", "onnx.helper.make_node makes one")
         values = named(list(dict.fromkeys(filter(None, node.input))), inputs)
         version = kwargs.pop("opset_version", onnx.defs.onnx_opset_version())
+        _require(version, int, "opset_version", "such as 21")
         return cls.run_model(_model_of(node, values, outputs_info, version), values, device, **kwargs)
+
+
+def _require(value: object, kind: type, what: str, way_out: str) -> None:
+    """Raises UsageError for an argument of another type."""
+    if not isinstance(value, kind):
+        raise UsageError(f"{what} must be of type {kind.__name__} ({way_out}), found {type(value).__name__}")
 
 
 def _planned(model: ModelProto) -> Deployment:
@@ -176,7 +190,11 @@ def _model_of(
     if outputs is None:
         made = [helper.make_empty_tensor_value_info(name) for name in names]
     else:
-        made = [_info(name, *described) for name, described in zip(names, outputs, strict=True)]
+        try:
+            made = [_info(name, *described) for name, described in zip(names, outputs, strict=True)]
+        except (TypeError, ValueError) as error:
+            wanted = f"a type and a shape for each of {', '.join(names)}"
+            raise UsageError(f"outputs_info needs {wanted}: {error}") from error
     graph = helper.make_graph([node], "node", inputs, made)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid(node.domain, version)])
     return shape_inference.infer_shapes(model)

@@ -83,6 +83,8 @@ class _Flat:
         self._kept: dict[tuple[str, str], str] = {}
         self._taken = {tensor.name for tensor in graph.initializer} | {value.name for value in graph.input}
         self._taken |= {name for each in graphs_of(graph) for node in each.node for name in node.output}
+        self._read = {name for each in graphs_of(graph) for node in each.node for name in node.input}
+        self._read |= {value.name for each in graphs_of(graph) for value in each.output}
 
     # -- what is known ---------------------------------------------------------------------------
 
@@ -274,11 +276,16 @@ class _Flat:
         for output, source in zip(call.outputs, carried, strict=False):
             if output:
                 self._make(call, "Identity", [source], output)
-        for output, (pieces, axis, backward) in zip(call.outputs[len(carried) :], stacked, strict=False):
-            if not output:
+        for output, name, (pieces, axis, backward) in zip(
+            call.outputs[len(carried) :], call.node.output[len(carried) :], stacked, strict=False
+        ):
+            if not name or name not in self._read:
                 continue
             if not pieces:
-                raise Unsupported("it has no iterations, and an output that is made of them")
+                raise Unsupported(
+                    f"it has no iterations, and {printable(name)!r}, which is made of them, is read: it has "
+                    "no elements. Export the model without what reads it"
+                )
             whole = [self._lifted(call, piece, axis) for piece in pieces]
             self._make(call, "Concat", whole[::-1] if backward else whole, output, axis=axis)
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import ModelProto, NodeProto, TensorProto, inliner, numpy_helper
 
+from mcudeploy.frontend.constants import dequantized
 from mcudeploy.frontend.maker import Facts, Infos, Maker
 from mcudeploy.frontend.model import Unsupported
 from mcudeploy.frontend.protos import ONNX_DOMAINS, constants_of, graphs_in
@@ -265,13 +266,10 @@ def _dequantized(proto: ModelProto, constants: Mapping[str, TensorProto]) -> dic
             continue
         with suppress(ValueError, TypeError, IndexError):
             x, scale, *rest = (numpy_helper.to_array(constants[name]) for name in node.input if name)
-            axis = next((item.i for item in node.attribute if item.name == "axis"), 1)
-            along = [1] * x.ndim
-            if scale.size > 1:
-                along[axis] = scale.size
-            zero = rest[0].reshape(along if rest[0].size > 1 else [1] * x.ndim) if rest else 0
-            steps = x.astype(np.float32) - np.asarray(zero, np.float32)
-            found[node.output[0]] = (steps * scale.reshape(along)).astype(np.float32)
+            given = {item.name: item.i for item in node.attribute}
+            zero = rest[0] if rest else np.zeros_like(scale)
+            made = dequantized(x, scale, zero, given.get("axis", 1), given.get("block_size", 0))
+            found[node.output[0]] = made.value.astype(np.float32)
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from mcudeploy.common.errors import ModelError, Problem
 from mcudeploy.frontend.builder import Builder, RealLowering
@@ -142,13 +143,23 @@ def lower(model: Model, reasons: Mapping[str, str], *, float_io: bool) -> Graph:
             continue
         problem = _lower_node(builder, node, reasons, unknown)
         if problem is not None:
-            problems.append(problem)
+            problems.append(_of_the_file(problem, node, model))
             told = node.op in WAYS_OUT  # nodes behind it would be refused for the same cause
             unknown.update(name for name in node.outputs if name and (told or not placeholder(builder, name)))
     outputs = _outputs(builder, model, problems, unknown, float_io=float_io)
     if problems:
-        raise ModelError.unsupported(tuple(problems))
+        raise ModelError.unsupported(tuple(dict.fromkeys(problems)))
     return _graph(builder, model, tuple(inputs), with_a_step(builder, outputs))
+
+
+def _of_the_file(problem: Problem, node: Node, model: Model) -> Problem:
+    """The problem of a node as one of the node of the file that it was made of."""
+    op = model.file_ops.get(node.label)
+    if not op or op == node.op:
+        return problem
+    return replace(
+        problem, op=printable(op), reason=f"{problem.reason} (in the {problem.op} that replaces it)"
+    )
 
 
 def _lower_node(

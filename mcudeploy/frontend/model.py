@@ -102,9 +102,9 @@ class Model:
     """A checked model: nodes in topological order, constants by name, borders in the file's order.
 
     `notes`: what the reader took for granted; `made`: the values that are not in the file; `refusals`: by
-    label, why nodes are none of ONNX; `file_types`: by name, the element types of values in the file that are
-    computed in another one; `states`: what is kept between runs; `entries`: by name, values that are entries
-    of batches.
+    label, why nodes are none of ONNX; `file_ops`: by label, the operators of nodes in the file; `file_types`:
+    by name, the element types of values in the file that are computed in another one; `states`: what is kept
+    between runs; `entries`: by name, values that are entries of batches.
     """
 
     name: str
@@ -117,6 +117,7 @@ class Model:
     notes: tuple[str, ...] = ()
     made: frozenset[str] = frozenset()
     refusals: Mapping[str, str] = field(default_factory=dict)
+    file_ops: Mapping[str, str] = field(default_factory=dict)
     file_types: Mapping[str, str] = field(default_factory=dict)
     states: tuple[Kept, ...] = ()
     entries: Mapping[str, Entry] = field(default_factory=dict)

@@ -29,7 +29,7 @@ from mcudeploy.frontend.shapes import NO_SHAPES, Shapes, fix_inputs
 from mcudeploy.frontend.sparse import write_out
 from mcudeploy.frontend.states import Stateful, keep_states
 from mcudeploy.frontend.tensors import load_external, require_consistent, tensors_of
-from mcudeploy.frontend.versions import modern, require_versions
+from mcudeploy.frontend.versions import modern, require_versions, version_notes
 
 _ONNX_FAULTS = (onnx.checker.ValidationError, shape_inference.InferenceError)
 
@@ -55,6 +55,7 @@ def read(path: Path, shapes: Shapes = NO_SHAPES, *, stateful: bool = False) -> M
         refusals={**parsed.refusals, **unrolled, **refusals},
         made=frozenset(_values(plain.proto.graph) - own),
         entries=plain.entries,
+        file_ops=_operators(flat),
         file_types=found.types,
         states=states.states,
     )
@@ -84,6 +85,15 @@ def _require_none(refusals: Mapping[str, str], proto: ModelProto) -> None:
         )
 
 
+def _operators(proto: ModelProto) -> dict[str, str]:
+    """What the nodes of ONNX's own domain are, by name, where it is that of one operator."""
+    found: dict[str, str] = {}
+    for node in proto.graph.node:
+        op = node.op_type if node.domain in ONNX_DOMAINS else ""
+        found[node.name] = op if found.get(node.name, op) == op else ""
+    return found
+
+
 def _values(graph: GraphProto) -> set[str]:
     """The names of all values that nodes make."""
     return {name for node in graph.node for name in node.output}
@@ -108,7 +118,7 @@ def _sound(proto: ModelProto, path: Path, shapes: Shapes) -> tuple[ModelProto, t
     _require_order(proto.graph)
     if shapes and is_tflite(path):
         raise UsageError(f"--shape is for ONNX files: {path.name} has fixed shapes, convert it anew")
-    notes = fix_inputs(proto.graph, shapes)
+    notes = (*version_notes(proto), *fix_inputs(proto.graph, shapes))
     try:
         return _checked(proto), notes
     except ModelError as fault:

@@ -51,7 +51,10 @@ def _require_whole(make: Maker, sizes: tuple[int, ...], by_batch: int) -> None:
     for position in range(_FIRST, _LAST):
         name = make.input(position)
         if name and make.sizes(name)[0 if by_batch else 1] != batch:
-            raise Unsupported(f"its states are not those of {batch} sequences: a kept state has a batch of 1")
+            raise Unsupported(
+                f"its states are not those of {batch} sequences: a kept state has a batch of 1. Export the "
+                "model for one sequence, or leave out --stateful"
+            )
 
 
 def _one(node: NodeProto, make: Maker, inputs: list[str], sequence: int | None) -> list[str]:

@@ -14,6 +14,9 @@ from mcudeploy.frontend.protos import ONNX_DOMAINS, opset_of
 OPSETS = range(7, onnx.defs.onnx_opset_version() + 1)
 """From the first that ONNX Runtime runs to the newest that the onnx package knows."""
 
+_NEWEST_TESTED = 28
+"""The newest that ONNX's node tests were run in."""
+
 _INITIALIZERS_ALONE = 4
 """The file format from which an initializer need not be an input, too."""
 
@@ -86,6 +89,15 @@ def _resized(proto: ModelProto) -> None:
     kept = [entry for entry in proto.opset_import if entry.domain != _ASIDE]
     del proto.opset_import[:]
     proto.opset_import.extend(kept)
+
+
+def version_notes(proto: ModelProto) -> tuple[str, ...]:
+    """What a user is told of an operator set that is newer than any that was tested."""
+    opset = opset_of(proto)
+    if opset <= _NEWEST_TESTED:
+        return ()
+    tested = f"opset {opset} is newer than {_NEWEST_TESTED}, the newest that was tested"
+    return (f"{tested}: where results differ, export the model with opset {_NEWEST_TESTED}",)
 
 
 def require_versions(proto: ModelProto) -> None:

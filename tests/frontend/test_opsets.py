@@ -27,6 +27,16 @@ def model_of(*nodes: onnx.NodeProto, opset: int = 17) -> onnx.ModelProto:
     return model
 
 
+def test_an_opset_that_was_not_tested_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = save(model_of(node("Relu", "x", "y")), tmp_path)
+    assert not load(path).notes
+    monkeypatch.setattr("mcudeploy.frontend.versions._NEWEST_TESTED", 16)
+    assert load(path).notes == (
+        "opset 17 is newer than 16, the newest that was tested: where results differ, export the model with "
+        "opset 16",
+    )
+
+
 @pytest.mark.parametrize(("opset", "way_out"), [(6, "convert"), (OPSETS.stop, "torch.onnx.export")])
 def test_opsets_that_are_not_read(opset: int, way_out: str, tmp_path: Path) -> None:
     with pytest.raises(

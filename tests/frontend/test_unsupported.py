@@ -42,6 +42,14 @@ def test_all_nodes_are_listed(tmp_path: Path) -> None:
     assert "mirror" in found[1].reason
 
 
+def test_the_operator_of_the_file_is_named(tmp_path: Path) -> None:
+    """Not what it is replaced by."""
+    nodes = [node("ReduceL1", "x", "a", axes=[1]), node("Cast", "a", "y", to=1)]
+    model = build(nodes, {"x": X.astype(np.int32)}, ["y"])
+    (found,) = problems(model, tmp_path)
+    assert found.op == "ReduceL1" and found.reason.endswith("(in the ReduceSum that replaces it)")
+
+
 def test_other_domains(tmp_path: Path) -> None:
     model = build([node("Relu", "x", "y")], {"x": X}, ["y"])
     model.graph.node[0].domain = "com.example"
