@@ -13,11 +13,11 @@ from collections.abc import Callable
 from typing import Any
 
 import unicorn
-from elftools.elf.elffile import ELFFile
 from unicorn import arm_const
 
 from mcudeploy.boards.board import Board
 from mcudeploy.targets import Firmware
+from mcudeploy.targets.images import flash_content
 from tests.chips.facts import Chip, Register
 from tests.chips.roms import boot
 
@@ -256,10 +256,7 @@ class Machine:
                 lambda _, offset, size, value, base: self.write(base, offset, size, value),
                 page,
             )
-        with firmware.elf.open("rb") as file:
-            for segment in ELFFile(file).iter_segments("PT_LOAD"):
-                if segment["p_filesz"]:
-                    uc.mem_write(segment["p_paddr"], segment.data())
+        uc.mem_write(board.flash.origin, flash_content(firmware.elf, board.flash))  # what flashers write
         uc.hook_add(unicorn.UC_HOOK_BLOCK, self._block)
 
     def _start(self) -> None:
