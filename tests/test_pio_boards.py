@@ -25,12 +25,14 @@ from mcudeploy.common.errors import (
     ConfigError,
     DeployError,
     FitError,
+    PortError,
     UsageError,
 )
 from mcudeploy.cost.estimate import load_costs
+from mcudeploy.device import target
 from mcudeploy.targets import framework
 from mcudeploy.targets.doctor import checks
-from mcudeploy.targets.firmware import Sizes
+from mcudeploy.targets.firmware import Firmware, Sizes
 from mcudeploy.targets.flashers import Attached
 from mcudeploy.targets.flashing import flash_commands
 
@@ -89,8 +91,8 @@ def core_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ("name", "core", "clock_mhz", "arena", "unit"),
     [
         ("nucleo_f446re", "cortex-m4", 180, 131072 - 6144, "cycles"),
-        ("esp32-s3-devkitc-1", "xtensa-lx7", 240, 327680 - 72704, "ticks"),
-        ("esp32-c3-devkitm-1", "rv32imc", 160, 327680 - 72704, "ticks"),
+        ("esp32-s3-devkitc-1", "xtensa-lx7", 240, 327680 - 72704, "cycles"),
+        ("esp32-c3-devkitm-1", "rv32imc", 160, 327680 - 72704, "cycles"),
         ("pico", "cortex-m0plus", 133, 270336 - 6144, "ticks"),
     ],
 )
@@ -112,7 +114,8 @@ def test_a_manifest_is_a_board(name: str, core: str, clock_mhz: int, arena: int,
     [
         ("uno", UsageError, "atmega328p is not supported: it is an AVR"),
         ("d1_mini", UsageError, "esp8266 is not supported: constants in its flash"),
-        ("hifive1-revb", UsageError, r"Arduino, which the board lacks \(it has freedom-e-sdk\)"),
+        ("hifive1-revb", UsageError, "is for arduino, espidf, zephyr; the board has freedom-e-sdk"),
+        ("pico:zephyr", UsageError, "is for arduino, espidf, zephyr; the board has arduino"),
         ("odd", UsageError, r"the core of z80n is not known \(z80\)"),
         ("no_ram", ConfigError, "lacks upload.maximum_ram_size"),
         ("no_list", ConfigError, "no board manifest of PlatformIO:\n  build"),
@@ -180,3 +183,26 @@ def test_a_program_that_leaves_no_stack_does_not_fit(tmp_path: Path, monkeypatch
 def test_commands_about_board_files_refuse_it() -> None:
     result = CliRunner().invoke(cli, "boards --explain pio:pico")
     assert result.exit_code == 2 and "pio:pico has no board file" in result.output
+
+
+@pytest.mark.parametrize(("name", "patient"), [("pico", True), ("stm32f405", False)])
+def test_the_port_of_a_board_that_is_its_own_usb_device_may_come_late(
+    name: str, patient: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    faults = [PortError("gone"), PortError("gone")]
+    session = object()
+
+    def connect(*_: object, **__: object) -> object:
+        if faults:
+            raise faults.pop()
+        return session
+
+    monkeypatch.setattr(target, "connect", connect)
+    monkeypatch.setattr(target, "_LOOKS_S", 0.0)
+    board = load_board(f"pio:{name}" if patient else name)
+    firmware = Firmware(Path("firmware.elf"), board, 1, False, Sizes(0, 0, 0, 0, 0, 0))
+    if patient:
+        assert target._started(board, "/dev/ttyACM0", firmware) is session  # type: ignore[comparison-overlap]
+        return
+    with pytest.raises(PortError, match="gone"):
+        target._started(board, "/dev/ttyACM0", firmware)

@@ -72,7 +72,7 @@ class Board(Facts):
     script. `flashers`: tools that write it, the preferred one first.
     """
 
-    name: Annotated[str, Field(pattern=rf"^([a-z0-9][a-z0-9-]*|pio:{PIO_ID})$")]
+    name: Annotated[str, Field(pattern=rf"^([a-z0-9][a-z0-9-]*|pio:{PIO_ID}(:[a-z]+)?)$")]
     title: str
     family: Identifier
     family_default: bool = False
@@ -302,7 +302,7 @@ def is_path(name: str) -> bool:
 
 def load_board(name: str) -> Board:
     """The board of that name or of that file, the default of the family of that name, or one of PlatformIO's
-    (`pio:<id>`); BoardNotFoundError otherwise.
+    (`pio:<id>` or `pio:<id>:<framework>`); BoardNotFoundError otherwise.
     """
     if is_pio(name):
         return _board_of(pio_facts(name), f"{name} cannot be a board of mcudeploy")

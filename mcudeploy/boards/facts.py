@@ -235,7 +235,7 @@ class Framework(Facts):
     PlatformIO, for its `board` of a `platform`. `version`: of the platform, empty where it is not installed.
     """
 
-    name: Literal["arduino"]
+    name: Literal["arduino", "espidf", "zephyr"]
     platform: Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$")]
     version: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.+-]*$", max_length=80)] = ""
     board: Annotated[str, Field(pattern=rf"^{PIO_ID}$")]

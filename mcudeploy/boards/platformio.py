@@ -1,4 +1,7 @@
-"""`pio:<id>`: any board that PlatformIO has a manifest of, as the facts of a board file."""
+"""`pio:<id>`: any board that PlatformIO has a manifest of, as the facts of a board file.
+
+`pio:<id>:<framework>` asks for a framework; else the first of `_HAL` is taken that the board has.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,6 @@ SETTINGS: Mapping[str, str] = {
 _USERS_OWN = ("CORE", "PLATFORMS", "PACKAGES", "CACHE", "GLOBALLIB")
 _ASK_S = 20.0
 _MOST_BYTES = 2**20
-_FRAMEWORKS = ("arduino",)
 _STACK_BYTES = 2048
 _CORE_BYTES = 4096
 _ESP_STACK_BYTES = 7168
@@ -39,8 +41,9 @@ _ESP_CORE_BYTES = 65536
 """Kept from arenas: the stack below `setup()`, of which the ESP32's task has 8 KiB in all; what the core and
 its libraries hold of RAM, an assumption (ESP32: several tasks of FreeRTOS). The linker has the last word.
 """
-_MICROSECONDS = {"source": "arduino/micros.cpp", "base": 0, "hz": 1_000_000}
-_HAL = {"arduino": ("arduino/sketch.cpp",)}
+_HAL = {"arduino": "arduino/sketch.cpp", "espidf": "esp/idf.c", "zephyr": "zephyr/zephyr.c"}
+_NO_CYCLES = {"arduino": ("arduino/micros.cpp", 1_000_000), "zephyr": ("zephyr/cycles.c", None)}
+"""The counter of a framework where the core has none of cycles; its rate if that is not the core's clock."""
 
 
 class _Build(BaseModel):
@@ -98,20 +101,15 @@ def pio_facts(name: str) -> dict[str, Any]:
     Raises BoardNotFoundError where PlatformIO has no such board, with what installs its platform; ConfigError
     for a damaged manifest; UsageError for a core or a framework that the measurer does not run on.
     """
-    board = name.removeprefix(PREFIX)
+    board, _, asked = name.removeprefix(PREFIX).partition(":")
     if not re.fullmatch(PIO_ID, board):
         raise BoardNotFoundError(
             f"{name!r} names no board: write {PREFIX} and the id of one of `pio boards`."
         )
     found = _installed(board) or _registered(board)
     build, upload = found.manifest.build, found.manifest.upload
-    framework = next((it for it in _FRAMEWORKS if it in found.manifest.frameworks), None)
     core = core_of(build.mcu, build.cpu, build.march)
-    if framework is None:
-        there = ", ".join(found.manifest.frameworks) or "none"
-        raise UsageError(
-            f"{name}: the measurer is a sketch for Arduino, which the board lacks (it has {there})."
-        )
+    framework = _framework(name, asked, found.manifest.frameworks)
     clock_hz = int("".join(it for it in str(build.f_cpu) if it.isdigit()) or 0)
     for what, value in (
         ("build.f_cpu", clock_hz),
@@ -134,7 +132,7 @@ def pio_facts(name: str) -> dict[str, Any]:
         "clock_hz": clock_hz,
         "stack_bytes": stack_bytes,
         "usb_ids": _usb_ids(build.hwids),
-        "hal": _HAL[framework],
+        "hal": (_HAL[framework],),
         "source": found.source,
         # Where the linker script of the framework has them is not known: nothing but their sizes is used.
         "flash": {"origin": 0, "bytes": upload.maximum_size},
@@ -153,7 +151,7 @@ def pio_facts(name: str) -> dict[str, Any]:
             "version": found.version,
             "board": board,
         },
-        "timer": {"hardware": _timer(core, clock_hz)},
+        "timer": {"hardware": _timer(core, clock_hz, framework, esp)},
         "flasher": ({"tool": "platformio", "needs_port": upload.require_upload_port},),
     }
 
@@ -163,11 +161,24 @@ def _usb_ids(hwids: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(it for it in ids if re.fullmatch("[0-9a-f]{4}:[0-9a-f]{4}", it)))
 
 
-def _timer(core: str, clock_hz: int) -> dict[str, object]:
-    """The counter of cycles that the core has, or else microseconds."""
+def _framework(name: str, asked: str, there: tuple[str, ...]) -> str:
+    framework = next((it for it in _HAL if it in there and asked in ("", it)), None)
+    if framework is None:
+        raise UsageError(
+            f"{name}: the measurer is for {', '.join(_HAL)}; "
+            f"the board has {', '.join(there) or 'no framework'}."
+        )
+    return framework
+
+
+def _timer(core: str, clock_hz: int, framework: str, esp: bool) -> dict[str, object]:
+    """The counter of cycles that the core has, or else that of the framework."""
     if core in ("cortex-m3", "cortex-m4", "cortex-m7", "cortex-m33", "cortex-m55", "cortex-m85"):
         return {"source": "cortexm/dwt.c", "base": 0xE0001000, "hz": clock_hz, "unit": "cycles"}
-    return _MICROSECONDS
+    if esp and framework != "zephyr":
+        return {"source": "esp/cycles.c", "base": 0, "hz": clock_hz, "unit": "cycles"}
+    source, rate_hz = _NO_CYCLES[framework]
+    return {"source": source, "base": 0, "hz": rate_hz or clock_hz}
 
 
 def _installed(board: str) -> _Found | None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from mcudeploy.boards.board import Board
-from mcudeploy.common.errors import ProtocolError, UsageError
+from mcudeploy.common.errors import PortError, ProtocolError, UsageError
 from mcudeploy.device.lease import Lease, leased
 from mcudeploy.device.session import Session, connect
 from mcudeploy.device.transport import host_of, open_transport
@@ -23,6 +24,8 @@ START_S = 10.0
 _HERE = ("", "localhost", "127.0.0.1", "::1")
 _RUNS_S = 1.0
 """How long one may take that runs already."""
+_LOOKS_S = 0.1
+"""Between two looks for a port that has gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,11 +187,25 @@ def open_board(
     session = _running(board, port, firmware) if reuse else None
     if session is None:
         flash(board, firmware.elf, attached_by(board, port, target.probe), target.flasher)
-        session = connect(
-            port, baud=_baud(board), board=board.name, firmware_hash=firmware.hash, timeout_s=START_S
-        )
+        session = _started(board, port, firmware)
     with session:
         yield Device(session, port, firmware, patience_s)
+
+
+def _started(board: Board, port: str, firmware: Firmware) -> Session:
+    """A session with the board that was just written. Under a framework it may be its own USB device, whose
+    port goes while it is written and comes again.
+    """
+    deadline = time.monotonic() + (START_S if board.framework else 0.0)
+    while True:
+        try:
+            return connect(
+                port, baud=_baud(board), board=board.name, firmware_hash=firmware.hash, timeout_s=START_S
+            )
+        except PortError:
+            if time.monotonic() > deadline:
+                raise
+        time.sleep(_LOOKS_S)
 
 
 def _running(board: Board, port: str, firmware: Firmware) -> Session | None:

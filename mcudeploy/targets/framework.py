@@ -16,7 +16,10 @@ ENVIRONMENT = "firmware"
 PROJECT = "project"
 """The folder beside firmware.elf from which PlatformIO uploads."""
 BAUD = 115200
-_FLAGS = ("-O2", "-ffp-contract=off", "-Isrc/kernels", "-Isrc/hal", "-Isrc/measurer", "-Isrc/generated")
+_FLAGS = ("-O2", "-ffp-contract=off")
+_FOLDERS = ("kernels", "hal", "measurer", "generated")
+_ABOVE_BYTES = 1024
+"""Of Zephyr's main stack above the measurer: its thread's own data."""
 _RENAMED = ("timer_init",)
 """Functions of the HAL that a core has another one of."""
 _BUILD = Path(".pio", "build", ENVIRONMENT)
@@ -29,17 +32,25 @@ def header_facts(board: Board) -> list[tuple[str, str]]:
     return [("MCUD_UART_BAUD", f"{BAUD}u"), ("MCUD_STACK_BYTES", f"{board.stack_bytes}u")]
 
 
-def ini(board: Board, firmware_hash: int, defines: Mapping[str, int]) -> str:
-    """platformio.ini; `defines`: what the compiler is told beside the board."""
+def has_entry(board: Board) -> bool:
+    """Whether the framework calls something else than main()."""
+    return board.framework is not None and board.framework.name != "zephyr"
+
+
+def project_files(board: Board, firmware_hash: int, defines: Mapping[str, int]) -> dict[str, str]:
+    """What tells PlatformIO and the framework how to build; `defines`: what the compiler is told beside the
+    board. ESP-IDF and Zephyr take flags from CMake's files only.
+    """
     framework = board.framework
     assert framework is not None
-    macros = [
-        "-DMCUD_EMULATED=0",
-        f"-DMCUD_FIRMWARE_HASH={firmware_hash:#010x}u",
-        f'-DMCUD_BOARD_NAME=\\"{board.name}\\"',
-        *(f"-D{name}={value}" for name, value in defines.items()),
-        *(f"-D{name}=mcud_{name}" for name in _RENAMED),
-    ]
+    macros = {
+        "MCUD_EMULATED": "0",
+        "MCUD_FIRMWARE_HASH": f"{firmware_hash:#010x}u",
+        "MCUD_BOARD_NAME": f'\\"{board.name}\\"',
+        **{name: str(value) for name, value in defines.items()},
+        **{name: f"mcud_{name}" for name in _RENAMED},
+    }
+    definitions = [f"{name}={value}" for name, value in macros.items()]
     lines = [
         f"; pio run -e {ENVIRONMENT}: the measurer for {board.name}",
         f"[env:{ENVIRONMENT}]",
@@ -47,9 +58,59 @@ def ini(board: Board, firmware_hash: int, defines: Mapping[str, int]) -> str:
         f"board = {framework.board}",
         f"framework = {framework.name}",
         f"monitor_speed = {BAUD}",
-        "build_src_flags =",
-        *(f"  {flag}" for flag in (*_FLAGS, *macros)),
     ]
+    if framework.name == "espidf":
+        return {"platformio.ini": _text(lines), **_espidf(definitions)}
+    if framework.name == "zephyr":
+        return {"platformio.ini": _text(lines), **_zephyr(definitions, board.stack_bytes)}
+    flags = [*_FLAGS, *(f"-Isrc/{it}" for it in _FOLDERS), *(f"-D{it}" for it in definitions)]
+    return {"platformio.ini": _text([*lines, "build_src_flags =", *(f"  {flag}" for flag in flags)])}
+
+
+def _espidf(definitions: Sequence[str]) -> dict[str, str]:
+    top = ["cmake_minimum_required(VERSION 3.16)", "include($ENV{IDF_PATH}/tools/cmake/project.cmake)"]
+    component = [
+        "file(GLOB_RECURSE sources ${CMAKE_CURRENT_SOURCE_DIR}/*.c)",
+        f"idf_component_register(SRCS ${{sources}} INCLUDE_DIRS ../include {' '.join(_FOLDERS)} "
+        "REQUIRES driver)",
+        *_compiled("${COMPONENT_LIB}", definitions),
+    ]
+    return {
+        "CMakeLists.txt": _text([*top, f"project({ENVIRONMENT})"]),
+        "src/CMakeLists.txt": _text(component),
+    }
+
+
+def _zephyr(definitions: Sequence[str], stack_bytes: int) -> dict[str, str]:
+    folders = " ".join(f"../src/{it}" for it in _FOLDERS)
+    build = [
+        "cmake_minimum_required(VERSION 3.20.0)",
+        "find_package(Zephyr REQUIRED HINTS $ENV{ZEPHYR_BASE})",
+        f"project({ENVIRONMENT})",
+        "file(GLOB_RECURSE sources ${CMAKE_CURRENT_SOURCE_DIR}/../src/*.c)",
+        "target_sources(app PRIVATE ${sources})",
+        f"target_include_directories(app PRIVATE ../include {folders})",
+        *_compiled("app", definitions),
+    ]
+    off = ("CONSOLE", "UART_CONSOLE", "PRINTK", "BOOT_BANNER", "LOG")  # the line is the measurer's
+    settings = [
+        *("CONFIG_SERIAL=y", "CONFIG_UART_INTERRUPT_DRIVEN=y", "CONFIG_REBOOT=y"),
+        f"CONFIG_MAIN_STACK_SIZE={stack_bytes + _ABOVE_BYTES}",
+        *(f"CONFIG_{name}=n" for name in off),
+    ]
+    return {"zephyr/CMakeLists.txt": _text(build), "zephyr/prj.conf": _text(settings)}
+
+
+def _compiled(target: str, definitions: Sequence[str]) -> list[str]:
+    """CMake's commands with our flags for what we bring."""
+    quoted = " ".join(f'"{it}"' for it in definitions)
+    return [
+        f"target_compile_options({target} PRIVATE {' '.join(_FLAGS)})",
+        f"target_compile_definitions({target} PRIVATE {quoted})",
+    ]
+
+
+def _text(lines: Sequence[str]) -> str:
     return "\n".join(lines) + "\n"
 
 

@@ -113,7 +113,7 @@ def assemble(
         folders = ("measurer", "chain") if chained else ("measurer",)
         for path in sorted(path for name in folders for path in (firmware / name).glob("*.[ch]")):
             collected[f"src/measurer/{path.name}"] = read_source(path)
-    if board.framework is not None:  # it has a main() of its own
+    if framework.has_entry(board):
         collected.pop("src/measurer/main.c", None)
     sources = [
         *board.hal,
@@ -127,14 +127,14 @@ def assemble(
     for path in sorted((firmware / "hal").glob("*.h")):
         collected[f"src/hal/{path.name}"] = read_source(path)
     if board.framework is not None:
-        collected["platformio.ini"] = framework.ini(board, 0, {})
+        collected |= framework.project_files(board, 0, {})
     elif not board.is_host:
         collected |= _platform(emulated_board(board) if emulate else board, firmware)
     inputs = json.dumps([board.name, board.cpu_flags, emulate, engine, salt, sorted(collected.items())])
     digest = hashlib.sha256(inputs.encode()).hexdigest()
     defines = engine_defines(engine) | ({"MCUD_CHAIN": 1} if chained else {})
     if board.framework is not None:
-        collected["platformio.ini"] = framework.ini(board, int(digest[:8], 16), defines)
+        collected |= framework.project_files(board, int(digest[:8], 16), defines)
     elif not board.is_host:
         collected[f"boards/{board.name}.json"] = board_json(board, emulate, int(digest[:8], 16), defines)
     return Project(board, collected, emulate, digest, defines)

@@ -1,0 +1,3 @@
+#include <stdint.h>
+typedef uint32_t esp_cpu_cycle_count_t;
+esp_cpu_cycle_count_t esp_cpu_get_cycle_count(void);

@@ -1,0 +1,1 @@
+#define DT_CHOSEN(property) property
