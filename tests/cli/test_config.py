@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from click.testing import Result
 
-from mcudeploy.cli.config import Settings, load_settings, parse_size
-from mcudeploy.cli.main import cli
+from mcudeploy.cli.config import load_settings, parse_size
 from mcudeploy.common.errors import ConfigError
 from tests.cli.conftest import Deploy
 
@@ -109,16 +107,6 @@ def test_one_string_stands_for_a_list_of_files(
     (folder / "mcudeploy.toml").write_text('input = "x.npy"\n')
     assert mcudeploy_command("run m.onnx --board tiny").exit_code == 0
     assert deploy.calls["run_model"][1]["inputs"] == [Path("x.npy")]
-
-
-def test_every_option_can_be_set_but_those_that_the_readme_names() -> None:
-    options = {name for it in cli.commands.values() for each in it.params for name in each.opts[-1:]}
-    settings = {f"--{field.removeprefix('as_').replace('_', '-')}" for field in Settings.model_fields}
-    readme = (Path(__file__).parents[2] / "README.md").read_text()
-    named = re.search(r"Every option but ([^.]*?) can\s+also", readme)
-    assert named and {name for name in options - settings if name.startswith("--")} == set(
-        re.findall(r"--[a-z-]+", named[1])
-    )
 
 
 def test_json_from_the_file_holds_for_errors_too(folder: Path, mcudeploy_command: Invoke) -> None:

@@ -1,0 +1,124 @@
+"""The reference of commands in docs/commands.md, made from the command line itself.
+
+    python benchmarks/commands.py [--check]
+
+`--check` changes nothing, and fails where the file is another.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from mcudeploy.cli.config import Settings
+from mcudeploy.cli.main import cli
+
+FILE = Path(__file__).resolve().parents[1] / "docs" / "commands.md"
+SHARED = 3
+"""An option that this many commands have is described once."""
+
+HEAD = """# Commands
+
+Made by `python benchmarks/commands.py` from what `mcudeploy COMMAND --help` prints.
+[usage.md](usage.md) has what holds for all commands: settings, files, streams, exit codes.
+"""
+
+
+def text() -> str:
+    """The whole file."""
+    entries = {name: [entry(it) for it in options(command)] for name, command in sorted(cli.commands.items())}
+    count = Counter(each for listed in entries.values() for each in listed)
+    shared = {each for each, number in count.items() if number >= SHARED}
+    lines = [HEAD, "| command | does |", "|---|---|"]
+    lines += [f"| [`{name}`](#{name}) | {cell(described(cli.commands[name]))} |" for name in entries]
+    for name, listed in entries.items():
+        lines += ["", f"## {name}", "", described(cli.commands[name]), "", "```", usage(name), "```", ""]
+        own = [f"- {first}: {rest}" for first, rest in listed if (first, rest) not in shared]
+        common = sorted(first.split(" ")[0].strip("`") for first, rest in listed if (first, rest) in shared)
+        lines += [*own, ""] if own else []
+        lines += ["[Also](#options-of-several-commands): " + ", ".join(f"`{name}`" for name in common) + "."]
+    lines += ["", "## Options of several commands", ""]
+    lines += [f"- {first}: {rest}" for first, rest in sorted(shared)]
+    lines += ["", "## Options that are no settings", "", *unset(), ""]
+    return "\n".join(lines)
+
+
+def options(command: click.Command) -> Iterator[click.Option]:
+    """What `--help` lists, but `--help`."""
+    for it in command.params:
+        if isinstance(it, click.Option) and not it.hidden:
+            yield it
+
+
+def entry(option: click.Option) -> tuple[str, str]:
+    """How an option is written, and what it does."""
+    names = [
+        f"{on}/{off}" for on, off in zip(option.opts, option.secondary_opts, strict=False)
+    ] or option.opts
+    value = "" if option.is_flag or option.count else f" {metavar(option)}"
+    default = option.opts[-1] if option.default is True else option.default
+    told = f" [default: {default}]" if option.show_default is True and option.default not in {0, None} else ""
+    return ", ".join(f"`{name}{value}`" for name in names), paragraph((option.help or "") + told)
+
+
+def metavar(option: click.Option) -> str:
+    """What stands for the value."""
+    if option.metavar:
+        return option.metavar
+    if isinstance(option.type, click.Choice):
+        return "|".join(map(str, option.type.choices))
+    return option.type.name.upper()
+
+
+def described(command: click.Command) -> str:
+    """The first paragraph of a command's help."""
+    return paragraph((command.help or "").split("\n\n")[0])
+
+
+def usage(name: str) -> str:
+    """The line of arguments, with the options left out."""
+    context = click.Context(cli.commands[name], info_name=f"mcudeploy {name}")
+    return " ".join((context.command_path, *cli.commands[name].collect_usage_pieces(context)))
+
+
+def unset() -> list[str]:
+    """Those that stand on the command line only."""
+    settings = {f"--{field.removeprefix('as_').replace('_', '-')}" for field in Settings.model_fields}
+    names = {it.opts[-1] for command in cli.commands.values() for it in options(command)} - settings
+    told = "These stand on the command line only, all others in [settings](usage.md#settings) as well:"
+    return [told, ", ".join(f"`{name}`" for name in sorted(names)) + "."]
+
+
+def paragraph(words: str) -> str:
+    """In one line, with HTML's characters escaped outside of code."""
+    parts = " ".join(words.split()).split("`")
+    parts[::2] = [part.replace("<", "&lt;").replace("*", r"\*") for part in parts[::2]]
+    return "`".join(parts)
+
+
+def cell(words: str) -> str:
+    """Text in a table."""
+    return words.replace("|", r"\|")
+
+
+def main() -> int:
+    """Write the file, or compare it."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--check", action="store_true")
+    made = text()
+    if parser.parse_args().check:
+        return int(not FILE.exists() or made != FILE.read_text(encoding="utf-8"))
+    FILE.write_text(made, encoding="utf-8")
+    print(f"{len(cli.commands)} commands", file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,53 @@
+"""The documentation: what is generated is current, and what is linked is there."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mcudeploy.search import planfile
+
+ROOT = Path(__file__).parents[1]
+PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "firmware").glob("*.md")]
+
+
+@pytest.mark.parametrize("name", ["operators", "commands"])
+def test_a_generated_page_is_up_to_date(name: str) -> None:
+    script = ROOT / "benchmarks" / f"{name}.py"
+    done = subprocess.run([sys.executable, str(script), "--check"], check=False)
+    assert done.returncode == 0, f"run python benchmarks/{name}.py"
+
+
+def test_links_lead_to_files_and_headings_that_are_there() -> None:
+    lost = []
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)\s]+)\)", without_code(page)):
+            if "://" in target:
+                continue
+            name, _, heading = target.partition("#")
+            file = (page.parent / name).resolve() if name else page
+            if not file.exists() or (heading and heading not in headings(file)):
+                lost.append(f"{page.relative_to(ROOT)}: {target}")
+    assert not lost
+
+
+def without_code(page: Path) -> str:
+    """The text without fenced blocks."""
+    return re.sub(r"^```.*?^```", "", page.read_text("utf-8"), flags=re.M | re.S)
+
+
+def headings(page: Path) -> set[str]:
+    """What headings are called in links."""
+    found = re.findall(r"^#+ (.*)", without_code(page), re.M)
+    return {re.sub(r"[^\w -]", "", it.lower()).replace(" ", "-") for it in found}
+
+
+def test_the_keys_of_plan_files_are_described() -> None:
+    page = (ROOT / "docs" / "plan-file.md").read_text("utf-8")
+    rows = "".join(re.findall(r"^\| (`.*?) \|", page, re.M))
+    assert set(re.findall(r"`(\w+)`", rows)) == planfile._PlanFile.model_fields.keys()
+    assert f"| `format` | {planfile._FORMAT} |" in page
