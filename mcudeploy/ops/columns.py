@@ -46,7 +46,8 @@ def part_of(call: KernelCall, output: Tensor, cells: Interval) -> tuple[KernelCa
     params = dict(call.params) | {"output_cols": len(cells)}
     if call.kernel in _BY_PIXELS:
         return replace(call, params=params), cells.lo * _whole(call, "pixel_step")
-    params["pad_left"] = _whole(call, "pad_left") - cells.lo * _whole(call, "stride_cols")
+    first = cells.lo * _whole(call, "window.stride_cols")
+    params["window.pad_left"] = _whole(call, "window.pad_left") - first
     return replace(call, params=params), 0
 
 
