@@ -42,8 +42,8 @@ def boards_option(command: Command) -> Command:
         metavar="NAME[,NAME...]",
         required=True,
         callback=_load_boards,
-        help="Board, board family, or file of a board (./mine.toml); see `mcudeploy boards`. Several are "
-        "planned for one after the other.",
+        help="Board, board family, file of a board (./mine.toml) or pio:ID of PlatformIO; see `mcudeploy "
+        "boards`. Several are planned for one after the other.",
     )(command)
 
 
@@ -60,7 +60,8 @@ def board_name(required: bool, load: Callable[..., Board | None]) -> Callable[[C
         metavar="NAME",
         required=required,
         callback=load,
-        help="Board, board family, or file of a board (./mine.toml); see `mcudeploy boards`.",
+        help="Board, board family, file of a board (./mine.toml) or pio:ID of PlatformIO; see `mcudeploy "
+        "boards`.",
     )
 
 

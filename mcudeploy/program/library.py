@@ -35,7 +35,8 @@ def write_library(
     """
     files = library_files(members, name)
     for elf, member in zip(firmware, members, strict=bool(firmware)):
-        files[f"firmware/{member.program.prefix}-{member.plan.board}.elf"] = elf.read_bytes()
+        board = member.plan.board.replace(":", "-")
+        files[f"firmware/{member.program.prefix}-{board}.elf"] = elf.read_bytes()
     return write_folder(directory, files, read=read, force=force)
 
 

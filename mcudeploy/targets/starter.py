@@ -23,13 +23,19 @@ _INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 
 
 def require_start(board: Board) -> None:
-    """Raises UsageError for a board without start-up code."""
+    """Raises UsageError for a board without start-up code, and for a framework other than Arduino."""
     if board.is_host:
         raise UsageError("a project is for a board; for this computer there is build --for cmake")
     if board.facts_only and board.framework is None:
         raise UsageError(
             f"there is no start-up code for {board.name}: name it as PlatformIO does, --board pio:ID, or put "
             "the library into a project of your own with build --for"
+        )
+    if board.framework is not None and board.framework.name != "arduino":
+        build_system = {"espidf": "esp-idf"}.get(board.framework.name, board.framework.name)
+        raise UsageError(
+            f"{board.name}: a project to begin with is a sketch for Arduino; build --for {build_system} "
+            "writes a library with an example"
         )
 
 

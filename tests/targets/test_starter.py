@@ -14,6 +14,7 @@ from mcudeploy.api import plan_model
 from mcudeploy.boards.board import load_board
 from mcudeploy.boards.facts import Framework
 from mcudeploy.cli.main import cli
+from mcudeploy.common.errors import UsageError
 from mcudeploy.program.render import Member
 from mcudeploy.search.planner import Options
 from mcudeploy.targets.build import platformio_environment
@@ -83,6 +84,9 @@ def test_a_board_of_platformio_gets_a_sketch(tmp_path: Path) -> None:
         update={"name": "pio:esp32dev", "framework": framework, "hal": ()}
     )
     require_start(board)
+    other = {"framework": framework.model_copy(update={"name": "espidf"})}
+    with pytest.raises(UsageError, match="build --for esp-idf"):
+        require_start(board.model_copy(update=other))
     path = fully_connected(tmp_path / "m.onnx", (8, 4), quantised=True)
     made = plan_model(path, load_board("stm32f405"), Options(time_limit=1))
     member = Member(made.program, made.plan, made.source)
