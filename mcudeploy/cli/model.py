@@ -128,17 +128,17 @@ def _plan_all(
 
     reports: list[dict[str, Any]] = []
     subjects: list[Subject | Misfit] = []
-    with output.progress() as progress:
-        for board in boards:
-            progress.stage(f"planning for {board.name}")
-            try:
+    for board in boards:
+        try:
+            with output.progress() as progress:
+                progress.stage(f"planning for {board.name}")
                 found = api.plan_model(model, board, options, progress)
-            except FitError as error:
-                reports.append({"board": board.name, "fits": False, "message": str(error)})
-                subjects.append(pages.misfit(board, error))
-                continue
-            reports.append({"fits": True} | api.plan_report(found))
-            subjects.append(pages.subject(found, reports[-1]))
+        except FitError as error:
+            reports.append({"board": board.name, "fits": False, "message": str(error)})
+            subjects.append(pages.misfit(board, error))
+            continue
+        reports.append({"fits": True} | api.plan_report(found))
+        subjects.append(pages.subject(found, reports[-1]))
     pages.write(model, subjects)
     output.result({"boards": reports}, tables.plans)
     if not any(report["fits"] for report in reports):

@@ -11,12 +11,21 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.console import Console, RenderableType
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    ProgressColumn,
+    SpinnerColumn,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+)
 from rich.progress import Progress as Bar
 from rich.text import Text
 
 from mcudeploy.cli.compiling import compiling_told
+from mcudeploy.cli.searchchart import SearchChart
 from mcudeploy.common import interrupts
 from mcudeploy.common.errors import DeployError, FitError, ModelError, causes
 from mcudeploy.common.progress import SILENT, Progress
@@ -96,19 +105,38 @@ class LoggedProgress:
     def advance(self, done: int, total: int) -> None:
         """A log shows stages only."""
 
+    def searched(self, seconds: float, peak_bytes: int, candidates: int) -> None:
+        """A log has a line for each gain."""
+
+
+class _Bars(Bar):
+    """Bars with the chart of a search below them."""
+
+    def __init__(self, chart: SearchChart, *columns: ProgressColumn, console: Console) -> None:
+        self._chart = chart  # the base class draws itself while it is made
+        super().__init__(*columns, console=console, transient=True)
+
+    def get_renderables(self) -> Iterator[RenderableType]:
+        """The bars, then the chart."""
+        yield from super().get_renderables()
+        yield self._chart
+
 
 class DrawnProgress:
-    """A line that lives while a stage runs, with a bar once the stage says how far it is."""
+    """A line that lives while a stage runs, with a bar once the stage says how far it is, and a chart of the
+    search.
+    """
 
     def __init__(self, console: Console) -> None:
-        self._bar = Bar(
+        self._chart = SearchChart()
+        self._bar = _Bars(
+            self._chart,
             SpinnerColumn(),
             TextColumn("{task.description}", markup=False),
             BarColumn(),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
             console=console,
-            transient=True,
         )
         self._task: TaskID | None = None
 
@@ -134,6 +162,10 @@ class DrawnProgress:
         """Move the bar."""
         if self._task is not None:
             self._bar.update(self._task, completed=done, total=total)
+
+    def searched(self, seconds: float, peak_bytes: int, candidates: int) -> None:
+        """Draw the search up to now."""
+        self._chart.add(seconds, peak_bytes, candidates)
 
 
 def print_json(report: Report) -> None:

@@ -30,6 +30,9 @@ class Progress(Protocol):
     def advance(self, done: int, total: int) -> None:
         """`done` of `total` units of the current stage are complete."""
 
+    def searched(self, seconds: float, peak_bytes: int, candidates: int) -> None:
+        """A search has taken so long, its best peak is this, and it has seen so many candidates."""
+
 
 class SilentProgress:
     """Tells nobody."""
@@ -42,6 +45,9 @@ class SilentProgress:
 
     def advance(self, done: int, total: int) -> None:
         """Ignore the units."""
+
+    def searched(self, seconds: float, peak_bytes: int, candidates: int) -> None:
+        """Ignore the search."""
 
 
 SILENT: Progress = SilentProgress()
@@ -69,5 +75,6 @@ def telling(progress: Progress, counted: Callable[[Search], Search] = lambda sea
         else:
             progress.stage(text)
         shown = peak_bytes
+        progress.searched(found.seconds, peak_bytes, found.candidates)
 
     return told

@@ -65,6 +65,8 @@ def test_a_search_goes_on_from_the_cuts_of_the_stored_plan(tmp_path: Path) -> No
 
         def advance(self, done: int, total: int) -> None: ...
 
+        def searched(self, seconds: float, peak_bytes: int, candidates: int) -> None: ...
+
     options = Options(plan_file=tmp_path / "plan.json", resume=True, time_limit=6)
     again = api.plan_model(MODEL, HOST, options, Told())
     assert told[1] <= 40_000  # right behind the unsplit plan; the order is mended only in the end
@@ -117,6 +119,8 @@ def test_a_gain_is_a_stage_and_newer_figures_an_update() -> None:
             seen.append(("update", name))
 
         def advance(self, done: int, total: int) -> None: ...
+
+        def searched(self, seconds: float, peak_bytes: int, candidates: int) -> None: ...
 
     told = api.telling(Told(), lambda search: replace(search, measured=3, cache_hits=4))
     for count, peak, overhead in ((1, 900, 0.7), (9, 900, 0.5), (10, 800, 0.5)):

@@ -1,0 +1,83 @@
+"""A search as it goes on, in a terminal: the best peak over time, and candidates a second."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.text import Text
+
+_EIGHTHS = " ▁▂▃▄▅▆▇█"
+_HEIGHT, _WIDTH, _MARGIN, _BESIDE = 6, 72, 12, 20
+"""Lines of the chart, its most columns, and the columns left and right of it."""
+
+
+@dataclass(slots=True)
+class SearchChart:
+    """Seconds, best peak in bytes and candidates so far; draws itself. What is searched one after the other,
+    under one latency limit after the other, is one line.
+    """
+
+    seconds: list[float] = field(default_factory=list)
+    peaks: list[int] = field(default_factory=list)
+    candidates: list[int] = field(default_factory=list)
+    _told_seconds: float = 0.0
+    _before: tuple[float, int] = (0.0, 0)
+
+    def add(self, seconds: float, peak_bytes: int, candidates: int) -> None:
+        """A newer state of a search; its clock begins anew with the next one."""
+        if seconds < self._told_seconds:
+            self._before = self.seconds[-1], self.candidates[-1]
+        self._told_seconds = seconds
+        self.seconds.append(self._before[0] + seconds)
+        self.peaks.append(min(peak_bytes, *self.peaks[-1:]) if self.peaks else peak_bytes)
+        self.candidates.append(self._before[1] + candidates)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Nothing before there is a second point, and in a terminal without block characters."""
+        width = min(_WIDTH, options.max_width - _MARGIN - _BESIDE)
+        if len(self.seconds) > 1 and width > 8 and not options.ascii_only:
+            yield from (Text(line) for line in self.lines(width))
+
+    def lines(self, width: int) -> list[str]:
+        """The chart in so many columns, the time from the search's start until now."""
+        first, last = self.seconds[0], self.seconds[-1]
+        ends = [first + (last - first) * (column + 1) / width for column in range(width)]
+        best = [self.peaks[bisect_right(self.seconds, end) - 1] for end in ends]
+        most = max(self.peaks)
+        rows = [
+            "".join(_part(8 * _HEIGHT * peak / most - 8 * row) for peak in best)
+            for row in reversed(range(_HEIGHT))
+        ]
+        labels = [f"{most:,} ", *[""] * (_HEIGHT - 2), "0 "]
+        drawn = [f"{label:>{_MARGIN}}{row}" for label, row in zip(labels, rows, strict=True)]
+        return [
+            f"{'best peak':>{_MARGIN - 1}} {self.peaks[-1]:,} B",
+            *drawn,
+            f"{'a second':>{_MARGIN - 1}} {self._rates(ends)} {self._rate():,.0f} candidates",
+        ]
+
+    def _rates(self, ends: list[float]) -> str:
+        """Candidates a second in each column, beside the most."""
+        counts = [self._count(end) for end in (self.seconds[0], *ends)]
+        made = [after - before for before, after in pairwise(counts)]
+        most = max(made) or 1.0
+        return "".join(_part(8 * each / most) for each in made)
+
+    def _count(self, seconds: float) -> float:
+        """Candidates until then, in between as if they came evenly."""
+        at = min(bisect_right(self.seconds, seconds), len(self.seconds) - 1)
+        before, after = self.seconds[at - 1], self.seconds[at]
+        share = (seconds - before) / (after - before) if after > before else 1.0
+        return self.candidates[at - 1] + min(1.0, share) * (self.candidates[at] - self.candidates[at - 1])
+
+    def _rate(self) -> float:
+        passed = self.seconds[-1]
+        return self.candidates[-1] / passed if passed else 0.0
+
+
+def _part(eighths: float) -> str:
+    """A character that is full up to so many eighths."""
+    return _EIGHTHS[max(0, min(8, round(eighths)))]
