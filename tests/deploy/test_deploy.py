@@ -7,25 +7,18 @@ import subprocess
 import threading
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import onnx
 import pytest
-from models import fully_connected, quantised_convolutions
+from models import quantised_convolutions
 
-from mcudeploy import api, building, deployment, tuning
+from mcudeploy import api, tuning
 from mcudeploy.boards.board import load_board
 from mcudeploy.common.errors import (
-    BoardNotFoundError,
-    BuildError,
     ConfigError,
     DeployError,
-    FitError,
-    ModelError,
-    OutputsDifferError,
-    PortError,
     ProtocolError,
     UsageError,
 )
@@ -34,10 +27,8 @@ from mcudeploy.common.progress import SILENT
 from mcudeploy.device.requests import Request
 from mcudeploy.device.session import Session
 from mcudeploy.device.target import Target, open_device
-from mcudeploy.ir.graph import Border, DType, Graph, Quantization, Tensor
 from mcudeploy.ir.plan import Plan
 from mcudeploy.model.model import load_model
-from mcudeploy.program.program import Program, make_program
 from mcudeploy.report import objects
 from mcudeploy.search.planner import Options, Planned, find_plans
 from mcudeploy.targets.emulator import Emulator
@@ -49,11 +40,6 @@ from mcudeploy.verify.samples import load_samples
 from mcudeploy.verify.verdict import judge
 
 HOST = Target(load_board("host"))
-
-
-@pytest.fixture
-def model(tmp_path: Path) -> Path:
-    return quantised_convolutions(tmp_path / "small.onnx")
 
 
 @pytest.mark.parametrize("board", ["host", "stm32f405", "microbit"])
@@ -157,28 +143,6 @@ def test_expected_outputs_decide(model: Path, tmp_path: Path) -> None:
         api.run_model(model, HOST, Options(), **files)
 
 
-@pytest.mark.parametrize("content", [b"", b"\x89PNG", b"\x93NUMPY\x01\x00\x05", "objects", "shape"])
-def test_wrong_inputs_are_known_before_the_search(
-    content: bytes | str, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delattr(api, "plan_model")
-    path = tmp_path / "in.npy"
-    if isinstance(content, bytes):
-        path.write_bytes(content)
-    else:
-        np.save(path, np.array([{}]) if content == "objects" else np.zeros(3, np.int8), allow_pickle=True)
-    with pytest.raises(UsageError, match=r"in\.npy (is not a \.npy|is damaged, or|has the shape)") as found:
-        api.run_model(model, HOST, Options(), inputs=[path], expected=[])
-    assert "pickle" not in str(found.value)
-
-
-def test_flashing_leaves_no_port_but_that_of_a_board() -> None:
-    with pytest.raises(UsageError, match="nothing is flashed"):
-        api.flash_board(None, HOST, Options(), dry_run=False)
-    report = api.flash_board(None, Target(load_board("mps2-an386")), Options(), dry_run=False)
-    assert report["port"] is None and report["firmware_hash"]
-
-
 def test_plan_files_come_back(model: Path, tmp_path: Path) -> None:
     made = api.plan_model(model, HOST.board, Options(split=False))
     stored = tmp_path / "plan.json"
@@ -200,78 +164,6 @@ def test_plan_files_come_back(model: Path, tmp_path: Path) -> None:
     stored.write_text("[]")
     with pytest.raises(ConfigError, match="not a plan"):
         api.plan_model(model, HOST.board, Options(plan_file=stored))
-
-
-def test_what_does_not_fit_says_by_how_much(model: Path) -> None:
-    need = api.plan_report(api.plan_model(model, HOST.board, Options()))["arena_bytes"]
-    with pytest.raises(FitError, match=rf"limit is 1,000: {need - 1000} too many"):
-        api.plan_model(model, HOST.board, Options(ram_limit=1000))
-
-
-def test_library_compiles_on_its_own(model: Path, tmp_path: Path) -> None:
-    report = building.build_models([model], load_board("mps2-an386"), Options(name="tiny"), tmp_path / "out")
-    names = {Path(name).relative_to(tmp_path / "out").as_posix() for name in report["files"]}
-    assert {"include/tiny.h", "src/tiny.c", "src/tiny_weights.c", "CMakeLists.txt", "library.json"} <= names
-    assert "firmware/tiny-mps2-an386.elf" in names
-    assert 0 < report["weights_bytes"] < report["flash_bytes"]
-    sources = sorted((tmp_path / "out" / "src").glob("*.c"))
-    command = ["gcc", "-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror", "-I"]
-    command += [tmp_path / "out" / "include", "-I", tmp_path / "out" / "src"]
-    command += [*sources, tmp_path / "out" / "examples" / "main.c", "-lm", "-o", tmp_path / "program"]
-    subprocess.run(command, check=True)
-    printed = subprocess.run([tmp_path / "program"], check=True, capture_output=True, text=True).stdout
-    assert len(printed.splitlines()) == 4 * 12 * 12
-
-
-def test_build_says_what_was_verified(model: Path, tmp_path: Path) -> None:
-    report = building.build_models([model], HOST.board, Options(), tmp_path / "out")
-    assert report["verified"] and report["elements"] == 4 * 12 * 12
-    assert report["operator_checks"].keys() == {"conv_0", "conv_1"}
-    unverified = building.build_models([model], HOST.board, Options(), tmp_path / "other", verify=False)
-    assert unverified["verified"] is None and unverified["files"]
-
-
-def test_several_models_in_one_folder(model: Path, tmp_path: Path) -> None:
-    other = fully_connected(tmp_path / "dense.onnx", (16, 8), quantised=True)
-    board, out = load_board("stm32u585"), tmp_path / "out"
-    report = building.build_models([model, other], board, Options(), out)
-    assert [each["name"] for each in report["models"]] == ["small", "dense"]
-    assert all(each["verified"] for each in report["models"])
-    assert {path.name for path in (out / "include").iterdir()} >= {"small.h", "dense.h"}
-    building.build_models([other], board, Options(), out)
-    assert {path.name for path in (out / "include").iterdir()} == {"dense.h"}
-    (out / "src" / "dense.c").write_text("edited")
-    with pytest.raises(UsageError, match=r"src/dense\.c"):
-        building.build_models([model], board, Options(), out)
-    with pytest.raises(UsageError, match="two models would be called small"):
-        building.build_models([model, model], board, Options(), tmp_path / "new")
-    with pytest.raises(UsageError, match="--name, --plan and --shape are for one model"):
-        building.build_models([model, other], board, Options(name="x"), tmp_path / "new")
-    assert not (tmp_path / "new").exists()
-
-
-def test_a_wrong_program_is_not_written(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def spoiled(*args: Any) -> Program:
-        program = make_program(*args)
-        lines = [[line.replace("1", "2") for line in c.lines] for c in program.constants]
-        texts = zip(program.constants, lines, strict=True)
-        return replace(program, constants=[replace(text, lines=its) for text, its in texts])
-
-    monkeypatch.setattr(deployment, "make_program", spoiled)
-    with pytest.raises(OutputsDifferError, match=r"small.onnx is not verified, nothing is written:\nconv_0 "):
-        building.build_models([model], HOST.board, Options(), tmp_path / "out")
-    assert not (tmp_path / "out").exists()
-
-
-def test_build_without_a_host_compiler_names_the_way_out(
-    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("CC", str(tmp_path / "no-compiler"))
-    board = load_board("stm32u585")  # library only: nothing else needs a compiler
-    with pytest.raises(BuildError, match=r"no C compiler .*\n.*--no-verify"):
-        building.build_models([model], board, Options(), tmp_path / "out")
-    assert not (tmp_path / "out").exists()
-    assert building.build_models([model], board, Options(), tmp_path / "out", verify=False)["files"]
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -360,55 +252,11 @@ def test_a_device_that_dies_ends_the_tune_only_if_it_is_the_last_and_leaves_no_e
     assert [thread for thread in threading.enumerate() if "ThreadPool" in thread.name] == []
 
 
-def test_weights_without_room_are_known_before_the_search(tmp_path: Path) -> None:
-    path = fully_connected(tmp_path / "wide.onnx", (256, 1024, 1024, 64), quantised=False)
-    target = Target(load_board("mps2-an386"))
-    for options in (Options(), Options(split=False)):
-        with pytest.raises(FitError, match=r"weights need 5,[\d,]+ bytes, the flash of mps2-an386 has"):
-            tuning.tune_model(path, [target], options)
-
-
 def test_a_streamed_input_needs_less_and_gives_the_same(model: Path) -> None:
     whole = api.run_model(model, HOST, Options(), inputs=[], expected=[])
     streamed = api.run_model(model, HOST, Options(stream_input=True), inputs=[], expected=[])
     assert whole["verified"] and streamed["verified"]
     assert streamed["arena_bytes"] < whole["arena_bytes"]
-
-
-def test_a_streamed_library_asks_for_its_rows(model: Path, tmp_path: Path) -> None:
-    building.build_models([model], HOST.board, Options(name="tiny", stream_input=True), tmp_path / "out")
-    (tmp_path / "main.c").write_text(
-        """#include <stdio.h>
-#include "tiny.h"
-static void feed(void *user, uint32_t input, int32_t first_row, int32_t rows, void *to)
-{
-    int8_t *at = to;
-    int32_t *next = user;
-    if (input != 0 || first_row != *next) {
-        *next = -1000;
-    }
-    *next += rows;
-    for (int32_t i = 0; i < rows * 12 * 3; i++) {
-        at[i] = (int8_t)(first_row * 36 + i);
-    }
-}
-int main(void)
-{
-    int32_t next = 0;
-    tiny_set_feed(feed, &next);
-    tiny_run();
-    return next == 12 ? 0 : 1;
-}
-""",
-        "utf-8",
-    )
-    out = tmp_path / "out"
-    strict = ["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wcast-align=strict", "-Werror"]
-    command = ["gcc", *strict, "-I", out / "include", "-I", out / "src", *sorted((out / "src").glob("*.c"))]
-    subprocess.run([*command, tmp_path / "main.c", "-lm", "-o", tmp_path / "program"], check=True)
-    subprocess.run([tmp_path / "program"], check=True)
-    subprocess.run([*command, out / "examples" / "main.c", "-lm", "-o", tmp_path / "example"], check=True)
-    subprocess.run([tmp_path / "example"], check=True, capture_output=True)
 
 
 def test_a_damaged_database_loses_no_run(
@@ -422,28 +270,6 @@ def test_a_damaged_database_loses_no_run(
     assert api.plan_report(api.plan_model(model, HOST.board, Options(split=False)))["latency"] is None
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf])
-@pytest.mark.parametrize("dtype", [DType.INT8, DType.FLOAT32])
-def test_an_input_that_is_not_finite_names_the_file(tmp_path: Path, value: float, dtype: DType) -> None:
-    order = np.arange(4, dtype=np.int32)
-    border = Border("x", "x", (1, 4), "float32", order)
-    tensor = Tensor("x", (1, 1, 4), dtype, Quantization(0.1, 0) if dtype is DType.INT8 else None)
-    graph = Graph("g", {"x": tensor}, (), (border,), (border,), {})
-    np.save(tmp_path / "nan.npy", np.array([[0, value, 0, 0]], np.float32))
-    with pytest.raises(UsageError, match=r"nan\.npy has values that are not finite"):
-        load_samples(graph, [tmp_path / "nan.npy"], [], 0)
-
-
-def test_a_port_that_is_not_there_is_known_before_flashing(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr("mcudeploy.device.target.flash", lambda *_: pytest.fail("flashed"))
-    target = Target(load_board("stm32f405"), port=str(tmp_path / "ttyACM9"))
-    firmware = SimpleNamespace(elf=tmp_path / "x.elf", hash=1)
-    with pytest.raises(PortError, match="no such port"), open_device(target, firmware):
-        pass
-
-
 @pytest.mark.parametrize(
     ("board", "costs_of"), [("stm32f405", "cortex-m4"), ("rp2040", "cortex-m0"), ("esp32s3", "rv32imafc")]
 )
@@ -453,30 +279,6 @@ def test_reports_say_whose_costs_are_the_estimates(model: Path, board: str, cost
     assert report["estimates"] == {"core": target.core, "costs_of": costs_of, "unit": "instructions"}
     timed = find_plans(load_model(model), target, Options(split=False), lambda *_: lambda *_: 1.0)
     assert timed.costs_of is None
-
-
-@pytest.mark.parametrize("command", ["run", "measure", "flash", "tune"])
-def test_a_port_is_looked_for_before_anything_else(
-    command: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    def start(target: Target) -> object:
-        model, options = tmp_path / "missing.onnx", Options()  # the first thing that planning would say
-        if command == "run":
-            return api.run_model(model, target, options, inputs=[], expected=[])
-        if command == "measure":
-            return api.measure_model(model, target, options)
-        if command == "flash":
-            return api.flash_board(model, target, options, dry_run=False)
-        return tuning.tune_model(model, [target], options)
-
-    board = load_board("stm32f405")
-    with pytest.raises(PortError, match="no such port"):
-        start(Target(board, port=str(tmp_path / "ttyACM9")))
-    monkeypatch.setattr("mcudeploy.targets.ports.list_ports.comports", list)
-    with pytest.raises(BoardNotFoundError, match="no stm32f405 is attached"):
-        start(Target(board))
-    with pytest.raises(ModelError):
-        start(Target(board, emulate=True))
 
 
 @pytest.mark.filterwarnings("error")

@@ -1,0 +1,126 @@
+"""build: what it writes compiles on its own and was verified."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from models import fully_connected
+
+from mcudeploy import building, deployment
+from mcudeploy.boards.board import load_board
+from mcudeploy.common.errors import (
+    BuildError,
+    OutputsDifferError,
+    UsageError,
+)
+from mcudeploy.device.target import Target
+from mcudeploy.program.program import Program, make_program
+from mcudeploy.search.planner import Options
+
+HOST = Target(load_board("host"))
+
+
+def test_library_compiles_on_its_own(model: Path, tmp_path: Path) -> None:
+    report = building.build_models([model], load_board("mps2-an386"), Options(name="tiny"), tmp_path / "out")
+    names = {Path(name).relative_to(tmp_path / "out").as_posix() for name in report["files"]}
+    assert {"include/tiny.h", "src/tiny.c", "src/tiny_weights.c", "CMakeLists.txt", "library.json"} <= names
+    assert "firmware/tiny-mps2-an386.elf" in names
+    assert 0 < report["weights_bytes"] < report["flash_bytes"]
+    sources = sorted((tmp_path / "out" / "src").glob("*.c"))
+    command = ["gcc", "-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror", "-I"]
+    command += [tmp_path / "out" / "include", "-I", tmp_path / "out" / "src"]
+    command += [*sources, tmp_path / "out" / "examples" / "main.c", "-lm", "-o", tmp_path / "program"]
+    subprocess.run(command, check=True)
+    printed = subprocess.run([tmp_path / "program"], check=True, capture_output=True, text=True).stdout
+    assert len(printed.splitlines()) == 4 * 12 * 12
+
+
+def test_build_says_what_was_verified(model: Path, tmp_path: Path) -> None:
+    report = building.build_models([model], HOST.board, Options(), tmp_path / "out")
+    assert report["verified"] and report["elements"] == 4 * 12 * 12
+    assert report["operator_checks"].keys() == {"conv_0", "conv_1"}
+    unverified = building.build_models([model], HOST.board, Options(), tmp_path / "other", verify=False)
+    assert unverified["verified"] is None and unverified["files"]
+
+
+def test_several_models_in_one_folder(model: Path, tmp_path: Path) -> None:
+    other = fully_connected(tmp_path / "dense.onnx", (16, 8), quantised=True)
+    board, out = load_board("stm32u585"), tmp_path / "out"
+    report = building.build_models([model, other], board, Options(), out)
+    assert [each["name"] for each in report["models"]] == ["small", "dense"]
+    assert all(each["verified"] for each in report["models"])
+    assert {path.name for path in (out / "include").iterdir()} >= {"small.h", "dense.h"}
+    building.build_models([other], board, Options(), out)
+    assert {path.name for path in (out / "include").iterdir()} == {"dense.h", "dense_selftest.h"}
+    (out / "src" / "dense.c").write_text("edited")
+    with pytest.raises(UsageError, match=r"src/dense\.c"):
+        building.build_models([model], board, Options(), out)
+    with pytest.raises(UsageError, match="two models would be called small"):
+        building.build_models([model, model], board, Options(), tmp_path / "new")
+    with pytest.raises(UsageError, match="--name, --plan and --shape are for one model"):
+        building.build_models([model, other], board, Options(name="x"), tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_wrong_program_is_not_written(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def spoiled(*args: Any) -> Program:
+        program = make_program(*args)
+        lines = [[line.replace("1", "2") for line in c.lines] for c in program.constants]
+        texts = zip(program.constants, lines, strict=True)
+        return replace(program, constants=[replace(text, lines=its) for text, its in texts])
+
+    monkeypatch.setattr(deployment, "make_program", spoiled)
+    with pytest.raises(OutputsDifferError, match=r"small.onnx is not verified, nothing is written:\nconv_0 "):
+        building.build_models([model], HOST.board, Options(), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_build_without_a_host_compiler_names_the_way_out(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CC", str(tmp_path / "no-compiler"))
+    board = load_board("stm32u585")  # library only: nothing else needs a compiler
+    with pytest.raises(BuildError, match=r"no C compiler .*\n.*--no-verify"):
+        building.build_models([model], board, Options(), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    assert building.build_models([model], board, Options(), tmp_path / "out", verify=False)["files"]
+
+
+def test_a_streamed_library_asks_for_its_rows(model: Path, tmp_path: Path) -> None:
+    building.build_models([model], HOST.board, Options(name="tiny", stream_input=True), tmp_path / "out")
+    (tmp_path / "main.c").write_text(
+        """#include <stdio.h>
+#include "tiny.h"
+static void feed(void *user, uint32_t input, int32_t first_row, int32_t rows, void *to)
+{
+    int8_t *at = to;
+    int32_t *next = user;
+    if (input != 0 || first_row != *next) {
+        *next = -1000;
+    }
+    *next += rows;
+    for (int32_t i = 0; i < rows * 12 * 3; i++) {
+        at[i] = (int8_t)(first_row * 36 + i);
+    }
+}
+int main(void)
+{
+    int32_t next = 0;
+    tiny_set_feed(feed, &next);
+    tiny_run();
+    return next == 12 ? 0 : 1;
+}
+""",
+        "utf-8",
+    )
+    out = tmp_path / "out"
+    strict = ["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wcast-align=strict", "-Werror"]
+    command = ["gcc", *strict, "-I", out / "include", "-I", out / "src", *sorted((out / "src").glob("*.c"))]
+    subprocess.run([*command, tmp_path / "main.c", "-lm", "-o", tmp_path / "program"], check=True)
+    subprocess.run([tmp_path / "program"], check=True)
+    subprocess.run([*command, out / "examples" / "main.c", "-lm", "-o", tmp_path / "example"], check=True)
+    subprocess.run([tmp_path / "example"], check=True, capture_output=True)
