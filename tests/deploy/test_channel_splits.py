@@ -29,10 +29,14 @@ NEIGHBOURS = (64, 192, 256, 16)
 """The hidden vectors are both wide: only one of two neighbours can come in rows."""
 
 
-@pytest.mark.parametrize("quantised", [True, False])
 @pytest.mark.parametrize(
-    ("sizes", "values", "sums"),
-    [(WIDE, 64 + 64 + 128, 64), (SEVERAL, 32 + 24 + 128, 24), (NEIGHBOURS, 192 + 16 + 64, 16)],
+    ("sizes", "values", "sums", "quantised"),
+    [
+        (WIDE, 64 + 64 + 128, 64, True),
+        (WIDE, 64 + 64 + 128, 64, False),
+        (SEVERAL, 32 + 24 + 128, 24, True),
+        (NEIGHBOURS, 192 + 16 + 64, 16, False),
+    ],
 )
 def test_split_outputs_are_the_unsplit_ones(
     sizes: tuple[int, ...], values: int, sums: int, quantised: bool, tmp_path: Path

@@ -179,7 +179,8 @@ def test_tuned_plans_keep_the_limit_and_come_back_from_their_file(
         starts.append(start)
         return searches[-1]
 
-    monkeypatch.setattr(tuning, "find_plans", search)
+    for module in (api, tuning):
+        monkeypatch.setattr(module, "find_plans", search)
     made, report = tuning.tune_model(model, [target], Options(stream_input=stream, time_limit=20))
     assert starts == [None, searches[0].plans[0]]  # it begins with what `plan` gives, and is never worse
     assert report["arena_bytes"] <= searches[0].plans[0].layout.arena_bytes

@@ -86,7 +86,7 @@ def test_the_arena_is_what_is_alive_at_once(plan: Plan, model: Model, tiled: Til
     assert made.estimate.traffic["sram"] == plan.estimate.traffic["sram"] + 2 * moved_bytes
 
 
-@pytest.mark.parametrize("least", [1, 8, 64, 1 << 20])
+@pytest.mark.parametrize("least", [8, 1 << 20])
 def test_moves_save_enough_each(
     plan: Plan, model: Model, tiled: TiledGraph, least: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
