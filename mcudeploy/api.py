@@ -151,7 +151,9 @@ def fit_model(
 def plan_report(made: Deployment) -> JsonObject:
     """The JSON object of `plan`; its latency is what was measured of this very plan before."""
     measured = made.measured()
-    return objects.plan(made, measured) | objects.latency(measured, made.baseline(), made.estimated_overhead)
+    return objects.plan(made, measured) | objects.latency(
+        made.board, measured, made.baseline(), made.estimated_overhead
+    )
 
 
 def save_plan(made: Deployment, path: Path) -> None:

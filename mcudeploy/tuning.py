@@ -70,7 +70,7 @@ def tune_model(
     made, measured = tuned.made, tuned.observed.measurement
     unsplit = None if tuned.unsplit is None else tuned.unsplit.measurement
     overhead, predicted = measured.overhead(unsplit), made.estimated_overhead
-    return made, objects.plan(made, measured) | objects.latency(measured, unsplit, predicted) | {
+    return made, objects.plan(made, measured) | objects.latency(made.board, measured, unsplit, predicted) | {
         "measurers": len(targets),
         "predicted_overhead_percent": predicted,
         "prediction_error_percent": None if predicted is None or overhead is None else overhead - predicted,

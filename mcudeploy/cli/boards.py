@@ -125,9 +125,14 @@ def devices(hardware_map: Path | None, output: Output) -> None:
     help="Compile the search for this machine now, which takes up to a minute; else the first plan does.",
 )
 @output_options
-def doctor(board: Board | None, prepare: bool, output: Output) -> None:
-    """Look for toolchains, PlatformIO, QEMU and ports; name the command that installs what is missing."""
-    from mcudeploy.targets import checks
+@click.pass_context
+def doctor(context: click.Context, board: Board | None, prepare: bool, output: Output) -> None:
+    """Look for toolchains, PlatformIO, QEMU and ports; name the command that installs what is missing.
+
+    With --board, exit code 1 says that something is missing without which it runs neither on hardware nor
+    emulated.
+    """
+    from mcudeploy.targets import checks, lacking
 
     if prepare:
         from mcudeploy.search.prepare import compile_loops
@@ -141,7 +146,10 @@ def doctor(board: Board | None, prepare: bool, output: Output) -> None:
             for check in found
         ]
     }
-    output.result(report, boardtables.checks)
+    missing = [] if board is None else [check.name for check in lacking(found)]
+    output.result(report | ({} if board is None else {"missing": missing}), boardtables.checks)
+    if missing:
+        context.exit(1)
 
 
 COMMANDS = (boards, devices, doctor)

@@ -135,7 +135,9 @@ def init(
 @click.option("--dry-run", is_flag=True, help="Build, then print the commands that would write the board.")
 @output_options
 def flash(*, model: Path | None, target: Target, options: Options, dry_run: bool, output: Output) -> None:
-    """Build the measurer, or the firmware of MODEL, and write it to the board."""
+    """Write the firmware of MODEL to the board, or the measurer alone: the program that times operators there
+    for `tune`.
+    """
     from mcudeploy import api
 
     with output.progress() as progress:

@@ -174,6 +174,7 @@ class Settings(BaseModel):
     seed: Annotated[int, Field(ge=0)] | None = None
     method: str | None = None
     quiet: bool | None = None
+    verbose: bool | None = None
     as_json: bool | None = None
 
 

@@ -60,9 +60,17 @@ def board_name(required: bool, load: Callable[..., Board | None]) -> Callable[[C
         metavar="NAME",
         required=required,
         callback=load,
+        shell_complete=_board_names,
         help="Board, board family, file of a board (./mine.toml) or pio:ID of PlatformIO; see `mcudeploy "
         "boards`.",
     )
+
+
+def _board_names(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
+    from mcudeploy.boards.board import list_boards
+
+    names = {name for board in list_boards() for name in (board.name, board.family)}
+    return sorted(name for name in names if name.startswith(begun))
 
 
 def _load_board(_: click.Context, __: click.Parameter, name: str | None) -> Board | None:

@@ -17,12 +17,16 @@ from mcudeploy import __version__
 from mcudeploy.cli import boards, build, fit, model, pipeline, place, quantize, run, schedule
 from mcudeploy.cli.compiling import compiled_code_kept
 from mcudeploy.cli.config import load_settings
+from mcudeploy.cli.help import describe as describe_help
 from mcudeploy.cli.output import describe, print_error
 from mcudeploy.common import interrupts
 from mcudeploy.common.errors import DeployError
 
 _TERMINATED = 143
 """The exit code after SIGTERM."""
+
+_COMPLETING = "_MCUDEPLOY_COMPLETE"
+"""The variable by which a shell asks for completions."""
 
 _OTHER_MEANING = {
     *(("schedule", "memory"), ("pipeline", "objective"), ("quantize", "method")),
@@ -43,7 +47,8 @@ class Program(click.RichGroup):
         arguments = list(sys.argv[1:] if args is None else args)
         as_json = "--json" in arguments
         try:
-            settings = {} if "--help" in arguments else load_settings(Path.cwd(), os.environ)
+            aside = _COMPLETING in os.environ or not {"-h", "--help", "--version"}.isdisjoint(arguments)
+            settings = {} if aside else load_settings(Path.cwd(), os.environ)
             as_json = as_json or bool(settings.get("json"))
             extra |= {
                 "prog_name": "mcudeploy",
@@ -107,8 +112,26 @@ def _muted(code: int) -> int:
     return code
 
 
-@click.group(cls=Program, context_settings={"help_option_names": ["--help"]})
-@click.version_option(__version__, prog_name="mcudeploy")
+def _print_version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if not wanted or context.resilient_parsing:
+        return
+    from mcudeploy.targets import versions
+
+    click.echo(f"mcudeploy {__version__}")
+    for name, version in versions():
+        click.echo(f"{name}: {version}")
+    context.exit()
+
+
+@click.group(name="mcudeploy", cls=Program, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_version,
+    help="Show the version, and those of the tools that are called.",
+)
 def cli() -> None:
     """Run an ONNX or TFLite model on a microcontroller."""
 
@@ -116,6 +139,7 @@ def cli() -> None:
 for group in (boards, fit, quantize, model, build, run, schedule, place, pipeline):
     for command in group.COMMANDS:
         cli.add_command(command)
+describe_help(cli)
 
 
 def main() -> NoReturn:

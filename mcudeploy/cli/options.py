@@ -11,7 +11,7 @@ import rich_click as click
 from click import get_current_context
 
 from mcudeploy.cli.config import FILE_NAME
-from mcudeploy.cli.output import Output
+from mcudeploy.cli.output import Output, tell_commands
 from mcudeploy.cli.values import Cores, Finite, InputFile, InputModel, InputShape, Limit, NewFile, Size
 from mcudeploy.common.errors import UsageError
 
@@ -289,12 +289,21 @@ def timing_option(command: Command) -> Command:
 
 
 def output_options(command: Command) -> Command:
-    """Adds --json, --quiet and --traceback, packed as `output: Output`."""
+    """Adds --json, --quiet, --verbose and --traceback, packed as `output: Output`."""
 
     @click.option(
         "--json", "as_json", is_flag=True, help="Print one JSON object on stdout instead of tables."
     )
-    @click.option("--quiet", is_flag=True, is_eager=True, help="No tables, no progress: errors only.")
+    @click.option("-q", "--quiet", is_flag=True, is_eager=True, help="No tables, no progress: errors only.")
+    @click.option(
+        "-v",
+        "--verbose",
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=lambda _, __, wanted: tell_commands() if wanted else None,
+        help="Print the command lines of the tools that are called: compilers, emulators, flashers.",
+    )
     @click.option(
         "--traceback", is_flag=True, expose_value=False, help="Show the Python traceback of an error."
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import math
 import re
 import sys
@@ -166,6 +167,13 @@ class DrawnProgress:
     def searched(self, seconds: float, peak_bytes: int, candidates: int) -> None:
         """Draw the search up to now."""
         self._chart.add(seconds, peak_bytes, candidates)
+
+
+def tell_commands() -> None:
+    """Prints the command lines of tools on stderr from now on."""
+    logger = logging.getLogger("mcudeploy")
+    logger.handlers = [logging.StreamHandler(sys.stderr)]
+    logger.setLevel(logging.INFO)
 
 
 def print_json(report: Report) -> None:

@@ -339,7 +339,20 @@ def _latency_facts(report: Values) -> list[tuple[str, str]]:
 
 
 def _latency(latency: Values | None) -> str:
-    return f"{latency['value']:,} {plain(latency['unit'])}" if latency else ""
+    return f"{latency['value']:,} {plain(latency['unit'])}{_milliseconds(latency)}" if latency else ""
+
+
+def _milliseconds(latency: Values) -> str:
+    """In brackets, where they are not what was measured anyway."""
+    by = latency.get("milliseconds_by")
+    if by in (None, "timer"):
+        return ""
+    how = {
+        "one clock an instruction": " and one clock an instruction, the least",
+        "cycle model": ", modelled",
+    }
+    clock = f"{latency['clock_hz'] / 1e6:g} MHz"
+    return f" ({latency['milliseconds']:,.2f} ms at {clock}{how.get(by, '')})"
 
 
 def _bytes(report: Values, key: str) -> str:

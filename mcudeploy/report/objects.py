@@ -9,6 +9,7 @@ from typing import Any
 from mcudeploy.boards.board import Board
 from mcudeploy.common.errors import ModelError
 from mcudeploy.deployment import Deployment
+from mcudeploy.ir.clock import latency_object
 from mcudeploy.ir.graph import DType, Graph
 from mcudeploy.ir.plan import MOVES, Measurement, Plan, memories_of
 from mcudeploy.layout.sharing import sharing
@@ -145,7 +146,7 @@ def _elsewhere(made: Deployment) -> dict[str, list[str]]:
 
 
 def latency(
-    measured: Measurement | None, unsplit: Measurement | None, estimated: float | None = None
+    board: Board, measured: Measurement | None, unsplit: Measurement | None, estimated: float | None = None
 ) -> JsonObject:
     """Latency of a plan and of the unsplit plan, null where it was not measured; and the percent between
     them, `estimated` where one of them was not: `overhead_source` says so.
@@ -155,11 +156,15 @@ def latency(
     if overhead is None:
         overhead, source = estimated, "estimated"
     return {
-        "latency": None if measured is None else {"value": measured.latency, "unit": measured.unit},
-        "unsplit_latency": None if unsplit is None else {"value": unsplit.latency, "unit": unsplit.unit},
+        "latency": _latency(board, measured),
+        "unsplit_latency": _latency(board, unsplit),
         "overhead_percent": overhead,
         "overhead_source": None if overhead is None else source,
     }
+
+
+def _latency(board: Board, measured: Measurement | None) -> JsonObject | None:
+    return None if measured is None else latency_object(measured.latency, measured.unit, board.clock_hz)
 
 
 def sizes(firmware: Firmware) -> JsonObject:
@@ -214,7 +219,7 @@ def measurement(ran: Ran) -> JsonObject:
     kernels[MOVES] = MOVE, MOVE
     total = sum(time.ticks for time in observed.operators) or 1
     return {
-        **latency(observed, ran.unsplit, made.estimated_overhead),
+        **latency(made.board, observed, ran.unsplit, made.estimated_overhead),
         "stack_bytes": observed.stack_bytes,
         "total_ram_bytes": ran.firmware.static_ram_bytes + observed.stack_bytes,
         "operators": [

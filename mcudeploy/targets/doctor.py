@@ -10,9 +10,10 @@ import shlex
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 from mcudeploy.boards.board import Board, list_boards
 from mcudeploy.common.resources import cache_dir, resource_dir
@@ -30,6 +31,10 @@ _LIBC = {
 }
 
 
+Use = Literal["always", "hardware", "emulator", "debugging"]
+"""What a check is needed for."""
+
+
 @dataclass(frozen=True, slots=True)
 class Check:
     """One thing that is needed: whether it is there, what was found, and what mends it (empty when ok)."""
@@ -38,12 +43,36 @@ class Check:
     ok: bool
     found: str
     remedy: str
+    use: Use = "always"
+
+
+def lacking(found: Sequence[Check]) -> list[Check]:
+    """What keeps programs from a board, by its checks: whatever is always needed, and what either way to run
+    them needs, hardware or the emulator, unless the other one is complete.
+    """
+    failed = [check for check in found if not check.ok]
+    always = [check for check in failed if check.use == "always"]
+    ways = [[check for check in failed if check.use == use] for use in ("hardware", "emulator")]
+    complete = any(
+        not missing and any(check.use == use for check in found)
+        for use, missing in zip(("hardware", "emulator"), ways, strict=True)
+    )
+    return always if complete else [*always, *ways[0], *ways[1]]
 
 
 def checks(board: Board | None = None) -> list[Check]:
     """Everything mcudeploy needs: for one board, or for all of them."""
     boards = (board,) if board is not None else list_boards()
     return list(_checks(boards))
+
+
+def versions() -> list[tuple[str, str]]:
+    """The tools that results depend on, with their versions; those that are not installed are left out."""
+    packages = ("onnxruntime", "onnx", "numpy", "platformio")
+    tools = [*(compiler_names(it)[0] for it in COMPILER_PACKAGES), *QEMU_PACKAGES]
+    known = [("Python", _python().found), *((name, _installed(name) or "") for name in packages)]
+    known += [(tool, _output([tool, "--version"]) or "") for tool in tools]
+    return [(name, version) for name, version in known if version]
 
 
 def _checks(boards: tuple[Board, ...]) -> Iterator[Check]:
@@ -58,7 +87,8 @@ def _checks(boards: tuple[Board, ...]) -> Iterator[Check]:
         yield from _toolchain(toolchain)
     emulators = [it.emulator for it in boards if it.emulator is not None]
     for qemu in sorted({it.qemu for it in emulators}):
-        yield _emulator(qemu, {it.machine for it in emulators if it.qemu == qemu})
+        emulator = _emulator(qemu, {it.machine for it in emulators if it.qemu == qemu})
+        yield replace(emulator, use="emulator")
     if len(boards) == 1:
         yield from _links(boards[0])
         yield from _framework(boards[0])
@@ -66,9 +96,10 @@ def _checks(boards: tuple[Board, ...]) -> Iterator[Check]:
     if flashed:
         yield from _flashers(flashed)
     if any(it.framework is None for it in flashed):
-        yield _tool("gdb-multiarch", "gdb-multiarch", "sudo apt-get install gdb-multiarch")
+        gdb = _tool("gdb-multiarch", "gdb-multiarch", "sudo apt-get install gdb-multiarch")
+        yield replace(gdb, use="debugging")
     if flashed:
-        yield _serial_ports()
+        yield replace(_serial_ports(), use="hardware")
 
 
 def _flashers(boards: list[Board]) -> Iterator[Check]:
@@ -78,7 +109,8 @@ def _flashers(boards: list[Board]) -> Iterator[Check]:
         names = " or ".join(it.tool for it in flashers)
         for_boards = ", ".join(it.name for it in boards if it.flashers == flashers)
         remedy = "" if there else TOOLS[flashers[0].tool].install
-        yield Check(f"flasher of {for_boards}", bool(there), ", ".join(there) or f"none of {names}", remedy)
+        found = ", ".join(there) or f"none of {names}"
+        yield Check(f"flasher of {for_boards}", bool(there), found, remedy, "hardware")
 
 
 def _links(board: Board) -> Iterator[Check]:

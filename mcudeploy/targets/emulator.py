@@ -18,7 +18,7 @@ from typing import IO, Self
 
 from mcudeploy.boards.board import Board
 from mcudeploy.common.errors import BoardNotFoundError, UsageError
-from mcudeploy.targets.tools import process_group
+from mcudeploy.targets.tools import process_group, told
 
 QEMU_PACKAGES = {"qemu-system-arm": "qemu-system-arm", "qemu-system-riscv32": "qemu-system-misc"}
 FAULT_EXIT = 86  # the status of a program that ended in its fault handler
@@ -164,6 +164,7 @@ class Emulator:
             self._messages = tempfile.TemporaryFile()  # noqa: SIM115 - closed in close()
             # a group of its own: an interrupt of ours is not one of QEMU
             group = self._group.enter_context(process_group())
+            told(command)
             self._process = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
+import shlex
 import signal
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+_LOG = logging.getLogger(__name__)
+
+
+def told(command: Sequence[str]) -> None:
+    """Says which command line is run, where the user wants to know (`--verbose`)."""
+    _LOG.info("+ %s", shlex.join(map(str, command)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +41,7 @@ def run_tool(
     Whatever ends this call ends the program and its children: also an interrupt while it starts, and a signal
     that kills this process.
     """
+    told(command)
     with process_group() as group:
         process = subprocess.Popen(
             command,

@@ -11,6 +11,7 @@ from mcudeploy.boards.board import Board
 from mcudeploy.common.errors import ConfigError, ProtocolError
 from mcudeploy.common.text import count_text
 from mcudeploy.device.target import Target, open_device
+from mcudeploy.ir.clock import latency_object
 from mcudeploy.ir.plan import Plan
 from mcudeploy.targets import Firmware
 from mcudeploy.targets.disassembly import Functions
@@ -81,9 +82,12 @@ def counted_report(
 ) -> JsonObject:
     """The keys of a report of `measure` or `run` that counts of operators replace or add."""
     if timing != "cycles-model":
-        return traffic_report(operators, firmware, measured, UNIT)
-    cycles = cycles_report(profile(target, firmware, operators), core_of(target), measured)
-    return cycles | traffic_report(operators, firmware, cycles, cycles["latency"]["unit"])
+        found = traffic_report(operators, firmware, measured, UNIT)
+    else:
+        cycles = cycles_report(profile(target, firmware, operators), core_of(target), measured)
+        found = cycles | traffic_report(operators, firmware, cycles, cycles["latency"]["unit"])
+    value, unit = found["latency"]["value"], found["latency"]["unit"]
+    return found | {"latency": latency_object(value, unit, target.board.clock_hz)}
 
 
 def _qemu(board: Board) -> str:

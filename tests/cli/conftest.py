@@ -17,6 +17,7 @@ import mcudeploy
 from mcudeploy.boards.board import Board, Unit, family, load_board
 from mcudeploy.cli.main import cli
 from mcudeploy.search.planner import Options
+from mcudeploy.targets import Check
 
 OPERATORS = [
     {"name": "conv_0", "kernel": "conv2d_s8", "variant": "conv2d_s8:3"}
@@ -163,8 +164,9 @@ def deploy(monkeypatch: pytest.MonkeyPatch) -> Deploy:
     )
     monkeypatch.setattr("mcudeploy.boards.board.list_boards", lambda: (_board("tiny"),))
     checks = [
-        SimpleNamespace(name="arm-none-eabi-gcc", ok=True, found="12.2", remedy=""),
-        SimpleNamespace(name="openocd", ok=False, found="", remedy="sudo apt-get install openocd"),
+        Check("arm-none-eabi-gcc", True, "12.2", ""),
+        Check("qemu-system-arm", True, "7.2", "", "emulator"),
+        Check("openocd", False, "", "sudo apt-get install openocd", "hardware"),
     ]
     monkeypatch.setattr("mcudeploy.targets.checks", lambda board: checks, raising=False)
     return answers

@@ -8,7 +8,8 @@ import pytest
 
 from mcudeploy.boards.board import list_boards, load_board
 from mcudeploy.common.errors import BoardNotFoundError, UsageError
-from mcudeploy.targets import Emulator, checks, doctor
+from mcudeploy.targets import Check, Emulator, checks, doctor, lacking
+from mcudeploy.targets.doctor import Use
 
 ELF = Path("/a folder/firmware.elf")
 
@@ -48,6 +49,27 @@ def test_packages_are_those_the_project_declares(monkeypatch: pytest.MonkeyPatch
 def test_here_everything_for_the_emulated_boards_is_there() -> None:
     missing = [check.name for check in checks(load_board("mps2-an386")) if not check.ok]
     assert missing == []
+
+
+def test_one_way_to_run_programs_is_enough() -> None:
+    def names(*missing: str) -> list[str]:
+        uses: dict[str, Use] = {
+            "gcc": "always",
+            "openocd": "hardware",
+            "port": "hardware",
+            "qemu": "emulator",
+        }
+        uses["gdb"] = "debugging"
+        found = [Check(name, name not in missing, "", "", use) for name, use in uses.items()]
+        return [check.name for check in lacking(found)]
+
+    assert names("gdb") == names("openocd", "port", "gdb") == names("qemu") == []
+    assert names("gcc", "openocd") == ["gcc"]
+    assert names("port", "qemu") == ["port", "qemu"]
+    assert [
+        it.name for it in lacking([Check("gcc", True, "", ""), Check("qemu", False, "", "", "emulator")])
+    ] == ["qemu"]
+    assert lacking([Check("gcc", True, "", "")]) == []
 
 
 def test_a_board_needs_only_its_own_tools() -> None:

@@ -1,0 +1,74 @@
+"""What `--help` shows beside the options: an example of each command, and commands and options in groups."""
+
+from __future__ import annotations
+
+import rich_click as click
+
+EXAMPLES = {
+    "boards": "mcudeploy boards --explain stm32f405",
+    "devices": "mcudeploy devices",
+    "doctor": "mcudeploy doctor --board stm32f405",
+    "fit": "mcudeploy fit model.onnx",
+    "quantize": "mcudeploy quantize float.onnx --data samples/ -o int8.onnx",
+    "check": "mcudeploy check model.onnx --board stm32f405",
+    "plan": "mcudeploy plan model.onnx --board stm32f405 -o plan.json --chart plan.svg",
+    "tune": "mcudeploy tune model.onnx --board stm32f405 --emulate -o plan.json",
+    "build": "mcudeploy build model.onnx --board stm32f405 --for cmake -o library",
+    "init": "mcudeploy init project model.onnx --board stm32f405",
+    "flash": "mcudeploy flash --board stm32f405 model.onnx --dry-run",
+    "measure": "mcudeploy measure model.onnx --board stm32f405 --emulate",
+    "run": "mcudeploy run model.onnx --board stm32f405 --emulate --input picture.png --labels labels.txt",
+    "schedule": "mcudeploy schedule graph.json -o order.json",
+    "place": "mcudeploy place rectangles.csv --capacity 1M -o offsets.csv",
+    "pipeline": "mcudeploy pipeline model.onnx --topology units.json",
+}
+_COMMANDS = {
+    "A model and a board": ["check", "fit", "plan", "tune", "run", "measure"],
+    "Into your project": ["quantize", "build", "init", "flash"],
+    "What is here": ["boards", "devices", "doctor"],
+    "Graphs of your own": ["schedule", "place", "pipeline"],
+}
+_OPTIONS = {
+    "Input and output": [
+        *("--input", "--expected", "--labels", "--pixels", "--mean", "--std", "--resize", "--data"),
+        *(
+            "--output",
+            "--chart",
+            "--report",
+            "--trace",
+            "--name",
+            "--for",
+            "--library-only",
+            "--verify",
+            "--force",
+        ),
+        *("--plan", "--explain"),
+    ],
+    "Board": [
+        *("--board", "--boards", "--emulate", "--port", "--probe", "--flasher", "--measurers", "--link"),
+        *("--frames", "--dry-run", "--guards", "--timing"),
+    ],
+    "Model": ["--shape", "--float-io", "--stateful", "--keep-constant-channels"],
+    "Plan": [
+        *("--max-overhead", "--time-limit", "--ram-limit", "--memory", "--split", "--stream-input"),
+        *("--assign", "--placement", "--parallel", "--objective", "--seed"),
+    ],
+    "What is printed": ["--json", "--quiet", "--verbose", "--traceback", "--help"],
+}
+
+
+def describe(program: click.RichGroup) -> None:
+    """Gives every command of the program its example, and puts commands and options in groups."""
+    name = program.name or ""
+    config = click.rich_click
+    config.COMMAND_GROUPS[name] = [{"name": title, "commands": each} for title, each in _COMMANDS.items()]
+    for known, command in program.commands.items():
+        if known in EXAMPLES:
+            command.epilog = f"Example: {EXAMPLES[known]}"
+        options = {option.opts[-1] for option in command.params if option.opts[-1].startswith("--")} | {
+            "--help"
+        }
+        groups = {title: [each for each in names if each in options] for title, names in _OPTIONS.items()}
+        config.OPTION_GROUPS[f"{name} {known}"] = [
+            {"name": title, "options": each} for title, each in groups.items() if each
+        ]

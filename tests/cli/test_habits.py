@@ -1,0 +1,150 @@
+"""What users of a command line take for granted: completion, versions, -q and -v, examples, plain text."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+
+from mcudeploy.cli.help import EXAMPLES
+from mcudeploy.cli.main import cli
+from mcudeploy.targets import Check
+from mcudeploy.targets.tools import run_tool
+from tests.cli.conftest import MEASURE, RUN, Deploy
+
+Invoke = Callable[[str], Result]
+COMMAND = [sys.executable, "-m", "mcudeploy"]
+COLOUR = re.compile(r"\x1b\[[0-9;]*(3[0-7]|9[0-7])m")
+
+
+def completed(shell: str, words: str) -> list[str]:
+    known = words.split(" ")
+    asked = {
+        "_MCUDEPLOY_COMPLETE": f"{shell}_complete",
+        "COMP_WORDS": words,
+        "COMP_CWORD": str(len(known) - 1),
+    }
+    done = subprocess.run(
+        COMMAND, env={**os.environ, **asked}, capture_output=True, text=True, check=False, timeout=60
+    )
+    return [line.removeprefix("plain,") for line in done.stdout.splitlines()]
+
+
+def test_commands_options_and_boards_are_completed() -> None:
+    assert completed("bash", "mcudeploy bu") == ["build"]
+    assert completed("bash", "mcudeploy plan m.onnx --board stm32f7") == ["stm32f746"]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_each_shell_has_a_script(shell: str, tmp_path: Path) -> None:
+    environment = {**os.environ, "_MCUDEPLOY_COMPLETE": f"{shell}_source"}
+    done = subprocess.run(COMMAND, env=environment, capture_output=True, text=True, check=False, timeout=60)
+    assert f"_MCUDEPLOY_COMPLETE={shell}_complete" in done.stdout
+    if shutil.which(shell):
+        (tmp_path / "script").write_text(done.stdout)
+        subprocess.run([shell, "-n", tmp_path / "script"], check=True)
+
+
+def test_the_version_names_the_tools(mcudeploy_command: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mcudeploy.targets.versions", lambda: [("onnxruntime", "1.20"), ("qemu", "QEMU 7.2")])
+    (Path.cwd() / "mcudeploy.toml").write_text("nonsense")
+    result = mcudeploy_command("--version")
+    assert (result.exit_code, result.stdout) == (0, "mcudeploy 0.1.0\nonnxruntime: 1.20\nqemu: QEMU 7.2\n")
+
+
+def test_q_is_quiet(mcudeploy_command: Invoke, deploy: Deploy) -> None:
+    result = mcudeploy_command("run m.onnx --board tiny -q")
+    assert (result.exit_code, result.output) == (0, "")
+
+
+def test_v_tells_the_command_lines_of_tools(
+    mcudeploy_command: Invoke, deploy: Deploy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import mcudeploy.api  # noqa: PLC0415
+
+    def run(*_: object, **__: object) -> dict[str, object]:
+        run_tool(["echo", "a b"], 10)
+        return RUN
+
+    monkeypatch.setattr(mcudeploy.api, "run_model", run)
+    assert "+ echo" not in mcudeploy_command("run m.onnx --board tiny").stderr
+    assert "+ echo 'a b'\n" in mcudeploy_command("run m.onnx --board tiny -v").stderr
+
+
+def test_colours_are_for_terminals_that_want_them(tmp_path: Path) -> None:
+    def shown(**variables: str) -> str:
+        parent, child = pty.openpty()
+        kept = {name: text for name, text in os.environ.items() if name not in ("FORCE_COLOR", "NO_COLOR")}
+        environment = {**kept, "TERM": "xterm", **variables}
+        command = [*COMMAND, "nope"]
+        subprocess.run(
+            command, env=environment, stdout=child, stderr=child, cwd=tmp_path, check=False, timeout=60
+        )
+        os.close(child)
+        text = os.read(parent, 65536).decode()
+        os.close(parent)
+        return text
+
+    assert COLOUR.search(shown())
+    assert not COLOUR.search(shown(NO_COLOR="1"))
+    done = subprocess.run([*COMMAND, "nope"], capture_output=True, cwd=tmp_path, check=False, timeout=60)
+    assert b"\x1b" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", sorted(cli.commands))
+def test_each_command_shows_an_example_that_is_one(name: str, mcudeploy_command: Invoke) -> None:
+    program, command, *words = shlex.split(EXAMPLES[name])
+    assert (program, command) == ("mcudeploy", name)
+    known = {option for each in cli.commands[name].params for option in each.opts}
+    assert {word for word in words if word.startswith("-")} <= known
+    text = " ".join(mcudeploy_command(f"{name} --help").stdout.split())
+    assert "Example: mcudeploy" in text and "What is printed" in text
+
+
+def test_commands_are_grouped(mcudeploy_command: Invoke) -> None:
+    text = mcudeploy_command("-h").stdout
+    for title in ("A model and a board", "Into your project", "What is here", "Graphs of your own"):
+        assert title in text
+    assert set(EXAMPLES) == set(cli.commands)
+
+
+def test_doctor_fails_where_the_board_cannot_run(
+    mcudeploy_command: Invoke, deploy: Deploy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert mcudeploy_command("doctor --board tiny").exit_code == 0, "it runs emulated"
+    checks = [Check("gcc", False, "", "install gcc")]
+    monkeypatch.setattr("mcudeploy.targets.checks", lambda _: checks)
+    assert mcudeploy_command("doctor").exit_code == 0
+    result = mcudeploy_command("doctor --board tiny --json")
+    assert result.exit_code == 1 and '"missing": [\n    "gcc"\n  ]' in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("by", "unit", "said"),
+    [
+        (
+            "one clock an instruction",
+            "instructions",
+            "(0.02 ms at 168 MHz and one clock an instruction, the least)",
+        ),
+        ("cycle model", "cycles (model)", "(0.02 ms at 168 MHz, modelled)"),
+        ("cycles", "cycles", "(0.02 ms at 168 MHz)"),
+        ("timer", "us", "4,000 us\n"),
+    ],
+)
+def test_latency_is_told_in_milliseconds(
+    by: str, unit: str, said: str, mcudeploy_command: Invoke, deploy: Deploy
+) -> None:
+    more = {"unit": unit, "milliseconds": 0.0238, "milliseconds_by": by, "clock_hz": 168_000_000}
+    deploy.answers["measure_model"] = MEASURE | {"latency": MEASURE["latency"] | more}
+    text = mcudeploy_command("measure m.onnx --board tiny").stdout
+    assert re.search(re.escape(said).replace(r"\ ", " ").replace("\\\n", r"\s"), text)
