@@ -16,6 +16,7 @@ from pathlib import Path
 import click
 
 from mcudeploy.cli.config import Settings
+from mcudeploy.cli.help import EXAMPLES
 from mcudeploy.cli.main import cli
 
 FILE = Path(__file__).resolve().parents[1] / "docs" / "commands.md"
@@ -37,15 +38,21 @@ def text() -> str:
     lines = [HEAD, "| command | does |", "|---|---|"]
     lines += [f"| [`{name}`](#{name}) | {cell(described(cli.commands[name]))} |" for name in entries]
     for name, listed in entries.items():
-        lines += ["", f"## {name}", "", described(cli.commands[name]), "", "```", usage(name), "```", ""]
+        lines += ["", f"## {name}", "", described(cli.commands[name]), ""]
+        lines += ["```", usage(name), EXAMPLES[name], "```", ""]
         own = [f"- {first}: {rest}" for first, rest in listed if (first, rest) not in shared]
-        common = sorted(first.split(" ")[0].strip("`") for first, rest in listed if (first, rest) in shared)
+        common = sorted(long_name(first) for first, rest in listed if (first, rest) in shared)
         lines += [*own, ""] if own else []
         lines += ["[Also](#options-of-several-commands): " + ", ".join(f"`{name}`" for name in common) + "."]
     lines += ["", "## Options of several commands", ""]
     lines += [f"- {first}: {rest}" for first, rest in sorted(shared)]
     lines += ["", "## Options that are no settings", "", *unset(), ""]
     return "\n".join(lines)
+
+
+def long_name(written: str) -> str:
+    """Of an option as it is written: without its letter and its value."""
+    return written.rsplit(", ", maxsplit=1)[-1].strip("`").split(" ")[0]
 
 
 def options(command: click.Command) -> Iterator[click.Option]:

@@ -42,6 +42,7 @@ def boards_option(command: Command) -> Command:
         metavar="NAME[,NAME...]",
         required=True,
         callback=_load_boards,
+        shell_complete=_board_names,
         help="Board, board family, file of a board (./mine.toml) or pio:ID of PlatformIO; see `mcudeploy "
         "boards`. Several are planned for one after the other.",
     )(command)
@@ -70,7 +71,8 @@ def _board_names(_: click.Context, __: click.Parameter, begun: str) -> list[str]
     from mcudeploy.boards.board import list_boards
 
     names = {name for board in list_boards() for name in (board.name, board.family)}
-    return sorted(name for name in names if name.startswith(begun))
+    before, comma, last = begun.rpartition(",")  # where several may be given
+    return sorted(before + comma + name for name in names if name.startswith(last))
 
 
 def _load_board(_: click.Context, __: click.Parameter, name: str | None) -> Board | None:
