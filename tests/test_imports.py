@@ -64,7 +64,8 @@ def test_packages_have_no_cycle() -> None:
 
 
 ORDER = (
-    "cli", "backend api building tuning pipeline quantizing", "report", "verify", "timing deployment",
+    "cli notebooks", "backend api building tuning pipeline quantizing", "report", "verify",
+    "timing deployment",
     "device targets", "search", "program", "layout model", "frontend schedule cost units residency parallel",
     "ops analyzer memory boards", "ir common",
 )  # fmt: skip
