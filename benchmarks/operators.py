@@ -73,7 +73,8 @@ RESTRICTIONS = {
     **dict.fromkeys(BITWISE, "of integers"),
     "Attention": "nonpad_kv_seqlen constant; qk_matmul_output_mode 2 only where nothing is hidden",
     "BatchNormalization": "inference",
-    "Cast": "to float32, int32, int64, bool; of floats beyond 32 bits the nearest integer, of NaN 0",
+    "Cast": "to float32, int32, int64, bool, to float16 where a Cast follows; of floats beyond 32 bits the "
+    "nearest integer, of NaN 0",
     "CausalConvWithState": "weights constant",
     "CenterCropPad": "sizes constant",
     "Compress": "condition constant",

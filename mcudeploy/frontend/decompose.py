@@ -61,7 +61,15 @@ from mcudeploy.frontend.rules_recurrent import batched
 from mcudeploy.frontend.rules_running import hardmax, is_inf, is_nan, running
 from mcudeploy.frontend.rules_sequence import causal_conv, dft, rotary_embedding, swiglu
 from mcudeploy.frontend.rules_shape import cast_like, depth_to_space, space_to_depth
-from mcudeploy.frontend.rules_sums import chain, computed_clip, log_softmax, mixed_power, of_sum, swapped
+from mcudeploy.frontend.rules_sums import (
+    chain,
+    computed_clip,
+    groups_of_axes,
+    log_softmax,
+    mixed_power,
+    of_sum,
+    swapped,
+)
 from mcudeploy.frontend.rules_volume import conv, global_pool, pool
 
 _MOST_NODES = 2**16
@@ -129,6 +137,11 @@ RULES: dict[str, Rule] = {
     "ReduceL2": of_sum,
     "ReduceLogSum": of_sum,
     "ReduceLogSumExp": of_sum,
+    "ReduceMax": groups_of_axes,
+    "ReduceMean": groups_of_axes,
+    "ReduceMin": groups_of_axes,
+    "ReduceProd": groups_of_axes,
+    "ReduceSum": groups_of_axes,
     "ReduceSumSquare": of_sum,
     "RotaryEmbedding": rotary_embedding,
     "Scatter": scatter_elements,

@@ -24,13 +24,14 @@ from mcudeploy.ops.elementwise import Binary
 from mcudeploy.ops.gather import GatherRows
 from mcudeploy.ops.requantize import dequantize_table, quantize
 from mcudeploy.ops.top_k import TopK
+from mcudeploy.ops.unary import Unary
 
-_FLOAT, _INT32, _INT64, _BOOL = 1, 6, 7, 9
+_FLOAT, _INT32, _INT64, _BOOL, _HALF, _DOUBLE = 1, 6, 7, 9, 10, 11
 """Of TensorProto.DataType."""
 
 
 def cast(builder: Builder, node: Node) -> None:
-    """To float32, int32 (which int64 is held as), or bool."""
+    """To float32, int32 (which int64 is held as), or bool; to float16 as a rounding."""
     builder.define(node.output, _cast(builder, node))
 
 
@@ -44,8 +45,18 @@ def real_cast(builder: Builder, node: Node) -> Value:
 def _cast(builder: Builder, node: Node) -> Value:
     name, to = node.inputs[0], node.integer("to", 0)
     value = builder.value(name)
-    if to == _FLOAT:
+    if to == _DOUBLE and not value.real and builder.tensors[value.tensor].dtype is DType.INT32:
+        raise Unsupported(
+            "it makes floats of integers that become integers again: floats are computed as float32, which "
+            "loses those beyond 16,777,216. Export the model without it"
+        )
+    if to in (_FLOAT, _DOUBLE):
         return _as_real(builder, node, value)
+    if to == _HALF:
+        real = _in_float(builder, node, _as_real(builder, node, value))
+        shape = builder.shape_of(real.tensor)
+        made = builder.emit(Unary("half"), (real.tensor,), shape, DType.FLOAT32, nodes=(node,))
+        return Value(made, real.index, real=True)
     if to in (_INT32, _INT64):
         if not value.real and builder.tensors[value.tensor].dtype is DType.INT32:
             return value

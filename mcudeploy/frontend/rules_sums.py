@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import groupby
 
 import numpy as np
 from onnx import NodeProto, TensorProto, helper
 
 from mcudeploy.frontend.maker import Maker
 from mcudeploy.frontend.model import Unsupported
+
+_MOST_GROUPS = 3
+"""Of neighbouring axes that are reduced, or stay: the dimensions of a tensor."""
 
 
 def chain(op: str) -> Callable[[NodeProto, Maker], bool]:
@@ -39,12 +43,44 @@ def swapped(op: str) -> Callable[[NodeProto, Maker], bool]:
     return rule
 
 
+def _axes(make: Maker) -> Sequence[int] | None:
+    """The axes of a reduction; none, or an empty sequence, where the node does not say them."""
+    if make.input(1):
+        return [int(axis) for axis in make.constant_of(make.input(1), "the axes").reshape(-1)]
+    return make.attributes.get("axes")
+
+
+def groups_of_axes(node: NodeProto, make: Maker) -> bool:
+    """A reduction over axes with others between and beside them, [0, 2] of four for example: one group of
+    neighbours after the other. Fewer groups are one kernel.
+    """
+    shape, axes = make.shape(node.input[0]), _axes(make)
+    if shape is None or not axes:
+        return False
+    reduced = {axis % len(shape) for axis in axes}
+    runs = [
+        list(run)
+        for _, run in groupby((at for at, size in enumerate(shape) if size > 1), reduced.__contains__)
+    ]
+    if len(runs) <= _MOST_GROUPS:
+        return False
+    result = node.input[0]
+    for run in runs:
+        if run[0] in reduced:
+            result = make.reduce(node.op_type, result, run)
+    kept = [1 if at in reduced else size for at, size in enumerate(shape)]
+    keep = make.integer("keepdims", 1)
+    make.reshaped(
+        result,
+        kept if keep else [size for at, size in enumerate(shape) if at not in reduced],
+        out=node.output[0],
+    )
+    return True
+
+
 def of_sum(node: NodeProto, make: Maker) -> bool:
     """ReduceL1, L2, SumSquare, LogSum, LogSumExp: a function of a sum of functions."""
-    x, out = node.input[0], node.output[0]
-    axes = make.attributes.get("axes")
-    if len(node.input) > 1 and node.input[1]:
-        axes = make.constant_of(node.input[1], "the axes").reshape(-1).tolist()
+    x, out, axes = node.input[0], node.output[0], _axes(make)
     keep = bool(make.attributes.get("keepdims", 1))
     if not axes:
         if make.integer("noop_with_empty_axes"):

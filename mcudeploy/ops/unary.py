@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 UnaryFunction = Literal[
     "abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "ceil", "celu", "clip", "cos", "cosh",
-    "elu", "erf", "exp", "floor", "gelu", "gelu_tanh", "hard_sigmoid", "hard_swish", "leaky_relu", "log",
-    "logical_not", "mish", "neg", "power", "reciprocal", "relu", "round", "selu", "shrink", "sigmoid",
-    "sign", "sin", "sinh", "softplus", "softsign", "sqrt", "square", "swish", "tan", "tanh",
-    "thresholded_relu",
+    "elu", "erf", "exp", "floor", "gelu", "gelu_tanh", "half", "hard_sigmoid", "hard_swish",
+    "leaky_relu", "log", "logical_not", "mish", "neg", "power", "reciprocal", "relu", "round", "selu",
+    "shrink", "sigmoid", "sign", "sin", "sinh", "softplus", "softsign", "sqrt", "square", "swish",
+    "tan", "tanh", "thresholded_relu",
 ]  # fmt: skip
 """Each but relu, which is a clip, has a kernel of its name; its header says what alpha and beta are."""
 

@@ -10,9 +10,11 @@ from harness import check_against_onnx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from onnx import helper, numpy_helper
-from plain_node import check
+from onnx import ModelProto, TensorProto, helper, numpy_helper
+from plain_node import check, loaded
 from single_node import Quantized, bounded, normal, quantized_types, seeds, shapes
+
+from mcudeploy.common.errors import ModelError
 
 Array = NDArray[Any]
 few = settings(parent=bounded, max_examples=12)
@@ -140,3 +142,38 @@ def test_int32_values_are_moved(
 ) -> None:
     x = np.arange(12, dtype=np.int32).reshape(1, 3, 4) * 200_000_000
     check(op, {"x": x, **constants}, {"y": (np.int32, made)}, **attributes)
+
+
+def _casts(kind: int, x: Array, made: int) -> ModelProto:
+    """X through a Cast to a type, and on to the type `made`."""
+    nodes = [
+        helper.make_node("Cast", ["x"], ["v"], name="first", to=kind),
+        helper.make_node("Cast", ["v"], ["y"], name="second", to=made),
+    ]
+    source = helper.np_dtype_to_tensor_dtype(x.dtype)
+    inputs = [helper.make_tensor_value_info("x", source, x.shape)]
+    graph = helper.make_graph(nodes, "casts", inputs, [helper.make_tensor_value_info("y", made, x.shape)])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=9)
+
+
+@pytest.mark.parametrize("made", [TensorProto.FLOAT, TensorProto.INT32, TensorProto.BOOL])
+def test_a_cast_to_float16_rounds(made: int) -> None:
+    """Ties go to the even one, also among subnormal numbers, and beyond the largest lies infinity."""
+    fractions = np.array([0, 0.49, 0.5, 0.51, 1, 1.5], np.float32)
+    exponents = np.float32(2.0) ** np.arange(-27, 18, dtype=np.float32)
+    x = np.outer(exponents, 1 + fractions / 1024).astype(np.float32)
+    x = np.concatenate([x, -x[:, ::-1]])
+    if made != TensorProto.INT32:
+        x = np.concatenate([x, np.float32([[0, -0.0, np.inf, -np.inf, 65519.99, 65520]])])
+    else:
+        x = x[np.abs(x).max(axis=1) < 60000]  # what infinity becomes is for the processor to choose
+    check_against_onnx(_casts(TensorProto.FLOAT16, x, made), {"x": x}, float_tolerance=0)
+
+
+def test_integers_stay_themselves_or_are_refused() -> None:
+    with pytest.raises(ModelError) as caught:
+        loaded(_casts(TensorProto.DOUBLE, np.zeros((2, 3), np.int32), TensorProto.INT32))
+    (problem,) = caught.value.problems
+    assert (problem.node, problem.op) == ("first", "Cast") and "beyond 16,777,216" in problem.reason
+    x = np.array([[1.5, -2.5, 3e6]], np.float32)
+    check_against_onnx(_casts(TensorProto.DOUBLE, x, TensorProto.INT32), {"x": x})

@@ -46,6 +46,14 @@ def test_other_functions(
     check_quantized(what, {"x": Quantized.draw(rng, shape, np.int8)})
 
 
+@pytest.mark.parametrize("axes", [(0, 2), (1, 3), (-4, -2)])
+@pytest.mark.parametrize("keep", [0, 1])
+def test_axes_with_others_between_and_beside(axes: tuple[int, ...], keep: int) -> None:
+    for op in ("ReduceMean", "ReduceMax"):
+        what = node(op, "x", "axes", constants={"axes": np.array(axes)}, keepdims=keep)
+        check_float(what, {"x": normal(np.random.default_rng(3), (2, 3, 4, 5))})
+
+
 @pytest.mark.parametrize("channels", [2, 4, 8])
 def test_ties_go_to_even(channels: int) -> None:
     """With the same scale in and out, a power of two, every tie is one in ONNX Runtime too."""
