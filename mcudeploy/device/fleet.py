@@ -24,8 +24,8 @@ from mcudeploy.targets import Firmware
 _LOG = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
-POLL_S = 0.01
-"""How often a board without work looks for some."""
+POLL_S = 0.03
+"""How often a board without work looks for some, or for its turn."""
 
 LOST = (ProtocolError, PortError, FlashError, BoardNotFoundError)
 """Errors after which a board is taken to be gone; all others are of the work."""

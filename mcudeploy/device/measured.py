@@ -176,22 +176,23 @@ class MeasuredTiles:
         if not timer.ready():
             share.away(number)
             return False
-        piece = share.take(number)
-        if piece is None:
-            return False
-        try:
-            done = self._time_one(timer, *piece)
-        except FitError:
-            share.done()
-            return False
-        except BaseException:
+        refused = set[TileKey]()
+        while (piece := share.take(number)) is not None:
+            try:
+                if self._time_one(timer, *piece):
+                    share.done()
+                    return True
+            except FitError:
+                share.done()
+                continue
+            except BaseException:
+                share.put_back(number, piece)
+                raise
             share.put_back(number, piece)
-            raise
-        if done:
-            share.done()
-        else:
-            share.put_back(number, piece)
-        return done
+            if piece[0] in refused:  # others measure all that is left
+                return False
+            refused.add(piece[0])
+        return False
 
     def _time_now(self, key: TileKey, tile: _Tile) -> None:
         while True:

@@ -1,0 +1,354 @@
+"""A fleet of boards behind sockets: measurements a second, two `tune` that share it, boards that die.
+
+    python benchmarks/fleet.py [--boards 16] [--labgrid FOLDER]
+
+Tiles take 50 ms on a board that is a stand-in, whole plans run in QEMU: see fleet_boards.py. `--labgrid`: the
+folder of labgrid's programs; coordinator and exporter are started here, and sharing and dying are done once
+more through places. Ends in an AssertionError where boards do not scale, a measurement is lost or made
+twice, or a board has two masters at a time. On a computer that is busy otherwise the rate says nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import os
+import socket
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "tests" / "deploy"))
+
+from models import quantised_convolutions, skipping  # noqa: E402
+
+from mcudeploy.boards.board import Board, load_board  # noqa: E402
+from mcudeploy.common.resources import cache_dir  # noqa: E402
+from mcudeploy.cost.tiles import CallTile  # noqa: E402
+from mcudeploy.device.fleet import Fleet  # noqa: E402
+from mcudeploy.device.frame import Frame, Receiver, encode  # noqa: E402
+from mcudeploy.device.image import build_bench, measured_tiles  # noqa: E402
+from mcudeploy.device.labgrid import PREFIX, acquired  # noqa: E402
+from mcudeploy.device.requests import Request  # noqa: E402
+from mcudeploy.device.session import connect  # noqa: E402
+from mcudeploy.device.target import Target  # noqa: E402
+from mcudeploy.device.transport import open_transport  # noqa: E402
+from mcudeploy.ir.graph import Graph  # noqa: E402
+from mcudeploy.ir.interval import Interval  # noqa: E402
+from mcudeploy.search.planner import Options, read_model  # noqa: E402
+from mcudeploy.targets import Firmware  # noqa: E402
+from mcudeploy.targets.emulator import Emulator  # noqa: E402
+
+TILE_S = 0.05
+TILES = 2000
+PATIENCE_S = 280.0
+WANTED = 0.9
+FLASHER = """#!{python} -IS
+import socket, sys
+with socket.create_connection(("127.0.0.1", {control})) as to:
+    to.sendall(f"flash {{sys.argv[2].rpartition(':')[2]}} {{sys.argv[1]}}\\n".encode())
+    sys.exit(to.makefile().readline() != '"ok"\\n')
+"""
+BOARD_PARTS = """
+[timer.hardware]
+source = "mps/dual_timer.c"
+base = 0x40002000
+hz = 25_000_000
+unit = "cycles"
+
+[[flasher]]
+tool = "command"
+line = ["./flash.py", "{elf}", "{port}"]
+"""
+
+
+@dataclass
+class Boards:
+    """The process with the boards."""
+
+    control: int
+    ports: list[str]
+
+    def ask(self, line: str) -> Any:
+        """What the control port answers."""
+        with socket.create_connection(("127.0.0.1", self.control)) as to:
+            to.sendall(f"{line}\n".encode())
+            return json.loads(to.makefile().readline())
+
+    def told(self, what: str) -> int:
+        """Of all boards: `tiles`, `overlaps`, or `flashed`."""
+        return sum(self.ask("tell")[what])
+
+    def kill(self, number: int) -> None:
+        """A board dies."""
+        self.ask(f"kill {self.ports[number].rpartition(':')[2]}")
+
+
+def write_board(folder: Path, control: int) -> Board:
+    """The MPS2 AN386, which exists in QEMU only, as a board that is flashed."""
+    text = (ROOT / "boards" / "mps2-an386.toml").read_text()
+    text = text.replace('name = "mps2-an386"', 'name = "fleet"').replace("family_default = true", "")
+    path = folder / "fleet.toml"
+    path.write_text(text + BOARD_PARTS)
+    (folder / "flash.py").write_text(FLASHER.format(python=sys.executable, control=control))
+    (folder / "flash.py").chmod(0o755)
+    return load_board(str(path))
+
+
+def said(board: Board, bench: Firmware) -> dict[str, Any]:
+    """What the firmware for timing says of itself in QEMU."""
+    with Emulator(board, bench.elf) as emulator:
+        line = open_transport(emulator.url)
+        line.write(b"\0" + encode(Frame(Request.HELLO, 1, b"abcd")))
+        receiver, frames = Receiver(), list[Frame]()
+        while not frames:
+            frames = receiver.feed(line.read(5.0))
+        line.close()
+    with Emulator(board, bench.elf) as emulator, connect(emulator.url) as session:
+        return {"hello": frames[0].data[4:].hex(), "kernels": session.kernels()}
+
+
+@contextmanager
+def boards_of(count: int, folder: Path) -> Iterator[tuple[Board, Boards]]:
+    """So many boards in a process of their own."""
+    board = write_board(folder, 0)
+    bench = build_bench(Target(board, "socket://127.0.0.1:1"))
+    facts = {"board_file": str(folder / "fleet.toml"), "elf": str(bench.elf), "tile_s": TILE_S}
+    (folder / "bench.json").write_text(json.dumps(facts | said(board, bench)))
+    command = [
+        sys.executable,
+        str(ROOT / "benchmarks/fleet_boards.py"),
+        str(count),
+        str(folder / "bench.json"),
+    ]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+    ) as process:
+        assert process.stdout is not None
+        control, *ports = json.loads(process.stdout.readline())
+        board = write_board(folder, control)
+        yield board, Boards(control, [f"socket://127.0.0.1:{port}" for port in ports])
+        assert process.stdin is not None
+        process.stdin.close()
+
+
+def tiles_of(graph: Graph) -> Iterator[CallTile]:
+    """Parts of a graph's operators, no two alike."""
+    for rows in range(1, 100):
+        for operator in graph.operators:
+            output = graph.tensors[operator.output]
+            call = operator.op.kernel(operator, graph.input_tensors(operator), output)
+            for lo in range(0, output.shape[0] - rows + 1, rows):
+                yield operator, call, Interval(lo, lo + rows)
+
+
+def rate(board: Board, ports: Sequence[str], model: Path, seconds: float, database: Path) -> float:
+    """Measurements a second by these boards, after their sessions have begun."""
+    os.environ["MCUDEPLOY_CACHE_DIR"] = str(database)
+    graph = read_model(model, Options()).graph
+    share_firmware(database)
+    tiles = list(tiles_of(graph))
+    with measured_tiles(Fleet([Target(board, port) for port in ports])) as measured:
+        measured.prefetch(graph, tiles[: 2 * len(ports)], 60)
+        before, start = measured.measured, time.monotonic()
+        measured.prefetch(graph, tiles, seconds)
+        taken = time.monotonic() - start
+        assert taken >= seconds, "there are not enough tiles"
+        return (measured.measured - before) / taken
+
+
+def share_firmware(cache: Path) -> None:
+    """Has a cache use the firmware that is built already."""
+    cache.mkdir(exist_ok=True)
+    if not (cache / "firmware").exists():
+        (cache / "firmware").symlink_to(FIRMWARE)
+
+
+class Run:
+    """Commands with a database of their own."""
+
+    def __init__(self, folder: Path, name: str, ports: Sequence[str]) -> None:
+        self._folder, self._cache, self._ports = folder, folder / name, ports
+        share_firmware(self._cache)
+
+    def measuring(self) -> subprocess.Popen[str]:
+        """A process that has TILES tiles measured; see `measure`."""
+        return self._start(__file__, "--measure", str(self._folder), *self._ports)
+
+    def tune(self) -> subprocess.Popen[str]:
+        """`tune` of a small model."""
+        given = [word for port in self._ports for word in ("--port", port)]
+        board = ("--board", str(self._folder / "fleet.toml"))
+        model = str(self._folder / "small.onnx")
+        return self._start(
+            "-m", "mcudeploy", "tune", model, *board, *given, "--time-limit", "2", "--json", "--quiet"
+        )
+
+    def _start(self, *command: str) -> subprocess.Popen[str]:
+        environment = {**os.environ, "MCUDEPLOY_CACHE_DIR": str(self._cache), "PYTHONPATH": str(ROOT)}
+        return subprocess.Popen(
+            [sys.executable, *command],
+            env=environment,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+
+    def stored(self) -> int:
+        """Tile times in the database."""
+        with sqlite3.connect(self._cache / "measurements.sqlite") as connection:
+            return int(connection.execute("SELECT count(*) FROM tiles").fetchone()[0])
+
+
+def ended(process: subprocess.Popen[str]) -> tuple[dict[str, Any], str]:
+    """What a command reports, and what it said."""
+    out, err = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 0 and "Traceback" not in err, (process.returncode, out, err)
+    return json.loads(out), err
+
+
+def measure(folder: Path, ports: Sequence[str]) -> None:
+    """Has TILES tiles measured, as `tune` does, and tells of how many of them the boards were asked here."""
+    logging.basicConfig(format="%(message)s")
+    board = load_board(str(folder / "fleet.toml"))
+    graph = read_model(folder / "large.onnx", Options()).graph
+    with ExitStack() as places:
+        urls = [
+            places.enter_context(acquired(port.removeprefix(PREFIX))) if port.startswith(PREFIX) else port
+            for port in ports
+        ]
+        with measured_tiles(Fleet([Target(board, url) for url in urls])) as measured:
+            start = time.monotonic()
+            measured.prefetch(graph, islice(tiles_of(graph), TILES), PATIENCE_S)
+            print(json.dumps({"measured": measured.measured, "seconds": time.monotonic() - start}))
+
+
+def share(run: Run, boards: Boards) -> None:
+    """Two at once: every tile is measured once, by whichever has the board."""
+    before = boards.told("tiles")
+    both = [ended(process)[0] for process in [run.measuring() for _ in range(2)]]
+    measured = [report["measured"] for report in both]
+    tiles, double = boards.told("tiles") - before, boards.told("overlaps")
+    print(
+        f"two at once: {measured[0]} and {measured[1]} measurements, {tiles} by the boards, {run.stored()} "
+        f"stored, {double} double leases, {max(report['seconds'] for report in both):.0f} s",
+        flush=True,
+    )
+    assert sum(measured) == tiles == run.stored() and double == 0 and min(measured) > 0
+
+
+def lose_one(run: Run, boards: Boards, number: int) -> None:
+    """One board dies in the middle of the measuring."""
+    before = boards.told("tiles")
+    process = run.measuring()
+    while boards.told("tiles") < before + TILES // 3 and process.poll() is None:
+        time.sleep(0.02)
+    boards.kill(number)
+    report, errors = ended(process)
+    tiles, measured = boards.told("tiles") - before, report["measured"]
+    out = errors.count("a board is out")
+    print(
+        f"a board killed: {tiles} timed by the boards, {measured} measured, {run.stored()} stored, {out} out",
+        flush=True,
+    )
+    assert measured == run.stored() and tiles - measured in (0, 1) and out == 1
+
+
+def tune_twice(run: Run, boards: Boards) -> None:
+    """Two whole `tune` at once, which flash every board several times."""
+    both = [run.tune() for _ in range(2)]
+    arenas = {ended(process)[0]["arena_bytes"] for process in both}
+    flashed, double = boards.told("flashed"), boards.told("overlaps")
+    print(f"two tune: arena {arenas}, boards flashed {flashed} times, {double} double leases", flush=True)
+    assert len(arenas) == 1 and double == 0 and flashed > 0
+
+
+@contextmanager
+def labgrid(programs: Path, ports: Sequence[str], folder: Path) -> Iterator[list[str]]:
+    """A coordinator and an exporter on this computer; the URLs of a place for each port."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        coordinator = f"127.0.0.1:{free.getsockname()[1]}"
+    os.environ["LG_COORDINATOR"] = coordinator
+    os.environ["PATH"] = f"{programs}{os.pathsep}{os.environ['PATH']}"
+    lines = []
+    for number, port in enumerate(ports):
+        host, _, tcp = port.removeprefix("socket://").partition(":")
+        lines.append(
+            f"board{number}:\n  NetworkSerialPort:\n    host: {host}\n    port: {tcp}\n    protocol: raw\n"
+        )
+    (folder / "exporter.yaml").write_text("".join(lines))
+    with ExitStack() as stack:
+
+        def start(*command: str) -> None:
+            process = subprocess.Popen(command, cwd=folder, stdout=log, stderr=log)
+            stack.callback(process.wait)
+            stack.callback(process.terminate)
+
+        def told(command: str) -> str:
+            return subprocess.run(
+                ["labgrid-client", command], check=True, capture_output=True, text=True
+            ).stdout
+
+        log = stack.enter_context((folder / "labgrid.log").open("w"))
+        start("labgrid-coordinator", "-l", coordinator)
+        time.sleep(2)
+        start("labgrid-exporter", "-c", coordinator, "--name", "lab", str(folder / "exporter.yaml"))
+        places = [f"board{number}" for number in range(len(ports))]
+        while len(told("resources").split()) < len(ports):
+            time.sleep(0.5)
+        for place in places:
+            subprocess.run(["labgrid-client", "-p", place, "create"], check=True, stdout=log)
+            subprocess.run(
+                ["labgrid-client", "-p", place, "add-match", f"lab/{place}/*"], check=True, stdout=log
+            )
+        yield [f"labgrid://{place}" for place in places]
+        held = told("who")
+        print(f"places still held: {sum('board' in line for line in held.splitlines())}", flush=True)
+        assert "board" not in held, held
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--boards", type=int, default=16)
+    parser.add_argument("--seconds", type=float, default=8.0)
+    parser.add_argument("--labgrid", type=Path)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name, boards_of(arguments.boards, Path(name)) as (board, boards):
+        folder = Path(name)
+        large, _ = skipping(folder / "large.onnx", 96), quantised_convolutions(folder / "small.onnx")
+        one = rate(board, boards.ports[:1], large, arguments.seconds, folder / "one")
+        all_of_them = rate(board, boards.ports, large, arguments.seconds, folder / "all")
+        part = all_of_them / one / len(boards.ports)
+        print(
+            f"one board: {one:.1f}/s; {len(boards.ports)} boards: {all_of_them:.1f}/s, {part:.2f} of as many "
+            f"times one",
+            flush=True,
+        )
+        share(Run(folder, "shared", boards.ports), boards)
+        lose_one(Run(folder, "dying", boards.ports), boards, 0)
+        tune_twice(Run(folder, "tuned", boards.ports[1:3]), boards)
+        if arguments.labgrid:
+            with labgrid(arguments.labgrid, boards.ports[1:], folder) as places:
+                share(Run(folder, "places", places), boards)
+                lose_one(Run(folder, "place dies", places), boards, 1)
+        assert part >= WANTED, part
+
+
+if __name__ == "__main__":
+    FIRMWARE = (cache_dir() / "firmware").resolve()
+    if sys.argv[1:2] == ["--measure"]:
+        measure(Path(sys.argv[2]), sys.argv[3:])
+    else:
+        main()
