@@ -38,6 +38,7 @@ def page(model: Path, subjects: Sequence[Subject | Misfit], command: Sequence[st
         next_commands=[
             visible(shlex.join(("mcudeploy", "run", str(model), "--board", view["board"])))
             for view in fitting
+            if view["runs"]
         ],
     )
 

@@ -17,8 +17,8 @@ _RADII = {"candidate": 2.5, "front": 4.5, "chosen": 6.5, "measured": 9}
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """The points of the picture. `front`: plans of which none is better in both; `measured`: the chosen one,
-    where it was measured in the same unit. `unit` says what latency is in.
+    """The points of the picture. `front`: plans of which none is better in both; `measured`: the chosen one
+    as far beside the unsplit one as it was measured. `unit` says what latency is in.
     """
 
     candidates: tuple[Point, ...]
@@ -104,7 +104,11 @@ def _latencies(axes: _Axes, unsplit: float) -> Iterable[tuple[float, str]]:
     first, last = (round(1000 * (each / unsplit - 1)) for each in (low, high))
     marks = round_steps(max(last, -first), 6)
     both = sorted({*marks, *(-mark for mark in marks)})
-    return [(unsplit * (1 + each / 1000), f"{each / 10:+g} %") for each in both if first <= each <= last]
+    return [
+        (unsplit * (1 + each / 1000), f"{each / 10:+g} %" if each else "0 %")
+        for each in both
+        if first <= each <= last
+    ]
 
 
 def _axis_title(curve: Curve) -> str:

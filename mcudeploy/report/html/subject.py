@@ -50,6 +50,8 @@ def subject_view(subject: Subject) -> View:
     made, report, board = subject.made, subject.report, subject.made.board
     times = step_times(made, subject.measured)
     ticks = sum(times.ticks) if subject.measured is None else subject.measured.latency
+    clocks = _in_clocks(made, times)
+    spent = ticks if clocks is times else sum(clocks.ticks)
     drawing = chart.draw(made.plan, made.model.work, made.model.path.name)
     return _about(board) | {
         "fits": True,
@@ -57,10 +59,11 @@ def subject_view(subject: Subject) -> View:
         "unsplit_arena": f"{made.unsplit.layout.arena_bytes:,} B",
         "saved": _saved(made),
         "flash": f"{weights_bytes(made.model.calls) + report['tables_bytes']:,} B",
-        "latency": latency_text(ticks, times.unit, board) or f"{ticks:,.0f} {times.unit}",
-        "ticks": f"{ticks:,.0f} {times.unit}",
-        "milliseconds": None if board.is_host else milliseconds(ticks, times.unit, board.clock_hz),
-        "source": "measured" if times.measured else "estimated",
+        "latency": latency_text(spent, clocks.unit, board) or f"{ticks:,.0f} {times.unit}",
+        "ticks": f"{ticks:,.0f} {times.unit}" + ("" if clocks is times else " measured"),
+        "milliseconds": None if board.is_host else milliseconds(spent, clocks.unit, board.clock_hz),
+        "source": "measured" if clocks.measured else "estimated",
+        "counted": "measured" if times.measured else "estimated",
         "overhead": _overhead(report),
         "way": _way(made),
         "facts": list(_facts(made, report)),
@@ -68,9 +71,10 @@ def subject_view(subject: Subject) -> View:
         "picture": trusted(chart.svg_picture(drawing)),
         "blocks": as_data(blocks_of(made, drawing)),
         "curve": trusted(curve_picture(_curve(subject))),
-        "operators": _operators(made, report, times),
+        "operators": _operators(made, times, clocks),
         "unit": times.unit,
         "verdict": _verdict(report),
+        "runs": not board.facts_only and "verified" not in report,
     }
 
 
@@ -114,12 +118,13 @@ def _facts(made: Deployment, report: View) -> Iterator[tuple[str, str]]:
 
 
 def _curve(subject: Subject) -> Curve:
-    made, measured = subject.made, subject.measured
+    made, report = subject.made, subject.report
     planned = made.planned
     unit = planned.objective if planned.costs_of else "ticks"
     found = None
-    if measured is not None and measured.unit == unit:
-        found = (made.plan.layout.arena_bytes, float(measured.latency))
+    if report.get("overhead_source") == "measured" and made.unsplit.estimate.ticks:
+        ticks = made.unsplit.estimate.ticks * (1 + report["overhead_percent"] / 100)
+        found = (made.plan.layout.arena_bytes, ticks)
 
     def point(plan: Any) -> tuple[int, float]:
         return plan.layout.arena_bytes, plan.estimate.ticks
@@ -134,14 +139,24 @@ def _curve(subject: Subject) -> Curve:
     )
 
 
-def _operators(made: Deployment, report: View, times: StepTimes) -> list[View]:
-    """A row for each operator in the order of the graph; those of a run have their measured times."""
+def _in_clocks(made: Deployment, times: StepTimes) -> StepTimes:
+    """The times that stand for milliseconds: estimated cycles where only instructions were counted."""
+    estimated = step_times(made, None)
+    counted = times.measured and times.unit.endswith("instructions")
+    return estimated if counted and estimated.unit == "cycles" else times
+
+
+def _operators(made: Deployment, times: StepTimes, clocks: StepTimes) -> list[View]:
+    """A row for each operator in the order of the graph; `clocks` are what milliseconds are told by."""
     plan = made.plan
     ticks: dict[str, float] = {}
     steps: dict[str, int] = {}
-    for step, each in zip(plan.schedule.steps, times.ticks, strict=True):
+    spans: dict[str, float] = {}
+    each_ms = clocks.milliseconds(made.board)
+    for step, each, span in zip(plan.schedule.steps, times.ticks, each_ms, strict=True):
         name = plan.graph.operators[step.operator].name
         ticks[name], steps[name] = ticks.get(name, 0.0) + each, steps.get(name, 0) + 1
+        spans[name] = spans.get(name, 0.0) + span
     total, most = sum(ticks.values()) or 1.0, max(ticks.values(), default=0.0) or 1.0
     rows = []
     for operator in plan.graph.operators:
@@ -156,9 +171,7 @@ def _operators(made: Deployment, report: View, times: StepTimes) -> list[View]:
                 "steps": f"{steps[operator.name]:,}",
                 "macs": f"{macs:,}" if macs else "",
                 "ticks": f"{spent:,.0f}",
-                "milliseconds": ""
-                if made.board.is_host
-                else f"{milliseconds(spent, times.unit, made.board.clock_hz):.3f}",
+                "milliseconds": "" if made.board.is_host else f"{spans[operator.name]:.3f}",
                 "share": f"{100 * spent / total:.1f} %",
                 "bar": f"{100 * spent / most:.1f}",
             }
