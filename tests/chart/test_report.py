@@ -40,7 +40,9 @@ def deployed(path: Path, board: str, **options: object) -> Deployment:
 
 
 def subject(made: Deployment) -> html.Subject:
-    return html.Subject(made, objects.plan(made) | objects.latency(None, None, made.estimated_overhead))
+    return html.Subject(
+        made, objects.plan(made) | objects.latency(made.board, None, None, made.estimated_overhead)
+    )
 
 
 @pytest.fixture(scope="module")
