@@ -11,7 +11,7 @@ EXAMPLE := examples/vww
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
 demo: $(VENV)/.ready $(VENV)/.packages ## run a person detector on a picture, on an emulated board (BOARD=stm32f405)
@@ -34,6 +34,19 @@ lint: $(VENV)/.ready ## ruff and mypy
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
+.PHONY: docs
+docs: $(VENV)/.ready ## the documentation site, in site/; fails for links that lead nowhere
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+
+.PHONY: docs-test
+docs-test: $(VENV)/.ready $(VENV)/.packages ## run the commands of all tutorials: 10 minutes, for once a week
+	$(BIN)/python benchmarks/tutorials.py
+
+.PHONY: dist
+dist: $(VENV)/.ready ## wheel and sdist, built twice and compared, in dist/
+	$(BIN)/python benchmarks/distributions.py
+
 .PHONY: size
 size: $(VENV)/.ready $(VENV)/.packages ## arena, flash, stack and instructions of the example, beside those of BASE=main
 	$(BIN)/python benchmarks/size.py --board $(BOARD) --base $(or $(BASE),main)
@@ -43,7 +56,7 @@ setup: $(VENV)/.ready $(VENV)/.packages ## packages and virtual environment only
 
 .PHONY: clean
 clean: ## remove everything that make made
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist site
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/.packages: .ci/packages

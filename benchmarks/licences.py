@@ -1,0 +1,57 @@
+"""The licences of what mcudeploy depends on, docs/licences.md, from the metadata of what is installed.
+
+python benchmarks/licences.py
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import tomllib
+from importlib import metadata
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+HEAD = """# Licences of dependencies
+
+Made by `python benchmarks/licences.py` from the metadata of the installed packages. mcudeploy is Apache-2.0.
+None of these is part of the C that it generates: that is mcudeploy's own, and Apache-2.0 as well. Compilers,
+QEMU, OpenOCD and the like are programs of their own, and not shipped.
+
+| package | for | licence |
+|---|---|---|
+"""
+
+
+def licence(name: str) -> str:
+    """What a package says: its expression, its classifiers, or the first line of its text."""
+    about = metadata.metadata(name)
+    if "License-Expression" in about:
+        return about["License-Expression"]
+    classified = [
+        it.split(" :: ")[-1] for it in about.get_all("Classifier") or () if it.startswith("License")
+    ]
+    named = [it for it in classified if it != "OSI Approved"]
+    return ", ".join(named) or about.get("License", "not stated").splitlines()[0]
+
+
+def main() -> int:
+    """Write the file; 1 where a package is not installed."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    needed = {"running it": project["dependencies"]} | {
+        f"`mcudeploy[{extra}]`": listed for extra, listed in project["optional-dependencies"].items()
+    }
+    lines = []
+    for use, requirements in needed.items():
+        for name in sorted(re.match(r"[\w-]+", it)[0].lower() for it in requirements):
+            try:
+                lines.append(f"| {name} | {use} | {licence(name)} |")
+            except metadata.PackageNotFoundError:
+                print(f"{name} is not installed", file=sys.stderr)
+                return 1
+    (ROOT / "docs" / "licences.md").write_text(HEAD + "\n".join(lines) + "\n", encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
