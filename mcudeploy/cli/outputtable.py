@@ -38,7 +38,7 @@ def _top(console: Console, name: str, output: Mapping[str, Any]) -> None:
     real = any(it["real"] is not None for it in output["top"])
     headings = ["index>", *(["label"] if labels else []), "value>", *(["stands for>"] if real else [])]
     table = table_of(*headings)
-    table.title, table.title_justify, table.title_style = cell(name), "left", ""
+    console.print(cell(name), soft_wrap=True)
     for it in output["top"]:
         texts = [str(it["index"]), *([it["label"]] if labels else []), f"{it['value']:g}"]
         table.add_row(*map(cell, [*texts, *([f"{it['real']:.4g}"] if real else [])]))

@@ -28,6 +28,8 @@ _MOST_PIXELS = 2**26
 _MODES = {1: "L", 3: "RGB", 4: "RGBA"}
 """Pillow's names of pixels, by their channels."""
 _KINDS = "a .npy, .png, .jpg, .wav, .csv, .bin or .raw file"
+_ENDINGS = (".npy", ".png", ".jpg", ".jpeg", ".wav")
+"""Of files that are known by their first bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +78,14 @@ def read_values(path: Path, wanted: Wanted, reading: Reading = AS_USUAL) -> Arra
     if content.startswith(b"RIFF") and content[8:12] == b"WAVE":
         return _sound(path, content, wanted, reading)
     ending = path.suffix.lower()
-    if ending in (".csv", ".txt"):
-        return _text(path, content, wanted.border)
+    if ending == ".csv":
+        return _text(path, content, wanted.border, reading)
     if ending in (".bin", ".raw"):
         return _raw(path, content, wanted.border)
+    if not content:
+        raise UsageError(f"{path} is empty")
+    if ending in _ENDINGS:
+        raise UsageError(f"{path} is damaged: it does not begin as {ending} files do")
     raise UsageError(f"{path} is not {_KINDS}: write the values with numpy.save")
 
 
@@ -191,8 +197,8 @@ def _sound(path: Path, content: bytes, wanted: Wanted, reading: Reading) -> Arra
     return _as_stated(path, real.reshape(border.shape), wanted)
 
 
-def _text(path: Path, content: bytes, border: Border) -> Array:
-    """Numbers of the model's own type, in its order; a first line of words is skipped."""
+def _text(path: Path, content: bytes, border: Border, reading: Reading) -> Array:
+    """Numbers of the model's own type, in its order; a first line of words is a heading."""
     try:
         rows = [line for line in content.decode("utf-8-sig").splitlines() if line.strip()]
     except UnicodeDecodeError as error:
@@ -203,7 +209,8 @@ def _text(path: Path, content: bytes, border: Border) -> Array:
         try:
             values += map(_number, cells)
         except ValueError as error:
-            if number == 0 and not any(map(_is_number, cells)):
+            if number == 0 and len(rows) > 1 and not any(map(_is_number, cells)):
+                reading.told(f"{path.name} without its first line, {printable(row)[:40]!r}")
                 continue
             raise UsageError(f"{path}: {error}") from error
     _require_count(path, len(values), "number", border)
