@@ -95,7 +95,16 @@ def test_an_input_that_is_read_whole_is_said_so() -> None:
 @pytest.mark.parametrize("as_json", [True, False])
 def test_plan_explains(as_json: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    line = ["plan", MODEL, "--board", "stm32f405", "--explain", *(["--json"] if as_json else [])]
+    line = [
+        "plan",
+        MODEL,
+        "--board",
+        "stm32f405",
+        "--explain",
+        "--time-limit",
+        "2",
+        *(["--json"] if as_json else []),
+    ]
     result = CliRunner().invoke(cli, line)
     assert result.exit_code == 0, result.stderr
     text = json.loads(result.stdout)["explanation"] if as_json else result.stdout

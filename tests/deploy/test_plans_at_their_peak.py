@@ -157,6 +157,7 @@ def test_such_a_plan_is_built_run_and_verified(model: Model, tiled: TiledGraph, 
     assert found["arena_bytes"] == align_up(found["peak_bytes"], 8)
 
 
+@pytest.mark.parametrize("model", [True], indirect=True, ids=["streamed"])
 def test_blocks_move_in_two_arenas(model: Model, tiled: TiledGraph, tmp_path: Path) -> None:
     schedule, limits = reverse_post_order(tiled), (("sram", 9_000),)
     board = BOARD.limited(dict(limits))

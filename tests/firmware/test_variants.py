@@ -294,7 +294,7 @@ def check(host: Device, board: Device, work: Work) -> None:
 
 
 unhurried = settings(
-    max_examples=40,
+    max_examples=20,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )

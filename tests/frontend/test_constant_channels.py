@@ -291,7 +291,7 @@ def _branch(net: _Net, name: str, rng: np.random.Generator) -> str:
 
 
 @pytest.mark.usefixtures("one_by_one")
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_random_networks_keep_their_bits(seed: int, model: Model) -> None:
     rng = np.random.default_rng(seed)
     net = _Net((7, 6, 3))
