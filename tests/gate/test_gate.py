@@ -18,7 +18,7 @@ TOLERATED = 0.005
 """So much worse a figure may be, as a part of what it was; of small ones a few bytes."""
 
 
-@pytest.mark.parametrize(("name", "way"), zip(NETWORKS, itertools.cycle(WAYS), strict=False))
+@pytest.mark.parametrize(("name", "way"), list(zip(NETWORKS, itertools.cycle(WAYS), strict=False)))
 def test_no_plan_is_worse(name: str, way: str, tmp_path: Path) -> None:
     old, new = read_table()[name, way], figures(name, way, tmp_path)
     text = "; ".join(f"{what} {then:,} -> {now:,}" for what, then, now in zip(FIGURES, old, new, strict=True))
