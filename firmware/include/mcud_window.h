@@ -97,7 +97,7 @@ typedef struct {
 
 /* Copies the values under a window to patch[kernel_rows][kernel_cols][tap_bytes]. Tap cols.first lies at
  * byte `first_byte` of the input rows; what is not in window->rows and `cols` is padding. */
-static inline void mcud_gather(const mcud_window *window, mcud_taps cols, int32_t first_byte, uint8_t *patch)
+static inline void mcud_gather_window(const mcud_window *window, mcud_taps cols, int32_t first_byte, uint8_t *patch)
 {
     const int32_t left = cols.first * window->tap_bytes;
     const int32_t inside = (cols.end - cols.first) * window->tap_bytes;

@@ -31,7 +31,7 @@ static void convolve(const mcud_op *op, const mcud_channels_f32 *to, mcud_window
         for (int32_t col = 0; col < params->output_cols; col++, left += params->window.stride_cols) {
             const mcud_taps cols = mcud_col_taps(&params->window, left, params->input_cols);
             const int32_t first_col = left + cols.first * params->window.dilation_cols;
-            mcud_gather(window, cols, first_col * pixel_bytes, (uint8_t *)(patches + gathered * to->depth));
+            mcud_gather_window(window, cols, first_col * pixel_bytes, (uint8_t *)(patches + gathered * to->depth));
             if (++gathered == 4) {
                 multiply(to, patches, 4, params->output_channels, out);
                 out += 4 * params->output_channels;

@@ -32,7 +32,7 @@ void mcud_conv2d_s8_deep(const mcud_op *op, int32_t first_row, int32_t end_row)
             const int32_t *record = params->records;
             window.memory = op->in[0]->memory;
             for (int32_t group = 0; group < params->groups; group++) {
-                mcud_gather(&window, cols, first_col * pixel_bytes, (uint8_t *)patch);
+                mcud_gather_window(&window, cols, first_col * pixel_bytes, (uint8_t *)patch);
                 record = mcud_pixel_s8(&finish, record, params->group_outputs, patch, patch_values, y);
                 window.memory += params->group_inputs;
                 y += params->group_outputs;

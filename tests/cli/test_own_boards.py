@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -124,7 +125,10 @@ def test_firmware_has_the_sources_beside_the_board_file(mine: Path, monkeypatch:
     monkeypatch.setenv("MCUDEPLOY_CACHE_DIR", str(mine.parent / "cache"))
     own = mine.parent / "my hal"
     own.mkdir()
-    source = (resource_dir("firmware") / "hal" / "stm32" / "stm32f4.c").read_text()
+    shipped = resource_dir("firmware") / "hal" / "stm32"
+    source = (shipped / "stm32f4.c").read_text()
+    for header in shipped.glob("*.h"):
+        shutil.copy(header, own)
     (own / "clock.c").write_text(f'#include "own.h"\n{source}\nint own_answer(void) {{ return OWN; }}\n')
     (own / "own.h").write_text("#define OWN 7\nint own_answer(void);\n")
     mine.write_text(mine.read_text().replace('"stm32/stm32f4.c"', '"./my hal/clock.c"', 1))

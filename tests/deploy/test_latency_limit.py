@@ -15,6 +15,7 @@ from mcudeploy import api, tuning
 from mcudeploy.boards.board import Board, load_board
 from mcudeploy.common.errors import LatencyError
 from mcudeploy.common.progress import SILENT
+from mcudeploy.device.fleet import Fleet
 from mcudeploy.device.target import Target
 from mcudeploy.ir.plan import Measurement, OperatorTime
 from mcudeploy.search.planner import Options
@@ -156,7 +157,7 @@ def test_tune_without_a_plan_that_keeps_the_limit(
     monkeypatch.setattr(tuning, "_require_same", lambda *_: None)
     split = tuple(plan for plan in made.planned.plans if plan is not made.unsplit)
     planned = made.planned if fits else replace(made.planned, plans=split)
-    targets = (Target(BOARD, emulate=True),)
+    targets = Fleet((Target(BOARD, emulate=True),))
     if fits:
         assert tuning._choose(planned, targets, Options(), SILENT).made.plan is made.unsplit
         return

@@ -20,10 +20,8 @@ from mcudeploy.timing.profile import core_of
 @pytest.mark.parametrize(
     ("board", "stream", "per_instruction"),
     [
-        ("mps2-an386", False, (1.05, 2)),
-        ("stm32f405", True, (1.05, 2)),
+        ("mps2-an386", True, (1.05, 2)),
         ("mps2-an500", False, (0.5, 1.1)),
-        ("mps2-an505", False, (0.9, 1.6)),
         ("mps3-an547", False, (1, 2.2)),
     ],
 )
