@@ -7,13 +7,13 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import click
+from generated import write_or_check
 
 from mcudeploy.cli.config import Settings
 from mcudeploy.cli.help import EXAMPLES
@@ -115,16 +115,7 @@ def cell(words: str) -> str:
 
 def main() -> int:
     """Write the file, or compare it."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--check", action="store_true")
-    made = text()
-    if parser.parse_args().check:
-        return int(not FILE.exists() or made != FILE.read_text(encoding="utf-8"))
-    FILE.write_text(made, encoding="utf-8")
-    print(f"{len(cli.commands)} commands", file=sys.stderr)
-    return 0
+    return write_or_check(__doc__, FILE, text(), f"{len(cli.commands)} commands")
 
 
 if __name__ == "__main__":

@@ -7,10 +7,11 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+
+from generated import write_or_check
 
 from mcudeploy.frontend.control import CONTROL
 from mcudeploy.frontend.decompose import MICROSOFT_RULES, RULES
@@ -158,17 +159,8 @@ def _made() -> Iterator[str]:
 
 def main() -> int:
     """Write the file, or compare it."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--check", action="store_true")
-    made = text()
-    if parser.parse_args().check:
-        return int(made != FILE.read_text(encoding="utf-8"))
-    FILE.write_text(made, encoding="utf-8")
     known = {*LOWERINGS, *RULES, *(f"com.microsoft::{op}" for op in MICROSOFT_RULES)}
-    print(f"{len(known)} operators", file=sys.stderr)
-    return 0
+    return write_or_check(__doc__, FILE, text(), f"{len(known)} operators")
 
 
 if __name__ == "__main__":

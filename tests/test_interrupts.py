@@ -18,10 +18,10 @@ signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the backgro
 from mcudeploy.common import interrupts
 interrupts.listen()
 {begin}
-def interrupt(after, times=1):
+def interrupt(after, times=1, number=signal.SIGINT):
     def act():
         for _ in range(times):
-            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), number)
             time.sleep(0.1)
     threading.Timer(after, act).start()
 """
@@ -112,6 +112,12 @@ def test_one_that_was_never_taken_does_not_kill_the_process_as_it_ends() -> None
 
 def test_the_second_ends_at_once() -> None:
     assert run(_TWICE).returncode == 130
+
+
+def test_termination_waits_for_a_place_too() -> None:
+    body = _IMPORTING.replace("interrupt(", "interrupt(number=signal.SIGTERM, after=")
+    done = run(body.replace("KeyboardInterrupt", "interrupts.Terminated"))
+    assert (done.returncode, done.stdout, done.stderr) == (0, "in order True\n", "")
 
 
 @pytest.mark.parametrize("name", ["place", "schedule"])

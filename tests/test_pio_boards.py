@@ -137,10 +137,11 @@ def test_a_damaged_manifest_names_its_file(core_folder: Path) -> None:
 def test_the_registry_knows_boards_that_are_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     brief = {"id": "bluepill_f103c8", "name": "BluePill", "platform": "ststm32", "mcu": "STM32F103C8T6"}
     brief |= {"fcpu": 72000000, "ram": 20480, "rom": 65536, "frameworks": ["arduino", "mbed"]}  # type: ignore[dict-item]
-    answers = [json.dumps([brief | {"id": "bluepill_f103c8_128k"}, brief]), "[]", "no network"]
+    listed = json.dumps([brief | {"id": "bluepill_f103c8_128k"}, brief])
+    answers = [listed, listed, json.dumps([brief | {"id": "pico"}]), "no network"]
 
     def run(command: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
-        assert command[1:] == ["-m", "platformio", "boards", "--json-output", "bluepill_f103c8"]
+        assert command[1:] == ["-m", "platformio", "boards", "--json-output"]
         return subprocess.CompletedProcess(command, 0, answers.pop(0))
 
     stand_in = SimpleNamespace(run=run, TimeoutExpired=subprocess.TimeoutExpired)
@@ -150,10 +151,10 @@ def test_the_registry_knows_boards_that_are_not_installed(monkeypatch: pytest.Mo
     assert board.framework is not None and board.framework.platform == "ststm32"
     missing = [it for it in checks(board) if not it.ok and it.name == "platform ststm32"]
     assert missing[0].remedy.endswith("-m platformio pkg install -g -p ststm32")
-    for _ in range(2):
-        with pytest.raises(
-            BoardNotFoundError, match=r"`pio boards bluepill_f103c8` names.*`pio pkg install -g"
-        ):
+    with pytest.raises(BoardNotFoundError, match=r"nor its registry has this board. Is it bluepill_f103c8"):
+        load_board("pio:bluepil_f103c8")
+    for why in ("installed boards only", "no list of boards"):  # "pico" is installed
+        with pytest.raises(BoardNotFoundError, match=rf"{why}.*`pio boards bluepill_f103c8` names.*`pio pkg"):
             load_board("pio:bluepill_f103c8")
 
 

@@ -15,6 +15,17 @@ _NAME = re.compile(r"^name\s*=.*$", re.MULTILINE)
 _DEFAULT = re.compile(r"^family_default\s*=.*\n", re.MULTILINE)
 
 
+_OURS = "mcudeploy"
+_OWN_KEYS = {
+    *("name", "title", "family", "family_default", "toolchain", "cpu_flags", "stack_bytes", "usb_ids", "hal"),
+    *("source", "alignment", "arena_limit", "emulated_origin", "baud", "most_baud", "pins"),
+}
+_OWN_TABLES = ("emulator", "timer.emulated", "flasher", "registry", "framework")
+"""What no data sheet says, wherever it stands: names, how firmware is built and loaded, what is kept free."""
+_CHOSEN_TABLES = ("uart", "port", "timer")
+"""Of several that a chip has, those that the firmware uses."""
+
+
 @dataclass(frozen=True, slots=True)
 class Fact:
     """One key of a board file: its value as it is written, and the comment at it or at its table."""
@@ -22,6 +33,17 @@ class Fact:
     key: str
     value: str
     comment: str
+
+    def origin(self, source: str) -> str:
+        """Where it is from: its comment, or else mcudeploy, or the source of the board."""
+        if self.comment:
+            return self.comment
+        if self.key.rpartition(".")[2] in _OWN_KEYS or self._is_in(_OWN_TABLES):
+            return _OURS
+        return f"{_OURS} chose it; {source}" if self._is_in(_CHOSEN_TABLES) else source
+
+    def _is_in(self, tables: tuple[str, ...]) -> bool:
+        return self.key.startswith(tuple(f"{table}." for table in tables))
 
 
 @dataclass(frozen=True, slots=True)

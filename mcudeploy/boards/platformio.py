@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import os
 import re
@@ -33,6 +34,7 @@ SETTINGS: Mapping[str, str] = {
 """PlatformIO reports nothing, and looks for nothing that nobody asked for."""
 _USERS_OWN = ("CORE", "PLATFORMS", "PACKAGES", "CACHE", "GLOBALLIB")
 _ASK_S = 20.0
+_ALIKE = 3
 _MOST_BYTES = 2**20
 _STACK_BYTES = 2048
 _CORE_BYTES = 4096
@@ -183,31 +185,34 @@ def _timer(core: str, clock_hz: int, framework: str, esp: bool) -> dict[str, obj
 
 def _installed(board: str) -> _Found | None:
     """The manifest in the folder of an installed platform."""
-    home = Path(os.environ.get("PLATFORMIO_CORE_DIR") or "~/.platformio").expanduser()
-    folder = Path(os.environ.get("PLATFORMIO_PLATFORMS_DIR") or home / "platforms")
-    for path in sorted(folder.glob(f"*/boards/{board}.json")):
+    for path in sorted(_platforms().glob(f"*/boards/{board}.json")):
         about = _read(path.parents[1] / "platform.json")
         platform, version = (str(about.get(it, "")) for it in ("name", "version"))
         return _Found(_checked(_read(path), str(path)), str(path), platform, version)
     return None
 
 
+def _installed_ids() -> set[str]:
+    return {path.stem for path in _platforms().glob("*/boards/*.json")}
+
+
+def _platforms() -> Path:
+    home = Path(os.environ.get("PLATFORMIO_CORE_DIR") or "~/.platformio").expanduser()
+    return Path(os.environ.get("PLATFORMIO_PLATFORMS_DIR") or home / "platforms")
+
+
 def _registered(board: str) -> _Found:
     """What PlatformIO says of a board whose platform is not installed; it asks its registry."""
-    command = [sys.executable, "-m", "platformio", "boards", "--json-output", board]
-    try:
-        done = subprocess.run(
-            command, env=users_environment(), capture_output=True, timeout=_ASK_S, check=False
-        )
-        listed = json.loads(done.stdout)
-        found = next((it for it in listed if it["id"] == board and it["platform"]), None)
-    except (OSError, subprocess.TimeoutExpired, ValueError, TypeError, KeyError):
-        found = None
+    listed = _listed(board)
+    found = next((it for it in listed if it["id"] == board and it["platform"]), None)
     if found is None:
+        if all(it["id"] in _installed_ids() for it in listed):  # those are listed without a network, too
+            raise _unreachable(board, "PlatformIO lists installed boards only")
+        close = difflib.get_close_matches(board, [it["id"] for it in listed], _ALIKE)
         raise BoardNotFoundError(
-            f"{PREFIX}{board}: no installed platform of PlatformIO has this board, and its registry does not "
-            f"know it or cannot be reached. Where there is a network, `pio boards {board}` names its "
-            "platform and `pio pkg install -g -p PLATFORM` installs it."
+            f"{PREFIX}{board}: neither an installed platform of PlatformIO nor its registry has this board. "
+            + (f"Is it {' or '.join(close)}? " if close else "")
+            + "`pio boards WORD` searches for boards; else write a board file: `mcudeploy boards --new`."
         )
     brief = {
         "name": found.get("name"),
@@ -217,6 +222,28 @@ def _registered(board: str) -> _Found:
     }
     source = f"PlatformIO's registry; platform {found['platform']}, not installed"
     return _Found(_checked(brief, source), source, str(found["platform"]), "")
+
+
+def _listed(board: str) -> list[dict[str, Any]]:
+    """All boards that PlatformIO lists: those of the registry too, where it reaches it."""
+    command = [sys.executable, "-m", "platformio", "boards", "--json-output"]
+    try:
+        done = subprocess.run(
+            command, env=users_environment(), capture_output=True, timeout=_ASK_S, check=False
+        )
+        return [{"id": str(it["id"]), "platform": it["platform"]} | it for it in json.loads(done.stdout)]
+    except subprocess.TimeoutExpired as error:
+        raise _unreachable(board, f"PlatformIO gave no answer in {_ASK_S:g} s") from error
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise _unreachable(board, "PlatformIO gave no list of boards") from error
+
+
+def _unreachable(board: str, why: str) -> BoardNotFoundError:
+    return BoardNotFoundError(
+        f"{PREFIX}{board}: no installed platform of PlatformIO has this board, and its registry could not be "
+        f"asked: {why}. Where there is a network, `pio boards {board}` names its platform and "
+        "`pio pkg install -g -p PLATFORM` installs it."
+    )
 
 
 def _read(path: Path) -> dict[str, Any]:

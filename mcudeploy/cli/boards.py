@@ -58,7 +58,15 @@ def _explained(name: str) -> dict[str, Any]:
         "file": str(found.path),
         "comment": found.comment,
         "source": found.board.source,
-        "facts": [{"fact": it.key, "value": it.value, "comment": it.comment} for it in found.facts],
+        "facts": [
+            {
+                "fact": it.key,
+                "value": it.value,
+                "comment": it.comment,
+                "origin": it.origin(found.board.source),
+            }
+            for it in found.facts
+        ],
     }
 
 

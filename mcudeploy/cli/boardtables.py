@@ -51,7 +51,7 @@ def explained(console: Console, report: Values) -> None:
     table = table_of("fact", "value", "where it is from")
     before = ""
     for fact in report["facts"]:
-        said = fact["comment"] or report["source"]
+        said = fact["origin"]
         table.add_row(*map(cell, (fact["fact"], fact["value"], "" if said == before else said)))
         before = said
     console.print(table)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
-from types import FrameType
 from typing import Any, NoReturn
 
 import rich_click as click
@@ -22,9 +20,6 @@ from mcudeploy.cli.output import describe, print_error
 from mcudeploy.common import interrupts
 from mcudeploy.common.errors import DeployError
 
-_TERMINATED = 143
-"""The exit code after SIGTERM."""
-
 _COMPLETING = "_MCUDEPLOY_COMPLETE"
 """The variable by which a shell asks for completions."""
 
@@ -33,10 +28,6 @@ _OTHER_MEANING = {
     *(("boards", "output"), ("fit", "boards")),
 }
 """Options of commands that are not what the settings mean by that name."""
-
-
-class Terminated(SystemExit):
-    """SIGTERM: unwinds, so that an emulator does not outlive the command that started it."""
 
 
 class Program(click.RichGroup):
@@ -60,8 +51,8 @@ class Program(click.RichGroup):
             code = result if isinstance(result, int) else 0
         except (click.Abort, KeyboardInterrupt) as error:
             code = _report(error, interrupts.INTERRUPTED, "interrupted", as_json)
-        except Terminated as error:
-            code = _report(error, _TERMINATED, "terminated", as_json)
+        except interrupts.Terminated as error:
+            code = _report(error, interrupts.TERMINATED, "terminated", as_json)
         except BrokenPipeError:  # whoever read stdout has seen enough: `mcudeploy boards | head -1`
             code = _muted(1)
         except click.ClickException as error:
@@ -144,10 +135,5 @@ describe_help(cli)
 
 def main() -> NoReturn:
     """Run the command line of this process; see `mcudeploy.__main__`."""
-    signal.signal(signal.SIGTERM, _terminated)
     with compiled_code_kept():
         cli.main()
-
-
-def _terminated(_: int, __: FrameType | None) -> NoReturn:
-    raise Terminated(_TERMINATED)

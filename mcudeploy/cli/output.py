@@ -73,7 +73,7 @@ class Output:
             print_json(report)
         elif not self.quiet:
             with _naming_stdout():
-                render(terminal(stderr=False), report)
+                _render(terminal(stderr=False), report, render)
 
     @contextmanager
     def progress(self) -> Iterator[Progress]:
@@ -88,6 +88,17 @@ class Output:
                     yield drawn
             else:
                 yield LoggedProgress(console)
+
+
+def _render(console: Console, report: Report, render: Callable[[Console, Report], None]) -> None:
+    """A terminal takes lines as they are; elsewhere they end with their last character."""
+    if console.is_terminal:
+        render(console, report)
+        return
+    with console.capture() as written:
+        render(console, report)
+    sys.stdout.writelines(f"{line.rstrip()}\n" for line in written.get().splitlines())
+    sys.stdout.flush()
 
 
 class LoggedProgress:

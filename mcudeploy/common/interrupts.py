@@ -1,11 +1,11 @@
-"""Ctrl-C, delivered where Python code can take it.
+"""Ctrl-C and SIGTERM, delivered where Python code can take them.
 
 Python calls a signal's handler wherever it runs some Python code next. That may be inside of an import, or
 where numba makes Python objects of what compiled code returns: an exception there comes out as an ImportError
 or a SystemError. So the handler looks at the stack, and in such a place it comes back a little later. The
-second Ctrl-C ends the process at once.
+second signal ends the process at once.
 
-Imports little, so that Ctrl-C is heard while the rest is being imported.
+Imports little, so that signals are heard while the rest is being imported.
 """
 
 from __future__ import annotations
@@ -20,8 +20,10 @@ from typing import NoReturn, TypeVar
 
 _T = TypeVar("_T")
 
-INTERRUPTED = 130
-"""The exit code."""
+INTERRUPTED, TERMINATED = 130, 143
+"""The exit codes of Ctrl-C and of SIGTERM."""
+
+_WORDS = {INTERRUPTED: "interrupted", TERMINATED: "terminated"}
 
 _AGAIN_S = 0.02
 """After this time the handler looks again."""
@@ -36,58 +38,68 @@ _SWALLOWING = {"weakref", "_weakrefset"}
 """Modules whose callbacks lose an exception, as every `__del__` does."""
 
 
+class Terminated(SystemExit):
+    """SIGTERM: unwinds, so that an emulator does not outlive the command that started it."""
+
+
 class _Interrupts:
-    """What becomes of Ctrl-C: `asked` for once already; `begun`, and not `closing`: there is something to end
-    in order.
+    """What becomes of signals: `asked` to end already, with this exit code; `begun`, and not `closing`: there
+    is something to end in order.
     """
 
-    asked = begun = closing = False
+    asked = 0
+    begun = closing = False
     looks = 0
 
-    def on_interrupt(self, _: int, frame: FrameType | None) -> None:
+    def on_interrupt(self, number: int, frame: FrameType | None) -> None:
+        code = TERMINATED if number == signal.SIGTERM else INTERRUPTED
         if self.asked or not self.begun:
-            self.end()
-        self.asked = True
-        self.deliver(_, frame)
+            self.end(code)
+        self.asked = code
+        self.deliver(number, frame)
 
     def deliver(self, _: int, frame: FrameType | None) -> None:
         if self.closing:
             return
         if not _foreign(frame):
-            raise KeyboardInterrupt
+            raise Terminated(TERMINATED) if self.asked == TERMINATED else KeyboardInterrupt
         signal.setitimer(signal.ITIMER_REAL, _AGAIN_S)
         self.looks += 1
         if self.looks == _TOLD_AFTER:
-            _say(2, "interrupted: waiting for the compiler; Ctrl-C again ends at once\n")
+            told = f"{_WORDS[self.asked]}: waiting for the compiler; Ctrl-C again ends at once\n"
+            _say(2, told)
 
-    def end(self) -> NoReturn:
+    def end(self, code: int) -> NoReturn:
         """End the process without unwinding. What it started watches over itself."""
-        _say(2, "error: interrupted\n")
+        _say(2, f"error: {_WORDS[code]}\n")
         if "--json" in sys.argv and not self.closing:
-            _say(1, '{"error": {"exit_code": 130, "message": "interrupted", "problems": []}}\n')
-        os._exit(INTERRUPTED)
+            told = f'{{"exit_code": {code}, "message": "{_WORDS[code]}", "problems": []}}'
+            _say(1, f'{{"error": {told}}}\n')
+        os._exit(code)
 
 
 _STATE = _Interrupts()
 
 
 def listen() -> None:
-    """Take Ctrl-C over from Python's own handler, unless the parent process has it ignored."""
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGALRM, _STATE.deliver)
-        signal.signal(signal.SIGINT, _STATE.on_interrupt)
-        atexit.register(_deaf)
+    """Take signals over from Python's own handlers, unless the parent process has them ignored."""
+    usual = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+    for number, handler in usual.items():
+        if signal.getsignal(number) is handler:
+            signal.signal(number, _STATE.on_interrupt)
+    signal.signal(signal.SIGALRM, _STATE.deliver)
+    atexit.register(_deaf)
 
 
 def _deaf() -> None:
     """The last act: Python takes itself down, and gives signals back their default, which is to kill."""
     signal.setitimer(signal.ITIMER_REAL, 0)
-    for number in (signal.SIGINT, signal.SIGALRM):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM):
         signal.signal(number, signal.SIG_IGN)
 
 
 def begin() -> None:
-    """From now on Ctrl-C raises KeyboardInterrupt; before, it ended the process at once."""
+    """From now on signals raise KeyboardInterrupt or Terminated; before, they ended the process at once."""
     _STATE.begun = True
 
 
@@ -100,7 +112,7 @@ def through(finish: Callable[[], _T]) -> _T:
 
 
 def close() -> None:
-    """From now on one Ctrl-C changes nothing: the answer is there, and is being told."""
+    """From now on one signal changes nothing: the answer is there, and is being told."""
     _STATE.closing = True
 
 

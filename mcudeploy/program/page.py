@@ -5,25 +5,11 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from functools import cache
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from mcudeploy import __version__
 from mcudeploy.common.resources import resource_dir
-
-
-@cache
-def _environment() -> Environment:
-    return Environment(
-        loader=FileSystemLoader(resource_dir("templates")),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        autoescape=True,
-    )
+from mcudeploy.program.render import render
 
 
 def render_page(name: str, **values: object) -> str:
@@ -35,7 +21,7 @@ def render_page(name: str, **values: object) -> str:
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
     known = {"style": Markup(style), "script": Markup(script), "policy": policy}
-    return _environment().get_template(f"{name}.html.j2").render(version=__version__, **known, **values)
+    return render(f"{name}.html.j2", **known, **values)
 
 
 def trusted(text: str) -> Markup:

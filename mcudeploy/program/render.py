@@ -42,7 +42,8 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
-        autoescape=False,  # C, not HTML: every string of a model has passed ctext
+        # In C, every string of a model has passed ctext.
+        autoescape=lambda name: name is not None and name.endswith(".html.j2"),
     )
 
 

@@ -20,6 +20,7 @@ from mcudeploy.ops.requantize import dequantize
 Labels = tuple[str, ...]
 _MOST_BYTES = 2**20
 _TOP = 5
+_SPACE = 0x20
 _MOST_VALUES = 1024
 """Larger outputs are told by their largest and least values only."""
 
@@ -27,15 +28,23 @@ _MOST_VALUES = 1024
 def read_labels(path: Path) -> Labels:
     """The classes of a text file, one a line. Raises UsageError for what is no such file."""
     try:
-        text = read_limited(path, _MOST_BYTES).decode("utf-8-sig")
+        text = read_limited(path, _MOST_BYTES).decode("utf-8-sig").rstrip()
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise UsageError(f"{path} is no text: write the name of one class a line") from error
-    found = tuple(line.strip() for line in text.rstrip().splitlines())
-    if not found:
-        raise UsageError(f"{path} is empty: write the name of one class a line")
+        raise _no_labels(path, "is not UTF-8 text") from error
+    found = tuple(line.strip() for line in text.splitlines())
+    if not text:
+        raise _no_labels(path, "is empty")
+    if "\t" in text or (path.suffix.lower() == ".csv" and any("," in it or ";" in it for it in found)):
+        raise _no_labels(path, "is a table of several columns")
+    if any(ord(it) < _SPACE and it not in "\r\n" for it in text):
+        raise _no_labels(path, "is not text, it has control characters")
     return found
+
+
+def _no_labels(path: Path, why: str) -> UsageError:
+    return UsageError(f"--labels {path} {why}: write UTF-8 text with the name of one class a line")
 
 
 def require_labels(graph: Graph, labels: Labels) -> None:

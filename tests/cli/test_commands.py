@@ -44,7 +44,7 @@ def test_tables_go_to_stdout(line: str, mcudeploy_command: Invoke, deploy: Deplo
     result = mcudeploy_command(line)
     progress = "flashing tiny\n" if line.startswith("flash") else ""
     assert (result.exit_code, result.stderr) == (0, progress)
-    assert result.stdout.strip()
+    assert result.stdout.strip() and not re.search(r"[ \t]+$", result.stdout, re.MULTILINE)
 
 
 @pytest.mark.parametrize("line", [*LINES, "boards", "doctor"])

@@ -15,8 +15,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 import mcudeploy
-from mcudeploy.cli.main import Terminated, cli
+from mcudeploy.cli.main import cli
 from mcudeploy.common import errors
+from mcudeploy.common.interrupts import Terminated
 from tests.cli.conftest import RUN, Deploy
 
 Invoke = Callable[[str], Result]
@@ -135,9 +136,18 @@ def test_control_c_exits_130_with_one_line(mcudeploy_command: Invoke, deploy: De
     assert json.loads(result.stdout)["error"]["exit_code"] == 130
 
 
-@pytest.mark.parametrize("option", ["", "--json"])
-def test_control_c_while_importing_exits_130_with_one_line(option: str, folder: Path) -> None:
-    (folder / "rich_click.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
+@pytest.mark.parametrize(
+    ("option", "name", "code", "said"),
+    [
+        ("", "SIGINT", 130, "interrupted"),
+        ("--json", "SIGINT", 130, "interrupted"),
+        ("--json", "SIGTERM", 143, "terminated"),
+    ],
+)
+def test_a_signal_while_importing_ends_with_one_line(
+    option: str, name: str, code: int, said: str, folder: Path
+) -> None:
+    (folder / "rich_click.py").write_text(f"import os, signal\nos.kill(os.getpid(), signal.{name})\n")
     result = subprocess.run(
         [sys.executable, "-m", "mcudeploy", "boards", *option.split()],
         env=os.environ | {"PYTHONPATH": f"{folder}:{Path(mcudeploy.__file__).parents[1]}"},
@@ -147,8 +157,8 @@ def test_control_c_while_importing_exits_130_with_one_line(option: str, folder: 
         timeout=60,
         check=False,
     )
-    assert (result.returncode, result.stderr) == (130, "error: interrupted\n")
-    assert (json.loads(result.stdout)["error"]["exit_code"] == 130) if option else result.stdout == ""
+    assert (result.returncode, result.stderr) == (code, f"error: {said}\n")
+    assert (json.loads(result.stdout)["error"]["exit_code"] == code) if option else result.stdout == ""
 
 
 def test_a_defect_is_one_line_unless_the_traceback_is_wanted(

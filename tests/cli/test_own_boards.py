@@ -111,7 +111,11 @@ def test_facts_are_explained_by_the_comments_at_them(mine: Path, mcudeploy_comma
     found = json.loads(mcudeploy_command("boards --explain ./mine.toml --json").stdout)
     facts = {it["fact"]: it for it in found["facts"]}
     assert found["comment"].startswith("Copied from stm32f405") and "RM0090" in found["source"]
-    assert facts["clock_hz"] == {"fact": "clock_hz", "value": "168_000_000", "comment": ""}
+    clock = {"fact": "clock_hz", "value": "168_000_000", "comment": "", "origin": found["source"]}
+    assert facts["clock_hz"] == clock
+    assert {facts[it]["origin"] for it in ("stack_bytes", "flasher.st-flash.tool")} == {"mcudeploy"}
+    assert facts["uart.base"]["origin"] == f"mcudeploy chose it; {found['source']}"
+    assert facts["uart.irq"]["origin"] == facts["uart.irq"]["comment"]
     assert facts["memory.ccm.origin"]["value"] == "0x10000000"
     assert "no DMA (RM0090, 2.3.1)" in facts["memory.ccm.origin"]["comment"]
     assert facts["uart.irq"]["comment"] == "RM0090, table 62"

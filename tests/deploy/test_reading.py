@@ -161,7 +161,15 @@ def test_outputs_are_told_with_labels(tmp_path: Path) -> None:
     ]
     with pytest.raises(UsageError, match=r"--labels has 2 labels; .*'y' \[1, 4\]"):
         require_labels(graph, labels[:2])
-    for content, said in ((b"\n", "is empty"), (b"\xff", "is no text")):
-        (tmp_path / "labels.txt").write_bytes(content)
-        with pytest.raises(UsageError, match=said):
-            read_labels(tmp_path / "labels.txt")
+    for content, ending, said in (
+        (b"\n", "txt", "is empty"),
+        (b"\xff", "txt", "is not UTF-8 text"),
+        (b"cat\0dog", "bin", "has control characters"),
+        (b"1,cat\n2,dog", "csv", "is a table of several columns"),
+        (b"1\tcat", "txt", "is a table of several columns"),
+    ):
+        (tmp_path / f"labels.{ending}").write_bytes(content)
+        with pytest.raises(UsageError, match=rf"--labels .*{said}: write UTF-8 text with the name of one"):
+            read_labels(tmp_path / f"labels.{ending}")
+    (tmp_path / "labels.txt").write_text("cat, tame\ndog\n")  # as ImageNet has them
+    assert read_labels(tmp_path / "labels.txt") == ("cat, tame", "dog")

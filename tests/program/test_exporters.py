@@ -12,9 +12,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from export_stubs import ARDUINO, CC, CUBE, IDF, VECTORS, ZEPHYR, write_tree
 from models import fully_connected, quantised_convolutions
+from onnxruntime import InferenceSession
 
 from mcudeploy import building
 from mcudeploy.boards.board import load_board
@@ -27,15 +29,16 @@ from mcudeploy.program.render import Member
 from mcudeploy.search.planner import Options
 
 BOARD = load_board("mps2-an386")
+SIZES = (8, 6, 1)
 WARNINGS = "-Wall -Wextra -Wconversion -Werror"
 
 
 @pytest.fixture(scope="module")
 def members(tmp_path_factory: pytest.TempPathFactory) -> list[Member]:
-    """An int8 model whose input arrives by rows, and one of floats."""
+    """An int8 model whose input arrives by rows, and one of floats with one output value."""
     folder = tmp_path_factory.mktemp("models")
     int8 = quantised_convolutions(folder / "rows.onnx")
-    floats = fully_connected(folder / "dense.onnx", (8, 6, 4), quantised=False)
+    floats = fully_connected(folder / "dense.onnx", SIZES, quantised=False)
     found = []
     for path, streamed in ((int8, True), (floats, False)):
         options = Options(time_limit=1, stream_input=streamed)
@@ -84,7 +87,11 @@ def passed(text: str) -> None:
 def test_cmake_here_and_installed(members: list[Member], tmp_path: Path) -> None:
     library = exported("cmake", members, tmp_path)
     build = cmake(library / "examples" / "selftest", tmp_path)
-    passed(run(build / "selftest", folder=tmp_path))
+    text = run(build / "selftest", folder=tmp_path)
+    passed(text)
+    session = InferenceSession(fully_connected(tmp_path / "dense.onnx", SIZES, quantised=False))
+    (value,) = np.ravel(session.run(None, {"x": np.zeros((1, SIZES[0]), np.float32)}))
+    assert f"\ndense: the output is {int(1000 * value)} thousandths\n" in text and int(1000 * value)
     run("cmake", "--install", build, "--prefix", tmp_path / "there", folder=tmp_path)
     found = {path.name for path in (tmp_path / "there").rglob("*") if path.is_file()}
     assert {"libpair.a", "rows.h", "dense_selftest.h", "pairConfig.cmake"} <= found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -27,7 +28,7 @@ BOARD = "mps2-an386"
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("init")
-    fully_connected(folder / "my net.onnx", (8, 6, 4), quantised=True)
+    fully_connected(folder / "my net.onnx", (8, 6, 1), quantised=True)
     done = init(folder)
     assert done.exit_code == 0, done.stderr
     assert "its README.md says how to go on" in done.stdout
@@ -57,6 +58,7 @@ def test_it_builds_and_runs(project: Path, tmp_path: Path) -> None:
     )
     assert ran.returncode == 0
     assert "my_net: self-test passed, 0 outputs differ" in ran.stdout
+    assert re.search(r"my_net: the output is -?\d+; a run took \d+ us", ran.stdout)
     assert " ".join(machine[:3]) in (project / "README.md").read_text()
 
 
