@@ -91,7 +91,7 @@ def init_project(
     """Write a PlatformIO project that checks and runs a model on a board; the library below lib is a folder
     of its own, which `build --for platformio` writes anew. Raises what `build_models` raises.
     """
-    require_start(board)
+    require_start(board, emulate=emulate)
     name = model_name(options.name, path.stem)
     library = directory / "lib" / name
     if not force:

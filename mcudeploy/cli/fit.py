@@ -9,17 +9,9 @@ import rich_click as click
 from rich.console import Console
 
 from mcudeploy.cli.grids import table_of
-from mcudeploy.cli.options import (
-    float_io_option,
-    keep_option,
-    model_argument,
-    output_options,
-    shape_option,
-    stateful_option,
-)
+from mcudeploy.cli.options import model_argument, output_options, overhead_option, reading_options
 from mcudeploy.cli.output import Output, cell
 from mcudeploy.cli.tables import Values
-from mcudeploy.cli.values import Finite
 from mcudeploy.common.errors import FitError, UsageError
 
 if TYPE_CHECKING:
@@ -37,18 +29,8 @@ _CODE_BYTES = 24 * 1024
     metavar="NAME,NAME,...",
     help="Boards to compare, or files of boards; all that `mcudeploy boards` lists if not given.",
 )
-@click.option(
-    "--max-overhead",
-    metavar="PERCENT",
-    type=Finite(min=0),
-    default=5.0,
-    show_default=True,
-    help="How much slower than the unsplit plan a plan may be.",
-)
-@float_io_option
-@keep_option
-@shape_option
-@stateful_option
+@overhead_option
+@reading_options
 @output_options
 @click.pass_context
 def fit(
@@ -57,10 +39,7 @@ def fit(
     model: Path,
     boards: str | None,
     max_overhead: float,
-    float_io: bool,
-    keep_constant_channels: bool,
-    shapes: tuple[tuple[str, tuple[int, ...]], ...],
-    stateful: bool,
+    model_options: dict[str, Any],
     output: Output,
 ) -> None:
     """Rank boards: whether the model fits, its RAM and flash, and its estimated latency.
@@ -70,13 +49,7 @@ def fit(
     from mcudeploy import api
     from mcudeploy.search.planner import Options
 
-    options = Options(
-        max_overhead=max_overhead,
-        float_io=float_io,
-        keep_constant=keep_constant_channels,
-        shapes=shapes,
-        stateful=stateful,
-    )
+    options = Options(max_overhead=max_overhead, **model_options)
     with output.progress() as progress:
         report = api.fit_model(model, _named(boards), options, progress)
     output.result(report, table)

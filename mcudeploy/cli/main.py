@@ -17,8 +17,9 @@ from mcudeploy.cli.compiling import compiled_code_kept
 from mcudeploy.cli.config import load_settings
 from mcudeploy.cli.help import describe as describe_help
 from mcudeploy.cli.output import describe, print_error
+from mcudeploy.cli.proposed import with_commands
 from mcudeploy.common import interrupts
-from mcudeploy.common.errors import DeployError
+from mcudeploy.common.errors import DeployError, FitError
 
 _COMPLETING = "_MCUDEPLOY_COMPLETE"
 """The variable by which a shell asks for completions."""
@@ -57,12 +58,10 @@ class Program(click.RichGroup):
             code = _muted(1)
         except click.ClickException as error:
             code = _report(error, error.exit_code, _usage(error), as_json)
+        except FitError as error:
+            code = _failed(with_commands(error, arguments, self.commands), arguments, as_json)
         except Exception as error:
-            if "--traceback" in arguments:
-                traceback.print_exception(error, file=sys.stderr)
-            code = _report(
-                error, error.exit_code if isinstance(error, DeployError) else 1, describe(error), as_json
-            )
+            code = _failed(error, arguments, as_json)
         sys.exit(code)
 
     def _defaults(self, settings: dict[str, object]) -> dict[str, dict[str, object]]:
@@ -85,6 +84,14 @@ def _usage(error: click.ClickException) -> str:
     context = error.ctx if isinstance(error, click.UsageError) else None
     hint = f"\nTry '{context.command_path} --help'." if context else ""
     return error.format_message() + hint
+
+
+def _failed(error: Exception, arguments: Sequence[str], as_json: bool) -> int:
+    """Report what a stage or a defect has raised."""
+    if "--traceback" in arguments:
+        traceback.print_exception(error, file=sys.stderr)
+    code = error.exit_code if isinstance(error, DeployError) else 1
+    return _report(error, code, describe(error), as_json)
 
 
 def _report(error: BaseException, code: int, message: str, as_json: bool) -> int:

@@ -7,22 +7,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import rich_click as click
+from click import get_current_context
 
 from mcudeploy.cli import tables
 from mcudeploy.cli.devices import board_option, boards_option
 from mcudeploy.cli.fleets import devices_options
 from mcudeploy.cli.options import (
-    float_io_option,
-    keep_option,
     model_argument,
     output_options,
     plan_file_options,
     planning_options,
-    shape_option,
-    stateful_option,
+    reading_options,
 )
 from mcudeploy.cli.output import Output
 from mcudeploy.cli.pages import Pages, page_options
+from mcudeploy.cli.proposed import with_commands
 from mcudeploy.common import interrupts
 from mcudeploy.common.errors import FitError, ModelError, UsageError
 
@@ -36,10 +35,7 @@ if TYPE_CHECKING:
 @click.command()
 @model_argument
 @board_option(required=False)
-@float_io_option
-@keep_option
-@shape_option
-@stateful_option
+@reading_options
 @output_options
 @click.pass_context
 def check(
@@ -47,20 +43,14 @@ def check(
     *,
     model: Path,
     board: Board | None,
-    float_io: bool,
-    keep_constant_channels: bool,
-    shapes: tuple[tuple[str, tuple[int, ...]], ...],
-    stateful: bool,
+    model_options: dict[str, Any],
     output: Output,
 ) -> None:
     """List every node that cannot be deployed, with its reason, and the model's sizes."""
     from mcudeploy import api
     from mcudeploy.search.planner import Options
 
-    options = Options(
-        float_io=float_io, keep_constant=keep_constant_channels, shapes=shapes, stateful=stateful
-    )
-    report = api.check_model(model, board, options)
+    report = api.check_model(model, board, Options(**model_options))
     output.result(report, tables.check)
     if not report["supported"]:
         context.exit(ModelError.exit_code)
@@ -87,7 +77,10 @@ def plan(
     explain: bool,
     output: Output,
 ) -> None:
-    """Decide order and place of every tensor, and print what the plan needs."""
+    """Decide order and place of every tensor, and print what the plan needs.
+
+    Exit code 5 where the model does not fit: of several boards, where it fits none.
+    """
     from mcudeploy import analyzer, api
 
     if len(boards) > 1:
@@ -102,8 +95,9 @@ def plan(
             found = api.plan_model(model, boards[0], replace(options, resume=True), progress)
             interrupts.close()  # the rest takes a moment, and the search took long
     except FitError as error:
-        pages.write_misfit(model, boards[0], error)
-        raise
+        told = _with_commands(error)
+        pages.write_misfit(model, boards[0], told)
+        raise told from error
     if destination:
         api.save_plan(found, destination)
     if chart:
@@ -123,7 +117,7 @@ def _plan_all(
     pages: Pages,
     output: Output,
 ) -> None:
-    """Plan for several boards. Raises FitError where the model fits none of them."""
+    """Plan for several boards; exit code 5 where the model fits none of them."""
     from mcudeploy import api
 
     reports: list[dict[str, Any]] = []
@@ -133,7 +127,8 @@ def _plan_all(
             with output.progress() as progress:
                 progress.stage(f"planning for {board.name}")
                 found = api.plan_model(model, board, options, progress)
-        except FitError as error:
+        except FitError as found_none:
+            error = _with_commands(found_none, board.name)
             reports.append({"board": board.name, "fits": False, "message": str(error)})
             subjects.append(pages.misfit(board, error))
             continue
@@ -142,7 +137,15 @@ def _plan_all(
     pages.write(model, subjects)
     output.result({"boards": reports}, tables.plans)
     if not any(report["fits"] for report in reports):
-        raise FitError(f"{model.name} fits none of {', '.join(board.name for board in boards)}")
+        get_current_context().exit(FitError.exit_code)
+
+
+def _with_commands(error: FitError, board: str = "") -> FitError:
+    """The error with command lines for its proposals; `board` is one of several."""
+    context = get_current_context()
+    program = context.find_root().command
+    commands = program.commands if isinstance(program, click.Group) else {}
+    return with_commands(error, context.find_object(tuple) or (), commands, board)
 
 
 @click.command()

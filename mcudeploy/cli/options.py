@@ -35,15 +35,6 @@ def float_io_option(command: Command) -> Command:
     )(command)
 
 
-def keep_option(command: Command) -> Command:
-    """Adds --keep-constant-channels as `keep_constant_channels: bool`."""
-    return click.option(
-        "--keep-constant-channels/--no-keep-constant-channels",
-        default=False,
-        help="Compute the channels that always have one value, and those that nobody reads, too.",
-    )(command)
-
-
 def shape_option(command: Command) -> Command:
     """Adds --shape as `shapes: tuple[tuple[str, Sizes], ...]`."""
 
@@ -66,12 +57,51 @@ def shape_option(command: Command) -> Command:
     return checked
 
 
-def stateful_option(command: Command) -> Command:
-    """Adds --stateful as `stateful: bool`."""
-    return click.option(
+def reading_options(command: Command) -> Command:
+    """Adds what says how a model is read, packed as `model_options`: fields of `planner.Options`."""
+
+    @float_io_option
+    @click.option(
+        "--keep-constant-channels/--no-keep-constant-channels",
+        "keep_constant",
+        default=False,
+        help="Compute the channels that always have one value, and those that nobody reads, too.",
+    )
+    @shape_option
+    @click.option(
         "--stateful/--no-stateful",
         default=False,
         help="Keep the states of LSTM, GRU and RNN between runs: each goes on where the last one ended.",
+    )
+    @functools.wraps(command)
+    def packed(
+        *args: Any,
+        float_io: bool,
+        keep_constant: bool,
+        shapes: tuple[tuple[str, tuple[int, ...]], ...],
+        stateful: bool,
+        **rest: Any,
+    ) -> None:
+        model_options = {
+            "float_io": float_io,
+            "keep_constant": keep_constant,
+            "shapes": shapes,
+            "stateful": stateful,
+        }
+        command(*args, model_options=model_options, **rest)
+
+    return packed
+
+
+def overhead_option(command: Command) -> Command:
+    """Adds --max-overhead as `max_overhead: float`."""
+    return click.option(
+        "--max-overhead",
+        metavar="PERCENT",
+        type=Finite(min=0),
+        default=5.0,
+        show_default=True,
+        help="How much slower than the unsplit plan a plan may be.",
     )(command)
 
 
@@ -79,14 +109,7 @@ def planning_options(command: Command) -> Command:
     """Adds the options of the search, packed as `options: deploy.Options`."""
 
     @click.option("--plan", "plan_file", type=InputFile(), help=_PLAN_HELP)
-    @click.option(
-        "--max-overhead",
-        metavar="PERCENT",
-        type=Finite(min=0),
-        default=5.0,
-        show_default=True,
-        help="How much slower than the unsplit plan a plan may be.",
-    )
+    @overhead_option
     @click.option(
         "--time-limit",
         metavar="SECONDS",
@@ -150,10 +173,7 @@ def planning_options(command: Command) -> Command:
         show_default=True,
         help="Start of every random choice.",
     )
-    @float_io_option
-    @keep_option
-    @shape_option
-    @stateful_option
+    @reading_options
     @functools.wraps(command)
     def packed(
         *args: Any,
@@ -169,10 +189,7 @@ def planning_options(command: Command) -> Command:
         parallel: int | None,
         objective: Literal["instructions", "cycles"],
         seed: int,
-        float_io: bool,
-        keep_constant_channels: bool,
-        shapes: tuple[tuple[str, tuple[int, ...]], ...],
-        stateful: bool,
+        model_options: dict[str, Any],
         **rest: Any,
     ) -> None:
         from mcudeploy.search.planner import Options
@@ -194,12 +211,9 @@ def planning_options(command: Command) -> Command:
             placement=placement,
             cores=parallel,
             objective=objective,
-            float_io=float_io,
-            keep_constant=keep_constant_channels,
-            shapes=shapes,
-            stateful=stateful,
             seed=seed,
             plan_file=plan_file,
+            **model_options,
         )
         command(*args, options=options, **rest)
 

@@ -92,13 +92,16 @@ class ModelError(DeployError):
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A way to make a model fit that was tried: the option or command, and what it gives."""
+    """A way to make a model fit that was tried: the option or command, and what it gives. `command` is the
+    whole command line with the option, where there is one to go by.
+    """
 
     option: str
     says: str
+    command: str = ""
 
     def __str__(self) -> str:
-        return f"{self.option}: {self.says}"
+        return f"{self.says}:\n    {self.command}" if self.command else f"{self.option}: {self.says}"
 
 
 class FitError(DeployError):
@@ -109,7 +112,7 @@ class FitError(DeployError):
     def __init__(self, message: str, proposals: tuple[Proposal, ...] = ()) -> None:
         heading = ("This would fit:",) if proposals else ()
         super().__init__("\n".join((message, *heading, *(f"  {each}" for each in proposals))))
-        self.proposals = proposals
+        self.reason, self.proposals = message, proposals
 
 
 class BuildError(DeployError):

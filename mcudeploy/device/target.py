@@ -8,12 +8,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from mcudeploy.boards.board import Board
-from mcudeploy.common.errors import PortError, ProtocolError, UsageError
+from mcudeploy.common.errors import FlashError, PortError, ProtocolError, UsageError
 from mcudeploy.device.lease import Lease, leased
 from mcudeploy.device.session import Session, connect
 from mcudeploy.device.transport import host_of, open_transport
 from mcudeploy.targets import Firmware
-from mcudeploy.targets.emulator import Emulator
+from mcudeploy.targets.emulator import Emulator, emulator_of
 from mcudeploy.targets.flashers import TOOLS
 from mcudeploy.targets.flashing import choose_flasher, flash
 from mcudeploy.targets.ports import attached_by, find_port
@@ -34,7 +34,7 @@ class Target:
     `guards`: a debug build, see `mcudeploy.device.guards`. `flasher`: the tool that writes the board, the
     first installed one of its file where not given; `probe`: serial number of the probe.
 
-    Raises UsageError for a board that there is no firmware for.
+    Raises UsageError for a board that there is no firmware for, and for one that cannot be emulated.
     """
 
     board: Board
@@ -50,6 +50,8 @@ class Target:
                 f"{self.board.name}: there is no firmware for it, no start-up code and no serial driver. "
                 f"`mcudeploy build` writes the C library of a model for a project of your own."
             )
+        if self.emulate and not self.board.is_host:
+            emulator_of(self.board)
 
     @property
     def emulated(self) -> bool:
@@ -125,14 +127,21 @@ def require_port(target: Target) -> str | None:
 
 def _require_reach(target: Target, port: str) -> None:
     """An error where no flasher that is there reaches the board."""
-    flasher = choose_flasher(target.board, target.flasher)
-    host = host_of(port)
-    if host in _HERE or target.probe is not None or TOOLS[flasher.tool].by_port:
-        return
-    raise UsageError(
-        f"{target.board.name} is on {host}, and {flasher.tool} writes boards of this computer only. Say "
-        'in a board file how it is written there ([[flasher]] with tool = "command", see docs/fleet.md), or '
-        "name with --probe a probe here that reaches it"
+    there = host_of(port) not in _HERE and target.probe is None
+    flasher = choose_flasher(target.board, target.flasher, needed=not there)
+    if there and not TOOLS[flasher.tool].by_port:
+        raise UsageError(_far(target, port, flasher.tool))
+    choose_flasher(target.board, target.flasher)
+
+
+def _far(target: Target, port: str, tool: str) -> str:
+    """What to do where only the serial line of a board comes here, and not its probe."""
+    emulated = "; or --emulate runs it in QEMU here, without a port" if target.board.emulator else ""
+    return (
+        f"{port} is the serial line of {target.board.name} on {host_of(port)}, and {tool} writes boards "
+        "whose probe is on this computer. Run this command on the one with the probe; or say in a board file "
+        'what writes it from here ([[flasher]] with tool = "command", see docs/fleet.md); or name with '
+        f"--probe a probe here that reaches it{emulated}."
     )
 
 
@@ -186,10 +195,21 @@ def open_board(
     board = target.board
     session = _running(board, port, firmware) if reuse else None
     if session is None:
-        flash(board, firmware.elf, attached_by(board, port, target.probe), target.flasher)
+        _flash(target, port, firmware)
         session = _started(board, port, firmware)
     with session:
         yield Device(session, port, firmware, patience_s)
+
+
+def _flash(target: Target, port: str, firmware: Firmware) -> None:
+    """Write it. Behind a port of the network there may be no probe of this computer, which the error says."""
+    try:
+        flash(target.board, firmware.elf, attached_by(target.board, port, target.probe), target.flasher)
+    except FlashError as error:
+        tool = choose_flasher(target.board, target.flasher).tool
+        if not host_of(port) or target.probe is not None or TOOLS[tool].by_port:
+            raise
+        raise FlashError(f"{error}\n{_far(target, port, tool)}") from error
 
 
 def _started(board: Board, port: str, firmware: Firmware) -> Session:

@@ -72,8 +72,12 @@ class WaysOut:
 
     def _tried(self, option: str, options: Options) -> list[Proposal]:
         """The proposal of these options if they work."""
-        plan = self._fastest(options)
-        return [] if plan is None else [Proposal(option, _arena(plan))]
+        planned, fitting = self._search(options)
+        plan = min(fitting, key=_ticks, default=None)
+        ticks = planned.unsplit.estimate.ticks
+        if plan is None:
+            return []
+        return [Proposal(option, _at_cost(plan, ticks) if ticks and plan.splits else _arena(plan))]
 
     def _by_overhead(self, before: str, options: Options) -> list[Proposal]:
         """The least overhead of those proposed that is enough, found anew under that limit."""
@@ -87,8 +91,7 @@ class WaysOut:
         for limit in (limit for limit in _OVERHEADS if limit >= max(least, options.max_overhead + 0.01)):
             plan = self._fastest(replace(options, max_overhead=limit))
             if plan is not None:
-                says = f"{_arena(plan)} at {_percent(plan, ticks):+.1f} % of the unsplit plan's latency"
-                return [Proposal(f"{before}--max-overhead {limit:g}", says)]
+                return [Proposal(f"{before}--max-overhead {limit:g}", _at_cost(plan, ticks))]
         return []
 
     def _by_limits(self) -> list[Proposal]:
@@ -103,7 +106,8 @@ class WaysOut:
         for name, limit in options.memory_limits:
             if plan.layout.arenas.get(name, 0) > limit:
                 wanted[name] = _rounded(plan.layout.arenas[name])
-                words.append(f"--memory {name}={wanted[name]}")
+        if wanted != dict(options.memory_limits):  # all of them: they stand for those of before
+            words += [f"--memory {name}={limit}" for name, limit in wanted.items()]
         arena = plan.layout.arena_bytes
         ram_limit = options.ram_limit
         if ram_limit is not None and arena > ram_limit:
@@ -141,7 +145,7 @@ class WaysOut:
     def _fastest(self, options: Options) -> Plan | None:
         """The fastest plan that fits with these options; None where none is found."""
         _, fitting = self._search(options)
-        return min(fitting, key=lambda plan: plan.estimate.ticks, default=None)
+        return min(fitting, key=_ticks, default=None)
 
     def _search(self, options: Options) -> tuple[Planned, list[Plan]]:
         """What is found with these options, and the plans of it that fit."""
@@ -159,6 +163,14 @@ class WaysOut:
 
 def _arena(plan: Plan) -> str:
     return f"an arena of {plan.layout.arena_bytes:,} bytes"
+
+
+def _at_cost(plan: Plan, unsplit_ticks: float) -> str:
+    return f"{_arena(plan)}, {_percent(plan, unsplit_ticks):+.1f} % of the unsplit plan's latency"
+
+
+def _ticks(plan: Plan) -> float:
+    return plan.estimate.ticks
 
 
 def _percent(plan: Plan, unsplit_ticks: float) -> float:

@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import IO, Self
 
 from mcudeploy.boards.board import Board
+from mcudeploy.boards.facts import EmulatorFacts
 from mcudeploy.common.errors import BoardNotFoundError, UsageError
 from mcudeploy.targets.tools import process_group, told
 
@@ -24,14 +25,22 @@ QEMU_PACKAGES = {"qemu-system-arm": "qemu-system-arm", "qemu-system-riscv32": "q
 FAULT_EXIT = 86  # the status of a program that ended in its fault handler
 
 
+def emulator_of(board: Board) -> EmulatorFacts:
+    """The machine that stands for a board. Raises UsageError for a board without one."""
+    if board.emulator is None:
+        raise UsageError(
+            f"{board.name} cannot be emulated: connect it and leave out --emulate, or take another board. "
+            "`mcudeploy boards` names the machine of those that can."
+        )
+    return board.emulator
+
+
 def qemu_command(board: Board, elf: Path, serial: Sequence[str]) -> list[str]:
     """QEMU's command line for a program; `serial` are the arguments that connect its serial line.
 
     Raises UsageError for a board without emulator, BoardNotFoundError where its QEMU is not installed.
     """
-    facts = board.emulator
-    if facts is None:
-        raise UsageError(f"{board.name} cannot be emulated.")
+    facts = emulator_of(board)
     if shutil.which(facts.qemu) is None:
         raise BoardNotFoundError(
             f"{board.name} needs {facts.qemu}, which is not installed: "

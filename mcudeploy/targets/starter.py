@@ -16,14 +16,16 @@ from mcudeploy.common.errors import BoardNotFoundError, UsageError
 from mcudeploy.program.exporters import example_values
 from mcudeploy.program.folder import Content
 from mcudeploy.program.render import Member, render
-from mcudeploy.targets.emulator import qemu_command
+from mcudeploy.targets.emulator import emulator_of, qemu_command
 from mcudeploy.targets.project import assemble
 
 _INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 
 
-def require_start(board: Board) -> None:
-    """Raises UsageError for a board without start-up code, and for a framework other than Arduino."""
+def require_start(board: Board, *, emulate: bool = False) -> None:
+    """Raises UsageError for a board without start-up code or emulator, and for a framework but Arduino."""
+    if emulate:
+        emulator_of(board)
     if board.is_host:
         raise UsageError("a project is for a board; for this computer there is build --for cmake")
     if board.facts_only and board.framework is None:

@@ -122,7 +122,9 @@ ANSWERS: dict[str, Any] = {
 
 @dataclass
 class Deploy:
-    """Answers per function: a value, or an exception to raise. `calls` has what was asked."""
+    """Answers per function: a value, a function of what is asked, or an exception to raise. `calls` has what
+    was asked.
+    """
 
     answers: dict[str, Any] = field(default_factory=lambda: dict(ANSWERS))
     calls: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = field(default_factory=dict)
@@ -131,6 +133,7 @@ class Deploy:
         def answer(*args: Any, **kwargs: Any) -> Any:
             self.calls[name] = (args, kwargs)
             found = self.answers[name]
+            found = found(*args) if callable(found) else found
             if isinstance(found, BaseException):
                 raise found
             return found

@@ -9,12 +9,14 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import IO
 
 import pytest
 from click.testing import CliRunner, Result
 
 import mcudeploy
+from mcudeploy.boards.board import Board, list_boards
 from mcudeploy.cli.main import cli
 from mcudeploy.common import errors
 from mcudeploy.common.interrupts import Terminated
@@ -66,6 +68,46 @@ def test_unsupported_nodes_are_all_listed(mcudeploy_command: Invoke, deploy: Dep
         "error: 2 nodes are not supported",
         "  2 nodes (Loop): no such operator; first: 'node0'",
     ]
+
+
+def test_what_would_fit_is_a_command_to_paste(folder: Path, deploy: Deploy) -> None:
+    (folder / "my m.onnx").write_bytes(b"data")
+    wider = "--memory sram=2048 --memory ccm=0"
+    options = ("--stream-input", "--board stm32f100", wider, "mcudeploy quantize 'my m.onnx'")
+    proposals = tuple(errors.Proposal(option, "an arena of 9 bytes") for option in options)
+    deploy.answers["run_model"] = errors.FitError("too large", proposals)
+    line = ["run", "my m.onnx", "--board=tiny", "--emulate", "--memory", "sram=64", "--no-stream-input"]
+    result = CliRunner().invoke(cli, line)
+    commands = (
+        "mcudeploy run 'my m.onnx' --board=tiny --emulate --memory sram=64 --stream-input",
+        "mcudeploy plan 'my m.onnx' --memory sram=64 --no-stream-input --board stm32f100",
+        f"mcudeploy run 'my m.onnx' --board=tiny --emulate --no-stream-input {wider}",
+        "mcudeploy quantize 'my m.onnx'",
+    )
+    told = [part for command in commands for part in ("  an arena of 9 bytes:", f"    {command}")]
+    assert (result.exit_code, result.stderr.splitlines()[1:]) == (5, ["This would fit:", *told])
+    found = json.loads(CliRunner().invoke(cli, [*line, "--json"]).stdout)["error"]["proposals"]
+    assert [it["option"] for it in found] == list(options) and "--json" in found[0]["command"]
+
+
+@pytest.mark.parametrize(("rooms", "code"), [("tiny", 0), ("none", 5)])
+def test_of_several_boards_one_that_fits_is_enough(
+    rooms: str, code: int, mcudeploy_command: Invoke, deploy: Deploy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mcudeploy.boards.board.list_boards", list_boards)
+
+    def planned(_: Path, board: Board, *__: object) -> object:
+        if board.name != rooms:
+            raise errors.FitError("too large", (errors.Proposal("--stream-input", "fits"),))
+        return SimpleNamespace(board=board)
+
+    deploy.answers["plan_model"] = planned
+    deploy.answers["plan_report"] = {"board": "tiny"}
+    result = mcudeploy_command("plan m.onnx --board microbit,tiny --json")
+    assert result.exit_code == code
+    found = json.loads(result.stdout)["boards"]
+    assert [it["fits"] for it in found] == [False, code == 0]
+    assert "mcudeploy plan m.onnx --json --board microbit --stream-input" in found[0]["message"]
 
 
 @pytest.mark.parametrize(

@@ -104,5 +104,7 @@ def test_a_port_is_looked_for_before_anything_else(
     monkeypatch.setattr("mcudeploy.targets.ports.list_ports.comports", list)
     with pytest.raises(BoardNotFoundError, match="no stm32f405 is attached"):
         start(Target(board))
+    with pytest.raises(UsageError, match="stm32f411 cannot be emulated: connect it"):
+        start(Target(load_board("stm32f411"), emulate=True))
     with pytest.raises(ModelError):
         start(Target(board, emulate=True))

@@ -70,13 +70,16 @@ def test_a_board_elsewhere_needs_a_flasher_that_reaches_it(
     tool(tmp_path, monkeypatch, "openocd", "exit 0")
     tool(tmp_path, monkeypatch, "esptool", "exit 0")
     board, port = load_board("stm32f405"), "socket://lab1:4000"
-    with pytest.raises(UsageError, match=r'is on lab1, and openocd writes .*tool = "command"'):
+    elsewhere = r'on lab1, and openocd writes boards whose probe is on this computer\. Run .*tool = "command"'
+    with pytest.raises(UsageError, match=elsewhere):
         require_port(Target(board, port))
     assert require_port(Target(board, port, probe="066DFF48")) == port
     assert require_port(Target(board, "socket://localhost:4000")) == "socket://localhost:4000"
     (tmp_path / "openocd").unlink()
-    with pytest.raises(FlashError, match="none of its flashers is installed"):
+    with pytest.raises(UsageError, match=elsewhere):
         require_port(Target(board, port))
+    with pytest.raises(FlashError, match="none of its flashers is installed"):
+        require_port(Target(board, "socket://localhost:4000"))
 
 
 class _Closes:

@@ -1,0 +1,75 @@
+"""What would make a model fit, as command lines to paste: those of the user with the options proposed."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
+
+import rich_click as click
+
+from mcudeploy.common.errors import FitError, Proposal
+
+_OPPOSITE = {"--split": "--no-split", "--stream-input": "--no-stream-input"}
+_OF_ANY_BOARD = ("plan", "build")
+"""Commands that go on with another board as they are; for others there is `plan`."""
+
+Word = tuple[str, list[str]]
+"""An option and how it is written, with its value; other arguments have no name."""
+
+
+def with_commands(
+    error: FitError, arguments: Sequence[str], commands: Mapping[str, click.Command], board: str = ""
+) -> FitError:
+    """The error with a whole command line in each proposal that is an option. `arguments` are those of
+    `mcudeploy`, a command first; `board` is the one of several that is spoken of.
+    """
+    if not arguments or arguments[0] not in commands:
+        return error
+    own = [f"--board {board}"] if board else []
+
+    def commanded(proposal: Proposal) -> Proposal:
+        if proposal.command:
+            return proposal
+        if not proposal.option.startswith("-"):
+            return replace(proposal, command=proposal.option)
+        given = " ".join((*own, proposal.option)) if "--board " not in proposal.option else proposal.option
+        return replace(proposal, command=_line(arguments, commands, given))
+
+    return FitError(error.reason, tuple(map(commanded, error.proposals)))
+
+
+def _line(arguments: Sequence[str], commands: Mapping[str, click.Command], proposed: str) -> str:
+    name = arguments[0]
+    words = list(_words(arguments[1:], commands[name]))
+    added = list(_words(shlex.split(proposed), commands["plan"]))
+    if name not in _OF_ANY_BOARD and any(option == "--board" for option, _ in added):
+        name, words = "plan", [it for it in words if not it[0] or _named(commands["plan"])(it[0])]
+    gone = {option for option, _ in added} | {_OPPOSITE.get(option, "") for option, _ in added} - {""}
+    kept = [parts for option, parts in words if option not in gone]
+    return shlex.join(["mcudeploy", name, *chain(*kept, *(parts for _, parts in added))])
+
+
+def _words(arguments: Sequence[str], command: click.Command) -> Iterator[Word]:
+    """The arguments, each option with its value."""
+    named, rest = _named(command), iter(arguments)
+    for text in rest:
+        name, equals, _ = text.partition("=") if text.startswith("--") else (text, "", "")
+        option = named(name)
+        if option is None:
+            yield "", [text]
+        else:
+            takes = not (option.is_flag or option.count or equals)
+            yield name, [text, *([next(rest, "")] if takes else [])]
+
+
+def _named(command: click.Command) -> Callable[[str], click.Option | None]:
+    """The option of a command by the name that it is given by."""
+    known = {
+        name: it
+        for it in command.params
+        if isinstance(it, click.Option)
+        for name in (*it.opts, *it.secondary_opts)
+    }
+    return known.get
