@@ -44,7 +44,9 @@ def fit(
 ) -> None:
     """Rank boards: whether the model fits, its RAM and flash, and its estimated latency.
 
-    Exit code 5 where it fits none of them.
+    The plans are found by searches of 1 s for each core (unsplit, split, with --stream-input, until one
+    fits), a few seconds for a board: `mcudeploy plan` searches longer, as its --time-limit says. Exit code 5
+    where the model fits none of the boards.
     """
     from mcudeploy import api
     from mcudeploy.search.planner import Options
@@ -97,9 +99,13 @@ def latency_text(latency: Values | None) -> str:
 
 
 def _notes(boards: list[dict[str, Any]]) -> list[str]:
+    from mcudeploy.search.fitting import SEARCH_S
+
     notes = [
         "RAM: arena, data and stack of the firmware. Flash: weights and tables; code comes on top, some 8 to "
-        "24 KiB. `mcudeploy plan` searches longer."
+        "24 KiB.",
+        f"Each search was given {SEARCH_S:g} s: `mcudeploy plan MODEL --board NAME --time-limit 60` searches "
+        "longer.",
     ]
     if any(found["latency"] and found["latency"]["ticks_unit"] == "instructions" for found in boards):
         notes.append("≥: by instructions at one a clock, where there is no cycle model of the core.")

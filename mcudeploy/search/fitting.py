@@ -23,8 +23,10 @@ from mcudeploy.search import placing
 from mcudeploy.search.planner import Options, Planned, search_plans
 from mcudeploy.search.times import shared_costs
 
-_SEARCH_S, _PLACING_S = 1.0, 0.3
-"""Effort of a search for the boards of a core, and of placing a plan in several memories of a board."""
+SEARCH_S, _PLACING_S = 1.0, 0.3
+"""Effort of a search for the boards of a core, of which there are three at most, and of placing a plan in
+several memories of a board.
+"""
 _ENOUGH_BYTES = 2**31
 """Of a memory that has room for everything."""
 
@@ -170,7 +172,7 @@ class _Searched:
         return self._search(replace(self.options, stream_input=True))
 
     def _search(self, options: Options) -> Planned:
-        return search_plans(self.model, _roomy(self.boards), replace(options, time_limit=_SEARCH_S))
+        return search_plans(self.model, _roomy(self.boards), replace(options, time_limit=SEARCH_S))
 
 
 def _roomy(boards: Sequence[Board]) -> Board:

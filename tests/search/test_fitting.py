@@ -15,7 +15,7 @@ from mcudeploy.cost.estimate import load_costs
 from mcudeploy.layout.check import check
 from mcudeploy.model.model import Model, load_model
 from mcudeploy.report.fits import fits
-from mcudeploy.search.fitting import rank_boards
+from mcudeploy.search.fitting import SEARCH_S, rank_boards
 from mcudeploy.search.planner import Options
 
 STM = load_board("stm32f405")
@@ -94,4 +94,5 @@ def test_the_command_fails_where_it_fits_nowhere(model: Model, tmp_path: Path) -
     own.write_text(text.replace("0x20000\n", "0x40\n").replace("0x2000\n", "0x500\n"), "utf-8")
     done = CliRunner().invoke(cli, ["fit", str(model.path), "--boards", str(own)])
     assert done.exit_code == FitError.exit_code and " short" in done.stdout
+    assert f"given {SEARCH_S:g} s: `mcudeploy plan MODEL --board NAME --time-limit" in done.stdout
     assert CliRunner().invoke(cli, ["fit", str(model.path), "--boards", "host,"]).exit_code == 2
