@@ -27,6 +27,7 @@ from mcudeploy.program import footprint
 from mcudeploy.program.ctext import model_name
 from mcudeploy.report import chart, fits, moving, objects
 from mcudeploy.report.outputs import outputs, read_labels, require_labels
+from mcudeploy.report.times import estimated_latency
 from mcudeploy.search import planfile
 from mcudeploy.search.fitting import rank_boards
 from mcudeploy.search.kernels import alternatives
@@ -149,11 +150,10 @@ def fit_model(
 
 
 def plan_report(made: Deployment) -> JsonObject:
-    """The JSON object of `plan`; its latency is what was measured of this very plan before."""
+    """The JSON object of `plan`; its `latency` is what was measured of this very plan before."""
     measured = made.measured()
-    return objects.plan(made, measured) | objects.latency(
-        made.board, measured, made.baseline(), made.estimated_overhead
-    )
+    found = objects.latency(made.board, measured, made.baseline(), made.estimated_overhead)
+    return objects.plan(made, measured) | found | {"estimated_latency": estimated_latency(made)}
 
 
 def save_plan(made: Deployment, path: Path) -> None:

@@ -9,10 +9,12 @@ import rich_click as click
 from rich.console import Console
 
 from mcudeploy.cli.grids import table_of
+from mcudeploy.cli.latencies import milliseconds_text
 from mcudeploy.cli.options import model_argument, output_options, overhead_option, reading_options
 from mcudeploy.cli.output import Output, cell
 from mcudeploy.cli.tables import Values
 from mcudeploy.common.errors import FitError, UsageError
+from mcudeploy.ir.clock import LEAST
 
 if TYPE_CHECKING:
     from mcudeploy.boards.board import Board
@@ -82,20 +84,12 @@ def table(console: Console, report: Values) -> None:
             f"{found['board_ram_bytes']:,}",
             f"{found['flash_bytes']:,}",
             f"{found['board_flash_bytes']:,}",
-            latency_text(found["latency"]),
+            milliseconds_text(found["latency"]),
         )
         rows.add_row(cell(found["board"]), verdict, *map(cell, texts))
     console.print(rows)
     for line in _notes(report["boards"]):
         console.print(cell(line), soft_wrap=True)
-
-
-def latency_text(latency: Values | None) -> str:
-    """Milliseconds; at least so many where only instructions are known."""
-    if latency is None:
-        return "-"
-    least = "" if latency["ticks_unit"] == "cycles" else "≥ "
-    return f"{least}{latency['value']:,.{1 if latency['value'] < 1000 else 0}f} ms"
 
 
 def _notes(boards: list[dict[str, Any]]) -> list[str]:
@@ -107,7 +101,7 @@ def _notes(boards: list[dict[str, Any]]) -> list[str]:
         f"Each search was given {SEARCH_S:g} s: `mcudeploy plan MODEL --board NAME --time-limit 60` searches "
         "longer.",
     ]
-    if any(found["latency"] and found["latency"]["ticks_unit"] == "instructions" for found in boards):
+    if any(found["latency"] and found["latency"]["milliseconds_by"] == LEAST for found in boards):
         notes.append("≥: by instructions at one a clock, where there is no cycle model of the core.")
     tight = [found["board"] for found in boards if found["fits"] and found["flash_free_bytes"] < _CODE_BYTES]
     if tight:

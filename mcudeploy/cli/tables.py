@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from mcudeploy.cli.grids import facts, table_of
+from mcudeploy.cli.latencies import latency_facts, milliseconds_text
 from mcudeploy.cli.moving import cores_facts, memory_facts, stall_facts
 from mcudeploy.cli.output import cell, lines, plain
 from mcudeploy.cli.outputtable import outputs
@@ -60,7 +61,7 @@ def plan(console: Console, report: Values) -> None:
     """The `plan` report."""
     if "explanation" in report:
         console.print(Text(lines(report["explanation"]) + "\n"), soft_wrap=True)
-    facts(console, [*_plan_facts(report), *_latency_facts(report)])
+    facts(console, [*_plan_facts(report), *latency_facts(report)])
 
 
 def plans(console: Console, report: Values) -> None:
@@ -74,7 +75,7 @@ def plans(console: Console, report: Values) -> None:
         texts = (
             _bytes(found, "arena_bytes"),
             _bytes(found, "unsplit_arena_bytes"),
-            _latency(found["latency"]) or "-",
+            milliseconds_text(found["latency"] or found.get("estimated_latency")),
             "-" if overhead is None else f"{overhead:+.2f} %",
         )
         table.add_row(cell(found["board"]), cell("yes", "green"), *map(cell, texts))
@@ -92,7 +93,7 @@ def tune(console: Console, report: Values) -> None:
         console,
         [
             *_plan_facts(report),
-            *_latency_facts(report),
+            *latency_facts(report),
             ("predicted", "" if predicted is None else f"{predicted:+.2f} %"),
             ("search", f"{count_text(search['candidates'], 'candidate')}, "
                        f"{count_text(search['duplicates'], 'duplicate')}, "
@@ -142,7 +143,7 @@ def measure(console: Console, report: Values) -> None:
             *_size_facts(report),
             ("stack", _painted(report)),
             ("RAM, all told", _bytes(report, "total_ram_bytes")),
-            *_latency_facts(report),
+            *latency_facts(report),
             *_model_facts(report.get("cycles_model")),
             *stall_facts(report),
         ],
@@ -325,34 +326,6 @@ def _model_facts(model: Values | None) -> list[tuple[str, str]]:
         ("cycles go to", most),
         ("left out", "; ".join(model["left_out"])),
     ]
-
-
-def _latency_facts(report: Values) -> list[tuple[str, str]]:
-    """The latency, and what the split costs of it."""
-    facts = [("latency", _latency(report.get("latency")))]
-    overhead, unsplit = report.get("overhead_percent"), report.get("unsplit_latency")
-    if overhead is None or not report.get("splits"):
-        return facts
-    if report["overhead_source"] == "estimated":
-        return [*facts, ("overhead", f"{overhead:+.2f} % of the unsplit plan's latency, estimated")]
-    return [*facts, ("overhead", f"{overhead:+.2f} % of the unsplit plan's {_latency(unsplit)}")]
-
-
-def _latency(latency: Values | None) -> str:
-    return f"{latency['value']:,} {plain(latency['unit'])}{_milliseconds(latency)}" if latency else ""
-
-
-def _milliseconds(latency: Values) -> str:
-    """In brackets, where they are not what was measured anyway."""
-    by = latency.get("milliseconds_by")
-    if by in (None, "timer"):
-        return ""
-    how = {
-        "one clock an instruction": " and one clock an instruction, the least",
-        "cycle model": ", modelled",
-    }
-    clock = f"{latency['clock_hz'] / 1e6:g} MHz"
-    return f" ({latency['milliseconds']:,.2f} ms at {clock}{how.get(by, '')})"
 
 
 def _bytes(report: Values, key: str) -> str:

@@ -1,4 +1,4 @@
-"""Latencies as reports have them: ticks, and what they come to in milliseconds at a board's clock."""
+"""Ticks as time at a board's clock, and latencies as reports have them."""
 
 from __future__ import annotations
 
@@ -6,19 +6,27 @@ from typing import Any
 
 from mcudeploy.ir.plan import MODEL_UNIT
 
+LEAST = "one clock an instruction"
+"""Where milliseconds come from if only instructions are known: they are a lower bound."""
 _BY = {"us": "timer", "cycles": "cycles", MODEL_UNIT: "cycle model"}
 
 
-def latency_object(value: int, unit: str, clock_hz: int) -> dict[str, Any]:
-    """A latency with its milliseconds. `milliseconds_by` says where these come from: the `timer` or the
-    `cycles` of hardware, a `cycle model`, or `one clock an instruction`, which is the least.
-    """
-    milliseconds = value / 1000 if unit == "us" else 1000 * value / clock_hz
-    by = _BY.get(unit, "one clock an instruction")
+def milliseconds(value: float, unit: str, clock_hz: int) -> float:
+    """Ticks of a unit as time: microseconds as they are, all others a clock each."""
+    return value / 1000 if unit == "us" else 1000 * value / clock_hz
+
+
+def source_of(unit: str) -> str:
+    """Where milliseconds come from: the `timer` or the `cycles` of hardware, a `cycle model`, or LEAST."""
+    return _BY.get(unit, LEAST)
+
+
+def latency_object(value: float, unit: str, clock_hz: int) -> dict[str, Any]:
+    """A latency with its milliseconds; `milliseconds_by` is their source."""
     return {
         "value": value,
         "unit": unit,
-        "milliseconds": milliseconds,
-        "milliseconds_by": by,
+        "milliseconds": milliseconds(value, unit, clock_hz),
+        "milliseconds_by": source_of(unit),
         "clock_hz": clock_hz,
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from mcudeploy.ir.clock import latency_object
 from mcudeploy.search.fitting import Fit, Latency
 
 JsonObject = dict[str, Any]
@@ -43,11 +44,5 @@ def _fit(fit: Fit) -> JsonObject:
 
 
 def _latency(latency: Latency) -> JsonObject:
-    return {
-        "value": latency.milliseconds,
-        "unit": "ms",
-        "ticks": latency.ticks,
-        "ticks_unit": latency.unit,
-        "clock_hz": latency.clock_hz,
-        "costs_of": latency.costs_of,
-    }
+    found = latency_object(round(latency.ticks), latency.unit, latency.clock_hz)
+    return found | {"costs_of": latency.costs_of}

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
+from typing import Any
 
 from mcudeploy.boards.board import Board
 from mcudeploy.common.errors import ConfigError
 from mcudeploy.cost.estimate import CoreCosts, estimated, load_costs
 from mcudeploy.cost.tiles import step_ticks
 from mcudeploy.deployment import Deployment
-from mcudeploy.ir.plan import Measurement
+from mcudeploy.ir.clock import LEAST, latency_object, milliseconds, source_of
+from mcudeploy.ir.plan import MODEL_UNIT, Measurement
 from mcudeploy.memory.blocks import TiledGraph
 from mcudeploy.memory.flow import Flow
 from mcudeploy.search.times import shared_costs
@@ -29,16 +31,11 @@ class StepTimes:
         return tuple(milliseconds(each, self.unit, board.clock_hz) for each in self.ticks)
 
 
-def milliseconds(ticks: float, unit: str, clock_hz: int) -> float:
-    """Ticks of a unit as time: microseconds as they are, all others a clock each."""
-    return ticks / 1000 if unit == "us" else 1000 * ticks / clock_hz
-
-
 def latency_text(ticks: float, unit: str, board: Board) -> str:
     """Milliseconds; at least so many where instructions are known only, nothing on the host's own clock."""
     if board.is_host and unit != "us":
         return ""
-    least = "≥ " if unit.endswith("instructions") else ""
+    least = "≥ " if source_of(unit) == LEAST else ""
     return f"{least}{milliseconds(ticks, unit, board.clock_hz):,.1f} ms"
 
 
@@ -68,3 +65,12 @@ def step_times(made: Deployment, measured: Measurement | None) -> StepTimes:
         for name, each in zip(names, ticks, strict=True)
     )
     return StepTimes(tuple(scaled), measured.unit, measured=True)
+
+
+def estimated_latency(made: Deployment) -> dict[str, Any] | None:
+    """The latency of a plan by the costs of its board's core; None on the host."""
+    if made.board.is_host:
+        return None
+    times = step_times(made, None)
+    unit = MODEL_UNIT if times.unit == "cycles" else times.unit
+    return latency_object(round(sum(times.ticks)), unit, made.board.clock_hz)

@@ -9,10 +9,11 @@ from dataclasses import replace
 from typing import Any
 
 from mcudeploy.deployment import Deployment
+from mcudeploy.ir.clock import milliseconds, source_of
 from mcudeploy.ir.plan import Measurement, Part, Plan, Run
 from mcudeploy.parallel.timeline import critical_path
 from mcudeploy.report.chart.svg import visible
-from mcudeploy.report.times import milliseconds, step_times
+from mcudeploy.report.times import step_times
 
 Event = dict[str, Any]
 
@@ -30,6 +31,7 @@ def trace(made: Deployment, measured: Measurement | None) -> str:
         "model": visible(made.model.path.name),
         "board": made.board.name,
         "unit": times.unit,
+        "milliseconds_by": source_of(times.unit),
         "times": "measured by operator" if times.measured else "estimated",
     }
     return json.dumps({"displayTimeUnit": "ms", "otherData": about, "traceEvents": events}, indent=0) + "\n"

@@ -11,9 +11,10 @@ from mcudeploy.common.effort import Effort
 from mcudeploy.common.errors import ConfigError
 from mcudeploy.common.progress import SILENT, Progress
 from mcudeploy.common.text import count_text
-from mcudeploy.cost.estimate import STAND_INS, Unit, estimated, load_costs
+from mcudeploy.cost.estimate import STAND_INS, estimated, load_costs
 from mcudeploy.cost.tiles import move_price
-from mcudeploy.ir.plan import Layout, Plan, Residences
+from mcudeploy.ir.clock import LEAST, milliseconds, source_of
+from mcudeploy.ir.plan import MODEL_UNIT, Layout, Plan, Residences
 from mcudeploy.layout.arena import Relocation
 from mcudeploy.memory.blocks import TiledGraph
 from mcudeploy.memory.flow import Flow
@@ -48,14 +49,9 @@ class Latency:
     """What a plan takes on a board by the costs of its core, or of the one that stands in for it."""
 
     ticks: float
-    unit: Unit
+    unit: str
     costs_of: str
     clock_hz: int
-
-    @property
-    def milliseconds(self) -> float:
-        """At the board's clock; an instruction is taken as one clock, which is the least."""
-        return 1000 * self.ticks / self.clock_hz
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -129,9 +125,12 @@ def rank_boards(
     return sorted(found, key=_rank)
 
 
-def _rank(fit: Fit) -> tuple[bool, int, float, str]:
-    slow = fit.latency.milliseconds if fit.latency else float("inf")
-    return not fit.fits, fit.excess_bytes, slow, fit.board.name
+def _rank(fit: Fit) -> tuple[bool, int, bool, float, str]:
+    """Lower bounds of latencies come behind estimates: how much larger the latency is differs by core."""
+    known = fit.latency
+    slow = float("inf") if known is None else milliseconds(known.ticks, known.unit, known.clock_hz)
+    bound = known is not None and source_of(known.unit) == LEAST
+    return not fit.fits, fit.excess_bytes, bound, slow, fit.board.name
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,4 +244,5 @@ def _latency(way: Way, board: Board) -> Latency | None:
         costs = load_costs(board.core)
     source = estimated(costs)
     estimate = placing.timed(way.plan, way.model, board, source, move_price(source)).estimate
-    return Latency(estimate.ticks + estimate.exposed_ticks, costs.unit, costs.core, board.clock_hz)
+    unit = MODEL_UNIT if costs.unit == "cycles" else costs.unit
+    return Latency(estimate.ticks + estimate.exposed_ticks, unit, costs.core, board.clock_hz)

@@ -103,7 +103,7 @@ FIT = {
     "boards": [
         {"board": "tiny", "fits": True, "way": "split", "ram_bytes": 9000, "board_ram_bytes": 131072}
         | {"flash_bytes": 5000, "board_flash_bytes": 1048576, "flash_free_bytes": 1043576, "excess_bytes": 0}
-        | {"latency": {"value": 2.5, "unit": "ms", "ticks_unit": "cycles"}}
+        | {"latency": {"value": 420000, "milliseconds": 2.5, "milliseconds_by": "cycle model"}}
     ]
 }
 ANSWERS: dict[str, Any] = {

@@ -9,6 +9,7 @@ from typing import Any
 from mcudeploy.boards.board import Board
 from mcudeploy.common.text import agree, count_text
 from mcudeploy.deployment import Deployment
+from mcudeploy.ir.clock import milliseconds
 from mcudeploy.ir.plan import Measurement
 from mcudeploy.program.footprint import weights_bytes
 from mcudeploy.program.page import as_data, trusted
@@ -17,7 +18,7 @@ from mcudeploy.report.chart.svg import visible
 from mcudeploy.report.html.arena import blocks_of
 from mcudeploy.report.html.budgets import budgets
 from mcudeploy.report.html.curve import Curve, curve_picture
-from mcudeploy.report.times import StepTimes, latency_text, milliseconds, step_times
+from mcudeploy.report.times import StepTimes, latency_text, step_times
 
 View = dict[str, Any]
 
