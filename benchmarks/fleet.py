@@ -52,6 +52,7 @@ from mcudeploy.targets.emulator import Emulator  # noqa: E402
 TILE_S = 0.05
 TILES = 2000
 PATIENCE_S = 280.0
+EXPORTER_S = 30.0
 WANTED = 0.9
 FLASHER = """#!{python} -IS
 import socket, sys
@@ -125,12 +126,8 @@ def boards_of(count: int, folder: Path) -> Iterator[tuple[Board, Boards]]:
     bench = build_bench(Target(board, "socket://127.0.0.1:1"))
     facts = {"board_file": str(folder / "fleet.toml"), "elf": str(bench.elf), "tile_s": TILE_S}
     (folder / "bench.json").write_text(json.dumps(facts | said(board, bench)))
-    command = [
-        sys.executable,
-        str(ROOT / "benchmarks/fleet_boards.py"),
-        str(count),
-        str(folder / "bench.json"),
-    ]
+    program = ROOT / "benchmarks/fleet_boards.py"
+    command = [sys.executable, str(program), str(count), str(folder / "bench.json")]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
@@ -295,25 +292,28 @@ def labgrid(programs: Path, ports: Sequence[str], folder: Path) -> Iterator[list
             stack.callback(process.wait)
             stack.callback(process.terminate)
 
-        def told(command: str) -> str:
-            return subprocess.run(
-                ["labgrid-client", command], check=True, capture_output=True, text=True
-            ).stdout
+        def client(*words: str) -> str:
+            command = ["labgrid-client", *words]
+            done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=EXPORTER_S)
+            assert done.returncode == 0, (command, done.stderr)
+            return done.stdout
 
         log = stack.enter_context((folder / "labgrid.log").open("w"))
         start("labgrid-coordinator", "-l", coordinator)
         time.sleep(2)
         start("labgrid-exporter", "-c", coordinator, "--name", "lab", str(folder / "exporter.yaml"))
         places = [f"board{number}" for number in range(len(ports))]
-        while len(told("resources").split()) < len(ports):
+        end = time.monotonic() + EXPORTER_S
+        while (seen := len(client("resources").split())) < len(ports):
+            assert time.monotonic() < end, (
+                f"labgrid has {seen} of {len(ports)} boards after {EXPORTER_S:.0f} s"
+            )
             time.sleep(0.5)
         for place in places:
-            subprocess.run(["labgrid-client", "-p", place, "create"], check=True, stdout=log)
-            subprocess.run(
-                ["labgrid-client", "-p", place, "add-match", f"lab/{place}/*"], check=True, stdout=log
-            )
+            client("-p", place, "create")
+            client("-p", place, "add-match", f"lab/{place}/*")
         yield [f"labgrid://{place}" for place in places]
-        held = told("who")
+        held = client("who")
         print(f"places still held: {sum('board' in line for line in held.splitlines())}", flush=True)
         assert "board" not in held, held
 
