@@ -305,9 +305,7 @@ def labgrid(programs: Path, ports: Sequence[str], folder: Path) -> Iterator[list
         places = [f"board{number}" for number in range(len(ports))]
         end = time.monotonic() + EXPORTER_S
         while (seen := len(client("resources").split())) < len(ports):
-            assert time.monotonic() < end, (
-                f"labgrid has {seen} of {len(ports)} boards after {EXPORTER_S:.0f} s"
-            )
+            assert time.monotonic() < end, f"{seen} of {len(ports)} boards after {EXPORTER_S:.0f} s"
             time.sleep(0.5)
         for place in places:
             client("-p", place, "create")
@@ -338,11 +336,11 @@ def main() -> None:
         )
         share(Run(folder, "shared", boards.ports), boards)
         lose_one(Run(folder, "dying", boards.ports), boards, 0)
-        tune_twice(Run(folder, "tuned", boards.ports[1:3]), boards)
         if arguments.labgrid:
             with labgrid(arguments.labgrid, boards.ports[1:], folder) as places:
                 share(Run(folder, "places", places), boards)
                 lose_one(Run(folder, "place dies", places), boards, 1)
+        tune_twice(Run(folder, "tuned", boards.ports[2:4]), boards)
         assert part >= WANTED, part
 
 

@@ -168,7 +168,7 @@ def save_chart(made: Deployment, path: Path) -> None:
 
 def verdict_on_host(made: Deployment, samples: list[Sample], progress: Progress) -> Verdict:
     """The verdict on a deployment's program that runs on this computer, whatever its board."""
-    progress.stage("checking every operator against ONNX Runtime")
+    progress.stage("checking every operator against the reference")
     host = Target(load_board("host"))
     with open_device(host, made.build(host), made.patience_s) as machine:
         return judge(machine, made.plan, made.model.path, samples, progress, shapes=made.model.shapes)

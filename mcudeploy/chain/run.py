@@ -108,7 +108,7 @@ def run_chain(
         progress.stage(f"running {count_text(asked.frames, 'frame')}")
         results = _results(nodes, members, samples, asked.frames, progress)
         states = [node.state() for node in nodes]
-    progress.stage("checking every operator against ONNX Runtime")
+    progress.stage("checking every operator against the reference")
     verdict = _verdict(model, samples, options, progress)
     order = list(islice(cycle(range(len(samples))), asked.frames))
     every = replace(
