@@ -8,6 +8,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -33,6 +34,7 @@ QUICK = Options(time_limit=1.5, split=False)
 CLEAN = 10**12
 
 
+@cache
 def _members(*names: str) -> tuple[Member, ...]:
     targets = tuple(Target(load_board(name), emulate=name != "host") for name in names)
     return plan_chain(load_model(EXAMPLE), Asked(targets, LINE, 1), QUICK, SILENT)
@@ -55,7 +57,7 @@ def _run(
 
 def test_faults_on_lines_change_no_frame() -> None:
     members = _members("host", "host", "host")
-    frames = _frames(members, 12)
+    frames = _frames(members, 8)
     expected, none = _run(members, frames, 0, CLEAN)
     assert not none and len(set(expected)) > 1
     found, faults = _run(members, frames, 100, 800)
@@ -65,7 +67,7 @@ def test_faults_on_lines_change_no_frame() -> None:
 
 def test_emulated_boards_of_two_kinds_are_verified(tmp_path: Path) -> None:
     targets = tuple(Target(load_board(name), emulate=True) for name in ("stm32f405", "mps2-an505"))
-    ran = run_chain(EXAMPLE, Asked(targets, LINE, 4), QUICK, inputs=[], expected=[], progress=SILENT)
+    ran = run_chain(EXAMPLE, Asked(targets, LINE, 2), QUICK, inputs=[], expected=[], progress=SILENT)
     found = report(ran)
     assert found["verified"], found["reasons"]
     for board in found["boards"]:
@@ -77,9 +79,9 @@ def test_emulated_boards_of_two_kinds_are_verified(tmp_path: Path) -> None:
 
 
 def test_a_run_can_begin_anew_in_the_middle_of_a_frame() -> None:
-    members = _members("host", "host")
+    members = _members("host", "host", "host")
     frames = _frames(members, 2)
-    wires = [FaultyWire(0, CLEAN)]
+    wires = [FaultyWire(0, CLEAN), FaultyWire(1, CLEAN)]
     size = members[-1].stage.sent.size_bytes
     with over_wires(members, LINE, wires) as nodes:
         chain = Chain(nodes, 30)

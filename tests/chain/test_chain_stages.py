@@ -33,7 +33,7 @@ def _write(model: onnx.ModelProto, folder: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("seed", range(40, 44))
+@pytest.mark.parametrize("seed", range(40, 42))
 def test_random_graphs_on_three_boards_are_verified(seed: int, tmp_path: Path) -> None:
     path = _write(draw(seed).model, tmp_path)
     try:

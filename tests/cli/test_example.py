@@ -39,14 +39,14 @@ def test_check(call: Call) -> None:
 
 
 def test_a_board_that_is_too_small_is_told_by_how_much(call: Call) -> None:
-    report = _report(call("plan", MODEL, "--board", "stm32f100", "--time-limit", "2", "--json"), 5)
+    report = _report(call("plan", MODEL, "--board", "stm32f100", "--time-limit", "0.5", "--json"), 5)
     assert "too many" in report["error"]["message"]
     assert call("check", MODEL, "--board", "stm32f100").exit_code == 5
 
 
 @pytest.mark.parametrize("board", ["host", "stm32f405"])
 def test_run_verifies_the_picture_with_a_stored_plan(board: str, call: Call) -> None:
-    planned = _report(call("plan", MODEL, "--board", board, "--time-limit", "5", "-o", "plan.json", "--json"))
+    planned = _report(call("plan", MODEL, "--board", board, "--time-limit", "1", "-o", "plan.json", "--json"))
     options = ["--board", board, "--emulate", "--plan", "plan.json"]
     report = _report(call("run", MODEL, *options, *SAMPLE, "--json"))
     assert PLAN.keys() <= planned.keys(), "what other tests answer for `plan` is what it answers"

@@ -92,7 +92,7 @@ def test_a_device_tells_what_it_waited_for(made: Deployment, stage: Iterations) 
 
 
 def test_tune_runs_it_until_nobody_waits(model: Path) -> None:
-    options = Options(split=False, memory_limits=LIMITS, time_limit=5)
+    options = Options(split=False, memory_limits=LIMITS, time_limit=2)
     tuned, report = tuning.tune_model(model, [Target(BOARD, emulate=True)], options)
     kinds = [one["kind"] for one in report["iterations"]]
     waits = [one["waits"] for one in report["iterations"]]
@@ -103,5 +103,5 @@ def test_tune_runs_it_until_nobody_waits(model: Path) -> None:
 
 def test_tune_has_no_iterations_where_nothing_leaves(model: Path) -> None:
     target = Target(BOARD, emulate=True)
-    _, report = tuning.tune_model(model, [target], Options(split=False, time_limit=5))
+    _, report = tuning.tune_model(model, [target], Options(split=False, time_limit=1))
     assert report["iterations"] == [] and report["transfers"]["count"] == 0

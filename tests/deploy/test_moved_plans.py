@@ -30,7 +30,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def moved(model: Path, board: str, *, streamed: bool = False) -> Deployment:
     """A split plan with the input in one piece, or fed, and moves before half of its steps."""
     target = load_board(board)
-    made = api.plan_model(model, target, Options(time_limit=2, max_overhead=30, stream_input=streamed))
+    made = api.plan_model(model, target, Options(time_limit=0.5, max_overhead=30, stream_input=streamed))
     plan = with_moves(made.plan, alignment=target.offset_unit)
     assert plan.splits and len(plan.layout.transfers) > 3
     return replace(made, plan=plan, program=make_program(plan, made.model.calls, "small", target))

@@ -135,7 +135,7 @@ def test_moved_plans_compute_the_same_bits(name: str) -> None:
     image = np.random.default_rng(1).integers(-128, 128, (8, 8, 4), np.int8)
     (output,) = (border.tensor for border in plan.graph.outputs)
     found, differing = [], []
-    plans = [plan, *(with_moves(plan, seed, alignment=HOST.offset_unit) for seed in range(3))]
+    plans = [plan, with_moves(plan, seed=0, alignment=HOST.offset_unit)]
     if name == "whole":  # then even what the application has filled may move
         size = plan.layout.arena_bytes
         plans.append(moving(plan, Move(0, "image", 0, size + 8), ram=size + 264))

@@ -12,6 +12,7 @@ from mcudeploy.boards.board import Board, board_file, load_board
 from mcudeploy.cli.main import cli
 from mcudeploy.common.errors import FitError
 from mcudeploy.cost.estimate import load_costs
+from mcudeploy.ir.plan import MODEL_UNIT
 from mcudeploy.layout.check import check
 from mcudeploy.model.model import Model, load_model
 from mcudeploy.report.fits import fits
@@ -65,10 +66,18 @@ def test_latency_is_of_the_clock_and_the_faster_board_comes_first(model: Model) 
     first, second = rank_boards(model, [slow, variant("fast", 10_000)], Options())
     assert (first.board.name, second.board.name) == ("fast", "slow")
     assert first.latency is not None and second.latency is not None
-    assert first.latency.unit == "cycles" and first.latency.costs_of == load_costs("cortex-m4").core
-    assert second.latency.milliseconds == pytest.approx(4 * first.latency.milliseconds)
+    assert first.latency.unit == MODEL_UNIT and first.latency.costs_of == load_costs("cortex-m4").core
+    assert second.latency.ticks == first.latency.ticks
+    assert second.latency.clock_hz * 4 == first.latency.clock_hz
     (host,) = rank_boards(model, [load_board("host")], Options())
     assert host.latency is None and host.fits
+
+
+def test_lower_bounds_of_latencies_come_behind_estimates(model: Model) -> None:
+    slow = variant("slow", 10_000, clock_hz=STM.clock_hz // 100)
+    estimate, bound = rank_boards(model, [load_board("esp32s3"), slow], Options())
+    assert (estimate.board.name, bound.board.name) == ("slow", "esp32s3")
+    assert bound.latency is not None and bound.latency.unit == "instructions"
 
 
 def test_plans_stand_the_checker_on_every_board_and_in_several_memories(model: Model) -> None:
