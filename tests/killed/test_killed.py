@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import resource
+import signal
 from pathlib import Path
 
 import pytest
@@ -27,13 +28,22 @@ def tune(whole: tuple[Tune, Ended]) -> Tune:
     return whole[0]
 
 
-def test_kills_lose_nothing_and_the_next_run_goes_on(tune: Tune, whole: tuple[Tune, Ended]) -> None:
-    tally = kills(tune, whole[1], 2, random.Random(3))
-    assert tally.killed == 2 and tally.amid > 0
+def test_kills_lose_nothing_and_the_next_run_goes_on(tune: Tune, monkeypatch: pytest.MonkeyPatch) -> None:
+    tune.forget()
+    for tiles in (4, 3):
+        monkeypatch.setenv("TUNE_KILLED_AFTER", str(tiles))
+        before = tune.stored()
+        assert tune.run().status == -signal.SIGKILL
+        assert tune.stored() - before in (tiles - 1, tiles), "the last one may be on its way"
+    monkeypatch.delenv("TUNE_KILLED_AFTER")
     before = tune.stored()
     ended = tune.run()
     assert ended.status == 0, ended.errors
     assert tune.stored() == before + ended.report["search"]["measured"]
+
+
+def test_a_kill_at_any_moment(tune: Tune, whole: tuple[Tune, Ended]) -> None:
+    assert kills(tune, whole[1], 1, random.Random(3)).killed == 1
 
 
 def test_two_at_the_same_time(tune: Tune) -> None:
