@@ -27,9 +27,8 @@ from mcudeploy.program import footprint
 from mcudeploy.program.ctext import model_name
 from mcudeploy.report import chart, fits, moving, objects
 from mcudeploy.report.outputs import outputs, read_labels, require_labels
-from mcudeploy.report.times import estimated_latency
 from mcudeploy.search import planfile
-from mcudeploy.search.fitting import rank_boards
+from mcudeploy.search.fitting import estimated_latency, rank_boards
 from mcudeploy.search.kernels import alternatives
 from mcudeploy.search.placing import unsplit_plan, unsplit_schedule
 from mcudeploy.search.planner import Options, Planned, find_plans, read_model, search_plans
@@ -153,7 +152,8 @@ def plan_report(made: Deployment) -> JsonObject:
     """The JSON object of `plan`; its `latency` is what was measured of this very plan before."""
     measured = made.measured()
     found = objects.latency(made.board, measured, made.baseline(), made.estimated_overhead)
-    return objects.plan(made, measured) | found | {"estimated_latency": estimated_latency(made)}
+    estimated = fits.latency(estimated_latency(made.plan, made.model, made.board))
+    return objects.plan(made, measured) | found | {"estimated_latency": estimated}
 
 
 def save_plan(made: Deployment, path: Path) -> None:

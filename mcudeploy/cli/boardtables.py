@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from rich.console import Console
 
 from mcudeploy.cli.grids import facts, table_of
-from mcudeploy.cli.output import cell, plain
-
-Values = Mapping[str, Any]
+from mcudeploy.cli.output import Values, cell, plain
 
 
 def boards(console: Console, report: Values) -> None:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from rich.console import Console
 from rich.text import Text
 
 from mcudeploy.cli.grids import facts, table_of
-from mcudeploy.cli.output import cell, lines
+from mcudeploy.cli.output import Values, cell, lines
 from mcudeploy.common.text import count_text
 
 
-def run(console: Console, report: Mapping[str, Any]) -> None:
+def run(console: Console, report: Values) -> None:
     """A board in each row, then what limits the rate of frames, and the verdict."""
     headings = ("board", "operators", "arena>", "payloads>", "RAM>", "flash>", "latency>", "ms>", "sends>")
     table = table_of(*headings)

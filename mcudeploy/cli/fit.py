@@ -11,8 +11,7 @@ from rich.console import Console
 from mcudeploy.cli.grids import table_of
 from mcudeploy.cli.latencies import milliseconds_text
 from mcudeploy.cli.options import model_argument, output_options, overhead_option, reading_options
-from mcudeploy.cli.output import Output, cell
-from mcudeploy.cli.tables import Values
+from mcudeploy.cli.output import Output, Values, cell
 from mcudeploy.common.errors import FitError, UsageError
 from mcudeploy.ir.clock import LEAST
 

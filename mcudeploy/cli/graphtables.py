@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from rich.console import Console
 
 from mcudeploy.cli.grids import facts
-from mcudeploy.cli.output import plain
+from mcudeploy.cli.output import Values, plain
 from mcudeploy.common.text import agree, count_text
-
-Values = Mapping[str, Any]
 
 
 def placed(console: Console, report: Values) -> None:

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from mcudeploy.cli.output import plain
+from mcudeploy.cli.output import Values, plain
 from mcudeploy.ir.clock import LEAST
 
-Values = Mapping[str, Any]
 _HOW = {LEAST: f" and {LEAST}, the least", "cycle model": ", modelled"}
 
 

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from mcudeploy.cli.output import plain
+from mcudeploy.cli.output import Values, plain
 from mcudeploy.common.text import count_text
 
-Values = Mapping[str, Any]
 Facts = list[tuple[str, str]]
 
 

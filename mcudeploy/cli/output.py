@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console, RenderableType
 from rich.progress import (
@@ -31,7 +32,8 @@ from mcudeploy.common import interrupts
 from mcudeploy.common.errors import DeployError, FitError, ModelError, causes
 from mcudeploy.common.progress import SILENT, Progress
 
-Report = Mapping[str, object]
+Values = Mapping[str, Any]
+"""A report, or an object within one, as JSON has it."""
 _PLAIN_WIDTH = 140
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]")
 
@@ -66,7 +68,7 @@ class Output:
     as_json: bool
     quiet: bool
 
-    def result(self, report: Report, render: Callable[[Console, Report], None]) -> None:
+    def result(self, report: Values, render: Callable[[Console, Values], None]) -> None:
         """Print the command's report on stdout, as JSON or as a table."""
         interrupts.close()
         if self.as_json:
@@ -90,7 +92,7 @@ class Output:
                 yield LoggedProgress(console)
 
 
-def _render(console: Console, report: Report, render: Callable[[Console, Report], None]) -> None:
+def _render(console: Console, report: Values, render: Callable[[Console, Values], None]) -> None:
     """A terminal takes lines as they are; elsewhere they end with their last character."""
     if console.is_terminal:
         render(console, report)
@@ -187,7 +189,7 @@ def tell_commands() -> None:
     logger.setLevel(logging.INFO)
 
 
-def print_json(report: Report) -> None:
+def print_json(report: Values) -> None:
     """One JSON object on stdout. Raises OSError where stdout takes no more."""
     with _naming_stdout():
         json.dump(_jsonable(report), sys.stdout, indent=2, allow_nan=False)
@@ -215,7 +217,7 @@ def print_error(error: BaseException, exit_code: int, message: str, as_json: boo
         console.print(Text(f"  {plain(cause)}"), soft_wrap=True)
     if as_json:
         listed = [asdict(problem) for problem in problems]
-        told: Report = {"exit_code": exit_code, "message": message, "problems": listed}
+        told: Values = {"exit_code": exit_code, "message": message, "problems": listed}
         if isinstance(error, FitError) and error.proposals:
             told = {**told, "proposals": [asdict(each) for each in error.proposals]}
         print_json({"error": told})

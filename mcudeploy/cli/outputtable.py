@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from rich.console import Console
 
 from mcudeploy.cli.grids import table_of
-from mcudeploy.cli.output import cell, plain
+from mcudeploy.cli.output import Values, cell, plain
 from mcudeploy.common.text import count_text
 
 _MOST_SAMPLES = 3
 
 
-def outputs(console: Console, report: Mapping[str, Any]) -> None:
+def outputs(console: Console, report: Values) -> None:
     """The largest values of every output that is one row, of others how far they reach; of three samples."""
     found = report["outputs"]
     samples = 1 + max((it["sample"] for it in found), default=0)
@@ -33,7 +30,7 @@ def outputs(console: Console, report: Mapping[str, Any]) -> None:
         console.print(cell(f"{samples - _MOST_SAMPLES} more samples: --json tells them"))
 
 
-def _top(console: Console, name: str, output: Mapping[str, Any]) -> None:
+def _top(console: Console, name: str, output: Values) -> None:
     labels = any(it["label"] is not None for it in output["top"])
     real = any(it["real"] is not None for it in output["top"])
     headings = ["index>", *(["label"] if labels else []), "value>", *(["stands for>"] if real else [])]

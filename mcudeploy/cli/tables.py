@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
-from typing import Any
 
 from rich.console import Console
 from rich.text import Text
@@ -12,12 +10,10 @@ from rich.text import Text
 from mcudeploy.cli.grids import facts, table_of
 from mcudeploy.cli.latencies import latency_facts, milliseconds_text
 from mcudeploy.cli.moving import cores_facts, memory_facts, stall_facts
-from mcudeploy.cli.output import cell, lines, plain
+from mcudeploy.cli.output import Values, cell, lines, plain
 from mcudeploy.cli.outputtable import outputs
 from mcudeploy.common.errors import Problem, causes
 from mcudeploy.common.text import agree, count_text
-
-Values = Mapping[str, Any]
 
 
 def check(console: Console, report: Values) -> None:

@@ -111,6 +111,17 @@ def load_costs(core: str, unit: Unit = "instructions") -> CoreCosts:
     return CoreCosts(name, read_costs(path, unit), unit)
 
 
+def best_costs(core: str) -> CoreCosts:
+    """The costs of a core in modelled cycles where there is a cycle model of it, else in instructions.
+
+    Raises ConfigError as `load_costs` does.
+    """
+    try:
+        return load_costs(core, "cycles")
+    except ConfigError:
+        return load_costs(core)
+
+
 def _columns(path: Path) -> list[str]:
     with path.open(encoding="utf-8", newline="") as file:
         return next(csv.reader(file), [])

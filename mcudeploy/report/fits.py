@@ -34,7 +34,7 @@ def _fit(fit: Fit) -> JsonObject:
         "board_flash_bytes": board.flash_bytes,
         "flash_free_bytes": board.flash_bytes - fit.flash_bytes,
         "excess_bytes": fit.excess_bytes,
-        "latency": None if fit.latency is None else _latency(fit.latency),
+        "latency": latency(fit.latency),
         "missing": list(way.missing),
         "ways": {
             each.name: {"arena_bytes": each.plan.layout.arena_bytes, "fits": not each.missing}
@@ -43,6 +43,9 @@ def _fit(fit: Fit) -> JsonObject:
     }
 
 
-def _latency(latency: Latency) -> JsonObject:
-    found = latency_object(round(latency.ticks), latency.unit, latency.clock_hz)
-    return found | {"costs_of": latency.costs_of}
+def latency(found: Latency | None) -> JsonObject | None:
+    """What a plan takes, and the core whose costs say so; None on the host."""
+    if found is None:
+        return None
+    ticks = latency_object(round(found.ticks), found.unit, found.clock_hz)
+    return ticks | {"costs_of": found.costs_of}

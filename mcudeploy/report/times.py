@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import Any
 
 from mcudeploy.boards.board import Board
-from mcudeploy.common.errors import ConfigError
-from mcudeploy.cost.estimate import CoreCosts, estimated, load_costs
+from mcudeploy.cost.estimate import best_costs, estimated
 from mcudeploy.cost.tiles import step_ticks
 from mcudeploy.deployment import Deployment
-from mcudeploy.ir.clock import LEAST, latency_object, milliseconds, source_of
-from mcudeploy.ir.plan import MODEL_UNIT, Measurement
+from mcudeploy.ir.clock import LEAST, milliseconds, source_of
+from mcudeploy.ir.plan import Measurement
 from mcudeploy.memory.blocks import TiledGraph
 from mcudeploy.memory.flow import Flow
 from mcudeploy.search.times import shared_costs
@@ -39,17 +37,9 @@ def latency_text(ticks: float, unit: str, board: Board) -> str:
     return f"{least}{milliseconds(ticks, unit, board.clock_hz):,.1f} ms"
 
 
-def core_costs(board: Board) -> CoreCosts:
-    """Costs of a board's core in cycles where there is a model of it, else in instructions."""
-    try:
-        return load_costs(board.core, "cycles")
-    except ConfigError:
-        return load_costs(board.core)
-
-
 def step_times(made: Deployment, measured: Measurement | None) -> StepTimes:
     """The times of a plan's steps; those of a measured operator are shared out by the estimates."""
-    plan, costs = made.plan, core_costs(made.board)
+    plan, costs = made.plan, best_costs(made.board.core)
     tiled = TiledGraph(Flow.of(plan.graph), plan.block_rows)
     times = shared_costs(made.model, tiled.flow, estimated(costs)(plan.graph, ()))
     ticks = step_ticks(tiled, plan.schedule.steps, times)
@@ -65,12 +55,3 @@ def step_times(made: Deployment, measured: Measurement | None) -> StepTimes:
         for name, each in zip(names, ticks, strict=True)
     )
     return StepTimes(tuple(scaled), measured.unit, measured=True)
-
-
-def estimated_latency(made: Deployment) -> dict[str, Any] | None:
-    """The latency of a plan by the costs of its board's core; None on the host."""
-    if made.board.is_host:
-        return None
-    times = step_times(made, None)
-    unit = MODEL_UNIT if times.unit == "cycles" else times.unit
-    return latency_object(round(sum(times.ticks)), unit, made.board.clock_hz)

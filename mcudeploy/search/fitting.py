@@ -8,10 +8,9 @@ from functools import cached_property
 
 from mcudeploy.boards.board import FIRMWARE_RAM_BYTES, Board, Memory
 from mcudeploy.common.effort import Effort
-from mcudeploy.common.errors import ConfigError
 from mcudeploy.common.progress import SILENT, Progress
 from mcudeploy.common.text import count_text
-from mcudeploy.cost.estimate import STAND_INS, estimated, load_costs
+from mcudeploy.cost.estimate import STAND_INS, best_costs, estimated, load_costs
 from mcudeploy.cost.tiles import move_price
 from mcudeploy.ir.clock import LEAST, milliseconds, source_of
 from mcudeploy.ir.plan import MODEL_UNIT, Layout, Plan, Residences
@@ -150,7 +149,8 @@ class _Searched:
                 hopeless = footprint.weights_bytes(ways[-1].model.calls) > board.flash_bytes
                 if hopeless or not ways[-1].missing:
                     break
-            yield Fit(board, tuple(ways), _latency(chosen(ways), board))
+            best = chosen(ways)
+            yield Fit(board, tuple(ways), estimated_latency(best.plan, best.model, board))
 
     def _ways(self) -> Iterator[tuple[str, Planned]]:
         """By name what is searched for, as far as it is asked for."""
@@ -234,15 +234,12 @@ def _spread(plan: Plan, model: Model, board: Board) -> Plan:
     return placing.timed(best, model, board, costs, move_price(costs))
 
 
-def _latency(way: Way, board: Board) -> Latency | None:
-    """By modelled cycles where there is a model of the core, else by instructions."""
+def estimated_latency(plan: Plan, model: Model, board: Board) -> Latency | None:
+    """The latency of a plan by the costs of its board's core: steps, moves and waits. None on the host."""
     if board.is_host:
         return None
-    try:
-        costs = load_costs(board.core, "cycles")
-    except ConfigError:
-        costs = load_costs(board.core)
+    costs = best_costs(board.core)
     source = estimated(costs)
-    estimate = placing.timed(way.plan, way.model, board, source, move_price(source)).estimate
+    estimate = placing.timed(plan, model, board, source, move_price(source)).estimate
     unit = MODEL_UNIT if costs.unit == "cycles" else costs.unit
     return Latency(estimate.ticks + estimate.exposed_ticks, unit, costs.core, board.clock_hz)

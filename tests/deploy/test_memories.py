@@ -76,6 +76,15 @@ def test_no_firmware_is_built_for_a_memory_that_it_does_not_start(model: Path) -
         made.build(Target(made.board))
 
 
+def test_estimated_latencies_count_what_slow_memories_cost(model: Path) -> None:
+    board = load_board("mps2-an386")
+    made = (api.plan_model(model, board, options) for options in (Options(split=False), SPREAD))
+    fast, spread = map(api.plan_report, made)
+    exposed = spread["transfers"]["exposed_ticks"]
+    assert exposed > 0
+    assert spread["estimated_latency"]["value"] >= fast["estimated_latency"]["value"] + exposed
+
+
 @pytest.mark.parametrize("name", ["stm32f405", "mps2-an386", "mps3-an547"])
 def test_a_spread_plan_runs_and_is_verified(model: Path, name: str) -> None:
     board = load_board(name)
