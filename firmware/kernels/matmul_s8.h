@@ -3,7 +3,6 @@
  * in[0]    int8 [rows][m][k]
  * in[1]    int8 [rows][k][n] if batched, else [k][n] with k rows
  * out      int8 [rows][m][n]
- * scratch  int32_t [n]
  *
  * The accumulator fits 32 bits; requantised as mcud_quant.h states.
  */

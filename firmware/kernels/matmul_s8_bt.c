@@ -1,28 +1,37 @@
 #include "matmul_s8_bt.h"
 
 #include "mcud_matrix.h"
-#include "mcud_quant.h"
+#include "mcud_product_s8.h"
+
+/* One line of the product, a block of lines of b at a time. */
+static void multiply(const mcud_op *op, const int8_t *a, const int8_t *matrix, int8_t *out)
+{
+    const mcud_matmul_s8_bt_params *params = op->params;
+    const mcud_product_s8 what = {params->a_zero_point, params->b_zero_point, 0};
+    const int32_t n = params->n;
+    for (int32_t j = 0; j < n; j += MCUD_PRODUCT_LINES) {
+        const int32_t count = n - j < MCUD_PRODUCT_LINES ? n - j : MCUD_PRODUCT_LINES;
+        const int8_t *b[MCUD_PRODUCT_LINES];
+        for (int32_t i = 0; i < MCUD_PRODUCT_LINES; i++) { /* the last line stands in for those behind it */
+            b[i] = mcud_matrix_line(op->in[1], matrix, i < count ? j + i : n - 1, params->k);
+        }
+        int32_t sums[MCUD_PRODUCT_LINES] = {0};
+        mcud_product_lines(&what, a, b, params->k, sums);
+        mcud_product_finish(sums, count, params->multiplier, params->shift, params->output_zero_point, out + j);
+    }
+}
 
 void mcud_matmul_s8_bt(const mcud_op *op, int32_t first_row, int32_t end_row)
 {
     const mcud_matmul_s8_bt_params *params = op->params;
-    const mcud_tensor *second = op->in[1];
-    const int32_t k = params->k;
     for (int32_t row = first_row; row < end_row; row++) {
         const int8_t *a = mcud_row(op->in[0], row);
-        const int8_t *matrix = mcud_matrix(second, params->batched, params->n, row);
+        const int8_t *matrix = mcud_matrix(op->in[1], params->batched, params->n, row);
         int8_t *out = mcud_row(op->out, row);
         for (int32_t i = 0; i < params->m; i++) {
-            for (int32_t j = 0; j < params->n; j++) {
-                const int8_t *b = mcud_matrix_line(second, matrix, j, k);
-                int32_t sum = 0;
-                for (int32_t l = 0; l < k; l++) {
-                    sum += (a[l] - params->a_zero_point) * (b[l] - params->b_zero_point);
-                }
-                const int32_t scaled = mcud_scale(sum, params->multiplier, params->shift);
-                *out++ = (int8_t)mcud_clamp(params->output_zero_point + scaled, -128, 127);
-            }
-            a += k;
+            multiply(op, a, matrix, out);
+            a += params->k;
+            out += params->n;
         }
     }
 }

@@ -61,7 +61,7 @@ class MatMul:
         return LoopNest((Axis("h", heads), *axes), reads, (head, row_m, row_n), multiplies=True)
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
-        """matmul_s8 (scratch: a row of sums), matmul_f32; with transposed B matmul_s8_bt, matmul_f32_bt."""
+        """matmul_s8, matmul_f32; with transposed B matmul_s8_bt, matmul_f32_bt."""
         require_same_dtype(*inputs, output)
         _, m, k, n = self._sizes(tuple(tensor.shape for tensor in inputs))
         size: dict[str, ParamValue] = {
@@ -73,8 +73,7 @@ class MatMul:
         variant = "_bt" if self.transpose_b else ""
         if not is_int8(output):
             return KernelCall(f"matmul_f32{variant}", size)
-        scratch_bytes = 0 if self.transpose_b else 4 * n
-        return KernelCall(f"matmul_s8{variant}", size | _arithmetic(inputs, output, k), scratch_bytes)
+        return KernelCall(f"matmul_s8{variant}", size | _arithmetic(inputs, output, k))
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
         """None: every element of an input is read many times."""
