@@ -23,6 +23,7 @@ from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.ops.conv import Conv2d
 from mcudeploy.ops.elementwise import Binary, Lut
+from mcudeploy.ops.matmul import MatMul
 from mcudeploy.ops.pool import AveragePool, MaxPool
 from mcudeploy.ops.resize import COORDINATE_MODES, Resize, resize_samples
 from mcudeploy.ops.softmax import Softmax
@@ -35,7 +36,7 @@ KERNELS = (
     *("add_s8_mve", "conv2d_s8_mve", "conv2d_s8_1x1_mve", "conv2d_s8_by_rows_mve", "conv2d_s8_full_mve"),
     *("dwconv2d_s8_mve", "dwconv2d_f32"),
     *("conv2d_f32", "conv2d_f32_1x1", "conv2d_f32_full", "conv2d_f32_gathered"),
-    *("avgpool_s8", "lut_s8", "maxpool_s8", "mul_s8", "softmax_s8"),
+    *("avgpool_s8", "lut_s8", "matmul_s8", "matmul_s8_bt", "maxpool_s8", "mul_s8", "softmax_s8"),
     *("resize_linear_f32", "resize_linear_s8", "resize_linear_s8_mve"),
 )
 ARENA_BYTES = 120_000
@@ -259,6 +260,26 @@ def binaries(draw: st.DrawFn) -> Work:
 
 
 @st.composite
+def products(draw: st.DrawFn) -> Work:
+    """A product of two activations: of batched matrices or rows of one, the second one transposed or not."""
+    op = MatMul(draw(st.booleans()), transpose_b=draw(st.booleans()))
+    heads, m, k, n = draw(st.integers(1, 3)), draw(sizes), draw(st.integers(1, 40)), draw(st.integers(1, 40))
+    matrix = (n, k) if op.transpose_b else (k, n)
+    shapes = ((heads, m, k), (heads, *matrix)) if op.batched else ((m, 1, k), (matrix[0], 1, matrix[1]))
+    a, b = (
+        _tensor(name, shape, 1.0, draw(st.integers(-128, 127)))
+        for name, shape in zip("ab", shapes, strict=True)
+    )
+    spread = draw(st.sampled_from([0.6, 100.0, 5000.0]))
+    y = _tensor("y", op.loops(shapes).output_shape(), spread, draw(st.integers(-128, 127)))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    values = tuple(rng.integers(-128, 128, shape).astype(np.int8).tobytes() for shape in shapes)
+    return Work(
+        Operator("product", op, ("a", "b"), "y", {}), (a, b), y, values, draw(st.integers(1, y.shape[0]))
+    )
+
+
+@st.composite
 def resizes(draw: st.DrawFn) -> Work:
     """A linear resize to any size, twice the size with its many ties among them."""
     shape = (draw(sizes), draw(sizes), draw(st.integers(1, 20)))
@@ -310,4 +331,10 @@ def test_convolutions_of_a_core_are_those_of_portable_c(host: Device, board: Dev
 @given(work=st.one_of(binaries(), pools(), pools(), softmaxes(), tables(), resizes(), resizes()))
 @unhurried
 def test_a_core_computes_what_portable_c_does(host: Device, board: Device, work: Work) -> None:
+    check(host, board, work)
+
+
+@given(work=products())
+@unhurried
+def test_products_of_a_core_are_those_of_portable_c(host: Device, board: Device, work: Work) -> None:
     check(host, board, work)
