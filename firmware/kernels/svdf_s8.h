@@ -1,0 +1,27 @@
+/* The time filter of SVDF, int8: out[u] = bias[u] + the sum over the filters of u of state * weights.
+ *
+ * in[0]    int8 [1][1][units * rank], the newest values
+ * in[1]    int8 [1][units * rank][memory], the last values of each filter, oldest first; the newest one is taken in
+ * out      int8 [1][1][units]
+ *
+ * The state's zero point is folded into the bias; sums fit 32 bits; requantised as mcud_quant.h states.
+ */
+#ifndef MCUD_SVDF_S8_H
+#define MCUD_SVDF_S8_H
+
+#include "mcud.h"
+
+typedef struct {
+    const int8_t *weights; /* [units * rank][memory] */
+    const int32_t *bias;   /* [units] */
+    int32_t units;
+    int32_t rank; /* filters of a unit */
+    int32_t memory;
+    int32_t zero_point; /* of out */
+    int32_t multiplier;
+    int32_t shift; /* 1..62 */
+} mcud_svdf_s8_params;
+
+mcud_kernel mcud_svdf_s8;
+
+#endif
