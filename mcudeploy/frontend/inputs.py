@@ -154,8 +154,11 @@ def _first_meaning(builder: Builder, name: str, dtype: str) -> Quantization | No
     return None
 
 
-def state_input(builder: Builder, name: str, shape: Shape) -> str | None:
-    """The float32 tensor of a graph input that is kept between runs; None where it is no such input.
+def state_input(
+    builder: Builder, name: str, shape: Shape, quantization: Quantization | None = None
+) -> str | None:
+    """The tensor, float32 or int8 of this quantisation, of a graph input that is kept between runs; None where
+    it is no such input.
 
     Raises Unsupported where its first value is not constant.
     """
@@ -167,13 +170,14 @@ def state_input(builder: Builder, name: str, shape: Shape) -> str | None:
             "its first state is neither constant nor an input of the model that serves nothing else: "
             "export it as one of these, or leave out --stateful"
         )
-    first = np.zeros(shape, np.float32)
+    dtype = DType.FLOAT32 if quantization is None else DType.INT8
+    first = np.zeros(shape, dtype.value)
     if kept.first:
-        first = builder.constants[kept.first].value.astype(np.float32).reshape(shape)
+        first = builder.constants[kept.first].value.astype(dtype.value).reshape(shape)
     info = builder.model.infos[name]
-    tensor = builder.tensor(builder.input_name(name), shape, DType.FLOAT32)
+    tensor = builder.tensor(builder.input_name(name), shape, dtype, quantization)
     order = np.arange(first.size, dtype=np.int32)
-    before = Border(tensor.name, name, info.shape or shape, "float32", order)
+    before = Border(tensor.name, name, info.shape or shape, dtype.value, order)
     builder.states.append(State(before, replace(before, name=kept.after), first))
     return tensor.name
 

@@ -25,6 +25,7 @@ from mcudeploy.frontend.lower_roi import roi_align
 from mcudeploy.frontend.lower_scatter import scatter
 from mcudeploy.frontend.lower_slice import pick, real_pick, split
 from mcudeploy.frontend.lower_softmax import softmax
+from mcudeploy.frontend.lower_svdf import quantized_svdf, svdf
 from mcudeploy.frontend.model import Model, Node, Unsupported
 from mcudeploy.frontend.names import printable
 from mcudeploy.frontend.outputs import output_border, with_a_step
@@ -84,7 +85,11 @@ LOWERINGS: dict[str, Lowering] = {
 }
 """What each supported ONNX operator becomes."""
 
-LOWERINGS_OF_TFLITE: dict[str, Lowering] = {"SequenceLSTM": sequence_lstm}
+LOWERINGS_OF_TFLITE: dict[str, Lowering] = {
+    "QuantizedSVDF": quantized_svdf,
+    "SVDF": svdf,
+    "SequenceLSTM": sequence_lstm,
+}
 """What nodes become that frontend/tflite writes where ONNX has no operator."""
 
 REAL_LOWERINGS: dict[str, RealLowering] = {

@@ -22,13 +22,15 @@ _TFLITE_IDENTIFIER = b"TFL3"
 @dataclass(frozen=True, slots=True, eq=False)
 class Parsed:
     """The model of a file, unchecked. `refusals`: by label, why nodes stand for what ONNX cannot say;
-    `states`: what the file keeps between runs; `functions`: what operators compute that ONNX does not have.
+    `states`: what the file keeps between runs; `functions`: what operators compute that ONNX does not have;
+    `notes`: what the user should know.
     """
 
     proto: ModelProto
     refusals: Mapping[str, str] = field(default_factory=dict)
     states: tuple[Kept, ...] = ()
     functions: tuple[FunctionProto, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def parse(path: Path) -> Parsed:
@@ -99,4 +101,4 @@ def _translated(path: Path, content: bytes) -> Parsed:
     from mcudeploy.frontend.tflite.translate import translate  # it loads the package tflite  # noqa: PLC0415
 
     made = translate(content, str(path))
-    return Parsed(made.proto, made.refusals, made.states, made.functions)
+    return Parsed(made.proto, made.refusals, made.states, made.functions, made.notes)

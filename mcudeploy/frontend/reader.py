@@ -51,7 +51,7 @@ def read(path: Path, shapes: Shapes = NO_SHAPES, *, stateful: bool = False) -> M
         proto = _checked(proto)
     plain, refusals = _expanded(proto)
     return replace(
-        model_of(plain.proto, (*notes, *found.notes, *states.notes)),
+        model_of(plain.proto, (*parsed.notes, *notes, *found.notes, *states.notes)),
         refusals={**parsed.refusals, **unrolled, **refusals},
         made=frozenset(_values(plain.proto.graph) - own),
         entries=plain.entries,

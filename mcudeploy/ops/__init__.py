@@ -26,6 +26,7 @@ from mcudeploy.ops.resize import Resize
 from mcudeploy.ops.roi_align import RoiAlign
 from mcudeploy.ops.scatter import ScatterRows
 from mcudeploy.ops.softmax import Softmax
+from mcudeploy.ops.svdf import Svdf
 from mcudeploy.ops.take import Gather, Take
 from mcudeploy.ops.top_k import TopK
 from mcudeploy.ops.transfer import Clean, Copy, Invalidate
@@ -70,6 +71,7 @@ _FAMILIES: tuple[type[OperatorDef], ...] = (
     ScatterRows,
     Slice,
     Softmax,
+    Svdf,
     Take,
     TopK,
     Transpose,

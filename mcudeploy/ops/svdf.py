@@ -41,7 +41,12 @@ class Svdf:
         if x != (1, 1, filters) or state[:2] != (1, filters) or filters % self.units:
             raise ValueError(f"{x} and a state {state} do not make {self.units} units")
         rank, memory = filters // self.units, state[2]
-        axes = (Axis("row", 1), Axis("ch", self.units), reduced_axis("rank", rank), reduced_axis("at", memory))
+        axes = (
+            Axis("row", 1),
+            Axis("ch", self.units),
+            reduced_axis("rank", rank),
+            reduced_axis("at", memory),
+        )
         row, of_filter = Index.of(row=1), Index.of(ch=rank, rank=1)
         reads = ((row, Index(), of_filter), (row, of_filter, Index.of(at=1)))
         return LoopNest(axes, reads, (row, Index(), Index.of(ch=1)), multiplies=True)
@@ -53,7 +58,9 @@ class Svdf:
         _, filters, memory = state.shape
         weights, bias = operator.constants["weights"], operator.constants["bias"]
         if weights.shape != (filters, memory) or bias.shape != (self.units,):
-            raise ValueError(f"weights {weights.shape} and bias {bias.shape} do not fit the state {state.shape}")
+            raise ValueError(
+                f"weights {weights.shape} and bias {bias.shape} do not fit the state {state.shape}"
+            )
         params: dict[str, ParamValue] = {"weights": weights.ravel(), "bias": bias}
         size: dict[str, ParamValue] = {
             "units": self.units,

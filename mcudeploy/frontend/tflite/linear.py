@@ -6,7 +6,7 @@ import numpy as np
 
 from mcudeploy.frontend.model import Unsupported
 from mcudeploy.frontend.tflite.contents import Operator, Tensor
-from mcudeploy.frontend.tflite.scales import fused, parameters
+from mcudeploy.frontend.tflite.scales import fused, parameters, scales_of
 from mcudeploy.frontend.tflite.windows import window_attributes
 from mcudeploy.frontend.tflite.writer import Writer
 
@@ -75,7 +75,7 @@ def bias_of(writer: Writer, bias: Tensor | None, operands: tuple[Tensor, Tensor]
         return [writer.real(bias)]
     if bias.kind != "INT32" or bias.data is None:
         raise Unsupported(f"the bias is {bias.kind}; constants of INT32 and FLOAT32 are supported")
-    source, weights = (parameters(operand) for operand in operands)
+    source, weights = (scales_of(operand) for operand in operands)
     units = np.array(source.scale, np.float32)[:1] * np.array(weights.scale, np.float32)
     if units.size not in (1, channels) or bias.elements != channels:
         raise Unsupported(

@@ -37,6 +37,7 @@ OPTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "SUB": ("SubOptions", (_FUSED,)),
     "SUM": _REDUCER,
+    "SVDF": ("SVDFOptions", ("Rank", _FUSED)),
     "TRANSPOSE_CONV": ("TransposeConvOptions", (*_STRIDES, _FUSED)),
     "UNIDIRECTIONAL_SEQUENCE_LSTM": (
         "UnidirectionalSequenceLSTMOptions",

@@ -28,6 +28,11 @@ def parameters(tensor: Tensor) -> Scales:
         raise Unsupported(
             f"tensor {tensor.label} is {tensor.kind}; FLOAT32, INT8 and UINT8 are supported{way}"
         )
+    return scales_of(tensor)
+
+
+def scales_of(tensor: Tensor) -> Scales:
+    """The quantisation of a tensor of integers. Raises Unsupported for scales that do not fit."""
     scales = tensor.scales
     if scales is None:
         raise Unsupported(f"tensor {tensor.label} is {tensor.kind} without a scale")
@@ -45,7 +50,7 @@ def reals(tensor: Tensor) -> NDArray[np.float32]:
     values = tensor.array()
     if tensor.kind == "FLOAT32":
         return values.astype(np.float32)
-    scales = parameters(tensor)
+    scales = scales_of(tensor)
     if not scales.single:
         raise Unsupported(f"constant {tensor.label} has a scale for each channel; it needs one")
     steps = values.astype(np.int32) - scales.zero_point[0]

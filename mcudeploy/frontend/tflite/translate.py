@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING
 
 from mcudeploy.frontend.model import Unsupported
 from mcudeploy.frontend.states import Kept
-from mcudeploy.frontend.tflite import elementwise, filling, linear, moving, recurrent, upsampling, windows
+from mcudeploy.frontend.tflite import (
+    elementwise,
+    filling,
+    linear,
+    moving,
+    recurrent,
+    svdf,
+    upsampling,
+    windows,
+)
+from mcudeploy.frontend.tflite.borders import with_real_borders
 from mcudeploy.frontend.tflite.contents import Contents, Operator
 from mcudeploy.frontend.tflite.reading import contents_of
 from mcudeploy.frontend.tflite.writer import Writer
@@ -66,6 +76,7 @@ TRANSLATIONS: dict[str, Translation] = {
     "STRIDED_SLICE": moving.strided_slice,
     "SUB": elementwise.binary,
     "SUM": filling.reduction,
+    "SVDF": svdf.svdf,
     "TRANSPOSE": moving.transpose,
     "TRANSPOSE_CONV": upsampling.transpose_conv,
     "UNIDIRECTIONAL_SEQUENCE_LSTM": recurrent.sequence_lstm,
@@ -90,7 +101,6 @@ REASONS: dict[str, str] = {
             "LSTM",
             "READ_VARIABLE",
             "RNN",
-            "SVDF",
             "UNIDIRECTIONAL_SEQUENCE_RNN",
             "VAR_HANDLE",
         ),
@@ -110,13 +120,15 @@ _FAULTS = (ArithmeticError, LookupError, MemoryError, TypeError, ValueError)
 @dataclass(frozen=True, slots=True, eq=False)
 class Translated:
     """The model as ONNX. `refusals`: by label, why nodes of the domain "tflite" stand for an operator;
-    `functions`: what the others of that domain are; `states`: what is kept between runs.
+    `functions`: what the others of that domain are; `states`: what is kept between runs; `notes`: what
+    the user should know.
     """
 
     proto: ModelProto
     refusals: dict[str, str]
     states: tuple[Kept, ...] = ()
     functions: tuple[FunctionProto, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def translate(content: bytes, where: str) -> Translated:
@@ -129,6 +141,7 @@ def translate(content: bytes, where: str) -> Translated:
 
 
 def _translated(contents: Contents) -> Translated:
+    contents, notes = with_real_borders(contents)
     writer = Writer(contents)
     refusals: dict[str, str] = {}
     for operator in contents.operators:
@@ -145,8 +158,8 @@ def _translated(contents: Contents) -> Translated:
         if operator.label in refusals:
             writer.undo()
             writer.refuse(operator)
-    functions = (recurrent.lstm_function(),) if writer.states else ()
-    return Translated(writer.model(), refusals, tuple(writer.states), functions)
+    functions = (recurrent.lstm_function(), *svdf.svdf_functions()) if writer.states else ()
+    return Translated(writer.model(), refusals, tuple(writer.states), functions, notes)
 
 
 def _reason(operator: Operator) -> str:

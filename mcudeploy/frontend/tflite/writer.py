@@ -125,12 +125,17 @@ class Writer:
 
     def dequantized(self, name: str, scale: Sequence[float], dtype: str, scales: Scales) -> str:
         """DequantizeLinear of integers, by scales that may be others than those of the file."""
-        inputs = [name, *self._parameters(scale, scales.zero_point, dtype)]
+        inputs = [name, *self._constants_of(scale, scales.zero_point, dtype)]
         if len(scale) == 1:
             return self.node("DequantizeLinear", inputs, main=False)
         return self.node("DequantizeLinear", inputs, main=False, axis=scales.axis)
 
-    def _parameters(self, scale: Sequence[float], zero_point: Sequence[int], dtype: str) -> tuple[str, str]:
+    def parameters(self, tensor: Tensor) -> tuple[str, str]:
+        """The names of scale and zero point of a quantised tensor."""
+        scales = parameters(tensor)
+        return self._constants_of(scales.scale, scales.zero_point, tensor.dtype or "")
+
+    def _constants_of(self, scale: Sequence[float], zero_point: Sequence[int], dtype: str) -> tuple[str, str]:
         limits = np.iinfo(dtype)
         if any(not limits.min <= zero <= limits.max for zero in zero_point):
             raise Unsupported(f"a zero point is outside {dtype}")
@@ -156,7 +161,8 @@ class Writer:
         return self.node("Transpose", [name], main=False, perm=_TO_CHANNELS_LAST)
 
     def state(self, tensor: Tensor, shape: Sequence[int]) -> str:
-        """A float32 graph input of this shape for what a variable tensor keeps between inferences.
+        """A graph input of this shape for what a variable tensor keeps between inferences: int8, or float32
+        for all other types.
 
         Raises Unsupported for a tensor that keeps nothing, or for several operators.
         """
@@ -165,18 +171,20 @@ class Writer:
             raise Unsupported(f"tensor {tensor.label}, its state, is no variable tensor")
         if any(value.name == name for value in self._state_inputs):
             raise Unsupported(f"tensor {tensor.label}, its state, is that of another operator too")
-        self._state_inputs.append(_floats(name, shape))
+        self._state_inputs.append(_info(name, shape, "int8" if tensor.kind == "INT8" else "float32"))
         self._journal.append(self._state_inputs.pop)
         return name
 
-    def keep_state(self, before: str, after: str) -> None:
-        """The state `before` is zeros at first, and behind each inference the value `after`."""
-        self.states.append(Kept(before, after, ""))
+    def keep_state(self, before: str, after: str, first: str = "") -> None:
+        """The state `before` is the constant `first` at first, or zeros, and behind each inference the value
+        `after`.
+        """
+        self.states.append(Kept(before, after, first))
         self._journal.append(self.states.pop)
 
-    def known(self, name: str, shape: Sequence[int]) -> None:
-        """Says the shape of a float32 value that ONNX cannot infer."""
-        self._further.append(_floats(name, shape))
+    def known(self, name: str, shape: Sequence[int], dtype: str = "float32") -> None:
+        """Says the shape and type of a value that ONNX cannot infer."""
+        self._further.append(_info(name, shape, dtype))
         self._journal.append(self._further.pop)
 
     # -- what it makes --------------------------------------------------------------------------
@@ -218,7 +226,7 @@ class Writer:
         if late and tensor.kind != "FLOAT32" and self._limits(tensor, bounds) is not None:
             name = self.as_stored(name, tensor)
         name = self._clip(name, self._limits(tensor, bounds))
-        self._define(tensor, name if tensor.kind == "FLOAT32" else self._quantized(name, tensor))
+        self._define(tensor, name if tensor.kind == "FLOAT32" else self.quantized(name, tensor))
 
     def as_stored(self, name: str, tensor: Tensor, bounds: Bounds = None) -> str:
         """The float value as the tensor would have it, clipped and quantised, as float again."""
@@ -226,7 +234,7 @@ class Writer:
         if tensor.kind == "FLOAT32":
             return name
         scales = parameters(tensor)
-        return self.dequantized(self._quantized(name, tensor), scales.scale, tensor.dtype or "", scales)
+        return self.dequantized(self.quantized(name, tensor), scales.scale, tensor.dtype or "", scales)
 
     def _limits(self, tensor: Tensor, bounds: Bounds) -> Bounds:
         """The bounds as the tensor's quantisation has them. Raises Unsupported where it has none for all."""
@@ -237,10 +245,9 @@ class Writer:
             raise Unsupported(f"its result {tensor.label} has a scale for each channel; it needs one")
         return stored_bounds(bounds, scales, tensor.dtype or "")
 
-    def _quantized(self, name: str, tensor: Tensor) -> str:
-        scales = parameters(tensor)
-        inputs = [name, *self._parameters(scales.scale, scales.zero_point, tensor.dtype or "")]
-        return self.node("QuantizeLinear", inputs, main=False)
+    def quantized(self, name: str, tensor: Tensor) -> str:
+        """The float value as the integers that the tensor would have."""
+        return self.node("QuantizeLinear", [name, *self.parameters(tensor)], main=False)
 
     def _clip(self, name: str, bounds: Bounds) -> str:
         if bounds is None:
@@ -301,9 +308,7 @@ class Writer:
     def _infos(self, tensors: Iterable[Tensor]) -> list[ValueInfoProto]:
         """Shapes and types, of those whose type ONNX has."""
         return [
-            helper.make_tensor_value_info(
-                self.name(tensor), helper.np_dtype_to_tensor_dtype(np.dtype(tensor.dtype)), tensor.shape
-            )
+            _info(self.name(tensor), tensor.shape, tensor.dtype)
             for tensor in tensors
             if tensor.dtype is not None
         ]
@@ -333,8 +338,8 @@ class Writer:
         return helper.make_model(graph, opset_imports=opsets, ir_version=_IR_VERSION)
 
 
-def _floats(name: str, shape: Sequence[int]) -> ValueInfoProto:
-    return helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+def _info(name: str, shape: Sequence[int], dtype: str) -> ValueInfoProto:
+    return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), shape)
 
 
 def _native(array: NDArray[np.generic]) -> NDArray[np.generic]:

@@ -1,0 +1,188 @@
+"""SVDF: a product with the input, and a filter over the last values of each channel, which are kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from onnx import FunctionProto, NodeProto, helper
+
+from mcudeploy.frontend.model import Unsupported
+from mcudeploy.frontend.tflite.contents import Operator, Tensor
+from mcudeploy.frontend.tflite.linear import bias_of, require_alike
+from mcudeploy.frontend.tflite.scales import fused, parameters, reals
+from mcudeploy.frontend.tflite.writer import DOMAIN, OPSET, Writer
+
+SVDF = "SVDF"
+"""The node on floats: the newest values [1, filters], the state [1, filters, memory], weights [filters, memory],
+bias [units]; makes [1, units] and the next state."""
+QUANTIZED_SVDF = "QuantizedSVDF"
+"""The same on int8: behind state, weights and bias stand scale and zero point of each; at the end those of
+the result."""
+_RELU = 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Tensors:
+    """What the operator reads and makes."""
+
+    source: Tensor
+    features: Tensor
+    times: Tensor
+    bias: Tensor | None
+    state: Tensor
+    result: Tensor
+
+    @property
+    def units(self) -> int:
+        return self.result.elements
+
+
+def svdf(writer: Writer, operator: Operator) -> None:
+    """SVDF: input [1, inputs], weights [filters, inputs] and [filters, memory], state [1, filters * memory].
+
+    An int8 state stays int8; one of int16 is computed in float.
+    """
+    tensors = _Tensors(
+        *(writer.input(operator, at) for at in (0, 1, 2)),
+        writer.given(operator, 3),
+        writer.input(operator, 4),
+        writer.output(operator),
+    )
+    _require_fitting(tensors, operator.integer("Rank"))
+    features, source = tensors.features, tensors.source
+    require_alike(source, features, 0)
+    flat = writer.constant(np.array([1, features.shape[1]], np.int64))
+    x = writer.node("Reshape", [writer.real(source), flat], main=False)
+    newest = writer.node("Gemm", [x, writer.real(features)], main=False, transB=1)
+    if tensors.state.kind == "INT8":
+        _quantized(writer, operator, tensors, newest)
+        return
+    state = writer.state(tensors.state, (1, *tensors.times.shape))
+    times, bias = writer.constant(reals(tensors.times)), _bias(writer, tensors)
+    made, after = writer.nodes(SVDF, [newest, state, times, bias], 2, domain=DOMAIN)
+    writer.known(made, (1, tensors.units))
+    _keep(writer, tensors, state, after, first="")
+    writer.finish(tensors.result, made, fused(operator))
+
+
+def _quantized(writer: Writer, operator: Operator, tensors: _Tensors, newest: str) -> None:
+    """Integers throughout; the saturation of int8 is the only bound that TFLite has here."""
+    if operator.integer("FusedActivationFunction") != _RELU:
+        raise Unsupported("its activation must be RELU, as TFLite wants it of integers")
+    units = parameters(tensors.state), parameters(tensors.times), parameters(tensors.result)
+    if not all(scales.single for scales in units) or units[1].zero_point[0] != 0:
+        raise Unsupported(
+            "its state, weights over time and result need one scale each, the weights no zero point"
+        )
+    state = writer.state(tensors.state, (1, *tensors.times.shape))
+    zero_point = np.full((1, *tensors.times.shape), units[0].zero_point[0], np.int8)
+    inputs = [writer.quantized(newest, tensors.state), state, *writer.parameters(tensors.state)]
+    inputs += [writer.raw(tensors.times), *writer.parameters(tensors.times)]
+    inputs += [
+        _integer_bias(writer, tensors),
+        writer.constant(np.array(units[0].scale[0] * units[1].scale[0], np.float32)),
+    ]
+    made, after = writer.nodes(
+        QUANTIZED_SVDF, [*inputs, *writer.parameters(tensors.result)], 2, domain=DOMAIN
+    )
+    _keep(writer, tensors, state, after, first=writer.constant(zero_point))
+    writer.keep(tensors.result, made)
+
+
+def _keep(writer: Writer, tensors: _Tensors, state: str, after: str, *, first: str) -> None:
+    writer.known(after, (1, *tensors.times.shape), "int8" if first else "float32")
+    writer.keep_state(state, after, first)
+
+
+def _require_fitting(tensors: _Tensors, rank: int) -> None:
+    shapes = tensors.features.shape, tensors.times.shape
+    if any(len(shape) != 2 for shape in shapes) or shapes[0][0] != shapes[1][0]:
+        raise Unsupported(f"weights {list(shapes[0])} and {list(shapes[1])} need as many filters")
+    (filters, depth), (_, memory) = shapes
+    if tensors.source.elements != depth or tensors.state.elements != filters * memory:
+        raise Unsupported(
+            f"an input of {tensors.source.elements} values and a state of {tensors.state.elements} do not fit "
+            f"weights {list(shapes[0])} and {list(shapes[1])}; the batch must be 1"
+        )
+    if rank < 1 or tensors.units * rank != filters:
+        raise Unsupported(f"{filters} filters of rank {rank} do not make {tensors.units} units")
+    if tensors.times.data is None or tensors.features.data is None:
+        raise Unsupported("its weights must be constant")
+    kinds = {tensors.state.kind, tensors.times.kind}
+    if kinds not in ({"FLOAT32"}, {"INT8"}, {"INT16"}):
+        raise Unsupported(
+            f"its state is {tensors.state.kind}, its weights over time {tensors.times.kind}; both must be FLOAT32, "
+            "INT8 or INT16"
+        )
+
+
+def _integer_bias(writer: Writer, tensors: _Tensors) -> str:
+    bias = tensors.bias
+    if bias is None:
+        return writer.constant(np.zeros(tensors.units, np.int32))
+    if bias.kind != "INT32" or bias.data is None or bias.elements != tensors.units:
+        raise Unsupported(f"its bias needs {tensors.units} constants of INT32")
+    return writer.raw(bias)
+
+
+def _bias(writer: Writer, tensors: _Tensors) -> str:
+    """Real numbers; int32 counts in units of the scales of the state and of its weights."""
+    if tensors.bias is None:
+        return writer.constant(np.zeros(tensors.units, np.float32))
+    (name,) = bias_of(writer, tensors.bias, (tensors.state, tensors.times), tensors.units)
+    return name
+
+
+def svdf_functions() -> list[FunctionProto]:
+    """The nodes in operators of ONNX, for a runtime that has no such filter."""
+    of_int8 = [
+        _node("DequantizeLinear", "after state_scale state_zero", "kept"),
+        _node("DequantizeLinear", "times times_scale times_zero", "weights"),
+        _node("DequantizeLinear", "bias bias_scale", "offset"),
+    ]
+    rounded = _node("QuantizeLinear", "sums y_scale y_zero", "y")
+    quantized = "x state state_scale state_zero times times_scale times_zero bias bias_scale y_scale y_zero"
+    return [
+        _function(SVDF, "x state weights offset", [*_shifted(), *_filtered("after", "y")]),
+        _function(QUANTIZED_SVDF, quantized, [*_shifted(), *of_int8, *_filtered("kept", "sums"), rounded]),
+    ]
+
+
+def _function(name: str, inputs: str, nodes: list[NodeProto]) -> FunctionProto:
+    opsets = [helper.make_opsetid("", OPSET)]
+    return helper.make_function(DOMAIN, name, inputs.split(), ["y", "after"], nodes, opsets)
+
+
+def _node(op: str, inputs: str, output: str, **attributes: int) -> NodeProto:
+    return helper.make_node(op, inputs.split(), [output], **attributes)
+
+
+def _integers(name: str, *values: int) -> NodeProto:
+    return helper.make_node("Constant", [], [name], value_ints=values)
+
+
+def _shifted() -> list[NodeProto]:
+    """The state without its oldest values and with the newest ones."""
+    return [
+        _integers("one", 1),
+        _integers("last", 2),
+        _integers("end", np.iinfo(np.int32).max),
+        _node("Slice", "state one end last", "younger"),
+        _node("Unsqueeze", "x last", "newest"),
+        _node("Concat", "younger newest", "after", axis=2),
+    ]
+
+
+def _filtered(state: str, result: str) -> list[NodeProto]:
+    """The sums over time and rank."""
+    return [
+        _node("Mul", f"{state} weights", "products"),
+        _node("ReduceSum", "products last", "by_filter", keepdims=0),
+        _node("Shape", "offset", "units"),
+        _integers("rest", -1),
+        _node("Concat", "one units rest", "sizes", axis=0),
+        _node("Reshape", "by_filter sizes", "by_unit"),
+        _node("ReduceSum", "by_unit last", "summed", keepdims=0),
+        _node("Add", "summed offset", result),
+    ]
