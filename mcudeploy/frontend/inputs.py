@@ -157,8 +157,9 @@ def _first_meaning(builder: Builder, name: str, dtype: str) -> Quantization | No
 def state_input(
     builder: Builder, name: str, shape: Shape, quantization: Quantization | None = None
 ) -> str | None:
-    """The tensor, float32 or int8 of this quantisation, of a graph input that is kept between runs; None where
-    it is no such input.
+    """The tensor of a graph input that is kept between runs; None where it is no such input.
+
+    It is int8 with a `quantization`, float32 without.
 
     Raises Unsupported where its first value is not constant.
     """

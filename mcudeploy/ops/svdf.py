@@ -58,9 +58,7 @@ class Svdf:
         _, filters, memory = state.shape
         weights, bias = operator.constants["weights"], operator.constants["bias"]
         if weights.shape != (filters, memory) or bias.shape != (self.units,):
-            raise ValueError(
-                f"weights {weights.shape} and bias {bias.shape} do not fit the state {state.shape}"
-            )
+            raise ValueError(f"weights {weights.shape}, bias {bias.shape} do not fit a state {state.shape}")
         params: dict[str, ParamValue] = {"weights": weights.ravel(), "bias": bias}
         size: dict[str, ParamValue] = {
             "units": self.units,

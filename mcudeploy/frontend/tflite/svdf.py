@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from onnx import FunctionProto, NodeProto, helper
@@ -14,11 +15,11 @@ from mcudeploy.frontend.tflite.scales import fused, parameters, reals
 from mcudeploy.frontend.tflite.writer import DOMAIN, OPSET, Writer
 
 SVDF = "SVDF"
-"""The node on floats: the newest values [1, filters], the state [1, filters, memory], weights [filters, memory],
-bias [units]; makes [1, units] and the next state."""
+"""The node on floats: the newest values [1, filters], the state [1, filters, memory], weights over time
+[filters, memory], bias [units]; it makes [1, units] and the next state."""
 QUANTIZED_SVDF = "QuantizedSVDF"
-"""The same on int8: behind state, weights and bias stand scale and zero point of each; at the end those of
-the result."""
+"""The same on int8: behind the state and the weights stand the scale and zero point of each, behind the bias its
+scale, at the end scale and zero point of the result."""
 _RELU = 1
 
 
@@ -44,10 +45,12 @@ def svdf(writer: Writer, operator: Operator) -> None:
     An int8 state stays int8; one of int16 is computed in float.
     """
     tensors = _Tensors(
-        *(writer.input(operator, at) for at in (0, 1, 2)),
-        writer.given(operator, 3),
-        writer.input(operator, 4),
-        writer.output(operator),
+        source=writer.input(operator, 0),
+        features=writer.input(operator, 1),
+        times=writer.input(operator, 2),
+        bias=writer.given(operator, 3),
+        state=writer.input(operator, 4),
+        result=writer.output(operator),
     )
     _require_fitting(tensors, operator.integer("Rank"))
     features, source = tensors.features, tensors.source
@@ -70,23 +73,19 @@ def _quantized(writer: Writer, operator: Operator, tensors: _Tensors, newest: st
     """Integers throughout; the saturation of int8 is the only bound that TFLite has here."""
     if operator.integer("FusedActivationFunction") != _RELU:
         raise Unsupported("its activation must be RELU, as TFLite wants it of integers")
-    units = parameters(tensors.state), parameters(tensors.times), parameters(tensors.result)
-    if not all(scales.single for scales in units) or units[1].zero_point[0] != 0:
-        raise Unsupported(
-            "its state, weights over time and result need one scale each, the weights no zero point"
-        )
-    state = writer.state(tensors.state, (1, *tensors.times.shape))
-    zero_point = np.full((1, *tensors.times.shape), units[0].zero_point[0], np.int8)
+    kept, times = parameters(tensors.state), parameters(tensors.times)
+    if not (kept.single and times.single and parameters(tensors.result).single) or times.zero_point[0] != 0:
+        raise Unsupported("its state, weights over time and result need one scale each; of weights around 0")
+    shape = (1, *tensors.times.shape)
+    state = writer.state(tensors.state, shape)
+    bias_scale = writer.constant(np.array(kept.scale[0] * times.scale[0], np.float32))
     inputs = [writer.quantized(newest, tensors.state), state, *writer.parameters(tensors.state)]
     inputs += [writer.raw(tensors.times), *writer.parameters(tensors.times)]
-    inputs += [
-        _integer_bias(writer, tensors),
-        writer.constant(np.array(units[0].scale[0] * units[1].scale[0], np.float32)),
-    ]
-    made, after = writer.nodes(
-        QUANTIZED_SVDF, [*inputs, *writer.parameters(tensors.result)], 2, domain=DOMAIN
-    )
-    _keep(writer, tensors, state, after, first=writer.constant(zero_point))
+    inputs += [_integer_bias(writer, tensors), bias_scale, *writer.parameters(tensors.result)]
+    made, after = writer.nodes(QUANTIZED_SVDF, inputs, 2, domain=DOMAIN)
+    writer.known(made, (1, tensors.units), "int8")
+    first = writer.constant(np.full(shape, kept.zero_point[0], np.int8))
+    _keep(writer, tensors, state, after, first=first)
     writer.keep(tensors.result, made)
 
 
@@ -102,8 +101,8 @@ def _require_fitting(tensors: _Tensors, rank: int) -> None:
     (filters, depth), (_, memory) = shapes
     if tensors.source.elements != depth or tensors.state.elements != filters * memory:
         raise Unsupported(
-            f"an input of {tensors.source.elements} values and a state of {tensors.state.elements} do not fit "
-            f"weights {list(shapes[0])} and {list(shapes[1])}; the batch must be 1"
+            f"an input of {tensors.source.elements} values and a state of {tensors.state.elements} do not "
+            f"fit weights {list(shapes[0])} and {list(shapes[1])}; the batch must be 1"
         )
     if rank < 1 or tensors.units * rank != filters:
         raise Unsupported(f"{filters} filters of rank {rank} do not make {tensors.units} units")
@@ -112,8 +111,8 @@ def _require_fitting(tensors: _Tensors, rank: int) -> None:
     kinds = {tensors.state.kind, tensors.times.kind}
     if kinds not in ({"FLOAT32"}, {"INT8"}, {"INT16"}):
         raise Unsupported(
-            f"its state is {tensors.state.kind}, its weights over time {tensors.times.kind}; both must be FLOAT32, "
-            "INT8 or INT16"
+            f"its state is {tensors.state.kind}, its weights over time {tensors.times.kind}; both must be "
+            "FLOAT32, INT8 or INT16"
         )
 
 
@@ -154,7 +153,7 @@ def _function(name: str, inputs: str, nodes: list[NodeProto]) -> FunctionProto:
     return helper.make_function(DOMAIN, name, inputs.split(), ["y", "after"], nodes, opsets)
 
 
-def _node(op: str, inputs: str, output: str, **attributes: int) -> NodeProto:
+def _node(op: str, inputs: str, output: str, **attributes: Any) -> NodeProto:
     return helper.make_node(op, inputs.split(), [output], **attributes)
 
 
