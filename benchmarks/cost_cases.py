@@ -36,6 +36,7 @@ from mcudeploy.ops.resize import Resize, ResizedAxis, resize_samples
 from mcudeploy.ops.roi_align import RoiAlign
 from mcudeploy.ops.scatter import ScatterReduction, ScatterRows
 from mcudeploy.ops.softmax import Softmax
+from mcudeploy.ops.svdf import Svdf
 from mcudeploy.ops.take import Gather, Take
 from mcudeploy.ops.top_k import TopK
 from mcudeploy.ops.transfer import Clean, Copy, Invalidate
@@ -71,6 +72,7 @@ def cases(dtype: DType) -> Iterator[Graph]:
     yield from _indexed(dtype)
     if dtype is DType.FLOAT32:
         yield from _recurrent()
+    yield from _svdf(dtype)
 
 
 def one_operator(
@@ -278,6 +280,20 @@ def _recurrent() -> Iterator[Graph]:
             for after in (False, True) if cell == "gru" else (False,):
                 op = Recurrent(cell, hidden, reset_after=after)
                 yield one_operator(op, ((1, steps, depth),), DType.FLOAT32, constants)
+
+
+def _svdf(dtype: DType) -> Iterator[Graph]:
+    """Filters over time, of ranks 1 and more."""
+    integer = dtype is DType.INT8
+    for units, rank, memory in ((4, 1, 3), (16, 1, 8), (24, 2, 8), (9, 3, 16), (64, 1, 5), (3, 2, 30)):
+        filters = units * rank
+        constants: dict[str, ConstantArray] = {
+            "weights": np.ones((filters, memory), dtype.value),
+            "bias": np.zeros(units, "int32" if integer else "float32"),
+        }
+        if integer:
+            constants["weight_scale"] = np.full(1, 0.02, np.float32)
+        yield one_operator(Svdf(units), ((1, 1, filters), (1, filters, memory)), dtype, constants)
 
 
 def _windows(dtype: DType) -> Iterator[Graph]:

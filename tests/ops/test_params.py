@@ -41,6 +41,7 @@ from mcudeploy.ops.resize import Resize, resize_samples
 from mcudeploy.ops.roi_align import RoiAlign
 from mcudeploy.ops.scatter import ScatterRows
 from mcudeploy.ops.softmax import Softmax
+from mcudeploy.ops.svdf import Svdf
 from mcudeploy.ops.take import Gather, Take
 from mcudeploy.ops.top_k import TopK
 from mcudeploy.ops.transfer import Clean, Copy, Invalidate
@@ -213,6 +214,10 @@ def sample_calls() -> list[KernelCall]:
         }
         states = {name: np.ones(shape, np.float32) for name, shape in shapes.items()}
         calls.append(_call(Recurrent(cell, 5), ((1, 6, 4),), DType.FLOAT32, states))
+    for dtype, bias in ((DType.INT8, np.int32), (DType.FLOAT32, np.float32)):
+        kept = {"weights": np.ones((6, 4), dtype.value), "bias": np.ones(3, bias)}
+        kept["weight_scale"] = np.ones(1, np.float32)
+        calls.append(_call(Svdf(3), ((1, 1, 6), (1, 6, 4)), dtype, kept))
     calls.append(_call(Cast(), (IMAGE,), DType.INT32, out_dtype=DType.FLOAT32))
     calls.append(_call(Cast(), (IMAGE,), DType.FLOAT32, out_dtype=DType.INT32))
     calls.append(_call(TopK(2, 2, "indices"), (IMAGE,), DType.INT8, out_dtype=DType.INT32))

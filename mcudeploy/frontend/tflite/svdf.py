@@ -18,8 +18,8 @@ SVDF = "SVDF"
 """The node on floats: the newest values [1, filters], the state [1, filters, memory], weights over time
 [filters, memory], bias [units]; it makes [1, units] and the next state."""
 QUANTIZED_SVDF = "QuantizedSVDF"
-"""The same on int8: behind the state and the weights stand the scale and zero point of each, behind the bias its
-scale, at the end scale and zero point of the result."""
+"""The same on int8: behind the state and the weights stand the scale and zero point of each, behind the bias
+its scale, at the end scale and zero point of the result."""
 _RELU = 1
 
 
