@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from flat_files import FlatFile
+from flat_files import RELU, FlatFile
 
 INPUTS, CELLS, STEPS = 4, 6, 5
 TANH = 4
@@ -31,4 +31,27 @@ def lstm(f: FlatFile, *, int8: bool = False, by_time: bool = False, clip: float 
     inputs = [x, *weights, -1, -1, -1, *biases, -1, -1, h, c, -1, -1, -1, -1]
     options = {"FusedActivationFunction": TANH, "CellClip": clip, "ProjClip": 0.0, "TimeMajor": by_time}
     f.operator("UNIDIRECTIONAL_SEQUENCE_LSTM", inputs, y, intermediates=between, **options)
+    return [x], [y]
+
+
+def svdf(f: FlatFile, *, state: str = "FLOAT32", rank: int = 2, bias: bool = True) -> Any:
+    """SVDF of 5 units on 12 inputs, which remembers 6 of them."""
+    units, memory = 5, 6
+    filters, options = units * rank, {"Rank": rank, "FusedActivationFunction": RELU}
+    if state == "FLOAT32":
+        x, y = f.add(1, 12), f.add(1, units)
+        features = f.constant(f.random.normal(0, 0.5, (filters, 12)), np.float32)
+        times = f.constant(f.random.normal(0, 0.5, (filters, memory)), np.float32)
+        offset = f.constant(f.random.normal(0, 0.5, units), np.float32)
+        kept = f.add(1, filters * memory, variable=True)
+    else:
+        x, y = f.int8(1, 12), f.int8(1, units, scale=0.1, zero=-128)
+        features = f.weights(filters, 12, axis=None)
+        most = np.iinfo(state.lower()).max
+        facts: dict[str, Any] = {"scale": [2.0 / most], "zero_point": [0]}
+        times = f.constant(f.random.integers(-most, most + 1, (filters, memory)), state.lower(), **facts)
+        scale, zero = 6.0 / most, -20 if state == "INT8" else 0
+        kept = f.add(1, filters * memory, kind=state, scale=(scale,), zero_point=(zero,), variable=True)
+        offset = f.bias(kept, times, units)
+    f.operator("SVDF", [x, features, times, offset if bias else -1, kept], y, **options)
     return [x], [y]

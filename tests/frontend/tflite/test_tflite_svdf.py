@@ -1,0 +1,99 @@
+"""SVDF of .tflite files beside LiteRT, and with int8 states beside TFLite Micro: the state is kept."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from against_litert import rounding
+from flat_files import FlatFile
+from flat_recurrent import svdf
+
+from mcudeploy import api
+from mcudeploy.boards.board import load_board
+from mcudeploy.common.errors import ModelError
+from mcudeploy.device.target import Target, open_device
+from mcudeploy.frontend import load
+from mcudeploy.search.planner import Options
+from mcudeploy.verify.compare import Storage, run_once
+
+HOST = Target(load_board("host"))
+QUICK = Options(time_limit=1)
+
+
+@pytest.mark.parametrize("rank", [1, 2])
+def test_floats_are_those_of_litert(rank: int, tmp_path: Path) -> None:
+    file = FlatFile()
+    found = rounding(file.save(tmp_path, *svdf(file, rank=rank)), 10)
+    assert found.outputs.worst <= 1e-6 * found.outputs.range
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_states_of_int16_are_within_an_lsb_of_litert(bias: bool, tmp_path: Path) -> None:
+    file = FlatFile()
+    found = rounding(file.save(tmp_path, *svdf(file, state="INT16", bias=bias)), 10)
+    assert found.outputs.worst <= 1 < found.outputs.range
+
+
+@pytest.mark.parametrize(("rank", "bias"), [(1, True), (2, True), (3, False)])
+def test_states_of_int8_are_within_an_lsb_of_tflite_micro(rank: int, bias: bool, tmp_path: Path) -> None:
+    micro = pytest.importorskip("tflite_micro.python.tflite_micro.runtime")
+    file = FlatFile()
+    path = file.save(tmp_path, *svdf(file, state="INT8", rank=rank, bias=bias))
+    interpreter = micro.Interpreter.from_file(str(path))
+    made = api.plan_model(path, HOST.board, QUICK)
+    graph, storage = made.plan.graph, Storage.of(made.plan)
+    (source,), (result,) = graph.own_inputs(), graph.own_outputs()
+    (state,) = graph.states
+    kept, found, wanted = state.initial, [], []
+    random = np.random.default_rng(0)
+    with open_device(HOST, made.build(HOST)) as machine:
+        for _ in range(20):
+            x = random.integers(-128, 128, source.shape, np.int8)
+            interpreter.set_input(x, 0)
+            interpreter.invoke()
+            wanted.append(interpreter.get_output(0).reshape(-1).astype(int))
+            run_once(machine, storage, {source.tensor: x.reshape(1, 1, -1), state.tensor: kept})
+            found.append(storage.get_tensor(machine, result.tensor).reshape(-1).astype(int))
+            kept = storage.get_tensor(machine, state.tensor)
+    assert np.abs(np.array(found) - np.array(wanted)).max() <= 1
+    assert np.unique(wanted).size > 20
+
+
+@pytest.mark.parametrize(("state", "size"), [("FLOAT32", 4), ("INT16", 4), ("INT8", 1)])
+def test_a_program_is_verified_and_keeps_its_state(state: str, size: int, tmp_path: Path) -> None:
+    file = FlatFile()
+    path = file.save(tmp_path, *svdf(file, state=state))
+    report = api.run_model(path, HOST, QUICK, inputs=[], expected=[])
+    assert report["verified"], report["reason"]
+    assert report["state_bytes"] == size * 60
+
+
+def test_wide_integers_at_the_borders_are_real_numbers(tmp_path: Path) -> None:
+    f = FlatFile()
+    (x,), (y,) = svdf(f, state="INT8")
+    wide = {"scale": (0.001,), "zero_point": (0,)}
+    fed, given = f.add(1, 12, kind="INT16", **wide), f.add(1, 5, kind="INT32", **wide)
+    f.operator("QUANTIZE", [y], given)
+    f.operators.insert(0, ("QUANTIZE", [fed], [x], {}))
+    path = f.save(tmp_path, [fed], [given])
+    graph = load(path)
+    assert [border.dtype for border in (*graph.own_inputs(), *graph.own_outputs())] == ["float32"] * 2
+    assert any("INT16 in the file" in note for note in graph.notes)
+    assert any("output" in note and "INT32" in note for note in graph.notes)
+    assert api.run_model(path, HOST, QUICK, inputs=[], expected=[])["verified"]
+
+
+@pytest.mark.parametrize(
+    ("position", "shape", "words"),
+    [(4, (1, 60), "no variable tensor"), (4, (1, 59), "do not fit"), (0, (2, 12), "the batch must be 1")],
+)
+def test_what_does_not_fit(position: int, shape: tuple[int, int], words: str, tmp_path: Path) -> None:
+    file = FlatFile()
+    inputs, outputs = svdf(file, state="INT8")
+    op, read, made, options = file.operators[0]
+    file.operators[0] = (op, [*read[:position], file.int8(*shape), *read[position + 1 :]], made, options)
+    with pytest.raises(ModelError) as refused:
+        load(file.save(tmp_path, inputs, outputs))
+    assert words in refused.value.problems[0].reason
