@@ -11,7 +11,7 @@ from onnx import FunctionProto, NodeProto, helper
 from mcudeploy.frontend.model import Unsupported
 from mcudeploy.frontend.tflite.contents import Operator, Tensor
 from mcudeploy.frontend.tflite.linear import bias_of, require_alike
-from mcudeploy.frontend.tflite.scales import fused, parameters, reals
+from mcudeploy.frontend.tflite.scales import fused, parameters, reals, scales_of
 from mcudeploy.frontend.tflite.writer import DOMAIN, OPSET, Writer
 
 SVDF = "SVDF"
@@ -61,6 +61,8 @@ def svdf(writer: Writer, operator: Operator) -> None:
     if tensors.state.kind == "INT8":
         _quantized(writer, operator, tensors, newest)
         return
+    if tensors.state.kind == "INT16":
+        newest = _saturated(writer, newest, tensors.state)
     state = writer.state(tensors.state, (1, *tensors.times.shape))
     times, bias = writer.constant(reals(tensors.times)), _bias(writer, tensors)
     made, after = writer.nodes(SVDF, [newest, state, times, bias], 2, domain=DOMAIN)
@@ -77,7 +79,7 @@ def _quantized(writer: Writer, operator: Operator, tensors: _Tensors, newest: st
     if not (kept.single and times.single and parameters(tensors.result).single) or times.zero_point[0] != 0:
         raise Unsupported("its state, weights over time and result need one scale each; of weights around 0")
     shape = (1, *tensors.times.shape)
-    state = writer.state(tensors.state, shape)
+    state = writer.state(tensors.state, shape, "int8")
     bias_scale = writer.constant(np.array(kept.scale[0] * times.scale[0], np.float32))
     inputs = [writer.quantized(newest, tensors.state), state, *writer.parameters(tensors.state)]
     inputs += [writer.raw(tensors.times), *writer.parameters(tensors.times)]
@@ -87,6 +89,16 @@ def _quantized(writer: Writer, operator: Operator, tensors: _Tensors, newest: st
     first = writer.constant(np.full(shape, kept.zero_point[0], np.int8))
     _keep(writer, tensors, state, after, first=first)
     writer.keep(tensors.result, made)
+
+
+def _saturated(writer: Writer, name: str, state: Tensor) -> str:
+    """A value within what int16 holds in the state's scale, not rounded."""
+    scales = scales_of(state)
+    if not scales.single or scales.zero_point[0] != 0:
+        raise Unsupported("its state needs one scale and no zero point")
+    limits = np.iinfo(np.int16)
+    bounds = [writer.constant(np.array(it * scales.scale[0], np.float32)) for it in (limits.min, limits.max)]
+    return writer.node("Clip", [name, *bounds], main=False)
 
 
 def _keep(writer: Writer, tensors: _Tensors, state: str, after: str, *, first: str) -> None:

@@ -160,9 +160,8 @@ class Writer:
         """[N, C, H, W] as [N, H, W, C]."""
         return self.node("Transpose", [name], main=False, perm=_TO_CHANNELS_LAST)
 
-    def state(self, tensor: Tensor, shape: Sequence[int]) -> str:
-        """A graph input of this shape for what a variable tensor keeps between inferences: int8, or float32
-        for all other types.
+    def state(self, tensor: Tensor, shape: Sequence[int], dtype: str = "float32") -> str:
+        """A graph input of this shape for what a variable tensor keeps between inferences.
 
         Raises Unsupported for a tensor that keeps nothing, or for several operators.
         """
@@ -171,7 +170,7 @@ class Writer:
             raise Unsupported(f"tensor {tensor.label}, its state, is no variable tensor")
         if any(value.name == name for value in self._state_inputs):
             raise Unsupported(f"tensor {tensor.label}, its state, is that of another operator too")
-        self._state_inputs.append(_info(name, shape, "int8" if tensor.kind == "INT8" else "float32"))
+        self._state_inputs.append(_info(name, shape, dtype))
         self._journal.append(self._state_inputs.pop)
         return name
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from flat_files import NONE, RELU, RELU6, RELU_N1_TO_1, SAME, VALID, FlatFile
-from flat_recurrent import lstm
+from flat_recurrent import lstm, svdf
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
@@ -492,6 +492,10 @@ def _(f: FlatFile) -> Any:
 
 for name, options in (("float", {}), ("int8", {"int8": True})):
     case("UNIDIRECTIONAL_SEQUENCE_LSTM", name, oracle=False)(partial(lstm, **options))
+
+
+for name, options in (("float", {}), ("int8", {"state": "INT8"}), ("int16", {"state": "INT16"})):
+    case("SVDF", name, oracle=False, reference=name != "int8")(partial(svdf, **options))
 
 
 def network(f: FlatFile) -> Any:

@@ -34,8 +34,10 @@ def lstm(f: FlatFile, *, int8: bool = False, by_time: bool = False, clip: float 
     return [x], [y]
 
 
-def svdf(f: FlatFile, *, state: str = "FLOAT32", rank: int = 2, bias: bool = True) -> Any:
-    """SVDF of 5 units on 12 inputs, which remembers 6 of them."""
+def svdf(
+    f: FlatFile, *, state: str = "FLOAT32", rank: int = 2, bias: bool = True, reach: float = 300.0
+) -> Any:
+    """SVDF of 5 units on 12 inputs, which remembers 6 values; its integer state goes up to `reach`."""
     units, memory = 5, 6
     filters, options = units * rank, {"Rank": rank, "FusedActivationFunction": RELU}
     if state == "FLOAT32":
@@ -45,12 +47,15 @@ def svdf(f: FlatFile, *, state: str = "FLOAT32", rank: int = 2, bias: bool = Tru
         offset = f.constant(f.random.normal(0, 0.5, units), np.float32)
         kept = f.add(1, filters * memory, variable=True)
     else:
-        x, y = f.int8(1, 12), f.int8(1, units, scale=0.1, zero=-128)
+        x, y = f.int8(1, 12), f.int8(1, units, scale=0.5, zero=-128)
         features = f.weights(filters, 12, axis=None)
         most = np.iinfo(state.lower()).max
         facts: dict[str, Any] = {"scale": [2.0 / most], "zero_point": [0]}
-        times = f.constant(f.random.integers(-most, most + 1, (filters, memory)), state.lower(), **facts)
-        scale, zero = 6.0 / most, -20 if state == "INT8" else 0
+        largest = most if state == "INT8" else most // 10  # LiteRT's sums of int16 must not overflow
+        times = f.constant(
+            f.random.integers(-largest, largest + 1, (filters, memory)), state.lower(), **facts
+        )
+        scale, zero = reach / most, -20 if state == "INT8" else 0
         kept = f.add(1, filters * memory, kind=state, scale=(scale,), zero_point=(zero,), variable=True)
         offset = f.bias(kept, times, units)
     f.operator("SVDF", [x, features, times, offset if bias else -1, kept], y, **options)

@@ -29,15 +29,17 @@ def test_floats_are_those_of_litert(rank: int, tmp_path: Path) -> None:
     assert found.outputs.worst <= 1e-6 * found.outputs.range
 
 
-@pytest.mark.parametrize("bias", [True, False])
-def test_states_of_int16_are_within_an_lsb_of_litert(bias: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("bias", "reach"), [(True, 300.0), (False, 300.0), (True, 6.0)])
+def test_states_of_int16_are_within_an_lsb_of_litert(bias: bool, reach: float, tmp_path: Path) -> None:
+    """With a reach of 6 most values saturate."""
     file = FlatFile()
-    found = rounding(file.save(tmp_path, *svdf(file, state="INT16", bias=bias)), 10)
+    found = rounding(file.save(tmp_path, *svdf(file, state="INT16", bias=bias, reach=reach)), 10)
     assert found.outputs.worst <= 1 < found.outputs.range
 
 
 @pytest.mark.parametrize(("rank", "bias"), [(1, True), (2, True), (3, False)])
 def test_states_of_int8_are_within_an_lsb_of_tflite_micro(rank: int, bias: bool, tmp_path: Path) -> None:
+    """Where no value saturates, which TFLite Micro lets wrap around."""
     micro = pytest.importorskip("tflite_micro.python.tflite_micro.runtime")
     file = FlatFile()
     path = file.save(tmp_path, *svdf(file, state="INT8", rank=rank, bias=bias))
