@@ -14,26 +14,41 @@ _WIDE = ("INT16", "INT32")
 def with_real_borders(contents: Contents) -> tuple[Contents, tuple[str, ...]]:
     """The file with float32 in place of such integers, and notes on inputs and outputs that they are.
 
-    An input must be read by QUANTIZE and DEQUANTIZE only; what QUANTIZE, DEQUANTIZE or SOFTMAX make, by these
-    or by the caller.
+    QUANTIZE and DEQUANTIZE alone read such an input; QUANTIZE, DEQUANTIZE or SOFTMAX make such an output, and
+    what lies in front of it.
     """
+    found = _borders(contents)
+    tensors = tuple(
+        replace(tensor, kind="FLOAT32", scales=None) if number in found else tensor
+        for number, tensor in enumerate(contents.tensors)
+    )
+    notes = [
+        _note(contents.tensors[number], what)
+        for what, numbers in (("input", contents.inputs), ("output", contents.outputs))
+        for number in numbers
+        if number in found
+    ]
+    return replace(contents, tensors=tensors), tuple(notes)
+
+
+def _borders(contents: Contents) -> set[int]:
     readers: dict[int, list[Operator]] = {}
-    makers: dict[int, Operator] = {}
     for operator in contents.operators:
-        makers.update(dict.fromkeys(operator.outputs, operator))
         for number in operator.inputs:
             readers.setdefault(number, []).append(operator)
-    tensors, notes = list(contents.tensors), list[str]()
-    for number, tensor in enumerate(contents.tensors):
-        maker = makers.get(number)
-        fed = number in contents.inputs if maker is None else maker.op in _MAKERS
-        converted = all(operator.op in _CONVERSIONS for operator in readers.get(number, ()))
-        if not (_is_wide(tensor) and fed and converted):
-            continue
-        tensors[number] = replace(tensor, kind="FLOAT32", scales=None)
-        if number in contents.inputs or number in contents.outputs:
-            notes.append(_note(tensor, "input" if maker is None else "output"))
-    return replace(contents, tensors=tuple(tensors)), tuple(notes)
+    found = {
+        number
+        for number in contents.inputs
+        if _is_wide(contents.tensors[number]) and all(it.op in _CONVERSIONS for it in readers.get(number, ()))
+    }
+    for operator in reversed(contents.operators):
+        for number in operator.outputs if operator.op in _MAKERS else ():
+            ends = [out for reader in readers.get(number, ()) for out in reader.outputs]
+            converted = all(it.op in _CONVERSIONS for it in readers.get(number, ()))
+            taken = number in contents.outputs or bool(ends)
+            if _is_wide(contents.tensors[number]) and taken and converted and found.issuperset(ends):
+                found.add(number)
+    return found
 
 
 def _is_wide(tensor: Tensor) -> bool:

@@ -494,8 +494,8 @@ for name, options in (("float", {}), ("int8", {"int8": True})):
     case("UNIDIRECTIONAL_SEQUENCE_LSTM", name, oracle=False)(partial(lstm, **options))
 
 
-for name, options in (("float", {}), ("int8", {"state": "INT8"}), ("int16", {"state": "INT16"})):
-    case("SVDF", name, oracle=False, reference=name != "int8")(partial(svdf, **options))
+for name, options in (("float", {}), ("int16", {"state": "INT16"})):
+    case("SVDF", name, oracle=False)(partial(svdf, **options))
 
 
 def network(f: FlatFile) -> Any:

@@ -29,15 +29,15 @@ def refused(file: FlatFile, inputs: list[int], outputs: list[int], folder: Path)
 def test_all_operators_that_are_not_supported_are_listed_with_the_way_out(tmp_path: Path) -> None:
     f = FlatFile()
     x, s, c, e = (f.int8(1, 8) for _ in range(4))
-    f.operator("SVDF", [x], s)
+    f.operator("LSTM", [x], s)
     f.operator("RELU", [s], r := f.int8(1, 8))
     f.operator("TFLite_Detection_PostProcess", [r], c)
     f.operator("FlexErf", [c], e)
     f.operator("TOPK_V2", [e], k := f.int8(1, 8))
     f.operator("WHILE", [k], y := f.int8(1, 8))
     reasons = refused(f, [x], [y], tmp_path)
-    assert list(reasons) == ["0 SVDF", "2 TFLite_Detection_PostProcess", "3 FlexErf", "4 TOPK_V2", "5 WHILE"]
-    assert "keeps a state" in reasons["0 SVDF"] and "DEPTHWISE_CONV_2D" in reasons["0 SVDF"]
+    assert list(reasons) == ["0 LSTM", "2 TFLite_Detection_PostProcess", "3 FlexErf", "4 TOPK_V2", "5 WHILE"]
+    assert "keeps a state" in reasons["0 LSTM"] and "DEPTHWISE_CONV_2D" in reasons["0 LSTM"]
     assert "allow_custom_ops" in reasons["2 TFLite_Detection_PostProcess"]
     assert "SELECT_TF_OPS" in reasons["3 FlexErf"]
     assert "docs/tflite.md" in reasons["4 TOPK_V2"]
@@ -150,9 +150,9 @@ def test_an_operator_that_does_not_fit_says_why(make: Any, tmp_path: Path) -> No
 def test_recurrent_outputs_do_not_hide_other_reasons(tmp_path: Path) -> None:
     f = FlatFile()
     x, s = f.int8(1, 8), f.int8(1, 8)
-    f.operator("SVDF", [x], s)
+    f.operator("LSTM", [x], s)
     f.operator("ADD", [s, s], y := f.int8(1, 8), FusedActivationFunction=4)
-    assert list(refused(f, [x], [y], tmp_path)) == ["0 SVDF", "1 ADD"]
+    assert list(refused(f, [x], [y], tmp_path)) == ["0 LSTM", "1 ADD"]
 
 
 # -- files that are wrong ---------------------------------------------------------------------------
