@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import onnx
 from flat_cases import CASES, network
 from flat_files import FlatFile
+from flat_recurrent import svdf
 from models import fully_connected, quantised_convolutions
 from moves import with_moves
 from networks import residual_network
@@ -47,7 +49,8 @@ def models(folder: Path) -> list[Path]:
 def tflite_files() -> list[bytes]:
     """A .tflite file for every operator that is supported, and networks as often as all of those."""
     contents = []
-    for make in [case.make for case in CASES.values()] + [network] * len(CASES):
+    kept = partial(svdf, state="INT8")
+    for make in [case.make for case in CASES.values()] + [network] * len(CASES) + [kept] * 10:
         file = FlatFile()
         contents.append(file.content(*make(file)))
     return contents
