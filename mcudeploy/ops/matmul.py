@@ -82,7 +82,7 @@ class MatMul:
 
 def _arithmetic(inputs: tuple[Tensor, ...], output: Tensor, k: int) -> dict[str, ParamValue]:
     (a, b), out = (quantization_of(tensor) for tensor in inputs), quantization_of(output)
-    largest = k * 255 * 255
+    largest = k * 255 * 256  # products without the zero point of a; then what that of b takes off
     if largest >= 2**31:
         raise ValueError(f"a sum of {k} products may overflow 32 bits")
     multipliers, shift = quantize_scale(np.array([a.scale * b.scale / out.scale], np.float64))

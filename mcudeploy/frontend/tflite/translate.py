@@ -86,8 +86,8 @@ TRANSLATIONS: dict[str, Translation] = {
 
 _RECURRENT = (
     "it keeps a state from step to step, which is not supported in .tflite files. Convolutions over time are "
-    "(DEPTHWISE_CONV_2D on a window of frames), UNIDIRECTIONAL_SEQUENCE_LSTM, and LSTM, GRU and RNN of ONNX "
-    "files"
+    "(DEPTHWISE_CONV_2D on a window of frames), SVDF, UNIDIRECTIONAL_SEQUENCE_LSTM, and LSTM, GRU and RNN of "
+    "ONNX files"
 )
 _CONTROL = "it runs another subgraph; control flow is not supported. Convert the model with the loop unrolled"
 
