@@ -53,13 +53,18 @@ def svdf(writer: Writer, operator: Operator) -> None:
         result=writer.output(operator),
     )
     _require_fitting(tensors, operator.integer("Rank"))
+    in_float = tensors.state.kind == "FLOAT32"
+    if not in_float and operator.integer("FusedActivationFunction") != _RELU:
+        raise Unsupported(
+            "its state is quantised and its fused activation is not RELU: TFLite has no such SVDF"
+        )
     features, source = tensors.features, tensors.source
     require_alike(source, features, 0)
     flat = writer.constant(np.array([1, features.shape[1]], np.int64))
     x = writer.node("Reshape", [writer.real(source), flat], main=False)
     newest = writer.node("Gemm", [x, writer.real(features)], main=False, transB=1)
     if tensors.state.kind == "INT8":
-        _quantized(writer, operator, tensors, newest)
+        _quantized(writer, tensors, newest)
         return
     if tensors.state.kind == "INT16":
         newest = _saturated(writer, newest, tensors.state)
@@ -68,13 +73,11 @@ def svdf(writer: Writer, operator: Operator) -> None:
     made, after = writer.nodes(SVDF, [newest, state, times, bias], 2, domain=DOMAIN)
     writer.known(made, (1, tensors.units))
     _keep(writer, tensors, state, after, first="")
-    writer.finish(tensors.result, made, fused(operator))
+    writer.finish(tensors.result, made, fused(operator) if in_float else None)
 
 
-def _quantized(writer: Writer, operator: Operator, tensors: _Tensors, newest: str) -> None:
-    """Integers throughout; the saturation of int8 is the only bound that TFLite has here."""
-    if operator.integer("FusedActivationFunction") != _RELU:
-        raise Unsupported("its activation must be RELU, as TFLite wants it of integers")
+def _quantized(writer: Writer, tensors: _Tensors, newest: str) -> None:
+    """Integers throughout. Of RELU, TFLite computes the saturation of int8 alone, whatever the zero point."""
     kept, times = parameters(tensors.state), parameters(tensors.times)
     if not (kept.single and times.single and parameters(tensors.result).single) or times.zero_point[0] != 0:
         raise Unsupported("its state, weights over time and result need one scale each; of weights around 0")

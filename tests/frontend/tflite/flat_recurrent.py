@@ -35,7 +35,13 @@ def lstm(f: FlatFile, *, int8: bool = False, by_time: bool = False, clip: float 
 
 
 def svdf(
-    f: FlatFile, *, state: str = "FLOAT32", rank: int = 2, bias: bool = True, reach: float = 300.0
+    f: FlatFile,
+    *,
+    state: str = "FLOAT32",
+    rank: int = 2,
+    bias: bool = True,
+    reach: float = 300.0,
+    zero_point: int = -128,
 ) -> Any:
     """SVDF of 5 units on 12 inputs, which remembers 6 values; its integer state goes up to `reach`."""
     units, memory = 5, 6
@@ -47,7 +53,7 @@ def svdf(
         offset = f.constant(f.random.normal(0, 0.5, units), np.float32)
         kept = f.add(1, filters * memory, variable=True)
     else:
-        x, y = f.int8(1, 12), f.int8(1, units, scale=0.5, zero=-128)
+        x, y = f.int8(1, 12), f.int8(1, units, scale=0.5, zero=zero_point)
         features = f.weights(filters, 12, axis=None)
         most = np.iinfo(state.lower()).max
         facts: dict[str, Any] = {"scale": [2.0 / most], "zero_point": [0]}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -31,19 +32,19 @@ def test_floats_are_those_of_litert(rank: int, tmp_path: Path) -> None:
     assert found.outputs.worst <= 1e-6 * found.outputs.range
 
 
-@pytest.mark.parametrize(("bias", "reach"), [(True, 300.0), (False, 300.0), (True, 6.0)])
-def test_states_of_int16_are_within_an_lsb_of_litert(bias: bool, reach: float, tmp_path: Path) -> None:
-    """With a reach of 6 most values saturate."""
+@pytest.mark.parametrize("options", [{}, {"bias": False}, {"reach": 6.0}, {"zero_point": -50}], ids=str)
+def test_states_of_int16_are_within_an_lsb_of_litert(options: dict[str, Any], tmp_path: Path) -> None:
+    """Most values of the state saturate where it reaches 6."""
     file = FlatFile()
-    found = rounding(file.save(tmp_path, *svdf(file, state="INT16", bias=bias, reach=reach)), 10)
+    found = rounding(file.save(tmp_path, *svdf(file, state="INT16", **options)), 10)
     assert found.outputs.worst <= 1 < found.outputs.range
 
 
-@pytest.mark.parametrize("rank", [1, 3])
-def test_states_of_int8_are_within_an_lsb_of_tflite_micro(rank: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("rank", "zero_point"), [(1, -128), (3, -128), (1, -50)])
+def test_states_of_int8_are_within_an_lsb_of_tflite_micro(rank: int, zero_point: int, tmp_path: Path) -> None:
     """With a bias, without which TFLite Micro crashes; no value saturates, which it lets wrap around."""
     file = FlatFile()
-    path = file.save(tmp_path, *svdf(file, state="INT8", rank=rank))
+    path = file.save(tmp_path, *svdf(file, state="INT8", rank=rank, zero_point=zero_point))
     inputs = np.random.default_rng(0).integers(-128, 128, (20, 1, 12), np.int8)
     wanted = run_micro(path, inputs).reshape(20, -1).astype(int)
     found = _results(path, inputs)
