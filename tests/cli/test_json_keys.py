@@ -1,0 +1,105 @@
+"""The keys of every command's JSON object: scripts rely on them.
+
+After a change that is meant: pytest tests/cli/test_json_keys.py --update-golden
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from click.testing import CliRunner
+from onnx import TensorProto, helper, numpy_helper
+
+from mcudeploy.cli.main import cli
+from tests.pipeline.test_topology_file import GOOD
+
+GOLDEN = Path(__file__).parent / "json_keys.txt"
+QUICK = "--time-limit 0.3"
+COMMANDS = (
+    "quantize float.onnx --data samples.npz -o m.onnx",
+    "boards",
+    "boards --explain stm32f405",
+    "doctor",
+    "devices",
+    "check m.onnx",
+    "check m.onnx --board stm32f405",
+    "check unsupported.onnx",
+    "fit m.onnx --boards stm32f405,microbit",
+    f"plan m.onnx --board stm32f405 {QUICK} -o plan.json",
+    f"plan m.onnx --board stm32f405,microbit {QUICK}",
+    f"plan m.onnx --board stm32f405 {QUICK} --ram-limit 64",
+    "run m.onnx --board mps2-an386 --no-split",
+    f"measure m.onnx --board mps2-an386 {QUICK}",
+    f"tune m.onnx --board mps2-an386 {QUICK}",
+    f"build m.onnx --board stm32f405 {QUICK} -o lib --library-only",
+    f"build m.onnx --board stm32f405 {QUICK} -o firmware",
+    f"init project m.onnx --board stm32f405 {QUICK}",
+    "flash --board stm32f405 --dry-run --emulate",
+    "schedule graph.json --time-limit 1",
+    "schedule graph.json --time-limit 1 --memory 50% --link 1 --recompute",
+    "place rectangles.csv --capacity 9",
+    "pipeline m.onnx --topology units.toml",
+)
+
+
+def _float_model() -> onnx.ModelProto:
+    weights = np.random.default_rng(0).normal(size=(4, 1, 3, 3)).astype(np.float32)
+    node = helper.make_node("Conv", ["x", "w"], ["y"], name="conv", pads=[1, 1, 1, 1])
+    x, y = (helper.make_tensor_value_info(n, TensorProto.FLOAT, [1, c, 8, 8]) for n, c in (("x", 1), ("y", 4)))
+    graph = helper.make_graph([node], "g", [x], [y], [numpy_helper.from_array(weights, "w")])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+@pytest.fixture(scope="module")
+def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the files that the commands read."""
+    folder = tmp_path_factory.mktemp("keys")
+    model = _float_model()
+    onnx.save(model, folder / "float.onnx")
+    model.graph.node[0].op_type = "Unknown"
+    onnx.save(model, folder / "unsupported.onnx")
+    samples = np.random.default_rng(1).normal(size=(4, 1, 8, 8)).astype(np.float32)
+    np.savez(folder / "samples.npz", x=samples)
+    nodes = [{"id": n, "op": "op", "inputs": [n - 1] * bool(n), "outputs": [n]} for n in range(3)]
+    graph = {"nodes": nodes, "tensors": [{"bytes": 4}] * 3, "outputs": [2]}
+    (folder / "graph.json").write_text(json.dumps(graph))
+    (folder / "rectangles.csv").write_text("id,lower,upper,size\na,0,2,4\nb,1,3,5\n")
+    (folder / "units.toml").write_text(GOOD)
+    return folder
+
+
+def key_paths(value: Any, at: str = "") -> Iterator[str]:
+    """Paths of all keys; names of tensors, operators, memories and files, which are data, become `*`."""
+    if isinstance(value, list):
+        for item in value:
+            yield from key_paths(item, f"{at}[]")
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            path = f"{at}.{key if at.rpartition('.')[2] not in NAMED else '*'}"
+            yield path
+            yield from key_paths(item, path)
+
+
+NAMED = {"arenas", "traffic", "elsewhere", "kernels", "operator_checks", "memory_limits", "plans"}
+"""Objects whose keys are names from the model or the board."""
+
+
+def test_keys_of_json_objects(
+    workplace: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    monkeypatch.chdir(workplace)
+    lines = []
+    for line in COMMANDS:
+        result = CliRunner().invoke(cli, [*line.split(), "--json"])
+        found = sorted(set(key_paths(json.loads(result.stdout))))
+        lines += [f"{line}: exit {result.exit_code}", *(f"    {path}" for path in found)]
+    text = "\n".join(lines) + "\n"
+    if request.config.getoption("--update-golden"):
+        GOLDEN.write_text(text, "utf-8")
+    assert text == GOLDEN.read_text("utf-8"), "if that is meant, --update-golden"
