@@ -23,6 +23,7 @@ from mcudeploy.boards.facts import (
     Identifier,
     Link,
     Memory,
+    Patience,
     Port,
     Registry,
     Timer,
@@ -69,7 +70,8 @@ class Board(Facts):
     the lines to the boards before and behind it in a chain; `port_hal`: HAL sources that they need. Without
     `hal` it is known by the facts of its `source` only: models are planned and libraries built for it, no
     firmware. `framework`: what PlatformIO builds firmware with, which has compiler, start-up code and linker
-    script. `flashers`: tools that write it, the preferred one first.
+    script. `flashers`: tools that write it, the preferred one first. `patience` multiplies the time limits of
+    all that it does, for a slow emulator.
     """
 
     name: Annotated[str, Field(pattern=rf"^([a-z0-9][a-z0-9-]*|pio:{PIO_ID}(:[a-z]+)?)$")]
@@ -101,6 +103,7 @@ class Board(Facts):
     flashers: Annotated[tuple[Flasher, ...], Field(alias="flasher")] = ()
     registry: Registry | None = None
     framework: Framework | None = None
+    patience: Patience = 1.0
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

@@ -18,7 +18,7 @@ _DEFAULT = re.compile(r"^family_default\s*=.*\n", re.MULTILINE)
 _OURS = "mcudeploy"
 _OWN_KEYS = {
     *("name", "title", "family", "family_default", "toolchain", "cpu_flags", "stack_bytes", "usb_ids", "hal"),
-    *("source", "alignment", "arena_limit", "emulated_origin", "baud", "most_baud", "pins"),
+    *("source", "alignment", "arena_limit", "emulated_origin", "baud", "most_baud", "pins", "patience"),
 }
 _OWN_TABLES = ("emulator", "timer.emulated", "flasher", "registry", "framework")
 """What no data sheet says, wherever it stands: names, how firmware is built and loaded, what is kept free."""

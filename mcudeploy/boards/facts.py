@@ -40,6 +40,7 @@ once that has been read.
 """
 Rate = Annotated[float, Field(gt=0, le=1e6)]
 """Bytes per cycle."""
+Patience = Annotated[float, Field(ge=1, le=1000)]
 Clocks = Annotated[float, Field(ge=0, le=1e9)]
 """Cycles of the first unit."""
 

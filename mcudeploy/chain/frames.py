@@ -10,12 +10,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from mcudeploy.common.errors import ProtocolError
+from mcudeploy.device.replies import within
 from mcudeploy.device.requests import Request
 from mcudeploy.device.session import Session
 from mcudeploy.device.target import Device
 
 _STATE = struct.Struct("<IIIQIIB")
 _POLL_S = 0.002
+_CHANGES = 4
+"""Changes of a board's state for a payload: it has come, is begun, is done, and has gone."""
 _LOOK_S = 2.0
 """Without progress for so long, all boards are asked whether they are well."""
 
@@ -31,6 +34,15 @@ class State:
     resends: int
     damaged: int
     flags: int
+
+    @classmethod
+    def of(cls, data: bytes) -> State:
+        """From the data of a STATE reply. Raises FieldError for a field out of its bounds."""
+        state = cls(*_STATE.unpack(data))
+        within("payloads done", state.done, 0, state.taken)
+        within("ticks", state.ticks, 0, 2**63 - 1)
+        within("flags", state.flags, 0, 7)
+        return state
 
     @property
     def received(self) -> bool:
@@ -68,7 +80,8 @@ class Node:
     def state(self) -> State:
         """Ask it."""
         with self.named():
-            return State(*_STATE.unpack(self.session.request(Request.STATE, reply_bytes=_STATE.size)))
+            data = self.session.request(Request.STATE, reply_bytes=_STATE.size)
+            return self.session.parsed(Request.STATE, State.of, data)
 
     def start(self, number: int) -> None:
         """Have it forget all payloads."""
@@ -95,7 +108,9 @@ class Node:
 
 
 class Chain:
-    """Boards in a row that have started. `patience_s`: without any progress for so long, it stands still."""
+    """Boards in a row that have started. `patience_s`: without any progress for so long, it stands still.
+    Progress is a payload more that a board has begun, done or passed on: a run has a known number of them.
+    """
 
     def __init__(self, nodes: Sequence[Node], patience_s: float) -> None:
         self.nodes = tuple(nodes)
@@ -115,12 +130,13 @@ class Chain:
         given = 0
         moved = looked = time.monotonic()
         seen: list[State] = []
+        changes = _CHANGES * len(payloads) * len(self.nodes)
         while len(results) < len(payloads):
             progress = False
-            if given < len(payloads) and not self._known(self.nodes[0], number).received:
+            if given < len(payloads) and not self._known(self.nodes[0], number, len(payloads)).received:
                 self.nodes[0].put(payloads[given])
                 given, progress = given + 1, True
-            if self._known(self.nodes[-1], number).ready:
+            if self._known(self.nodes[-1], number, len(payloads)).ready:
                 results.append(self.nodes[-1].take(result_bytes))
                 told(len(results))
                 progress = True
@@ -129,21 +145,24 @@ class Chain:
                 moved = looked = now
                 continue
             if now - looked > _LOOK_S:
-                states = [self._known(node, number) for node in self.nodes]
-                if not _alike(seen, states):
-                    seen, moved = states, now
+                states = [self._known(node, number, len(payloads)) for node in self.nodes]
+                if not _alike(seen, states) and changes > 0:
+                    seen, moved, changes = states, now, changes - 1
                 elif now - moved > self._patience_s:
                     raise self._still(states, now - moved)
                 looked = time.monotonic()
             time.sleep(_POLL_S)
         return results
 
-    def _known(self, node: Node, number: int) -> State:
+    def _known(self, node: Node, number: int, payloads: int) -> State:
+        """The state of a node, of this session."""
         state = node.state()
         if state.session != number:
             raise ProtocolError(
                 f"{node.title} was started by another program meanwhile. Close the other one."
             )
+        with node.named():
+            node.session.parsed(Request.STATE, within, "payloads begun", state.taken, 0, payloads)
         return state
 
     def _still(self, states: Sequence[State], waited_s: float) -> ProtocolError:

@@ -213,7 +213,8 @@ def _results(
     """The last payload of every frame; frames take the samples in turn."""
     first, last = members[0].stage.received, members[-1].stage.sent
     stored = [b"".join(sample.stored[it.name].tobytes() for it in first.tensors) for sample in samples]
-    chain = Chain(nodes, max(member.made.patience_s for member in members))
+    patience_s = max(member.made.patience_s * member.target.board.patience for member in members)
+    chain = Chain(nodes, patience_s)
     given = list(islice(cycle(stored), frames))
     return chain.run(given, last.size_bytes, lambda done: progress.advance(done, frames))
 

@@ -149,6 +149,7 @@ class Settings(BaseModel):
     probe: str | None = None
     flasher: str | None = None
     emulate: bool | None = None
+    patience: Annotated[float, Field(ge=1, le=1000)] | None = None
     guards: bool | None = None
     assign: Annotated[tuple[str, ...], BeforeValidator(_listed)] | None = None
     placement: Literal["blocks", "tags"] | None = None

@@ -11,6 +11,7 @@ from click import get_current_context
 from click.core import ParameterSource
 
 from mcudeploy.cli.options import Command
+from mcudeploy.cli.values import Finite
 from mcudeploy.common.errors import UsageError
 
 if TYPE_CHECKING:
@@ -27,6 +28,29 @@ emulate_option = click.option(
     is_eager=True,
     help="Run the board's QEMU machine instead of hardware; implied for boards that exist only there.",
 )
+_PATIENCE = "mcudeploy.patience"
+"""The context's key for --patience: the board takes it."""
+
+
+def _keep_patience(context: click.Context, _: click.Parameter, factor: float | None) -> None:
+    context.meta[_PATIENCE] = factor
+
+
+patience_option = click.option(
+    "--patience",
+    metavar="FACTOR",
+    type=Finite(1, 1000),
+    is_eager=True,
+    expose_value=False,
+    callback=_keep_patience,
+    help="Multiply all time limits of the board by this factor, for a slow emulator.",
+)
+
+
+def _patient(board: Board) -> Board:
+    """The board with the patience that the command line or a setting asks for."""
+    factor = get_current_context().meta.get(_PATIENCE)
+    return board if factor is None else board.model_copy(update={"patience": factor})
 
 
 def board_option(required: bool) -> Callable[[Command], Command]:
@@ -91,12 +115,12 @@ def load_attached(context: click.Context, _: click.Parameter, name: str | None) 
     boards = family(name)
     given = context.params
     if boards[0].name == name or is_path(name) or given["emulate"]:
-        return boards[0]
+        return _patient(boards[0])
     ports = given.get("ports") or filter(None, [given.get("port")])
     board, known_by = attached_board(name, tuple(ports), given.get("probe"))
     if known_by and not given.get("quiet"):
         click.echo(f"{name} is {board.name}: {known_by}", err=True)
-    return board
+    return _patient(board)
 
 
 _port_option = click.option(
@@ -128,6 +152,7 @@ def device_options(command: Command) -> Command:
     @probe_option
     @flasher_option
     @emulate_option
+    @patience_option
     @functools.wraps(command)
     def packed(
         *args: Any,
@@ -172,6 +197,7 @@ def chain_options(command: Command) -> Command:
     @probe_option
     @flasher_option
     @emulate_option
+    @patience_option
     @functools.wraps(command)
     def packed(
         *args: Any,
@@ -258,7 +284,7 @@ def _chained(names: str, ports: str | None, flasher: str | None, emulate: bool) 
     known = [name.strip() for name in names.split(",")]
     if not 2 <= len(known) <= _MOST_CHAINED or not all(known):
         raise UsageError(f"--boards names 2 to {_MOST_CHAINED} boards, separated by commas")
-    boards = [load_board(name) for name in known]
+    boards = [_patient(load_board(name)) for name in known]
     for board in boards:
         if not board.has_ports:
             raise UsageError(f"{board.name} has no lines to other boards: its board file names no [[port]]")

@@ -17,6 +17,7 @@ from mcudeploy.cli.devices import (
     flasher_option,
     is_reached,
     load_attached,
+    patience_option,
     probe_option,
     target_of,
 )
@@ -64,6 +65,7 @@ def devices_options(command: Command) -> Command:
     @probe_option
     @flasher_option
     @emulate_option
+    @patience_option
     @click.option(
         "--measurers",
         metavar="N",

@@ -1,11 +1,41 @@
-"""What a device reports, and how the replies of the wire protocol say it (firmware/WIRE.md)."""
+"""What a device reports, and the bounds of every field of a reply; firmware/WIRE.md states both."""
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable
 from dataclasses import dataclass
 
+from mcudeploy.common.text import count_text
+
+MIN_DATA_BYTES = 128
+_VERSIONED = 5
+"""Bytes of a HELLO reply up to its version, which no version of the protocol changes."""
 _HELLO = struct.Struct("<IBBBBIIIIIHBB")
+_ARENA = struct.Struct("<QI")
+_U32 = 2**32 - 1
+_STEPS = 2**24
+_KERNELS = 4096
+
+
+class FieldError(ValueError):
+    """A field of a reply is out of its bounds."""
+
+    def __init__(self, field: str, value: object, bound: str) -> None:
+        super().__init__(f"{field} = {value}: {bound} is allowed")
+
+
+def within(field: str, value: int, least: int, most: int) -> int:
+    """The value of a field, which lies from `least` to `most`. Raises FieldError where it does not."""
+    if not least <= value <= most:
+        raise FieldError(field, f"{value:,}", f"{least:,} to {most:,}")
+    return value
+
+
+def _one_of(field: str, value: int, allowed: Iterable[int]) -> int:
+    if value not in (known := tuple(allowed)):
+        raise FieldError(field, value, ", ".join(map(str, known)))
+    return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,23 +88,90 @@ class Stack:
     size_bytes: int
 
 
+def require_version(data: bytes, version: int) -> None:
+    """Raises FieldError where a HELLO reply is of another version of the protocol."""
+    if len(data) < _VERSIONED:
+        raise FieldError("length", count_text(len(data), "byte"), f"{_HELLO.size + 2} or more")
+    _one_of("version", data[_VERSIONED - 1], (version,))
+
+
 def device_info(data: bytes) -> DeviceInfo:
-    """From the data of a HELLO reply. Raises struct.error, IndexError or UnicodeDecodeError for nonsense."""
+    """From the data of a HELLO reply. Raises FieldError for a field out of its bounds."""
+    if len(data) < _HELLO.size:
+        raise FieldError("length", count_text(len(data), "byte"), f"{_HELLO.size + 2} or more")
     (_, _, pointer, offset, align, *words, arenas) = _HELLO.unpack_from(data)
     firmware, clock, ticks, steps, kernels, max_data, max_times = words
-    at = _HELLO.size
-    found = tuple(Arena(*struct.unpack_from("<QI", data, at + 12 * i)) for i in range(arenas))
-    at += 12 * arenas
-    board = data[at + 1 :].decode("ascii")
-    known = pointer in (4, 8) and offset in (2, 4)
-    if len(board) != data[at] or not known or align == 0 or max_times == 0:
-        raise IndexError
+    _one_of("pointer_bytes", pointer, (4, 8))
+    _one_of("offset_bytes", offset, (2, 4))
+    _one_of("align", align, (1, 2, 4, 8, 16, 32, 64))
+    within("clock_hz", clock, 1, _U32)
+    within("ticks_hz", ticks, 1, _U32)
+    within("steps", steps, 0, _STEPS)
+    within("kernels", kernels, 0, _KERNELS)
+    within("max_data", max_data, MIN_DATA_BYTES, 65535)
+    within("max_times", max_times, 1, min(255, (max_data - 1) // 4))
+    at = _HELLO.size + _ARENA.size * within("arenas", arenas, 1, 255)
+    text = data[at + 1 :]
+    if len(data) <= at or len(text) != data[at] or len(data) > max_data:
+        right = f"{at + 1 + (data[at] if len(data) > at else 1)}, and no more than max_data = {max_data},"
+        raise FieldError("length", count_text(len(data), "byte"), right)
     return DeviceInfo(
-        pointer, offset, align, firmware, clock, ticks, steps, kernels, max_data, max_times, found, board
+        pointer,
+        offset,
+        align,
+        firmware,
+        clock,
+        ticks,
+        steps,
+        kernels,
+        max_data,
+        max_times,
+        tuple(_arena(i, data, pointer, align) for i in range(arenas)),
+        _board_name(text),
     )
 
 
-def ticks_of(data: bytes) -> Ticks:
-    """From the data of a RUN or CALL reply."""
+def _arena(index: int, data: bytes, pointer_bytes: int, align: int) -> Arena:
+    base, size = _ARENA.unpack_from(data, _HELLO.size + _ARENA.size * index)
+    within(f"bytes of arena {index}", size, 1, 2**31)
+    within(f"base of arena {index}", base, 0, 256**pointer_bytes - size)
+    if base % align:
+        raise FieldError(f"base of arena {index}", f"{base:#x}", f"a multiple of align = {align}")
+    return Arena(base, size)
+
+
+def _board_name(text: bytes) -> str:
+    if not text or any(not 0x21 <= byte <= 0x7E for byte in text):
+        raise FieldError("board", ascii(text.decode("latin-1")), "visible ASCII without spaces")
+    return text.decode("ascii")
+
+
+def ticks_of(data: bytes, intervals: int) -> Ticks:
+    """From the data of a RUN or CALL reply: the sum of so many intervals of less than 2^32 ticks each."""
     disturbed, ticks = struct.unpack("<BQ", data)
-    return Ticks(ticks, disturbed != 0)
+    return Ticks(within("ticks", ticks, 0, intervals * _U32), _flag("disturbed", disturbed))
+
+
+def step_ticks(data: bytes) -> StepTicks:
+    """From the data of a TIME reply."""
+    disturbed, *ticks = struct.unpack(f"<B{len(data) // 4}I", data)
+    return StepTicks(tuple(ticks), _flag("disturbed", disturbed))
+
+
+def stack_of(data: bytes) -> Stack:
+    """From the data of a STACK reply."""
+    used, size = struct.unpack("<II", data)
+    return Stack(within("used", used, 0, size), size)
+
+
+def kernel_addresses(data: bytes, info: DeviceInfo, left: int) -> tuple[int, ...]:
+    """From the data of a KERNELS reply that can have the addresses of up to `left` kernels."""
+    most = min(left, info.max_data_bytes // 8)
+    if len(data) % 8 or not 1 <= len(data) // 8 <= most:
+        raise FieldError("length", count_text(len(data), "byte"), f"8 for each of 1 to {most} kernels")
+    addresses = struct.unpack(f"<{len(data) // 8}Q", data)
+    return tuple(within("address", address, 1, 256**info.pointer_bytes - 1) for address in addresses)
+
+
+def _flag(field: str, value: int) -> bool:
+    return bool(within(field, value, 0, 1))

@@ -8,12 +8,25 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
+from typing import ParamSpec, TypeVar
 
 from mcudeploy.common.errors import ProtocolError
 from mcudeploy.common.text import agree, count_text
 from mcudeploy.device.frame import Frame, Receiver, encode
 from mcudeploy.device.hints import flash_hint, silence_hint
-from mcudeploy.device.replies import DeviceInfo, Stack, StepTicks, Ticks, device_info, ticks_of
+from mcudeploy.device.replies import (
+    DeviceInfo,
+    FieldError,
+    Stack,
+    StepTicks,
+    Ticks,
+    device_info,
+    kernel_addresses,
+    require_version,
+    stack_of,
+    step_ticks,
+    ticks_of,
+)
 from mcudeploy.device.requests import (
     BUSY,
     CHANGING,
@@ -30,6 +43,10 @@ VERSION = 1
 _RANGE = struct.Struct("<BIH")
 _WRITE = struct.Struct("<BI")
 _CALL = struct.Struct("<BIIII")
+_SLOWEST_BYTES_PER_S = 500
+"""A transfer of many requests is given up where it gets slower, on a line that is not."""
+_T = TypeVar("_T")
+_P = ParamSpec("_P")
 
 Advance = Callable[[int, int], None]
 """Told how many bytes or steps of how many are done."""
@@ -39,12 +56,13 @@ Advance = Callable[[int, int], None]
 class Timing:
     """Patience. `answer_s`: without any answer the line is dead. `resend_s`: before the first resend of a
     request, growing by half each time up to six times that. `busy_resend_s`: the same once the device has
-    said that it executes.
+    said that it executes. `factor` multiplies these and the time limits of all requests, for a slow emulator.
     """
 
     answer_s: float = 5.0
     resend_s: float = 0.25
     busy_resend_s: float = 5.0
+    factor: float = 1.0
 
 
 class Session:
@@ -88,9 +106,9 @@ class Session:
         Raises ProtocolError where the firmware is not the one with `firmware_hash`.
         """
         nonce = os.urandom(4)
-        wait_s = self._timing.answer_s if timeout_s is None else timeout_s
-        data = self._request(Request.HELLO, nonce, wait_s, accept=lambda reply: reply.startswith(nonce))
-        info = self._parse_hello(data)
+        data = self._request(Request.HELLO, nonce, timeout_s, accept=lambda reply: reply.startswith(nonce))
+        self.parsed(Request.HELLO, require_version, data, VERSION)
+        info = self.parsed(Request.HELLO, device_info, data)
         self._board = self._board or info.board
         if firmware_hash is not None and info.firmware_hash != firmware_hash:
             raise ProtocolError(
@@ -106,7 +124,9 @@ class Session:
         """Put `data` into arena `memory` at byte `offset`."""
         size = self.info.max_data_bytes - _WRITE.size
         view = memoryview(data).cast("B")
+        since = time.monotonic()
         for start in range(0, len(view), size):
+            self._require_rate(Request.WRITE, since, start)
             part = view[start : start + size]
             self._request(Request.WRITE, _WRITE.pack(memory, offset + start) + bytes(part), reply_bytes=0)
             if advance is not None:
@@ -116,7 +136,9 @@ class Session:
         """`count` bytes of arena `memory` from byte `offset`."""
         size = self.info.max_data_bytes
         out = bytearray()
+        since = time.monotonic()
         while len(out) < count:
+            self._require_rate(Request.READ, since, len(out))
             part = min(size, count - len(out))
             out += self._request(Request.READ, _RANGE.pack(memory, offset + len(out), part), reply_bytes=part)
             if advance is not None:
@@ -127,7 +149,7 @@ class Session:
         """Run `count` steps (all by default) of the deployed program; never twice. Total ticks."""
         steps = self.info.steps - first_step if count is None else count
         data = self._request(Request.RUN, struct.pack("<II", first_step, steps), timeout_s, reply_bytes=9)
-        return ticks_of(data)
+        return self.parsed(Request.RUN, ticks_of, data, steps)
 
     def time_steps(
         self,
@@ -136,16 +158,20 @@ class Session:
         timeout_s: float = 60.0,
         advance: Advance | None = None,
     ) -> StepTicks:
-        """Run `count` steps (all by default) and return the ticks of each. `timeout_s` is for one request."""
+        """Run `count` steps (all by default) and return the ticks of each. `timeout_s` is for one request;
+        all of them run the program once, and may take twice that.
+        """
         total = self.info.steps - first_step if count is None else count
         ticks: list[int] = []
-        disturbed = False
+        disturbed, since = False, time.monotonic()
         while len(ticks) < total:
+            self._require_rate(Request.TIME, since, 4 * len(ticks), 2 * timeout_s)
             part = min(self.info.max_times, total - len(ticks))
             request = struct.pack("<IB", first_step + len(ticks), part)
             data = self._request(Request.TIME, request, timeout_s, reply_bytes=1 + 4 * part)
-            ticks += struct.unpack_from(f"<{part}I", data, 1)
-            disturbed |= data[0] != 0
+            observed = self.parsed(Request.TIME, step_ticks, data)
+            ticks += observed.ticks
+            disturbed |= observed.disturbed
             if advance is not None:
                 advance(len(ticks), total)
         return StepTicks(tuple(ticks), disturbed)
@@ -156,8 +182,8 @@ class Session:
 
     def stack(self) -> Stack:
         """How deep the stack went in the last `run`."""
-        used, size = struct.unpack("<II", self._request(Request.STACK, b"", reply_bytes=8))
-        return Stack(used, size)
+        data = self._request(Request.STACK, b"", reply_bytes=8)
+        return self.parsed(Request.STACK, stack_of, data)
 
     def call(
         self,
@@ -171,16 +197,16 @@ class Session:
     ) -> Ticks:
         """Call the kernel of the `mcud_op` at `offset` for rows [first_row, end_row), `repeat` times."""
         request = _CALL.pack(memory, offset, first_row, end_row, repeat)
-        return ticks_of(self._request(Request.CALL, request, timeout_s, reply_bytes=9))
+        data = self._request(Request.CALL, request, timeout_s, reply_bytes=9)
+        return self.parsed(Request.CALL, ticks_of, data, repeat)
 
     def kernels(self) -> tuple[int, ...]:
         """Addresses of the linked kernels, in the order of their sorted names."""
-        found: list[int] = []
-        while len(found) < self.info.kernel_count:
+        info, found, since = self.info, list[int](), time.monotonic()
+        while (left := info.kernel_count - len(found)) > 0:
+            self._require_rate(Request.KERNELS, since, 8 * len(found))
             data = self._request(Request.KERNELS, struct.pack("<I", len(found)))
-            if not data or len(data) % 8:
-                raise ProtocolError(f"{self._line.name} answers KERNELS with {count_text(len(data), 'byte')}")
-            found += struct.unpack(f"<{len(data) // 8}Q", data)
+            found += self.parsed(Request.KERNELS, kernel_addresses, data, info, left)
         return tuple(found)
 
     def guard(self, memory: int, offset: int, count: int, poison: bool) -> None:
@@ -191,6 +217,27 @@ class Session:
     def request(self, kind: Request, data: bytes = b"", *, reply_bytes: int | None = 0) -> bytes:
         """Any other request; the data of its reply, which are `reply_bytes` long, or of any length."""
         return self._request(kind, data, reply_bytes=reply_bytes)
+
+    def parsed(self, kind: Request, parse: Callable[_P, _T], *fields: _P.args, **named: _P.kwargs) -> _T:
+        """The result of `parse` on a reply; ProtocolError for a field out of its bounds."""
+        try:
+            return parse(*fields, **named)
+        except FieldError as error:
+            raise ProtocolError(
+                f"{self._line.name} answers {kind.name} with {error}. {flash_hint(self._board)}"
+            ) from None
+
+    def _require_rate(self, kind: Request, since: float, done_bytes: int, run_s: float = 0.0) -> None:
+        """Raises ProtocolError where each answer of many comes in time, but all together do not. `run_s`: for
+        the program itself.
+        """
+        timing, spent = self._timing, time.monotonic() - since
+        slowest_s = done_bytes * (1 / _SLOWEST_BYTES_PER_S + 8 / self._line.bytes_per_second)
+        if spent > timing.factor * (4 * timing.answer_s + slowest_s + run_s):
+            raise ProtocolError(
+                f"{self._line.name} takes too long: {count_text(done_bytes, 'byte')} of {kind.name} in "
+                f"{spent:.0f} s. A slow emulator needs --patience FACTOR."
+            )
 
     def _request(
         self,
@@ -211,12 +258,13 @@ class Session:
         wire = b"\0" + encode(Frame(kind, self._seq, data))
         line_s = 2 * len(wire) / self._line.bytes_per_second
         start = time.monotonic()
-        silence_s = self._timing.answer_s + line_s
-        limit = silence_s if timeout_s is None else timeout_s
+        timing = self._timing
+        silence_s = timing.factor * timing.answer_s + line_s
+        limit = silence_s if timeout_s is None else timing.factor * timeout_s
         deadline = start + (limit if kind is Request.HELLO else min(limit, silence_s))
         # a board that is just starting drops the first HELLO: repeat that one sooner
-        pause = line_s + self._timing.resend_s / (8 if kind is Request.HELLO else 1)
-        slowest = 6 * (line_s + self._timing.resend_s)
+        pause = line_s + timing.factor * timing.resend_s / (8 if kind is Request.HELLO else 1)
+        slowest = 6 * (line_s + timing.factor * timing.resend_s)
         busy, garbage = False, self._receiver.garbage_bytes
         self._line.write(wire)
         resend_at = start + pause
@@ -233,7 +281,7 @@ class Session:
                     return self._checked(kind, frame.data, reply_bytes)
                 if frame.type == BUSY and not busy:
                     busy, deadline = True, start + limit
-                    pause = self._timing.busy_resend_s
+                    pause = timing.factor * timing.busy_resend_s
                     slowest = 6 * pause
                     resend_at = time.monotonic() + pause
                 if frame.type == ERROR and kind is not Request.HELLO:
@@ -274,20 +322,6 @@ class Session:
             f"no answer from {self._line.name} for {waited}{after}: {silence_hint(self._board)}"
         )
 
-    def _parse_hello(self, data: bytes) -> DeviceInfo:
-        if len(data) > 4 and data[4] != VERSION:
-            raise ProtocolError(
-                f"the measurer on {self._line.name} speaks protocol {data[4]}, this mcudeploy speaks "
-                f"{VERSION}. {flash_hint(self._board)}"
-            )
-        try:
-            return device_info(data)
-        except (struct.error, IndexError, UnicodeDecodeError):
-            size = f"{count_text(len(data), 'byte')} that {agree(len(data), 'makes', 'make')} no sense"
-            raise ProtocolError(
-                f"{self._line.name} answers HELLO with {size}. {flash_hint(self._board)}"
-            ) from None
-
 
 def connect(
     url_or_port: str,
@@ -297,13 +331,16 @@ def connect(
     firmware_hash: int | None = None,
     timeout_s: float = 5.0,
     wires: Sequence[int | None] = (),
+    patience: float = 1.0,
 ) -> Session:
     """A session with the measurer at `socket://host:port`, `process:FILE` or a serial port, after its HELLO.
 
-    `wires`: descriptors for the ports of a process. Raises PortError where the line cannot be opened,
-    ProtocolError where nobody answers within `timeout_s` or the firmware is not the one with `firmware_hash`.
+    `wires`: descriptors for the ports of a process. `patience` multiplies all time limits. Raises PortError
+    where the line cannot be opened, ProtocolError where nobody answers within `timeout_s` or the firmware is
+    not the one with `firmware_hash`.
     """
-    session = Session(open_transport(url_or_port, baud, wires), board=board)
+    timing = Timing(factor=patience)
+    session = Session(open_transport(url_or_port, baud, wires), board=board, timing=timing)
     try:
         session.hello(firmware_hash, timeout_s)
     except BaseException:

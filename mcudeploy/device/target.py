@@ -11,7 +11,7 @@ from mcudeploy.boards.board import Board
 from mcudeploy.common.errors import FlashError, PortError, ProtocolError, UsageError
 from mcudeploy.device.lease import Lease, leased
 from mcudeploy.device.session import Session, connect
-from mcudeploy.device.transport import host_of, open_transport
+from mcudeploy.device.transport import RefusedError, host_of, open_transport
 from mcudeploy.targets import Firmware
 from mcudeploy.targets.emulator import Emulator, emulator_of
 from mcudeploy.targets.flashers import TOOLS
@@ -119,10 +119,19 @@ def require_port(target: Target) -> str | None:
     try:
         if lease.take():  # else another run of ours uses it now, and will give it back
             open_transport(port, _baud(target.board)).close()
+    except RefusedError:
+        if not _starts_emulator(target, port):
+            raise
     finally:
         lease.give_back()
     _require_reach(target, port)
     return port
+
+
+def _starts_emulator(target: Target, port: str) -> bool:
+    """Whether what writes the board may be what starts the emulator that listens at its port."""
+    flasher = choose_flasher(target.board, target.flasher, needed=False)
+    return port.startswith("socket://") and flasher.tool == "command"
 
 
 def _require_reach(target: Target, port: str) -> None:
@@ -149,6 +158,24 @@ def _baud(board: Board) -> int:
     return board.uart.baud if board.uart else 115200
 
 
+def _connected(
+    board: Board,
+    port: str,
+    firmware: Firmware,
+    timeout_s: float = START_S,
+    wires: Sequence[int | None] = (),
+) -> Session:
+    return connect(
+        port,
+        baud=_baud(board),
+        board=board.name,
+        firmware_hash=firmware.hash,
+        timeout_s=timeout_s,
+        wires=wires,
+        patience=board.patience,
+    )
+
+
 @contextmanager
 def open_device(
     target: Target,
@@ -165,16 +192,12 @@ def open_device(
     board, port = target.board, require_port(target)  # better known before flashing
     if board.is_host:
         name = f"process:{firmware.elf}"
-        with connect(
-            name, board=board.name, firmware_hash=firmware.hash, timeout_s=START_S, wires=wires
-        ) as session:
+        with _connected(board, name, firmware, wires=wires) as session:
             yield Device(session, name, firmware, patience_s)
     elif port is None:
         with Emulator(board, firmware.elf, emulator_arguments, wires) as emulator:
             try:
-                with connect(
-                    emulator.url, board=board.name, firmware_hash=firmware.hash, timeout_s=START_S
-                ) as session:
+                with _connected(board, emulator.url, firmware) as session:
                     yield Device(session, emulator.url, firmware, patience_s, emulator.why_dead)
             except ProtocolError as error:
                 reason = emulator.why_dead()
@@ -196,7 +219,7 @@ def open_board(
     session = _running(board, port, firmware) if reuse else None
     if session is None:
         _flash(target, port, firmware)
-        session = _started(board, port, firmware)
+        session = _started(target, port, firmware)
     with session:
         yield Device(session, port, firmware, patience_s)
 
@@ -212,16 +235,16 @@ def _flash(target: Target, port: str, firmware: Firmware) -> None:
         raise FlashError(f"{error}\n{_far(target, port, tool)}") from error
 
 
-def _started(board: Board, port: str, firmware: Firmware) -> Session:
+def _started(target: Target, port: str, firmware: Firmware) -> Session:
     """A session with the board that was just written. Under a framework it may be its own USB device, whose
-    port goes while it is written and comes again.
+    port goes while it is written and comes again; an emulator takes time until it listens.
     """
-    deadline = time.monotonic() + (START_S if board.framework else 0.0)
+    board = target.board
+    comes = board.framework is not None or _starts_emulator(target, port)
+    deadline = time.monotonic() + (START_S * board.patience if comes else 0.0)
     while True:
         try:
-            return connect(
-                port, baud=_baud(board), board=board.name, firmware_hash=firmware.hash, timeout_s=START_S
-            )
+            return _connected(board, port, firmware)
         except PortError:
             if time.monotonic() > deadline:
                 raise
@@ -231,8 +254,6 @@ def _started(board: Board, port: str, firmware: Firmware) -> Session:
 def _running(board: Board, port: str, firmware: Firmware) -> Session | None:
     """A session with the board if it runs this firmware."""
     try:
-        return connect(
-            port, baud=_baud(board), board=board.name, firmware_hash=firmware.hash, timeout_s=_RUNS_S
-        )
-    except ProtocolError:
+        return _connected(board, port, firmware, _RUNS_S)
+    except (ProtocolError, RefusedError):
         return None

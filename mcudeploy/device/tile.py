@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mcudeploy.boards.board import Board
+from mcudeploy.common.errors import ProtocolError
 from mcudeploy.device.replies import DeviceInfo, Ticks
 from mcudeploy.device.session import Session
 from mcudeploy.ir.graph import Graph, Operator
@@ -88,11 +89,11 @@ class KernelTable:
 
     @classmethod
     def of(cls, session: Session, names: Sequence[str]) -> KernelTable:
-        """Ask a device that was built with the kernels `names`. Raises ValueError where it has others."""
+        """Ask a device that was built with the kernels `names`. Raises ProtocolError for another number."""
         ordered = sorted(set(names))
         addresses = session.kernels()
         if len(addresses) != len(ordered):
-            raise ValueError(f"the firmware has {len(addresses)} kernels, {len(ordered)} are expected")
+            raise ProtocolError(f"the firmware has {len(addresses)} kernels, {len(ordered)} are expected")
         return cls(dict(zip(ordered, addresses, strict=True)))
 
     def __getitem__(self, kernel: str) -> int:

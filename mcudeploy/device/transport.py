@@ -32,6 +32,10 @@ _KEEP_ALIVE = [
 ]
 
 
+class RefusedError(PortError):
+    """Nothing listens at a TCP port, not yet or not any more."""
+
+
 class Transport(Protocol):
     """A two-way stream of bytes that may lose or damage some."""
 
@@ -112,14 +116,15 @@ def _address(url: str) -> tuple[str, int]:
 
 class SocketTransport(_Descriptor):
     """The UART of an emulator, or of a board that a server serves, behind `socket://host:port`. Raises
-    PortError where nothing listens.
+    RefusedError if nothing listens, PortError for any other fault.
     """
 
     def __init__(self, url: str, connect_timeout_s: float = 5.0) -> None:
         try:
             self._socket = socket.create_connection(_address(url), connect_timeout_s)
         except (OSError, UnicodeError) as error:  # a name may be none
-            raise PortError(
+            kind = RefusedError if isinstance(error, ConnectionRefusedError) else PortError
+            raise kind(
                 f"cannot connect to {url}: {error}. Is the emulator running, or who serves the port?"
             ) from None
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

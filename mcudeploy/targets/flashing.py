@@ -77,6 +77,7 @@ def flash(
             f"{board.name} was not flashed: no drive {flasher.drive} is mounted. Hold the button of the boot "
             "loader (BOOTSEL) while you plug the board in."
         )
+    timeout_s *= board.patience
     deadline = time.monotonic() + timeout_s
     for line in command_lines(flasher, board, elf, attached or Attached()):
         _run(flasher, board, line, max(0.0, deadline - time.monotonic()), timeout_s)

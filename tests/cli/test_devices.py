@@ -71,6 +71,28 @@ def test_what_cannot_be(line: str, message: str, mcudeploy_command: Invoke, targ
     assert result.exit_code == 2 and message in result.stderr and not targets
 
 
+@pytest.mark.parametrize(
+    ("line", "setting", "patience"),
+    [("", "", 1.0), ("--patience 20", "", 20.0), ("", "7.5", 7.5), ("--emulate --patience 3", "7.5", 3.0)],
+)
+def test_patience(
+    line: str,
+    setting: str,
+    patience: float,
+    mcudeploy_command: Invoke,
+    targets: list[Target],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("MCUDEPLOY_PATIENCE", setting)
+    assert mcudeploy_command(f"{TUNE} {line}").exit_code == 0
+    assert [target.board.patience for target in targets] == [patience]
+
+
+def test_patience_has_bounds(mcudeploy_command: Invoke, targets: list[Target]) -> None:
+    for factor in ("0", "0.5", "1001", "nan", "x"):
+        assert mcudeploy_command(f"{TUNE} --patience {factor}").exit_code == 2 and not targets
+
+
 def test_settings_wait_for_the_devices_that_they_are_for(
     mcudeploy_command: Invoke, targets: list[Target], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -25,9 +25,9 @@ class _Wire:
 class Served:
     """One client at a time; the measurer runs on between them. Use as a context manager."""
 
-    def __init__(self, program: Path, scheme: str) -> None:
+    def __init__(self, program: Path, scheme: str, port: int = 0) -> None:
         self._rfc2217 = scheme == "rfc2217"
-        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener = socket.create_server(("127.0.0.1", port))
         self.url = f"{scheme}://127.0.0.1:{self._listener.getsockname()[1]}"
         self._process = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
         self._connection: socket.socket | None = None

@@ -6,18 +6,22 @@ import os
 import socket
 import stat
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from bad_line import HASH
 from served import Served
 
 from mcudeploy.boards.board import load_board
+from mcudeploy.boards.flashers import Command
 from mcudeploy.common.errors import FlashError, PortError, ProtocolError, UsageError
 from mcudeploy.device.labgrid import acquired
 from mcudeploy.device.session import connect
-from mcudeploy.device.target import Target, require_port
+from mcudeploy.device.target import Target, open_board, require_port
 from mcudeploy.device.transport import open_transport
+from mcudeploy.targets.firmware import Firmware, Sizes
 
 BYTES = bytes(range(256)) * 8
 """0xff, which telnet escapes, among them."""
@@ -80,6 +84,54 @@ def test_a_board_elsewhere_needs_a_flasher_that_reaches_it(
         require_port(Target(board, port))
     with pytest.raises(FlashError, match="none of its flashers is installed"):
         require_port(Target(board, "socket://localhost:4000"))
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        return int(taken.getsockname()[1])
+
+
+def test_an_emulator_that_its_flasher_starts_is_waited_for(
+    tmp_path: Path, program: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing listens before the command has run, and for some time after it."""
+    monkeypatch.setenv("MCUDEPLOY_CACHE_DIR", str(tmp_path))
+    starts = Command(tool="command", line=("emulate", "{elf}"))
+    board = load_board("stm32f405").model_copy(update={"flashers": (starts,)})
+    number = _free_port()
+    emulators: list[Served] = []
+
+    def start() -> None:
+        emulators.append(Served(program, "socket", number).__enter__())
+
+    later = threading.Timer(0.4, start)
+    monkeypatch.setattr("mcudeploy.device.target.flash", lambda *_: later.start())
+    firmware = Firmware(program, board, HASH, emulated=False, sizes=Sizes(0, 0, 0, 0, 0, 0))
+    target = Target(board, f"socket://127.0.0.1:{number}")
+    try:
+        assert require_port(target) == target.port
+        with open_board(target, str(target.port), firmware, reuse=True) as device:
+            assert device.session.info.board == "host"
+    finally:
+        later.join()
+        for emulator in emulators:
+            emulator.__exit__()
+
+
+def test_only_a_command_may_start_what_listens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MCUDEPLOY_CACHE_DIR", str(tmp_path))
+    tool(tmp_path, monkeypatch, "openocd", "exit 0")
+    with pytest.raises(PortError, match="refused"):
+        require_port(Target(load_board("stm32f405"), f"socket://127.0.0.1:{_free_port()}"))
+
+
+def test_patience_multiplies_the_time_limits() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        for patience, least_s in ((1.0, 0.1), (5.0, 0.5)):
+            start = time.monotonic()
+            with pytest.raises(ProtocolError, match="no answer"):
+                connect(f"socket://127.0.0.1:{silent.getsockname()[1]}", timeout_s=0.1, patience=patience)
+            assert least_s <= time.monotonic() - start < least_s + 0.35
 
 
 class _Closes:

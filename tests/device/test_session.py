@@ -6,6 +6,7 @@ import os
 import struct
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -157,22 +158,123 @@ def test_an_echo_is_no_answer() -> None:
         session.hello()
 
 
-def test_another_protocol_version() -> None:
-    def answer(frame: Frame) -> bytes:
-        return encode(Frame(frame.type | 0x80, frame.seq, frame.data + b"\x02"))
+FACTS = {
+    "version": 1, "pointer_bytes": 4, "offset_bytes": 2, "align": 4, "firmware_hash": 7, "clock_hz": 1,
+    "ticks_hz": 1, "steps": 9, "kernels": 3, "max_data": 246, "max_times": 15, "arenas": 1,
+    "base of arena 0": 0x20000000, "bytes of arena 0": 2048,
+}  # fmt: skip
 
-    with Session(Fake(answer)) as session, pytest.raises(ProtocolError, match="speaks protocol 2"):
-        session.hello()
+
+def said(facts: dict[str, int], board: bytes = b"\4host") -> Callable[[Frame], bytes]:
+    """A device that answers HELLO with these facts."""
+    data = struct.pack("<BBBBIIIIIHBBQI", *facts.values()) + board
+    return lambda frame: encode(Frame(frame.type | 0x80, frame.seq, frame.data[:4] + data))
 
 
-def test_a_hello_that_makes_no_sense() -> None:
-    for tail in (b"\x01", b"\x01" + bytes(27), b"\x01" + b"\xff" * 60):
-
-        def answer(frame: Frame, tail: bytes = tail) -> bytes:
-            return encode(Frame(frame.type | 0x80, frame.seq, frame.data + tail))
-
-        with Session(Fake(answer)) as session, pytest.raises(ProtocolError, match="make no sense"):
+@pytest.mark.parametrize(("field", "value", "bound"), [
+    ("version", 2, "1"),
+    ("pointer_bytes", 2, "4, 8"),
+    ("offset_bytes", 8, "2, 4"),
+    ("align", 0, "1, 2, 4"),
+    ("align", 12, "1, 2, 4"),
+    ("clock_hz", 0, "1 to 4,294,967,295"),
+    ("ticks_hz", 0, "1 to 4,294,967,295"),
+    ("steps", 2**24 + 1, "0 to 16,777,216"),
+    ("kernels", 2**32 - 1, "0 to 4,096"),
+    ("max_data", 0, "128 to 65,535"),
+    ("max_data", 5, "128 to 65,535"),
+    ("max_times", 0, "1 to 61"),
+    ("max_times", 62, "1 to 61"),
+    ("arenas", 0, "1 to 255"),
+    ("base of arena 0", 2**32 - 2044, "0 to 4,294,965,248"),
+    ("base of arena 0", 0x20000002, "a multiple of align = 4"),
+    ("bytes of arena 0", 0, "1 to 2,147,483,648"),
+])  # fmt: skip
+def test_fields_of_hello_have_bounds(field: str, value: int, bound: str) -> None:
+    with Session(Fake(said(FACTS))) as session:
+        assert session.hello().max_times == 15
+    with Session(Fake(said(FACTS | {field: value}))) as session:  # noqa: SIM117
+        with pytest.raises(ProtocolError, match=rf"FAKE0 answers HELLO with {field} = .*{bound}.* allowed"):
             session.hello()
+
+
+def test_a_hello_of_a_wrong_length_or_board() -> None:
+    line = Fake(lambda frame: encode(Frame(frame.type | 0x80, frame.seq, frame.data + b"\x01\x04")))
+    with Session(line) as session, pytest.raises(ProtocolError, match="length = 6 bytes: 34 or more"):
+        session.hello()
+    for board, field in ((b"\5host", "length = 49 bytes: 50"), (b"\4h\x1b[m", r"board = 'h\\x1b\[m'")):
+        with Session(Fake(said(FACTS, board))) as session, pytest.raises(ProtocolError, match=field):
+            session.hello()
+    with Session(Fake(said(FACTS | {"arenas": 3}))) as session:  # noqa: SIM117
+        with pytest.raises(ProtocolError, match="length = 49 bytes: 70"):
+            session.hello()
+
+
+@pytest.mark.parametrize(("data", "request_it", "field"), [
+    (struct.pack("<BQ", 2, 1), lambda s: s.run(), "disturbed = 2: 0 to 1"),
+    (struct.pack("<BQ", 0, 9 * 2**32), lambda s: s.run(), "ticks = "),
+    (struct.pack("<BQ", 0, 2**32), lambda s: s.call(0, 0, 0, 1), "ticks = "),
+    (struct.pack("<B9I", 7, *range(9)), lambda s: s.time_steps(), "disturbed = 7"),
+    (struct.pack("<II", 2049, 2048), lambda s: s.stack(), "used = 2,049: 0 to 2,048"),
+    (struct.pack("<4Q", 1, 2, 3, 4), lambda s: s.kernels(), "length = 32 bytes"),
+    (b"", lambda s: s.kernels(), "length = 0 bytes"),
+    (struct.pack("<Q", 2**32), lambda s: s.kernels(), "address = 4,294,967,296: 1 to 4,294,967,295"),
+    (b"\1", lambda s: s.reset(), "RESET with 1 byte, needed: 0"),
+])  # fmt: skip
+def test_fields_of_replies_have_bounds(
+    data: bytes, request_it: Callable[[Session], object], field: str
+) -> None:
+    def answer(frame: Frame) -> bytes:
+        return said(FACTS)(frame) if frame.type == 1 else encode(Frame(frame.type | 0x80, frame.seq, data))
+
+    with Session(Fake(answer)) as session, pytest.raises(ProtocolError, match=field) as caught:
+        request_it(session)
+    assert caught.value.exit_code == 10
+
+
+@pytest.mark.parametrize("kind", [0xFE, 0x83])
+def test_busy_or_useless_frames_for_ever_end(kind: int) -> None:
+    """Frames that come faster than they are read are no answer."""
+
+    class Stream(Fake):
+        def read(self, timeout_s: float) -> bytes:
+            found = super().read(0)
+            seq = self._last + (kind != 0xFE)
+            return found or encode(Frame(kind, seq & 0xFF, b"")) * 100
+
+        _last = 0
+
+    def answer(frame: Frame) -> bytes:
+        line._last = frame.seq
+        return said(FACTS)(frame) if frame.type == 1 else b""
+
+    line = Stream(answer)
+    with Session(line, timing=QUICK) as session:
+        session.hello()
+        start = time.monotonic()
+        with pytest.raises(ProtocolError, match="has not finished after" if kind == 0xFE else "no answer"):
+            session.run(timeout_s=0.6)
+        assert time.monotonic() - start < 5
+
+
+def test_answers_that_are_slow_all_together_end() -> None:
+    """Each answer comes within its limit; a transfer of two weeks is given up all the same."""
+
+    class Slow(Fake):
+        def read(self, timeout_s: float) -> bytes:
+            time.sleep(0.02)
+            return super().read(timeout_s)
+
+    line = Slow(lambda frame: said(FACTS)(frame) if frame.type == 1 else encode(Frame(0x82, frame.seq, b"")))
+    for factor, match in ((1.0, "takes too long: .* of WRITE"), (1000.0, None)):
+        timing = Timing(answer_s=0.03, resend_s=0.05, factor=factor)
+        with Session(line, timing=timing) as session:
+            session._info = replace(session.hello(), max_data_bytes=6)
+            if match is None:
+                session.write(0, 0, bytes(20))
+            else:
+                with pytest.raises(ProtocolError, match=match):
+                    session.write(0, 0, bytes(2000))
 
 
 def test_a_reset_in_the_middle_is_noticed_and_run_is_not_repeated(program: Path) -> None:

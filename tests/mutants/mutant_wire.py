@@ -1,35 +1,51 @@
-"""Mutants of frames: a device whose replies are damaged on the line, or are nonsense with a right CRC."""
+"""Mutants of frames, and of their fields under a right CRC: of a bad line, and of a device that lies."""
 
 from __future__ import annotations
 
 import random
+import re
 import struct
 import time
+from dataclasses import replace
 from pathlib import Path
 
-from mutate_values import mutated_bytes
+from mutate_values import INTEGERS, mutated_bytes
 
 from mcudeploy.device.frame import Frame, Receiver, encode
 from mcudeploy.device.requests import Request
 from mcudeploy.device.session import Session, Timing
 
 MEMORY = bytes(range(256)) * 8
+WRITTEN_BYTES = 300
 KERNELS = (0x1000, 0x2000, 2**40)
 _HASTY = Timing(answer_s=0.004, resend_s=0.001, busy_resend_s=0.002)
 _WAIT_S = 0.006
+_FIELDS = {
+    Request.HELLO: "IBBBBIIIIIHBBQIB",
+    Request.RUN: "BQ",
+    Request.CALL: "BQ",
+    Request.TIME: "B5I",
+    Request.STACK: "II",
+    Request.KERNELS: "3Q",
+}
+"""Integers that a reply begins with; the nonce first, so that it too is spoilt."""
+_STALLS = 200
+"""Frames that a stalling device sends for each request."""
 
 
 class Device:
-    """A transport with a measurer of the test behind it, whose replies are mutants. `lies`: it spoils what it
-    says before the CRC is made of it; else the line spoils the bytes.
+    """A transport with a measurer of the test behind it, whose replies are mutants. `fault`: the `line`
+    spoils the bytes, or the device spoils `data` or `fields` before the CRC, or it `stalls`: no reply,
+    but BUSY and replies to other requests.
     """
 
     name = "line"
     bytes_per_second = float("inf")
 
-    def __init__(self, source: random.Random, *, lies: bool) -> None:
-        self._source, self._lies = source, lies
+    def __init__(self, source: random.Random, fault: str) -> None:
+        self._source, self._fault = source, fault
         self._receiver, self._waiting = Receiver(), bytearray()
+        self.written = bytearray()
 
     def write(self, data: bytes) -> None:
         for request in self._receiver.feed(data):
@@ -49,11 +65,33 @@ class Device:
         pass
 
     def _spoilt(self, frame: Frame) -> bytes:
-        if self._source.random() < 0.5:
+        first = self._fault == "fields" and frame.type == Request.HELLO | 0x80
+        if not first and self._source.random() < 0.5:
             return encode(frame)
-        if self._lies:
-            return encode(Frame(frame.type, frame.seq, mutated_bytes(frame.data, self._source)[:60000]))
+        match self._fault:
+            case "data":
+                return encode(replace(frame, data=mutated_bytes(frame.data, self._source)[:60000]))
+            case "fields":
+                return encode(replace(frame, data=self._other_fields(frame)))
+            case "stalls":
+                late = Frame(frame.type, frame.seq ^ 1, frame.data)
+                kinds = self._source.choices((Frame(0xFE, frame.seq, b""), late), k=_STALLS)
+                return b"".join(map(encode, kinds))
         return mutated_bytes(encode(frame), self._source)
+
+    def _other_fields(self, frame: Frame) -> bytes:
+        """The data with one to three integers replaced by those that programs stumble over."""
+        layout = _FIELDS.get(Request(frame.type & 0x7F), "") if frame.type < 0xFE else ""
+        fields = struct.Struct(f"<{layout}")
+        if not layout or len(frame.data) < fields.size:
+            return frame.data
+        values = list(fields.unpack_from(frame.data))
+        codes = re.sub(r"(\d)(.)", lambda many: int(many[1]) * many[2], layout)
+        for _ in range(self._source.choice((1, 1, 2, 3))):
+            at = self._source.randrange(len(values))
+            value = self._source.choice((values[at] + 1, values[at] - 1, *INTEGERS))
+            values[at] = value % 256 ** struct.calcsize(f"<{codes[at]}")
+        return fields.pack(*values) + frame.data[fields.size :]
 
     def _replies(self, request: Frame) -> list[tuple[int, bytes]]:
         data, done = request.data, request.type | 0x80
@@ -72,6 +110,9 @@ class Device:
                 return [(done, struct.pack("<II", 100, 2048))]
             case Request.KERNELS:
                 return [(done, struct.pack(f"<{len(KERNELS)}Q", *KERNELS))]
+            case Request.WRITE:
+                self.written += data[5:]
+                return [(done, b"")]
             case _:
                 return [(done, b"")]
 
@@ -83,11 +124,16 @@ class FrameSubject:
         del folder
 
     def __call__(self, source: random.Random) -> None:
-        lies = source.random() < 0.5
-        with Session(Device(source, lies=lies), timing=_HASTY) as session:
+        fault = source.choice(("line", "line", "data", *["fields"] * 3, "stalls"))
+        device = Device(source, fault)
+        with Session(device, timing=_HASTY) as session:
             found, right = _command(session, source)
-        if found != right and not lies:
+        if found != right and fault == "line":
             raise AssertionError(f"{found!r} came over the line, {right!r} was sent")
+        if right is None and len(device.written) < WRITTEN_BYTES:
+            raise AssertionError(
+                f"{len(device.written)} of {WRITTEN_BYTES} bytes were sent, without an error"
+            )
 
 
 def _command(session: Session, source: random.Random) -> tuple[object, object]:
@@ -96,7 +142,7 @@ def _command(session: Session, source: random.Random) -> tuple[object, object]:
         case 0:
             return session.hello(7).board, "host"
         case 1:
-            return session.write(0, 10, bytes(300)), None
+            return session.write(0, 10, bytes(WRITTEN_BYTES)), None
         case 2:
             return session.read(0, 5, 300), MEMORY[5:305]
         case 3:

@@ -14,7 +14,7 @@ from mutant_subjects import KINDS
 
 from mcudeploy.common.errors import ModelError
 
-COUNTS = {"onnx": 500, "tflite": 500, "plan": 300, "board": 300, "database": 500, "frames": 500}
+COUNTS = {"onnx": 500, "tflite": 500, "plan": 300, "board": 300, "database": 500, "frames": 1500}
 
 
 @pytest.mark.parametrize("kind", COUNTS)
