@@ -203,7 +203,8 @@ def test_the_port_of_a_board_that_is_its_own_usb_device_may_come_late(
     board = load_board(f"pio:{name}" if patient else name)
     firmware = Firmware(Path("firmware.elf"), board, 1, False, Sizes(0, 0, 0, 0, 0, 0))
     if patient:
-        assert target._started(board, "/dev/ttyACM0", firmware) is session  # type: ignore[comparison-overlap]
+        found = target._started(target.Target(board), "/dev/ttyACM0", firmware)
+        assert found is session  # type: ignore[comparison-overlap]
         return
     with pytest.raises(PortError, match="gone"):
-        target._started(board, "/dev/ttyACM0", firmware)
+        target._started(target.Target(board), "/dev/ttyACM0", firmware)

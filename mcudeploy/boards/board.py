@@ -13,6 +13,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from mcudeploy.boards.consistency import check_links, check_own_sources, check_units
 from mcudeploy.boards.facts import (
+    BoardName,
     ChipId,
     Core,
     EmulatorFacts,
@@ -32,7 +33,7 @@ from mcudeploy.boards.facts import (
     Unit,
 )
 from mcudeploy.boards.flashers import Flasher, UsbId
-from mcudeploy.boards.platformio import PIO_ID, is_pio, pio_facts
+from mcudeploy.boards.platformio import is_pio, pio_facts
 from mcudeploy.common.errors import BoardNotFoundError, ConfigError, UsageError
 from mcudeploy.common.files import read_limited
 from mcudeploy.common.resources import resource_dir
@@ -74,7 +75,7 @@ class Board(Facts):
     all that it does, for a slow emulator.
     """
 
-    name: Annotated[str, Field(pattern=rf"^([a-z0-9][a-z0-9-]*|pio:{PIO_ID}(:[a-z]+)?)$")]
+    name: BoardName
     title: str
     family: Identifier
     family_default: bool = False
@@ -275,7 +276,10 @@ def _board_of(facts: object, fault: str, context: Mapping[str, Path] | None = No
     try:
         return Board.model_validate(facts, context=dict(context) if context else None)
     except ValidationError as error:
-        lines = (f"  {'.'.join(map(str, it['loc'])) or 'board'}: {it['msg']}" for it in error.errors())
+        lines = (
+            f"  {'.'.join(map(str, it['loc'])) or 'board'}: {it['msg'].removeprefix('Value error, ')}"
+            for it in error.errors()
+        )
         raise ConfigError(f"{fault}:\n" + "\n".join(lines)) from error
 
 

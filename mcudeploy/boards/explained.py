@@ -8,8 +8,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from pydantic import TypeAdapter, ValidationError
+
 from mcudeploy.boards.board import Board, board_file, parse_board, read_board
-from mcudeploy.common.errors import ConfigError
+from mcudeploy.boards.facts import BoardName
+from mcudeploy.common.errors import ConfigError, UsageError
 
 _NAME = re.compile(r"^name\s*=.*$", re.MULTILINE)
 _DEFAULT = re.compile(r"^family_default\s*=.*\n", re.MULTILINE)
@@ -59,9 +62,13 @@ class Explained:
 def copied(name: str, like: str, destination: Path) -> str:
     """The text of a board file like that of another board, for a file at `destination`.
 
-    Raises ConfigError for what is no name, and where the other file has sources of its own that are not
+    Raises UsageError for what is no name, and ConfigError if the other file has sources of its own that are not
     beside the new one.
     """
+    try:
+        TypeAdapter(BoardName).validate_python(name)
+    except ValidationError as error:
+        raise UsageError(f"--new {error.errors()[0]['msg'].removeprefix('Value error, ')}") from None
     source = board_file(like)
     text = _DEFAULT.sub("", _text(source), count=1)
     text = _NAME.sub(lambda _: f'name = "{name}"', text, count=1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -12,8 +13,34 @@ from mcudeploy.ir.interval import Interval
 
 Address = Annotated[int, Field(ge=0, lt=2**32)]
 Size = Annotated[int, Field(gt=0, le=2**32)]
-Identifier = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
-Core = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$", max_length=40)]
+
+
+def spelled(pattern: str, rule: str) -> AfterValidator:
+    """A check of a text's characters. `rule` says which there may be, in the words of the error."""
+
+    def checked(text: str) -> str:
+        if re.fullmatch(pattern, text) is None:
+            raise ValueError(f"{text[:80]!r} is not possible: {rule}")
+        return text
+
+    return AfterValidator(checked)
+
+
+_LOWER = "lower-case letters, digits and"
+_WORD = "letters, digits and _ . -, the first of them a letter, a digit or _"
+Identifier = Annotated[str, spelled(r"[a-z][a-z0-9_]*", f"{_LOWER} _, the first of them a letter")]
+Core = Annotated[
+    str,
+    Field(max_length=40),
+    spelled(r"[a-z0-9][a-z0-9-]*", f"{_LOWER} -, the first of them no -"),
+]
+BoardName = Annotated[
+    str,
+    spelled(
+        rf"[a-z0-9][a-z0-9-]*|pio:{PIO_ID}(:[a-z]+)?",
+        f"the name of a board has {_LOWER} -, the first of them no -",
+    ),
+]
 
 
 def _placed(source: str, info: ValidationInfo) -> str:
@@ -29,9 +56,10 @@ def _placed(source: str, info: ValidationInfo) -> str:
 
 HalSource = Annotated[
     str,
-    Field(
-        pattern=r"^(([a-z0-9_]+/)*[a-z0-9_]+|(\./|(\.\./)+)([^/\x00-\x1f]+/)*[A-Za-z0-9_-]+)\.(c|cpp|S)$",
-        max_length=200,
+    Field(max_length=200),
+    spelled(
+        r"(([a-z0-9_]+/)*[a-z0-9_]+|(\./|(\.\./)+)([^/\x00-\x1f]+/)*[A-Za-z0-9_-]+)\.(c|cpp|S)",
+        "a source is a .c, .cpp or .S file of the HAL, or its path from the board file on, from ./ or ../",
     ),
     AfterValidator(_placed),
 ]
@@ -237,13 +265,15 @@ class Framework(Facts):
     """
 
     name: Literal["arduino", "espidf", "zephyr"]
-    platform: Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$")]
-    version: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.+-]*$", max_length=80)] = ""
-    board: Annotated[str, Field(pattern=rf"^{PIO_ID}$")]
+    platform: Annotated[str, spelled(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", _WORD)]
+    version: Annotated[
+        str, Field(max_length=80), spelled(r"[A-Za-z0-9_.+-]*", "letters, digits and _ . + -")
+    ] = ""
+    board: Annotated[str, spelled(PIO_ID, "letters, digits and _ . -, the first of them no sign")]
 
 
 class Registry(Facts):
     """Platform and board id in PlatformIO's registry, for people who build with its packages."""
 
-    platform: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.@/ -]+$")]
-    board: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]+$")]
+    platform: Annotated[str, spelled(r"[A-Za-z0-9_.@/ -]+", "letters, digits, spaces and _ . @ / -")]
+    board: Annotated[str, spelled(r"[A-Za-z0-9_.-]+", "letters, digits and _ . -")]

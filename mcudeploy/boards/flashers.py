@@ -7,11 +7,20 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, ValidationInfo
 
-from mcudeploy.boards.facts import Address, Facts
+from mcudeploy.boards.facts import Address, Facts, spelled
 
-Word = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.+-]*$", max_length=80)]
+Word = Annotated[
+    str,
+    Field(max_length=80),
+    spelled(
+        r"[A-Za-z0-9_][A-Za-z0-9_.+-]*",
+        "letters, digits and _ . + -, the first of them a letter, a digit or _",
+    ),
+]
 """An argument that is no option."""
-UsbId = Annotated[str, Field(pattern=r"^[0-9a-f]{4}:[0-9a-f]{4}$")]
+UsbId = Annotated[
+    str, spelled(r"[0-9a-f]{4}:[0-9a-f]{4}", "a USB id is four hexadecimal digits, a colon, and four more")
+]
 """Vendor and product."""
 
 

@@ -53,9 +53,9 @@ def test_a_file_is_a_board_by_option_and_by_setting(
     [
         ("clock_hz =", "clock_mhz =", "mine.toml is not a board file:\n  clock_hz: Field required"),
         ("[uart]", "[uart", "mine.toml: Expected ']'"),
-        ('"memory.c"', '"./gone.c"', "hal.2: Value error, there is no file"),
+        ('"memory.c"', '"./gone.c"', "hal.2: there is no file"),
         ('"memory.c"', '"./a/x.c", "./b/x.c"', "two sources beside the board file are called x.c"),
-        ('name = "mine"', 'name = "no name"', "name: String should match"),
+        ('name = "mine"', 'name = "no name"', "name: 'no name' is not possible: the name of a board has"),
     ],
 )
 def test_a_wrong_file_exits_3_with_file_and_key(
@@ -82,7 +82,14 @@ def test_a_wrong_file_exits_3_with_file_and_key(
         ("boards --new mine -o mine2.toml", 2, "--like"),
         ("boards --new mine --like stm32f405", 2, "-o FILE.toml"),
         ("boards --new mine --like nope -o mine2.toml", 7, "no board 'nope'"),
-        ("boards --new ../mine --like stm32f405 -o mine2.toml", 3, "name: String should match"),
+        (
+            "boards --new ../mine --like stm32f405 -o mine2.toml",
+            2,
+            "--new '../mine' is not possible: the name",
+        ),
+        ("boards --new Mine --like stm32f405 -o mine2.toml", 2, "has lower-case letters, digits and -"),
+        ("boards --new \x1b[2J --like stm32f405 -o mine2.toml", 2, r"--new '\x1b[2J' is not possible"),
+        ('boards --new a"b --like stm32f405 -o mine2.toml', 2, """--new 'a"b' is not possible"""),
         ("boards --new mine --like stm32f405 -o mine.toml", 2, "exists"),
     ],
 )
