@@ -62,7 +62,7 @@ class Explained:
 def copied(name: str, like: str, destination: Path) -> str:
     """The text of a board file like that of another board, for a file at `destination`.
 
-    Raises UsageError for what is no name, and ConfigError if the other file has sources of its own that are not
+    Raises UsageError for what is no name, ConfigError if the other file has sources of its own that are not
     beside the new one.
     """
     try:
