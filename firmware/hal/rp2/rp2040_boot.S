@@ -27,6 +27,17 @@
 #define XIP_SSI_SPI_CTRLR0_WAIT_CYCLES(n) ((n) << 11)
 #define XIP_SSI_SPI_CTRLR0_XIP_CMD(n) ((n) << 24)
 
+/* RP2040 Datasheet: 2.19.6.4 */
+#define PADS_QSPI 0x40020000
+#define PADS_QSPI_GPIO_QSPI_SCLK 0x04
+#define PADS_QSPI_GPIO_QSPI_SCLK_SLEWFAST (1 << 0)
+#define PADS_QSPI_GPIO_QSPI_SCLK_DRIVE(n) ((n) << 4)
+#define PADS_QSPI_GPIO_QSPI_SD0 0x08
+#define PADS_QSPI_GPIO_QSPI_SD0_SCHMITT (1 << 1)
+#define PADS_QSPI_GPIO_QSPI_SD1 0x0C
+#define PADS_QSPI_GPIO_QSPI_SD2 0x10
+#define PADS_QSPI_GPIO_QSPI_SD3 0x14
+
 #define SCB_VTOR 0xE000ED08
 
 /* Commands of the flash, and its status bits */
@@ -46,11 +57,13 @@
 #define WITH_COMMAND (QUAD_ADDRESS | XIP_SSI_SPI_CTRLR0_INST_L(2) | XIP_SSI_SPI_CTRLR0_TRANS_TYPE(1))
 #define WITHOUT_COMMAND (QUAD_ADDRESS | XIP_SSI_SPI_CTRLR0_XIP_CMD(CONTINUOUS) | XIP_SSI_SPI_CTRLR0_TRANS_TYPE(2))
 
-#define CRC 0x675AA2EC
+#define CRC 0x890E40F3
 
     .syntax unified
     .thumb
     .section .boot, "ax", %progbits
+
+#define DRIVE_8_MA 2
 
 /* r4: the SSI, r5: its registers from RX_SAMPLE_DLY on, r6: 0, r7: 1 */
 boot:
@@ -59,6 +72,20 @@ boot:
     adds r5, #XIP_SSI_RX_SAMPLE_DLY
     movs r6, #0
     movs r7, #1
+
+    /* A clock of 66 MHz needs the stronger driver and fast edges; the data's inputs without their Schmitt triggers,
+     * which delay. After reset the pads have neither. */
+    ldr r0, =PADS_QSPI
+    movs r1, #(PADS_QSPI_GPIO_QSPI_SCLK_DRIVE(DRIVE_8_MA) | PADS_QSPI_GPIO_QSPI_SCLK_SLEWFAST)
+    str r1, [r0, #PADS_QSPI_GPIO_QSPI_SCLK]
+    ldr r1, [r0, #PADS_QSPI_GPIO_QSPI_SD0]
+    movs r2, #PADS_QSPI_GPIO_QSPI_SD0_SCHMITT
+    bics r1, r2
+    str r1, [r0, #PADS_QSPI_GPIO_QSPI_SD0]
+    str r1, [r0, #PADS_QSPI_GPIO_QSPI_SD1]
+    str r1, [r0, #PADS_QSPI_GPIO_QSPI_SD2]
+    str r1, [r0, #PADS_QSPI_GPIO_QSPI_SD3]
+
     str r6, [r4, #XIP_SSI_SSIENR]
     movs r0, #2
     str r0, [r4, #XIP_SSI_BAUDR]
