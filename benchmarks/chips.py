@@ -10,7 +10,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from mcudeploy.device.target import open_device
-from tests.chips.facts import CHIPS
+from tests.chips.facts import BOARDS
 from tests.chips.programs import HOST, built, deployed, ran, started
 
 MODEL = Path(__file__).resolve().parents[1] / "examples/vww/model.onnx"
@@ -19,7 +19,7 @@ MODEL = Path(__file__).resolve().parents[1] / "examples/vww/model.onnx"
 def main() -> None:
     """Prints a row for each board."""
     print("| board | halfwords of code run, 10^6 | seconds here | equals the host |\n|---|---|---|---|")
-    for board in sys.argv[1:] or CHIPS:
+    for board in sys.argv[1:] or BOARDS:
         made, (sample,) = deployed(board, MODEL)
         with open_device(HOST, made.build(HOST)) as device:
             _, expected = ran(made, device, sample)

@@ -10,7 +10,7 @@ from mcudeploy.boards.board import Board, Link, family, list_boards, load_board,
 from mcudeploy.common.errors import BoardNotFoundError, ConfigError, UsageError
 from mcudeploy.common.resources import resource_dir
 from mcudeploy.device.target import Target
-from tests.chips.facts import CHIPS
+from tests.chips.facts import BOARDS
 
 NAMES = tuple(board.name for board in list_boards())
 HAL = resource_dir("firmware") / "hal"
@@ -48,7 +48,7 @@ def test_shipped_board(name: str) -> None:
     assert all((HAL / source).is_file() for source in sources)
     assert read_board(resource_dir("boards") / f"{name}.toml") == board
     assert board.stack_bytes * 2 <= board.ram_bytes
-    assert board.is_host or board.facts_only or board.emulator is not None or name in CHIPS
+    assert board.is_host or board.facts_only or board.emulator is not None or name in BOARDS
     assert all(board.reach(unit) for unit in board.units)
     assert min(memory.cost for memory in board.memories) == 1
     assert [it.name for it in list_boards() if it.family == board.family and it.family_default], (

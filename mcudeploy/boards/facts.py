@@ -69,6 +69,10 @@ once that has been read.
 Rate = Annotated[float, Field(gt=0, le=1e6)]
 """Bytes per cycle."""
 Patience = Annotated[float, Field(ge=1, le=1000)]
+Pin = Annotated[
+    str,
+    spelled(r"P[A-K](\d|1[0-5])|P[01]\.([0-2]\d|3[01])", "a pin is named like PD8 (STM32) or P1.03 (nRF)"),
+]
 Clocks = Annotated[float, Field(ge=0, le=1e9)]
 """Cycles of the first unit."""
 
@@ -207,9 +211,19 @@ class SerialLine(Facts):
 
 
 class Uart(SerialLine):
-    """The serial line to the host."""
+    """The serial line to the host. `tx` and `rx`: its pins, for a HAL that takes them from the board."""
 
     baud: Annotated[int, Field(ge=9600)]
+    tx: Pin | None = None
+    rx: Pin | None = None
+
+
+def pin_number(pin: str) -> int:
+    """The number of a pin for the HAL: 16 pins a port if ports have letters, 32 if they have numbers."""
+    if "." in pin:
+        port, number = pin[1:].split(".")
+        return 32 * int(port) + int(number)
+    return 16 * (ord(pin[1]) - ord("A")) + int(pin[2:])
 
 
 class Port(SerialLine):

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from mcudeploy.boards.board import CORE_STACK_BYTES, Board, Timer
-from mcudeploy.boards.facts import SerialLine
+from mcudeploy.boards.facts import SerialLine, Uart, pin_number
 from mcudeploy.boards.flashers import OpenOcd
-from mcudeploy.common.errors import BuildError, UsageError
+from mcudeploy.common.errors import BuildError, ConfigError, UsageError
 from mcudeploy.common.resources import resource_dir
 from mcudeploy.program.kernelfiles import AWAIT, ON_UNIT, RUN_CORES, START, kernel_files, read_source
 from mcudeploy.targets import framework
@@ -124,6 +124,7 @@ def assemble(
     ]
     for source in sources:
         collected |= _hal_files(source, firmware / "hal")
+    _check_pins(board, collected)
     for path in sorted((firmware / "hal").glob("*.h")):
         collected[f"src/hal/{path.name}"] = read_source(path)
     if board.framework is not None:
@@ -138,6 +139,24 @@ def assemble(
     elif not board.is_host:
         collected[f"boards/{board.name}.json"] = board_json(board, emulate, int(digest[:8], 16), defines)
     return Project(board, collected, emulate, digest, defines)
+
+
+def _pins(uart: Uart) -> list[tuple[str, str]]:
+    """The pins of the line to the host that the board file names."""
+    return [(name, pin) for name, pin in (("TX", uart.tx), ("RX", uart.rx)) if pin is not None]
+
+
+def _check_pins(board: Board, files: Mapping[str, str]) -> None:
+    """Raises ConfigError if the board names pins that its HAL does not take, or lacks those that it takes."""
+    if board.uart is None:
+        return
+    sources = (name for name in files if name.startswith("src/hal/") and not name.endswith(".h"))
+    hal = "".join(files[name] for name in sources)
+    named = dict(_pins(board.uart))
+    for name in ("TX", "RX"):
+        if (f"MCUD_UART_{name}_PIN" in hal) != (name in named):
+            fault = "no source of its hal takes it" if name in named else "its hal needs this pin"
+            raise ConfigError(f"{board.name}: [uart] {name.lower()}: {fault}")
 
 
 def _hal_files(source: str, hal: Path) -> dict[str, str]:
@@ -189,6 +208,7 @@ def board_header(
             ("MCUD_UART_BASE", f"{board.uart.base:#010x}u"),
             ("MCUD_UART_IRQ", str(board.uart.irq)),
             ("MCUD_UART_BAUD", f"{board.uart.baud}u"),
+            *((f"MCUD_UART_{name}_PIN", f"{pin_number(pin)}u") for name, pin in _pins(board.uart)),
             ("MCUD_UARTS", str(len(uarts))),
             ("MCUD_UART_BASES", ", ".join(f"{it.base:#010x}u" for it in uarts)),
             ("MCUD_UART_IRQS", ", ".join(str(it.irq) for it in uarts)),

@@ -1,15 +1,20 @@
-"""The vendors' register facts of one chip: those of <board>.json, by the names that they have there."""
+"""The vendors' register facts of one chip: those of <chip>.json, by the names that they have there."""
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 FOLDER = Path(__file__).parent
 CHIPS = tuple(sorted(it.stem for it in FOLDER.glob("*.json")))
+CHIP_OF = {"nano33ble": "nrf52840", "stm32f746-disco": "stm32f746", "stm32l476-disco": "stm32l476"}
+"""Boards that are not called like their chip."""
+BOARDS = (*CHIPS, *CHIP_OF)
 
 
 @dataclass(frozen=True)
@@ -45,11 +50,21 @@ def _fields(bits: dict[str, list[int]]) -> dict[str, int]:
     return found
 
 
+def _elements(registers: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Registers by name; those of an array, whose first one ends in 0, one by one."""
+    for name, it in registers.items():
+        for index in range(it.get("count", 1)):
+            yield name if index == 0 else f"{name[:-1]}{index}", it | {"offset": it["offset"] + 4 * index}
+
+
 class Chip:
-    """Registers by `PERIPHERAL.REGISTER`, by address, and interrupts by name."""
+    """The chip of a board: registers by `PERIPHERAL.REGISTER` and by address, interrupts by name. Of an array
+    of registers, which has a `count`, `later` are those after the first.
+    """
 
     def __init__(self, board: str) -> None:
-        facts = json.loads((FOLDER / f"{board}.json").read_text(encoding="utf-8"))
+        self.name = CHIP_OF.get(board, board)
+        facts = json.loads((FOLDER / f"{self.name}.json").read_text(encoding="utf-8"))
         self.interrupts: dict[str, int] = facts["interrupts"]
         self.bases: dict[str, int] = {name: it["base"] for name, it in facts["peripherals"].items()}
         self.registers = {
@@ -57,7 +72,12 @@ class Chip:
                 f"{peripheral}.{name}", its["base"] + it["offset"], it["reset"], _fields(it["fields"])
             )
             for peripheral, its in facts["peripherals"].items()
-            for name, it in its["registers"].items()
+            for name, it in _elements(its["registers"])
+        }
+        self.later = set(self.registers) - {
+            f"{peripheral}.{name}"
+            for peripheral, its in facts["peripherals"].items()
+            for name in its["registers"]
         }
 
     @cached_property
@@ -79,7 +99,7 @@ KINDS = {
     **{f"GPIO{letter}": ("GPIO",) for letter in "ABCDEFGH"},
     **{f"USART{number}": ("USART",) for number in range(1, 7)},
     **{f"LPUART{number}": ("LPUART",) for number in range(1, 9)},
-    "P0": ("GPIO",),
+    "P1": ("P0",),
     "UART0": ("UART",),
     "PLL_SYS": ("PLL",),
 }

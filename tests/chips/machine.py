@@ -23,6 +23,7 @@ from tests.chips.roms import boot
 
 CPUS = {
     "cortex-m0plus": arm_const.UC_CPU_ARM_CORTEX_M0,
+    "cortex-m3": arm_const.UC_CPU_ARM_CORTEX_M3,
     "cortex-m4": arm_const.UC_CPU_ARM_CORTEX_M4,
     "cortex-m7": arm_const.UC_CPU_ARM_CORTEX_M7,
     "cortex-m33": arm_const.UC_CPU_ARM_CORTEX_M33,
@@ -34,10 +35,11 @@ RETURN = 0x1FFFF000
 """Where handlers return to."""
 DWT_CYCCNT, SYST_CSR, SYST_RVR, SYST_CVR = 0xE0001004, 0xE000E010, 0xE000E014, 0xE000E018
 ICSR, VTOR, NVIC_ISER, NVIC_ICER = 0xE000ED04, 0xE000ED08, 0xE000E100, 0xE000E180
+AIRCR, SYSTEM_RESET = 0xE000ED0C, 0x05FA0004
 SYSTICK_EXCEPTION, FIRST_IRQ_EXCEPTION = 15, 16
 CORE_REGISTERS = {
     *(0xE0001000, DWT_CYCCNT, 0xE0001FB0, 0xE000EDFC),  # DWT_CTRL, DWT_LAR, DEMCR
-    *(SYST_CSR, SYST_RVR, SYST_CVR, ICSR, VTOR, 0xE000ED20, 0xE000ED88),  # SHPR3, CPACR
+    *(SYST_CSR, SYST_RVR, SYST_CVR, ICSR, VTOR, AIRCR, 0xE000ED20, 0xE000ED88),  # SHPR3, CPACR
     *(0xE000ED14, 0xE000ED80, 0xE000ED84, 0xE000EF50, 0xE000EF60),  # CCR, CCSIDR, CSSELR, ICIALLU, DCISW
     *(0xE000ED94, 0xE000ED98, 0xE000ED9C, 0xE000EDA0),  # MPU: CTRL, RNR, RBAR, RASR
     *(base + 4 * word for base in (NVIC_ISER, NVIC_ICER) for word in range(8)),
@@ -51,14 +53,16 @@ Hook = Callable[["Machine", Register, int], int]
 
 
 class Machine:
-    """One chip with a program in it. `received`: bytes from the host; `sent`: bytes to it."""
+    """One chip with a program in it. `received`: bytes from the host; `sent`: bytes to it. `kept`: addresses
+    of registers that a reset leaves as they are; `resets`: how many the program has asked for.
+    """
 
     def __init__(self, firmware: Firmware, chip: Chip, wire: Callable[[Machine], None]) -> None:
         self.board: Board = firmware.board
         self.chip = chip
         self.values = {it.address: it.reset for it in chip.registers.values()}
-        self.core = dict.fromkeys(CORE_REGISTERS, 0)
-        self.core[0xE000ED80] = CCSIDR
+        self.kept: set[int] = set()
+        self.resets = 0
         self.on_read: dict[int, Hook] = {}
         self.on_write: dict[int, Hook] = {}
         self.received: deque[int] = deque()
@@ -66,7 +70,6 @@ class Machine:
         self.instructions = 0
         self.wraps = 0
         self.interrupts = 0
-        self.enabled: set[int] = set()
         self.uart_irq: Callable[[], bool] = lambda: False
         self.error: BaseException | None = None
         self._pending = False
@@ -119,6 +122,9 @@ class Machine:
             raise self.error or AssertionError(f"{error} at {at:#010x}") from error
         if self.error is not None:
             raise self.error
+        if self.core[AIRCR] == SYSTEM_RESET:
+            self._reset()
+            return False
         if self._uc.reg_read(arm_const.UC_ARM_REG_PC) & ~1 == RETURN:
             self._leave()
             return False
@@ -191,6 +197,8 @@ class Machine:
             self._refuse(f"writes {size} bytes of the core at {address:#010x}")
             return
         self.core[address] = value
+        if address == AIRCR:
+            self._uc.emu_stop()
         self._set_period()
         for base in (NVIC_ISER, NVIC_ICER):
             if base <= address < base + 32:
@@ -259,7 +267,16 @@ class Machine:
         uc.mem_write(board.flash.origin, flash_content(firmware.elf, board.flash))  # what flashers write
         uc.hook_add(unicorn.UC_HOOK_BLOCK, self._block)
 
+    def _reset(self) -> None:
+        self.resets += 1
+        resets = {it.address: it.reset for it in self.chip.registers.values() if it.address not in self.kept}
+        self.values |= resets
+        self._start()
+
     def _start(self) -> None:
+        self.core = dict.fromkeys(CORE_REGISTERS, 0)
+        self.core[0xE000ED80] = CCSIDR
+        self.enabled = set()
         entry = boot(self.board.name, self.board.flash.origin, self._uc)
         self.core[VTOR] = entry.vectors
         self._uc.reg_write(arm_const.UC_ARM_REG_SP, entry.stack)

@@ -17,6 +17,8 @@ FOLLOWING = {
         "CCM_ANALOG.PLL_ARM:ENABLE": "CCM_ANALOG.PLL_ARM:LOCK",
         "DCDC.REG3:TRG": "DCDC.REG0:STS_DC_OK",
     },
+    "stm32f100": {"RCC.CR:PLLON": "RCC.CR:PLLRDY", "RCC.CFGR:SW": "RCC.CFGR:SWS"},
+    "stm32f405": {"RCC.CR:PLLON": "RCC.CR:PLLRDY", "RCC.CFGR:SW": "RCC.CFGR:SWS"},
     "stm32f411": {"RCC.CR:PLLON": "RCC.CR:PLLRDY", "RCC.CFGR:SW": "RCC.CFGR:SWS"},
     "stm32l476": {
         "RCC.CR:HSION": "RCC.CR:HSIRDY",
@@ -36,7 +38,7 @@ FOLLOWING = {
         "PWR.D3CR:VOS": "PWR.D3CR:VOSRDY",
     },
 }
-"""Fields by board: the second one takes the value of the first, where that is written."""
+"""Fields by chip: the second one takes the value of the first, where that is written."""
 
 
 @dataclass(frozen=True)
@@ -68,9 +70,13 @@ UARTS = {
     "rp2040": ("UART0", PL011),
     "rp2350": ("UART0", PL011),
     "teensy41": ("LPUART6", LPUART),
+    "stm32f100": ("USART1", USART_V1),
+    "stm32f405": ("USART1", USART_V1),
     "stm32f411": ("USART2", USART_V1),
     "stm32l476": ("USART2", USART_V2),
+    "stm32l476-disco": ("USART2", USART_V2),
     "stm32f746": ("USART3", USART_V2),
+    "stm32f746-disco": ("USART1", USART_V2),
     "stm32h743": ("USART3", USART_V2),
 }
 
@@ -78,13 +84,14 @@ UARTS = {
 def wire(machine: Machine) -> None:
     """Connects what the board has."""
     board = machine.board.name
-    _follow(machine, FOLLOWING.get(board, {}))
+    _follow(machine, FOLLOWING.get(machine.chip.name, {}))
     if board.startswith("rp2"):
         rp2.connect(machine)
     if board == "teensy41":
         machine.on_write[machine.chip.registers["IOMUXC_GPR.GPR16"].address] = _divide_flexram
-    if board == "nrf52840":
+    if machine.chip.name == "nrf52840":
         _connect_events(machine)
+        _connect_uicr(machine)
     else:
         _connect(machine, *UARTS[board])
 
@@ -152,6 +159,18 @@ def _connect_events(machine: Machine) -> None:
     machine.uart_irq = lambda: bool(
         on("RX") and machine.received and machine.field("UART0.INTENSET", "RXDRDY")
     )
+
+
+def _connect_uicr(machine: Machine) -> None:
+    """Flash: it is written while NVMC allows, bits only turn to 0, and no reset changes it."""
+    protection = machine.chip.registers["UICR.APPROTECT"].address
+
+    def write(machine: Machine, register: Register, value: int) -> int:
+        assert machine.field("NVMC.CONFIG", "WEN") == 1, "a write of UICR that NVMC does not allow"
+        return machine.values[protection] & value
+
+    machine.kept.add(protection)
+    machine.on_write[protection] = write
 
 
 def _connect(machine: Machine, peripheral: str, uart: Uart) -> None:

@@ -12,6 +12,8 @@
 #define GPIO_DIRSET 0x50000518u
 #define GPIO_PIN_CNF(pin) (0x50000700u + 4u * (pin))
 
+#define PIN_CNF_PULL_UP (3u << 2)
+
 #define UART_STARTRX 0x000u
 #define UART_STARTTX 0x008u
 #define UART_RXDRDY 0x108u
@@ -52,7 +54,7 @@ void uart_init(uintptr_t base, uint32_t clock_hz, uint32_t baud)
 {
     reg_write(GPIO_OUTSET, 1u << TX_PIN); /* idle level before the UART takes the pin */
     reg_write(GPIO_DIRSET, 1u << TX_PIN);
-    reg_write(GPIO_PIN_CNF(RX_PIN), 0); /* input; after reset its buffer is off */
+    reg_write(GPIO_PIN_CNF(RX_PIN), PIN_CNF_PULL_UP); /* input, quiet where nothing is connected; after reset it is off */
     reg_write(base + UART_PSELTXD, TX_PIN);
     reg_write(base + UART_PSELRXD, RX_PIN);
     reg_write(base + UART_PSELRTS, NO_PIN);

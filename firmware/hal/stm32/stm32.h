@@ -12,6 +12,11 @@
 #define GPIO_AFRL 0x20u
 #define GPIO_AFRH 0x24u
 
+/* Ports of 16 pins each, one after another; the USARTs 1 to 3 have this function on all of their pins. */
+#define PORT_BYTES 0x400u
+#define PORT_PINS 16u
+#define USART_FUNCTION 7u
+
 /* Far above any oscillator's or PLL's start-up time in the data sheets; an emulator may never get ready. */
 #define READY_ATTEMPTS 100000u
 
@@ -31,6 +36,14 @@ static inline void gpio_alternate(uintptr_t port, uint32_t pin, uint32_t functio
     reg_change(port + GPIO_PUPDR, 3u << pair, 1u << pair);
     reg_change(port + GPIO_OSPEEDR, 3u << pair, 1u << pair);
     reg_change(port + GPIO_MODER, 3u << pair, 2u << pair);
+}
+
+/* A pin of the line to the host. `port_a`: the address of port A; `enable_a`: the bit of its clock. */
+static inline void usart_pin(uintptr_t enable_register, uint32_t enable_a, uintptr_t port_a, uint32_t pin)
+{
+    const uint32_t port = pin / PORT_PINS;
+    clock_enable(enable_register, enable_a << port);
+    gpio_alternate(port_a + PORT_BYTES * port, pin % PORT_PINS, USART_FUNCTION);
 }
 
 #endif

@@ -10,6 +10,8 @@
 #define RCC_CFGR 0x40021004u
 #define RCC_APB2ENR 0x40021018u
 #define GPIOA_CRH 0x40010804u
+#define GPIOA_ODR 0x4001080Cu
+#define GPIOA_ODR_ODR10 (1u << 10)
 
 #define CR_PLLON (1u << 24)
 #define CR_PLLRDY (1u << 25)
@@ -39,7 +41,8 @@ void hal_init(void)
 {
     start_pll();
     reg_set(RCC_APB2ENR, (1u << 2) | (1u << 14));   /* GPIOA, USART1 */
-    reg_change(GPIOA_CRH, 0xFF0u, 0x4B0u);          /* PA9 alternate push-pull 50 MHz, PA10 floating input */
+    reg_set(GPIOA_ODR, GPIOA_ODR_ODR10);            /* the pull of PA10 is up: quiet where nothing is connected */
+    reg_change(GPIOA_CRH, 0xFF0u, 0x8B0u);          /* PA9 alternate push-pull 50 MHz, PA10 input with its pull */
     timer_init();
     uart_init(MCUD_UART_BASE, core_hz, MCUD_UART_BAUD);
     core_irq(MCUD_UART_IRQ, 1);

@@ -24,6 +24,11 @@
 #define FLASH_ACR_DCEN (1u << 10)
 
 #define GPIOA 0x40020000u
+#define USART2 0x40004400u
+
+#if MCUD_UART_BASE != USART2
+#error "this HAL drives USART2: see base of [uart] in the board file"
+#endif
 
 #define PLL_MHZ 100u
 
@@ -51,10 +56,9 @@ static void start_pll(void)
 void hal_init(void)
 {
     start_pll();
-    clock_enable(RCC_AHB1ENR, RCC_AHB1ENR_GPIOAEN);
     clock_enable(RCC_APB1ENR, RCC_APB1ENR_USART2EN);
-    gpio_alternate(GPIOA, 2u, 7u);
-    gpio_alternate(GPIOA, 3u, 7u);
+    usart_pin(RCC_AHB1ENR, RCC_AHB1ENR_GPIOAEN, GPIOA, MCUD_UART_TX_PIN);
+    usart_pin(RCC_AHB1ENR, RCC_AHB1ENR_GPIOAEN, GPIOA, MCUD_UART_RX_PIN);
     timer_init();
     uart_init(MCUD_UART_BASE, apb1_hz, MCUD_UART_BAUD);
     core_irq(MCUD_UART_IRQ, 1);

@@ -10,8 +10,10 @@
 #include "stm32.h"
 
 /* RM0385: 5.3 */
-#define RCC_AHB1ENR_GPIODEN (1u << 3)
+#define RCC_AHB1ENR_GPIOAEN (1u << 0)
 #define RCC_APB1ENR_USART3EN (1u << 18)
+#define RCC_APB2ENR 0x40023844u
+#define RCC_APB2ENR_USART1EN (1u << 4)
 
 /* RM0385: 4.4 */
 #define PWR_CR1 0x40007000u
@@ -26,12 +28,19 @@
 #define FLASH_ACR 0x40023C00u
 #define FLASH_ACR_LATENCY(n) ((n) << 0)
 
-#define GPIOD 0x40020C00u
+#define GPIOA 0x40020000u
+#define USART1 0x40011000u
+#define USART3 0x40004800u
+
+#if MCUD_UART_BASE != USART1 && MCUD_UART_BASE != USART3
+#error "this HAL drives USART1 and USART3: see base of [uart] in the board file"
+#endif
 
 #define PLL_MHZ 216u
 
 static uint32_t core_hz = HSI_HZ;
 static uint32_t apb1_hz = HSI_HZ;
+static uint32_t apb2_hz = HSI_HZ;
 
 /* Above 180 MHz the regulator needs its over-drive mode, which is entered in two steps while the PLL runs. */
 static int32_t start_over_drive(void)
@@ -59,6 +68,19 @@ static void start_pll(void)
     }
     core_hz = PLL_MHZ * 1000000u;
     apb1_hz = core_hz / 4u;
+    apb2_hz = core_hz / 2u;
+}
+
+/* The rate of the clock of the line to the host, which runs from now on. */
+static uint32_t start_usart(void)
+{
+#if MCUD_UART_BASE == USART1
+    clock_enable(RCC_APB2ENR, RCC_APB2ENR_USART1EN);
+    return apb2_hz;
+#else
+    clock_enable(RCC_APB1ENR, RCC_APB1ENR_USART3EN);
+    return apb1_hz;
+#endif
 }
 
 void hal_init(void)
@@ -66,12 +88,11 @@ void hal_init(void)
     start_pll();
     external_memory_off();
     caches_on();
-    clock_enable(RCC_AHB1ENR, RCC_AHB1ENR_GPIODEN);
-    clock_enable(RCC_APB1ENR, RCC_APB1ENR_USART3EN);
-    gpio_alternate(GPIOD, 8u, 7u);
-    gpio_alternate(GPIOD, 9u, 7u);
+    const uint32_t usart_hz = start_usart();
+    usart_pin(RCC_AHB1ENR, RCC_AHB1ENR_GPIOAEN, GPIOA, MCUD_UART_TX_PIN);
+    usart_pin(RCC_AHB1ENR, RCC_AHB1ENR_GPIOAEN, GPIOA, MCUD_UART_RX_PIN);
     timer_init();
-    uart_init(MCUD_UART_BASE, apb1_hz, MCUD_UART_BAUD);
+    uart_init(MCUD_UART_BASE, usart_hz, MCUD_UART_BAUD);
     core_irq(MCUD_UART_IRQ, 1);
 }
 

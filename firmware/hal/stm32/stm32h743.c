@@ -40,7 +40,7 @@
 #define RCC_AHB2ENR_SRAM2EN (1u << 30)
 #define RCC_AHB2ENR_SRAM3EN (1u << 31)
 #define RCC_AHB4ENR 0x580244E0u
-#define RCC_AHB4ENR_GPIODEN (1u << 3)
+#define RCC_AHB4ENR_GPIOAEN (1u << 0)
 #define RCC_APB1LENR 0x580244E8u
 #define RCC_APB1LENR_USART3EN (1u << 18)
 #define RCC_APB4ENR 0x580244F4u
@@ -70,7 +70,12 @@
 #define DBGMCU_IDC 0x5C001000u
 #define DBGMCU_IDC_REV_ID(n) ((n) << 16)
 
-#define GPIOD 0x58020C00u
+#define GPIOA 0x58020000u
+#define USART3 0x40004800u
+
+#if MCUD_UART_BASE != USART3
+#error "this HAL drives USART3: see base of [uart] in the board file"
+#endif
 
 #define HSI_HZ 64000000u
 #define PLL 3u
@@ -153,10 +158,9 @@ void hal_init(void)
     external_memory_off();
     caches_on();
     clock_enable(RCC_AHB2ENR, RCC_AHB2ENR_SRAM1EN | RCC_AHB2ENR_SRAM2EN | RCC_AHB2ENR_SRAM3EN);
-    clock_enable(RCC_AHB4ENR, RCC_AHB4ENR_GPIODEN);
     clock_enable(RCC_APB1LENR, RCC_APB1LENR_USART3EN);
-    gpio_alternate(GPIOD, 8u, 7u);
-    gpio_alternate(GPIOD, 9u, 7u);
+    usart_pin(RCC_AHB4ENR, RCC_AHB4ENR_GPIOAEN, GPIOA, MCUD_UART_TX_PIN);
+    usart_pin(RCC_AHB4ENR, RCC_AHB4ENR_GPIOAEN, GPIOA, MCUD_UART_RX_PIN);
     timer_init();
     uart_init(MCUD_UART_BASE, apb1_hz, MCUD_UART_BAUD);
     core_irq(MCUD_UART_IRQ, 1);
