@@ -6,10 +6,20 @@ from pathlib import Path
 
 import pytest
 
-from mcudeploy.boards.board import Board, Link, family, list_boards, load_board, read_board
+from mcudeploy.boards.board import (
+    Board,
+    Link,
+    family,
+    list_boards,
+    load_board,
+    parse_board,
+    read_board,
+)
+from mcudeploy.boards.facts import pin_number
 from mcudeploy.common.errors import BoardNotFoundError, ConfigError, UsageError
 from mcudeploy.common.resources import resource_dir
 from mcudeploy.device.target import Target
+from mcudeploy.targets.project import assemble
 from tests.chips.facts import BOARDS
 
 NAMES = tuple(board.name for board in list_boards())
@@ -198,3 +208,34 @@ def test_boards_are_immutable() -> None:
     board: Board = load_board("host")
     with pytest.raises(ValueError, match="frozen"):
         board.clock_hz = 1
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "message"),
+    [
+        ("nrf52840", 'tx = "P0.06"\n', "", "nrf52840: [uart] tx: its hal takes this pin from the board"),
+        ("stm32f746", 'rx = "PD9"\n', "", "stm32f746: [uart] rx: its hal takes this pin from the board"),
+        (
+            "rp2040",
+            "baud = 115200\n",
+            'baud = 115200\ntx = "P0.12"\n',
+            "rp2040: [uart] tx: no source of its",
+        ),
+        ("stm32f100", "baud = 115200\n", 'baud = 115200\nrx = "PB7"\n', "stm32f100: [uart] rx: no source of"),
+        ("nrf52840", 'tx = "P0.06"', 'tx = "P0.32"', "a pin is named like PD8 (STM32) or P1.03 (nRF)"),
+        ("stm32f746", 'tx = "PD8"', 'tx = "D8"', "a pin is named like PD8 (STM32) or P1.03 (nRF)"),
+    ],
+)
+def test_pins_are_those_that_the_hal_takes(
+    name: str, old: str, new: str, message: str, tmp_path: Path
+) -> None:
+    text = (resource_dir("boards") / f"{name}.toml").read_text(encoding="utf-8")
+    assert text.count(old) == 1
+    with pytest.raises(ConfigError) as caught:
+        assemble(parse_board(text.replace(old, new), tmp_path / "x.toml"), {}, [], emulate=False)
+    assert message in str(caught.value)
+
+
+def test_numbers_of_pins() -> None:
+    pins = {"PA0": 0, "PA15": 15, "PB7": 23, "PD9": 57, "PK15": 175, "P0.00": 0, "P0.31": 31, "P1.03": 35}
+    assert {pin: pin_number(pin) for pin in pins} == pins

@@ -70,9 +70,15 @@ def project_files(board: Board, firmware_hash: int, defines: Mapping[str, int]) 
 def _espidf(definitions: Sequence[str]) -> dict[str, str]:
     top = ["cmake_minimum_required(VERSION 3.16)", "include($ENV{IDF_PATH}/tools/cmake/project.cmake)"]
     component = [
+        # the drivers are components of their own from 5.3 on, and 6 has no other way to them
+        'if("${IDF_VERSION_MAJOR}.${IDF_VERSION_MINOR}" VERSION_LESS "5.3")',
+        "  set(uart driver)",
+        "else()",
+        "  set(uart esp_driver_uart)",
+        "endif()",
         "file(GLOB_RECURSE sources ${CMAKE_CURRENT_SOURCE_DIR}/*.c)",
         f"idf_component_register(SRCS ${{sources}} INCLUDE_DIRS ../include {' '.join(_FOLDERS)} "
-        "REQUIRES driver)",
+        "REQUIRES ${uart})",
         *_compiled("${COMPONENT_LIB}", definitions),
     ]
     return {

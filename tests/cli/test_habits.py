@@ -41,7 +41,7 @@ def completed(shell: str, words: str) -> list[str]:
 
 def test_commands_options_and_boards_are_completed() -> None:
     assert completed("bash", "mcudeploy bu") == ["build"]
-    assert completed("bash", "mcudeploy plan m.onnx --board stm32f7") == ["stm32f746"]
+    assert completed("bash", "mcudeploy plan m.onnx --board stm32f7") == ["stm32f746", "stm32f746-disco"]
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

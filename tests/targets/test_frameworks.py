@@ -79,3 +79,36 @@ def test_the_project_compiles(board: Board, tmp_path: Path) -> None:
     assert board.name.encode() in (root / "command.o").read_bytes()
     if framework == "espidf":  # its older releases have another name for the counter
         subprocess.run([*command, "-DSTUB_IDF_MAJOR=4", "src/hal/esp/cycles.c"], cwd=root, check=True)
+
+
+ESP_IDF = """cmake_minimum_required(VERSION 3.16)
+function(idf_component_register)
+  cmake_parse_arguments(it "" "" "SRCS;INCLUDE_DIRS;REQUIRES" ${ARGN})
+  message("requires ${it_REQUIRES}")
+endfunction()
+foreach(name target_compile_options target_compile_definitions)
+  function(${name})
+  endfunction()
+endforeach()
+include(${CMAKE_CURRENT_LIST_DIR}/src/CMakeLists.txt)
+"""
+
+
+@pytest.mark.parametrize("board", ["esp32-c3-devkitm-1"], indirect=True)
+@pytest.mark.parametrize(
+    ("version", "component"),
+    [("4.4", "driver"), ("5.2", "driver"), ("5.3", "esp_driver_uart"), ("5.10", "esp_driver_uart"),
+     ("6.0", "esp_driver_uart")],
+)  # fmt: skip
+def test_esp_idf_is_asked_for_the_component_that_its_version_has(
+    board: Board, version: str, component: str, tmp_path: Path
+) -> None:
+    files = assemble(board, {"mcud_config.h": CONFIG}, ["copy"], emulate=False).files
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src/CMakeLists.txt").write_text(files["src/CMakeLists.txt"], encoding="utf-8")
+    (tmp_path / "idf.cmake").write_text(ESP_IDF, encoding="utf-8")
+    major, minor = version.split(".")
+    versions = (f"-DIDF_VERSION_MAJOR={major}", f"-DIDF_VERSION_MINOR={minor}")
+    command = ["cmake", *versions, "-P", str(tmp_path / "idf.cmake")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stderr.strip() == f"requires {component}"
