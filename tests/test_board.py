@@ -213,8 +213,8 @@ def test_boards_are_immutable() -> None:
 @pytest.mark.parametrize(
     ("name", "old", "new", "message"),
     [
-        ("nrf52840", 'tx = "P0.06"\n', "", "nrf52840: [uart] tx: its hal takes this pin from the board"),
-        ("stm32f746", 'rx = "PD9"\n', "", "stm32f746: [uart] rx: its hal takes this pin from the board"),
+        ("nrf52840", 'tx = "P0.06"\n', "", "nrf52840: [uart] tx: its hal needs this pin"),
+        ("stm32f746", 'rx = "PD9"\n', "", "stm32f746: [uart] rx: its hal needs this pin"),
         (
             "rp2040",
             "baud = 115200\n",
