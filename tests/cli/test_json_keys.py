@@ -51,7 +51,9 @@ COMMANDS = (
 def _float_model() -> onnx.ModelProto:
     weights = np.random.default_rng(0).normal(size=(4, 1, 3, 3)).astype(np.float32)
     node = helper.make_node("Conv", ["x", "w"], ["y"], name="conv", pads=[1, 1, 1, 1])
-    x, y = (helper.make_tensor_value_info(n, TensorProto.FLOAT, [1, c, 8, 8]) for n, c in (("x", 1), ("y", 4)))
+    x, y = (
+        helper.make_tensor_value_info(n, TensorProto.FLOAT, [1, c, 8, 8]) for n, c in (("x", 1), ("y", 4))
+    )
     graph = helper.make_graph([node], "g", [x], [y], [numpy_helper.from_array(weights, "w")])
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
