@@ -77,7 +77,7 @@ class Iterations:
     def layout(self, found: Residency, relocation: Relocation) -> Layout | None:
         """The layout of a residency, whose steps have their latest times; None where it does not pack."""
         made = self._laid_out(found, relocation)
-        return made if made.arenas[self.pair.fast.name] <= self.room else None
+        return made if made.arenas.get(self.pair.fast.name, 0) <= self.room else None
 
     def prompted(self, found: Residency) -> Residency:
         """A residency with each transfer waited for as soon as it should have ended."""

@@ -158,7 +158,7 @@ def packed(
             return None
         if made is None:
             return None
-        missing = made[1].arenas[fast] - room
+        missing = made[1].arenas.get(fast, 0) - room
         if missing <= 0:
             return made
         capacity -= missing
