@@ -42,7 +42,7 @@ def read(path: Path, shapes: Shapes = NO_SHAPES, *, stateful: bool = False) -> M
     """
     parsed = parse(path)
     proto, notes = _sound(parsed.proto, path, shapes)
-    own = _values(parsed.proto.graph)
+    own = _values(parsed.proto.graph).union(value.name for value in parsed.proto.graph.input)
     flat, unrolled = _flat(proto)
     found = _typed(_modern(flat))
     proto, states = found.proto, Stateful(parsed.states)
@@ -50,10 +50,11 @@ def read(path: Path, shapes: Shapes = NO_SHAPES, *, stateful: bool = False) -> M
         states = keep_states(proto)
         proto = _checked(proto)
     plain, refusals = _expanded(proto)
+    wholes = {entry.whole for entry in plain.entries.values()}
     return replace(
         model_of(plain.proto, (*parsed.notes, *notes, *found.notes, *states.notes)),
         refusals={**parsed.refusals, **unrolled, **refusals},
-        made=frozenset(_values(plain.proto.graph) - own),
+        made=frozenset((_values(plain.proto.graph) | wholes) - own),
         entries=plain.entries,
         file_ops=_operators(flat),
         file_types=found.types,
