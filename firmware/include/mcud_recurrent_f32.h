@@ -2,6 +2,7 @@
 #ifndef MCUD_RECURRENT_F32_H
 #define MCUD_RECURRENT_F32_H
 
+#include <float.h>
 #include <string.h>
 
 #include "mcud.h"
@@ -28,6 +29,7 @@ typedef struct {
     float low;
     float high;
     float cell_clip; /* c stays in [-cell_clip, cell_clip] */
+    int32_t saturates; /* 0 or 1: a gate that is NaN or beyond FLT_MAX is FLT_MAX to its function */
 } mcud_recurrent_f32_params;
 
 enum { MCUD_ALL_STEPS, MCUD_LAST_H, MCUD_LAST_C };
@@ -105,6 +107,12 @@ static inline void mcud_plain_step_f32(const mcud_recurrent_f32_params *params, 
     for (int32_t k = 0; k < hidden; k++) {
         h[k] = function(gates[k]);
     }
+}
+
+/* A gate as its function sees it. ONNX Runtime's LSTM and GRU clip gates with a bias so, without a clip by FLT_MAX. */
+static inline float mcud_gate_f32(const mcud_recurrent_f32_params *params, float x)
+{
+    return params->saturates && !(x < FLT_MAX) ? FLT_MAX : x;
 }
 
 static inline float mcud_sigmoid(float x)

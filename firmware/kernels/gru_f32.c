@@ -9,7 +9,7 @@ static void step(const mcud_recurrent_f32_params *params, const float *x, float 
     mcud_gates_f32(params, params->input_weights, params->bias, x, params->inputs, 3 * hidden, gates);
     mcud_gates_f32(params, params->recurrent_weights, gates, h, hidden, 2 * hidden, gates);
     for (int32_t k = 0; k < 2 * hidden; k++) {
-        gates[k] = mcud_sigmoid(gates[k]);
+        gates[k] = mcud_sigmoid(mcud_gate_f32(params, gates[k]));
     }
     const float *const reset = gates + hidden;
     if (params->reset_after) {
@@ -24,7 +24,7 @@ static void step(const mcud_recurrent_f32_params *params, const float *x, float 
         mcud_gates_f32(params, params->candidate_weights, candidate, c, hidden, hidden, candidate);
     }
     for (int32_t k = 0; k < hidden; k++) {
-        h[k] = (1.0f - gates[k]) * tanhf(candidate[k]) + gates[k] * h[k];
+        h[k] = (1.0f - gates[k]) * tanhf(mcud_gate_f32(params, candidate[k])) + gates[k] * h[k];
     }
 }
 

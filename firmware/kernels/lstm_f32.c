@@ -18,12 +18,14 @@ static void step(const mcud_recurrent_f32_params *params, const float *x, float 
             input += p[k] * c[k];
             forget += p[2 * hidden + k] * c[k];
         }
-        const float cell = mcud_sigmoid(forget) * c[k] + mcud_sigmoid(input) * tanhf(gates[3 * hidden + k]);
+        input = mcud_sigmoid(mcud_gate_f32(params, input));
+        forget = mcud_sigmoid(mcud_gate_f32(params, forget));
+        const float cell = forget * c[k] + input * tanhf(mcud_gate_f32(params, gates[3 * hidden + k]));
         c[k] = mcud_clamp_f32(cell, -params->cell_clip, params->cell_clip);
         if (p != NULL) {
             output += p[hidden + k] * c[k];
         }
-        h[k] = mcud_sigmoid(output) * tanhf(c[k]);
+        h[k] = mcud_sigmoid(mcud_gate_f32(params, output)) * tanhf(c[k]);
     }
 }
 

@@ -24,7 +24,7 @@ _Floats = NDArray[np.float32]
 _PLAIN: dict[str, Cell] = {"Tanh": "rnn_tanh", "Relu": "rnn_relu", "Sigmoid": "rnn_sigmoid"}
 _ACTIVATIONS = {"LSTM": ("Sigmoid", "Tanh", "Tanh"), "GRU": ("Sigmoid", "Tanh")}
 _RESULTS: tuple[Result, ...] = ("steps", "last", "cell")
-_FIRST_H = 5
+_BIAS, _FIRST_H = 3, 5
 _DIRECTIONS = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
 
 
@@ -42,11 +42,19 @@ class _Direction:
     states: tuple[str, ...] = ()
     keeps: bool = False
     cell_clip: float = inf
+    saturates: bool = False
 
     def op(self, result: Result) -> Recurrent:
         """The operator that gives a result."""
         return Recurrent(
-            self.cell, self.hidden, result, self.reverse, self.reset_after, self.keeps, self.cell_clip
+            self.cell,
+            self.hidden,
+            result,
+            self.reverse,
+            self.reset_after,
+            self.keeps,
+            self.cell_clip,
+            self.saturates,
         )
 
 
@@ -123,7 +131,8 @@ def _directions(builder: Builder, node: Node, steps: int) -> list[_Direction]:
         after = cell == "gru" and node.integer("linear_before_reset", 0) != 0
         own = tuple(state[at] for state in states)
         clip = node.number("cell_clip", 0.0) if "cell_clip" in node.attributes else inf
-        made.append(_Direction(cell, hidden, backwards, after, constants, own, keeps, clip))
+        saturates = not node.domain and cell in ("lstm", "gru") and arrays[_BIAS] is not None  # as ONNX Runtime
+        made.append(_Direction(cell, hidden, backwards, after, constants, own, keeps, clip, saturates))
     return made
 
 

@@ -51,6 +51,8 @@ class Recurrent:
     keeps: bool = False
     cell_clip: float = inf
     """The most that the cell state of an LSTM may be, with either sign."""
+    saturates: bool = False
+    """Whether a gate of an LSTM or GRU that is NaN, or infinite, is the largest float32 to its function."""
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
         """Any result needs any input; every gate of a step multiplies the input and the state."""
@@ -109,6 +111,7 @@ class Recurrent:
             "low": -inf,
             "high": inf,
             "cell_clip": self.cell_clip,
+            "saturates": int(self.saturates),
         }
         copied = 2 - (len(inputs) - 1 if self.keeps else 0)
         scratch = copied * padded(hidden, 4) + padded(GATES[self.cell] * hidden, 4) + 4

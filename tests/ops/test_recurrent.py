@@ -24,9 +24,11 @@ def check(
     results: tuple[int, ...] = (0,),
     peepholes: bool = False,
     states: bool = False,
+    bias: bool = True,
+    lost: bool = False,
     **attributes: Any,
 ) -> Graph:
-    """A network with these results as outputs; the graph it became."""
+    """A network with these results as outputs, a number of its input NaN if `lost`; the graph it became."""
     rng = np.random.default_rng(steps * inputs + hidden)
     directions = 2 if attributes.get("direction") == "bidirectional" else 1
     rows, first = GATES[op] * hidden, attributes.get("layout", 0)
@@ -37,6 +39,9 @@ def check(
         "b": 0.5 * normal(rng, (directions, 2 * rows)),
     }
     order = ["x", *constants]
+    if not bias:
+        order[3] = ""
+        del constants["b"]
     if states or peepholes:
         order += ["", "h"] + ["c"] * (op == "LSTM")
         constants |= {name: normal(rng, state) for name in order[5:]}
@@ -44,6 +49,8 @@ def check(
         order.append("p")
         constants["p"] = normal(rng, (directions, 3 * hidden))
     x = normal(rng, (1, steps, inputs) if first else (steps, 1, inputs))
+    if lost:
+        x[1, 0, inputs // 2] = np.nan
     sequence = (1, steps, directions, hidden) if first else (steps, directions, 1, hidden)
     shapes = [sequence, state, state]
     made = [f"y{number}" if number in results else "" for number in range(max(results) + 1)]
@@ -82,6 +89,17 @@ def test_peepholes_states_and_the_cell() -> None:
 def test_the_reset_gate_before_and_after_the_product() -> None:
     check("GRU", linear_before_reset=1, states=True)
     check("GRU", linear_before_reset=0, direction="bidirectional")
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("op", GATES)
+def test_a_nan_goes_as_far_as_in_onnx_runtime(op: str, bias: bool) -> None:
+    """Gates with a bias are clipped to finite numbers there."""
+    check(op, bias=bias, lost=True, states=True, results=(0, 1))
+    if op == "LSTM":
+        check(op, bias=bias, lost=True, peepholes=True)
+    if op == "GRU":
+        check(op, bias=bias, lost=True, linear_before_reset=1)
 
 
 @pytest.mark.parametrize("function", ["Relu", "Sigmoid", "Tanh"])
