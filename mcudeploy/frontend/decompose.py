@@ -16,7 +16,7 @@ from onnx import ModelProto, NodeProto, TensorProto, inliner, numpy_helper
 from mcudeploy.frontend.constants import dequantized
 from mcudeploy.frontend.maker import Facts, Infos, Maker
 from mcudeploy.frontend.model import Unsupported
-from mcudeploy.frontend.protos import ONNX_DOMAINS, constants_of, graphs_in
+from mcudeploy.frontend.protos import ONNX_DOMAINS, constants_of, graphs_in, opset_of
 from mcudeploy.frontend.rules_attention import attention
 from mcudeploy.frontend.rules_conv import conv_transpose
 from mcudeploy.frontend.rules_index import (
@@ -207,9 +207,9 @@ def inlined(proto: ModelProto) -> ModelProto:
 def with_real_operators(proto: ModelProto) -> ModelProto:
     """The model with float operators between quantisations in place of those on integers: some kernels of
     ONNX Runtime for these saturate inside, or round the activations. Recurrent ones have the steps in front:
-    it has no others.
+    it has no others. Its MeanVarianceNormalization leaves out the epsilon: 0 / 0 of a constant image.
     """
-    expanded, _ = expand(proto, 0, {}, _integer_rule)
+    expanded, _ = expand(proto, opset_of(proto), {}, _reference_rule)
     for node in expanded.graph.node if expanded is not proto else ():
         node.name = ""  # ONNX Runtime refuses names that several nodes have
     return expanded
@@ -258,10 +258,11 @@ def _replaced(rule: Rule, node: NodeProto, label: str, facts: Facts) -> Sequence
         raise Unsupported(f"its attributes and inputs do not fit: {fault}") from fault
 
 
-def _integer_rule(node: NodeProto) -> Rule | None:
+def _reference_rule(node: NodeProto) -> Rule | None:
     integers = node.op_type.startswith("Q") and node.op_type != "QuantizeLinear"
     by_batch = any(item.name == "layout" and item.i for item in node.attribute)
-    return _rule(node) if integers or by_batch or node.op_type == "MatMulNBits" else None
+    others = node.op_type in ("MatMulNBits", "MeanVarianceNormalization")
+    return _rule(node) if integers or by_batch or others else None
 
 
 def _rule(node: NodeProto) -> Rule | None:

@@ -106,9 +106,13 @@ def group_normalization(node: NodeProto, make: Maker) -> bool:
 
 
 def mean_variance_normalization(node: NodeProto, make: Maker) -> bool:
-    """Whole axes by their mean and deviation."""
+    """Whole axes by their mean and deviation. The first element is taken off before: of a constant image the
+    rounding of the mean would leave more than the epsilon.
+    """
     axes = [int(axis) for axis in make.attributes.get("axes", (0, 2, 3))]
-    centred, deviation = make.normalized(node.input[0], axes, 0.0)
+    bounds = [make.constant(bound, np.int64) for bound in ([0] * len(axes), [1] * len(axes), axes)]
+    shifted = make.add("Sub", node.input[0], make.add("Slice", node.input[0], *bounds))
+    centred, deviation = make.normalized(shifted, axes, 0.0)
     divisor = make.add("Add", deviation, make.constant(_MVN_EPSILON))
     make.add("Div", centred, divisor, out=node.output[0])
     return True
