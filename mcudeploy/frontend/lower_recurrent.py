@@ -131,7 +131,8 @@ def _directions(builder: Builder, node: Node, steps: int) -> list[_Direction]:
         after = cell == "gru" and node.integer("linear_before_reset", 0) != 0
         own = tuple(state[at] for state in states)
         clip = node.number("cell_clip", 0.0) if "cell_clip" in node.attributes else inf
-        saturates = not node.domain and cell in ("lstm", "gru") and arrays[_BIAS] is not None  # as ONNX Runtime
+        clipped = cell in ("lstm", "gru") and arrays[_BIAS] is not None  # by ONNX Runtime
+        saturates = clipped and not node.domain
         made.append(_Direction(cell, hidden, backwards, after, constants, own, keeps, clip, saturates))
     return made
 
