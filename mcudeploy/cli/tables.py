@@ -188,7 +188,8 @@ def _allowed(report: Values) -> str:
     lsb, share = report["tolerance"]["lsb"], report["tolerance"]["share_of_range"]
     parts = [f"{lsb} LSB"] if lsb is not None else []
     if share is not None:
-        parts.append(f"{share:g} of the range, which is {report['range']:g}")
+        least = f", at least {report['tolerance']['least']:.2g}"
+        parts.append(f"{share:g} of the range, which is {report['range']:g}{least}")
     return f"allowed: {' or '.join(parts) or 'none'}"
 
 

@@ -20,7 +20,7 @@ from mcudeploy.program.kernelfiles import MOVE
 from mcudeploy.report import moving
 from mcudeploy.targets import Firmware
 from mcudeploy.targets.stack import StackBound, stack_bound
-from mcudeploy.verify.difference import OUTPUT_LSB, output_share
+from mcudeploy.verify.difference import FLOAT_FLOOR, OUTPUT_LSB, output_share
 from mcudeploy.verify.running import Ran
 from mcudeploy.verify.verdict import Verdict
 
@@ -259,6 +259,7 @@ def verdict(made: Deployment, found: Verdict) -> JsonObject:
         "tolerance": {
             "lsb": OUTPUT_LSB if DType.INT8 in outputs else None,
             "share_of_range": output_share(graph) if DType.FLOAT32 in outputs else None,
+            "least": FLOAT_FLOOR if DType.FLOAT32 in outputs else None,
         },
         "range": found.outputs.range,
         "ties_resolved": found.ties_resolved,

@@ -22,7 +22,7 @@ from mcudeploy.ops.host_io import to_device
 from mcudeploy.verify.compare import (
     Machine,
     Storage,
-    check_operators,
+    check_by_reference,
     diverging,
     merge_all,
     run_once,
@@ -33,9 +33,11 @@ from mcudeploy.verify.compare import (
 from mcudeploy.verify.difference import (
     FLOAT_SHARE_OF_RANGE,
     Difference,
+    Tolerance,
     difference,
     output_share,
     output_stands,
+    range_of,
 )
 from mcudeploy.verify.reference import Reference
 from mcudeploy.verify.samples import Sample
@@ -73,14 +75,15 @@ class Verdict:
     def with_device(self, device: Sequence[Outputs]) -> Verdict:
         """The verdict with the device's outputs, one mapping per sample: they must be the host build's."""
         reasons, graph = list(self.reasons), self.plan.graph
-        share = device_share(graph)
+        tolerances = _tolerances(graph, device_share(graph), self.host)
         for number, (found, host) in enumerate(zip(device, self.host, strict=True)):
             for name, value in found.items():
-                if not _same(value, host[name], graph.tensors[name].dtype, share):
+                if not _same(value, host[name], tolerances.get(name)):
                     diff = difference(value, host[name])
                     reasons.append(
                         f"sample {number}: {name} on the device differs from the host build in "
                         f"{diff.mismatches} of {count_text(diff.elements, 'element')}"
+                        f"{_allowed(tolerances.get(name))}"
                     )
         return replace(self, outputs=_compare(self.plan, device, self.expected), reasons=tuple(reasons))
 
@@ -103,7 +106,7 @@ def judge(
     """Run the samples on the host build, operator by operator and whole, against ONNX Runtime.
 
     `shapes` are those that the model's inputs are given. The outputs must be the samples' own expected ones
-    where they have any. A deep network can turn one rounding tie into any error; so where the outputs of a
+    if they have any. A deep network can turn one rounding tie into any error; so if the outputs of a
     sample do not stand, the sample is run again with the reference's choice at ties, and these outputs must
     stand. Of a model that keeps states every sample goes on from the one before, the reference from its own
     states, which are outputs as well.
@@ -116,15 +119,15 @@ def judge(
     in_file = in_own_floats(model, [border.name for border in graph.outputs], shapes)
     known: dict[str, Array] = {}
     kept: Outputs = {}
-    tables, host, judged, expected, reasons = [], [], [], [], []
-    ties_resolved = 0
+    tables, host, expected, reasons, runs = [], [], [], [], []
     for done, sample in enumerate(samples):
         given = {**sample.inputs, **known}
         values = reference.run(given)
         reasons += conversion_reasons(done, in_file, sample.inputs, values)
         stored, ties = stored_references(graph, values), stored_ties(graph, values, quantizers)
-        tables.append(check_operators(machine, storage, _stored(graph, sample, given), stored, ties))
+        tables.append(check_by_reference(machine, storage, _stored(graph, sample, given), stored, ties))
         own = {**sample.stored, **kept}
+        runs.append((given, own))
         run_once(machine, storage, own)
         host.append(_outputs(machine, storage))
         known = {it.before.name: values[it.after.name] for it in graph.states}
@@ -133,12 +136,15 @@ def judge(
         expected.append(
             {b.tensor: to_device(b, graph.tensors[b.tensor], wanted[b.name]) for b in graph.outputs}
         )
-        judged.append(host[-1])
-        if _output_reasons(plan, done, host[-1], expected[-1]):
-            ties_resolved += run_with_ties_as_reference(machine, storage, own, stored, ties)
-            judged[-1] = _outputs(machine, storage)
-        reasons += _output_reasons(plan, done, judged[-1], expected[-1])
         progress.advance(done + 1, len(samples))
+    tolerances, judged, ties_resolved = _tolerances(graph, output_share(graph), expected), list(host), 0
+    for number, (given, own) in enumerate(runs):
+        if _output_reasons(plan, number, host[number], expected[number], tolerances):
+            values = reference.run(given)
+            stored, ties = stored_references(graph, values), stored_ties(graph, values, quantizers)
+            ties_resolved += run_with_ties_as_reference(machine, storage, own, stored, ties)
+            judged[number] = _outputs(machine, storage)
+            reasons += _output_reasons(plan, number, judged[number], expected[number], tolerances)
     operators = merge_all(tables)
     return Verdict(
         plan=plan,
@@ -199,11 +205,23 @@ def _outputs(machine: Machine, storage: Storage) -> Outputs:
     return {b.tensor: storage.get_tensor(machine, b.tensor) for b in storage.plan.graph.outputs}
 
 
-def _same(found: Array, expected: Array, dtype: DType, share: float) -> bool:
-    if dtype is not DType.FLOAT32:
+def _same(found: Array, expected: Array, tolerance: Tolerance | None) -> bool:
+    if tolerance is None:
         return bool(np.array_equal(found, expected))
-    diff = difference(found, expected)
-    return diff.worst <= share * diff.range
+    return difference(found, expected).worst <= tolerance.allowed
+
+
+def _tolerances(graph: Graph, share: float, expected: Sequence[Outputs]) -> dict[str, Tolerance]:
+    """Of each float32 output, by tensor name, how far it may be off in any sample."""
+    return {
+        border.tensor: Tolerance(share, range_of(values[border.tensor] for values in expected))
+        for border in graph.outputs
+        if graph.tensors[border.tensor].dtype is DType.FLOAT32
+    }
+
+
+def _allowed(tolerance: Tolerance | None) -> str:
+    return f"; allowed: {tolerance}" if tolerance else ""
 
 
 def _compare(plan: Plan, found: Sequence[Outputs], expected: Sequence[Outputs]) -> Difference:
@@ -218,15 +236,19 @@ def _compare(plan: Plan, found: Sequence[Outputs], expected: Sequence[Outputs]) 
     return total
 
 
-def _output_reasons(plan: Plan, sample: int, found: Outputs, expected: Outputs) -> list[str]:
+def _output_reasons(
+    plan: Plan, sample: int, found: Outputs, expected: Outputs, tolerances: Mapping[str, Tolerance]
+) -> list[str]:
     reasons = []
     for border in plan.graph.outputs:
         name, dtype = border.tensor, plan.graph.tensors[border.tensor].dtype
-        if not output_stands(found[name], expected[name], dtype, output_share(plan.graph)):
+        tolerance = tolerances.get(name)
+        if not output_stands(found[name], expected[name], dtype, tolerance):
             diff = difference(found[name], expected[name])
             reasons.append(
                 f"sample {sample}: output {printable(border.name)!r} is {diff.found:g} at element "
                 f"{diff.where}, expected {diff.expected:g}; {diff.mismatches} of "
                 f"{count_text(diff.elements, 'element')} {agree(diff.mismatches, 'differs', 'differ')}"
+                f"{_allowed(tolerance)}"
             )
     return reasons

@@ -61,7 +61,7 @@ VERDICT = {
     "elements": 2,
     "max_abs_error": 0,
     "error_unit": "LSB",
-    "tolerance": {"lsb": 4, "share_of_range": None},
+    "tolerance": {"lsb": 4, "share_of_range": None, "least": None},
     "range": 255.0,
     "ties_resolved": 0,
     "mismatches_resolved": 0,

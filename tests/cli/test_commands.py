@@ -158,7 +158,7 @@ def test_resolved_ties_are_told_with_the_error_without(mcudeploy_command: Invoke
 
 def test_the_tolerance_of_floats_stands_beside_their_error(mcudeploy_command: Invoke, deploy: Deploy) -> None:
     found = {"mismatches": 443, "elements": 1000, "max_abs_error": 2e-4, "error_unit": "absolute"}
-    tolerance = {"tolerance": {"lsb": None, "share_of_range": 1e-4}, "range": 3.5}
+    tolerance = {"tolerance": {"lsb": None, "share_of_range": 1e-4, "least": 2**-22}, "range": 3.5}
     deploy.answers["run_model"] = RUN | found | tolerance
     text = mcudeploy_command("run m.onnx --board tiny").stdout
     assert (

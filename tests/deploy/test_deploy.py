@@ -116,7 +116,7 @@ def test_resolved_ties_are_counted_apart_from_plain_outputs(
     told = objects.verdict(made, found)
     assert (told["mismatches"], told["max_abs_error"]) == (1, 64)
     assert (told["mismatches_resolved"], told["max_abs_error_resolved"]) == (0, 0)
-    assert told["tolerance"] == {"lsb": 4, "share_of_range": None}
+    assert told["tolerance"] == {"lsb": 4, "share_of_range": None, "least": None}
 
 
 def test_a_device_that_computes_otherwise_is_not_verified(model: Path) -> None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import onnx
 import pytest
+from onnx_files import build, node
 
 from mcudeploy import api
 from mcudeploy.boards.board import load_board
@@ -28,6 +31,12 @@ MODELS = (
     REGRESSIONS / "fail_coarse_sum.onnx",
     REGRESSIONS / "fail_coarser_sum.onnx",
     REGRESSIONS / "fail_wrong_output_1114.onnx",
+    REGRESSIONS / "b2_conv_hardmax.onnx",
+    REGRESSIONS / "b2_conv_logsoftmax.onnx",
+    REGRESSIONS / "batch2_conv_clip_q16.onnx",
+    REGRESSIONS / "exposed_clip_s16.onnx",
+    REGRESSIONS / "exposed_logsoftmax.onnx",
+    REGRESSIONS / "wrong_311043.onnx",
 )
 
 
@@ -35,6 +44,48 @@ MODELS = (
 def test_a_model_of_a_fault_is_verified(path: Path) -> None:
     report = api.run_model(path, Target(load_board("host")), Options(time_limit=1), inputs=[], expected=[])
     assert report["verified"], report["reason"]
+
+
+def test_nothing_may_be_left_in_the_fast_memory() -> None:
+    """28 bytes hold no row of the only tensors, which are the input and the output."""
+    board = load_board("mps2-an386")
+    options = Options(split=False, memory_limits=(("sram", 28),), time_limit=1)
+    made = api.plan_model(REGRESSIONS / "memories_keyerror.onnx", board, options)
+    assert made.plan.layout.arenas == {"psram": 144}
+
+
+def near_zero(folder: Path) -> Path:
+    """y = sigmoid(x - 19.6)."""
+    path = folder / "sigmoid.onnx"
+    nodes = [node("Add", "x c", "sum"), node("Sigmoid", "sum", "y")]
+    onnx.save(build(nodes, {"x": np.zeros((1, 8), np.float32)}, ["y"], {"c": np.float32(-19.6)}), path)
+    return path
+
+
+def test_an_output_near_zero_is_held_to_the_least_tolerance(tmp_path: Path) -> None:
+    """ONNX Runtime clips the argument of a sigmoid at -18."""
+    path = near_zero(tmp_path)
+    report = api.run_model(path, Target(load_board("host")), Options(time_limit=1), inputs=[], expected=[])
+    assert report["verified"], report["reason"]
+    assert 0 < report["max_abs_error"] < report["tolerance"]["least"] < 1e-6
+
+
+def test_the_range_of_an_output_is_that_of_all_samples(tmp_path: Path) -> None:
+    """The second sample is 1e-5 off: less than 1e-4 of what the first one reaches, more than its own."""
+    path, files = near_zero(tmp_path), []
+    for number, (x, y) in enumerate([(24.6, 0.9933072), (19.6 - 9, 1.234e-4 + 1e-5)]):
+        files.append([tmp_path / f"{name}{number}.npy" for name in "xy"])
+        for file, value in zip(files[-1], (x, y), strict=True):
+            np.save(file, np.full((1, 8), value, np.float32))
+    inputs, expected = map(list, zip(*files, strict=True))
+
+    def run(first: int, end: int) -> dict[str, Any]:
+        target, options = Target(load_board("host")), Options(time_limit=1)
+        return api.run_model(path, target, options, inputs=inputs[first:end], expected=expected[first:end])
+
+    assert run(0, 2)["verified"]
+    alone = run(1, 2)
+    assert not alone["verified"] and "allowed: 2.38e-07, the least" in alone["reason"]
 
 
 def test_a_rounded_bias_widens_ties_by_what_it_moves_the_channel() -> None:

@@ -188,7 +188,7 @@ def _operator_by_operator(
     (output,) = (border.tensor for border in graph.outputs)
     ties = {output: np.ones(expected.shape, np.bool_)}
     given = run_with_ties_as_reference(device, storage, inputs, {output: expected}, ties)
-    found = check_operators(device, storage, inputs, {output: expected}, {})
+    found = check_operators(device, storage, {**inputs, output: expected}, {output: expected}, {})
     return [given, *(diff.mismatches for diff in found.values())]
 
 
