@@ -9,7 +9,7 @@ from math import prod
 import numpy as np
 
 from mcudeploy.frontend.constants import Constant
-from mcudeploy.frontend.model import MAX_TOTAL_ELEMENTS, Entry, Model, Node, Unsupported, require_bounded
+from mcudeploy.frontend.model import MAX_MADE_ELEMENTS, Entry, Model, Node, Unsupported, require_bounded
 from mcudeploy.frontend.names import Names
 from mcudeploy.frontend.quantization import IntegerTable, activation_parameters, is_identity
 from mcudeploy.frontend.taking import taking
@@ -222,8 +222,11 @@ class Builder:
         """A new tensor. Raises Unsupported for sizes beyond any microcontroller."""
         require_bounded(shape, "a result")
         self._elements += prod(shape)
-        if self._elements > MAX_TOTAL_ELEMENTS:
-            raise Unsupported(f"the activations up to here have more than {MAX_TOTAL_ELEMENTS} elements")
+        if self._elements > MAX_MADE_ELEMENTS:
+            raise Unsupported(
+                f"the operators of it and all before it have more than {MAX_MADE_ELEMENTS:,} "
+                "elements, a limit of mcudeploy: export the model with smaller inputs"
+            )
         made = Tensor(name, shape, dtype, quantization)
         self.tensors[name] = made
         return made

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from math import prod
 
 import onnx
@@ -10,27 +10,26 @@ from onnx import AttributeProto, ModelProto, NodeProto, TensorProto
 
 from mcudeploy.common.errors import ModelError
 from mcudeploy.frontend.constants import Constant
-from mcudeploy.frontend.model import MAX_TENSOR_ELEMENTS, MAX_TOTAL_ELEMENTS, Attribute, Info, Model, Node
+from mcudeploy.frontend.model import (
+    MAX_RANK,
+    MAX_TENSOR_ELEMENTS,
+    MAX_TOTAL_ELEMENTS,
+    Attribute,
+    Info,
+    Model,
+    Node,
+)
 from mcudeploy.frontend.names import printable
 from mcudeploy.frontend.protos import opset_of
 from mcudeploy.frontend.tensors import array_of
 
 
 def model_of(proto: ModelProto, notes: tuple[str, ...]) -> Model:
-    """The model of a checked protobuf. Raises ModelError for more elements than any microcontroller holds."""
+    """The model of a checked protobuf. Raises ModelError for tensors that no microcontroller holds."""
     graph = proto.graph
     constants = {tensor.name: Constant(array_of(tensor)) for tensor in graph.initializer}
     infos = {value.name: info_of(value) for value in (*graph.value_info, *graph.input, *graph.output)}
-    elements = 0
     require_all_bounded(infos)
-    for info in infos.values():
-        size = prod(info.shape) if info.shape is not None else 0
-        elements += size if info.name not in constants else 0
-    if elements > MAX_TOTAL_ELEMENTS:
-        raise ModelError(
-            f"the activations have {elements} elements; the limit is {MAX_TOTAL_ELEMENTS}: "
-            "no microcontroller runs such a model"
-        )
     for value in graph.input:
         shape = infos[value.name].shape
         if shape is not None and value.name not in constants and any(size < 1 for size in shape):
@@ -91,9 +90,24 @@ def _attribute(item: AttributeProto) -> Attribute:
             return None
 
 
+def require_total_bounded(infos: Mapping[str, Info], constants: Collection[str]) -> None:
+    """Raises ModelError for more elements in all values of a file than any microcontroller goes through."""
+    sizes = [info.shape or () for name, info in infos.items() if name not in constants]
+    elements = sum(map(prod, sizes))
+    if elements > MAX_TOTAL_ELEMENTS:
+        raise ModelError(
+            f"the activations have {elements:,} elements; the limit is {MAX_TOTAL_ELEMENTS:,}: "
+            "no microcontroller runs such a model"
+        )
+
+
 def require_all_bounded(infos: Mapping[str, Info]) -> None:
     """Raises ModelError for a tensor that no microcontroller holds."""
     for info in infos.values():
+        if info.shape is not None and len(info.shape) > MAX_RANK:
+            raise ModelError(
+                f"tensor {printable(info.name)!r} has {len(info.shape)} dimensions; the limit is {MAX_RANK}"
+            )
         if info.shape is not None and prod(info.shape) > MAX_TENSOR_ELEMENTS:
             raise ModelError(
                 f"tensor {printable(info.name)!r} has the shape {list(info.shape)}; "

@@ -10,11 +10,12 @@ from math import prod
 import numpy as np
 import onnx
 from numpy.typing import NDArray
-from onnx import helper, numpy_helper, shape_inference
+from onnx import helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 from mcudeploy.frontend.constants import Constant, dequantized
 from mcudeploy.frontend.convert import info_of
+from mcudeploy.frontend.inference import inferred
 from mcudeploy.frontend.model import MAX_TENSOR_ELEMENTS, Info, Model, Node, Unsupported
 from mcudeploy.frontend.quantization import require_finite
 
@@ -262,8 +263,7 @@ def _inferred(
     outputs = [onnx.ValueInfoProto(name=name) for name in node.outputs if name]
     graph = helper.make_graph([node.proto], "fold", inputs, outputs, initializers)
     single = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
-    inferred = shape_inference.infer_shapes(single, strict_mode=True)
-    return [info_of(value) for value in inferred.graph.output]
+    return [info_of(value) for value in inferred(single).graph.output]
 
 
 def _run(node: Node, arrays: Mapping[str, NDArray[np.generic]], opset: int) -> Sequence[NDArray[np.generic]]:

@@ -31,6 +31,7 @@ from mcudeploy.frontend.names import printable
 from mcudeploy.frontend.outputs import output_border, with_a_step
 from mcudeploy.frontend.peephole import tidy
 from mcudeploy.frontend.picking import PICKS
+from mcudeploy.frontend.versions import DOMAIN_WAYS_OUT
 from mcudeploy.frontend.views import VIEWS
 from mcudeploy.ir.graph import Border, Graph
 
@@ -174,7 +175,8 @@ def _lower_node(
     lowering = lowering if node.domain else LOWERINGS.get(node.op)
     op = printable(f"{node.domain}::{node.op}" if node.domain else node.op)
     if lowering is None:
-        reason = reasons.get(node.label, WAYS_OUT.get(node.op, "this operator is not supported"))
+        way_out = DOMAIN_WAYS_OUT.get(node.domain, "this operator is not supported")
+        reason = reasons.get(node.label, WAYS_OUT.get(node.op, way_out))
         return Problem(printable(node.label), op, reason)
     if not unknown.isdisjoint(node.inputs):
         unknown.update(name for name in node.outputs if name)

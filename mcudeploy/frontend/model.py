@@ -18,7 +18,13 @@ MAX_TENSOR_ELEMENTS = 1 << 24
 """No tensor of a microcontroller model comes near this; a file that asks for more is malformed."""
 
 MAX_TOTAL_ELEMENTS = 1 << 26
-"""The same for all activations of a model together."""
+"""The same for all activations of the file together."""
+
+MAX_MADE_ELEMENTS = 1 << 28
+"""The most elements of all tensors of a program, with those of operators that a node is made up of."""
+
+MAX_RANK = 32
+"""The most dimensions of an array in all versions of numpy."""
 
 _Listed = tuple[int, ...] | tuple[float, ...] | tuple[str, ...]
 Attribute = int | float | str | _Listed | NDArray[np.generic] | None

@@ -17,10 +17,12 @@ from mcudeploy.frontend.convert import (
     label_of,
     model_of,
     require_all_bounded,
+    require_total_bounded,
 )
 from mcudeploy.frontend.decompose import expand, inlined, require_finite
 from mcudeploy.frontend.element_types import Typed, typed
 from mcudeploy.frontend.folding import Folder
+from mcudeploy.frontend.inference import inferred
 from mcudeploy.frontend.model import Info, Model
 from mcudeploy.frontend.names import printable
 from mcudeploy.frontend.parsing import is_tflite, parse
@@ -29,7 +31,7 @@ from mcudeploy.frontend.shapes import NO_SHAPES, Shapes, fix_inputs
 from mcudeploy.frontend.sparse import write_out
 from mcudeploy.frontend.states import Stateful, keep_states
 from mcudeploy.frontend.tensors import load_external, require_consistent, tensors_of
-from mcudeploy.frontend.versions import modern, require_versions, version_notes
+from mcudeploy.frontend.versions import drop_equal_versions, modern, require_versions, version_notes
 
 _ONNX_FAULTS = (onnx.checker.ValidationError, shape_inference.InferenceError)
 
@@ -42,6 +44,7 @@ def read(path: Path, shapes: Shapes = NO_SHAPES, *, stateful: bool = False) -> M
     """
     parsed = parse(path)
     proto, notes = _sound(parsed.proto, path, shapes)
+    require_total_bounded(_infos(proto), {tensor.name for tensor in proto.graph.initializer})
     own = _values(parsed.proto.graph).union(value.name for value in parsed.proto.graph.input)
     flat, unrolled = _flat(proto)
     found = _typed(_modern(flat))
@@ -107,6 +110,7 @@ def _sound(proto: ModelProto, path: Path, shapes: Shapes) -> tuple[ModelProto, t
         if node.op_type == "MeanVarianceNormalization" and not node.attribute:  # ONNX's checker fails without
             node.attribute.append(onnx.helper.make_attribute("axes", [0, 2, 3]))
     require_versions(proto)
+    drop_equal_versions(proto)
     try:
         require_finite(proto)
     except ValueError as fault:
@@ -182,7 +186,7 @@ def _expanded(plain: ModelProto) -> tuple[Single, dict[str, str]]:
 
 
 def _infos(proto: ModelProto) -> dict[str, Info]:
-    """What is said of the values of a model, by name."""
+    """The infos of the values of a model, by name."""
     values = (*proto.graph.value_info, *proto.graph.input, *proto.graph.output)
     return {value.name: info_of(value) for value in values}
 
@@ -257,12 +261,11 @@ def _checked(proto: ModelProto) -> ModelProto:
         onnx.checker.check_model(proto)
         for kind in shapeless:
             kind.ClearField("shape")
-        inferred = shape_inference.infer_shapes(proto, check_type=True, strict_mode=True)
+        return inferred(proto)
     except (onnx.checker.ValidationError, shape_inference.InferenceError) as fault:
         raise ModelError(f"the model is malformed: {_first_lines(str(fault))}") from fault
     except (RuntimeError, ValueError, TypeError, IndexError, UnicodeError) as fault:
         raise ModelError(f"the model cannot be checked: {_first_lines(str(fault))}") from fault
-    return inferred
 
 
 def _require_known(proto: ModelProto) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from onnx import GraphProto, ValueInfoProto
+from onnx import GraphProto, TensorShapeProto, ValueInfoProto
 
 from mcudeploy.common.errors import ModelError, UsageError
 from mcudeploy.frontend.names import printable
@@ -16,6 +16,9 @@ Shapes = Mapping[str, Sizes]
 """Shapes that the user gives, by input."""
 
 NO_SHAPES: Shapes = MappingProxyType({})
+
+_UNKNOWN = "unk__"
+"""How tf2onnx begins the names of sizes that it does not know; Paddle writes ? for each."""
 
 
 def fix_inputs(graph: GraphProto, shapes: Shapes) -> tuple[str, ...]:
@@ -48,10 +51,11 @@ def fix_inputs(graph: GraphProto, shapes: Shapes) -> tuple[str, ...]:
                         f"dimension {axis} is {dimension.dim_value}"
                     )
                 continue
-            if dimension.dim_param in sizes:
-                dimension.dim_value = sizes[dimension.dim_param]
+            symbol = _symbol(dimension)
+            if symbol in sizes:
+                dimension.dim_value = sizes[symbol]
                 continue
-            called = printable(dimension.dim_param) or "?"
+            called = printable(symbol) or "?"
             if axis > 0:
                 raise ModelError(
                     f"input {printable(value.name)!r} has an open dimension {axis} "
@@ -62,8 +66,8 @@ def fix_inputs(graph: GraphProto, shapes: Shapes) -> tuple[str, ...]:
                 f"input {printable(value.name)!r}: dimension 0 ({called}) is open and taken as a batch of 1; "
                 f"another one is given by {_asked(value)}"
             )
-            if dimension.dim_param:
-                sizes[dimension.dim_param] = 1
+            if symbol:
+                sizes[symbol] = 1
             dimension.dim_value = 1
     if others:
         _forget(graph)
@@ -71,10 +75,18 @@ def fix_inputs(graph: GraphProto, shapes: Shapes) -> tuple[str, ...]:
     return tuple(notes)
 
 
+def _symbol(dimension: TensorShapeProto.Dimension) -> str:
+    """The name of an open size, which is one wherever it stands; "" for an unknown one, as exporters write
+    it.
+    """
+    name: str = dimension.dim_param
+    return "" if name.startswith(_UNKNOWN) or not any(map(str.isalnum, name)) else name
+
+
 def _asked(value: ValueInfoProto) -> str:
     """The option that gives the shape of an input, its open sizes by name."""
     sizes = [
-        str(dimension.dim_value) if dimension.HasField("dim_value") else printable(dimension.dim_param) or "N"
+        str(dimension.dim_value) if dimension.HasField("dim_value") else printable(_symbol(dimension)) or "N"
         for dimension in value.type.tensor_type.shape.dim
     ]
     return f"--shape {printable(value.name)}={','.join(sizes)} with numbers"
@@ -89,7 +101,7 @@ def _give(value: ValueInfoProto, shape: Sizes, sizes: dict[str, int]) -> bool:
         for _ in shape:
             kind.shape.dim.add()
     found = ", ".join(
-        str(dimension.dim_value) if dimension.HasField("dim_value") else printable(dimension.dim_param) or "?"
+        str(dimension.dim_value) if dimension.HasField("dim_value") else printable(_symbol(dimension)) or "?"
         for dimension in kind.shape.dim
     )
     if len(kind.shape.dim) != len(shape):
@@ -99,7 +111,7 @@ def _give(value: ValueInfoProto, shape: Sizes, sizes: dict[str, int]) -> bool:
         )
     other = False
     for dimension, size in zip(kind.shape.dim, shape, strict=True):
-        symbol = dimension.dim_param
+        symbol = _symbol(dimension)
         if sizes.get(symbol, size) != size:
             raise UsageError(
                 f"the shape {list(shape)} is given for input {name!r}, which has [{found}]: "
@@ -127,13 +139,13 @@ def _fix_others(graph: GraphProto, sizes: Mapping[str, int]) -> None:
     for value in graph.value_info:
         dimensions = value.type.tensor_type.shape.dim
         for dimension in dimensions:
-            if dimension.dim_param in sizes:
-                dimension.dim_value = sizes[dimension.dim_param]
+            if (symbol := _symbol(dimension)) in sizes:
+                dimension.dim_value = sizes[symbol]
         if all(dimension.HasField("dim_value") for dimension in dimensions):
             kept.append(value)
     del graph.value_info[:]
     graph.value_info.extend(kept)
     for value in graph.output:
         for dimension in value.type.tensor_type.shape.dim:
-            if dimension.dim_param in sizes:
-                dimension.dim_value = sizes[dimension.dim_param]
+            if (symbol := _symbol(dimension)) in sizes:
+                dimension.dim_value = sizes[symbol]

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from onnx import GraphProto, TensorProto, numpy_helper
 
 from mcudeploy.common.errors import ModelError
+from mcudeploy.frontend.model import MAX_RANK
 from mcudeploy.frontend.names import printable
 from mcudeploy.frontend.parsing import MAX_FILE_BYTES
 from mcudeploy.frontend.protos import graphs_of
@@ -75,6 +76,10 @@ def load_external(tensor: TensorProto, path: Path) -> None:
 
 def require_consistent(tensor: TensorProto) -> None:
     """A tensor's data has as many elements as its shape says; checked before anything is allocated."""
+    if len(tensor.dims) > MAX_RANK:
+        raise ModelError(
+            f"tensor {printable(tensor.name)!r} has {len(tensor.dims)} dimensions; the limit is {MAX_RANK}"
+        )
     if any(size < 0 for size in tensor.dims):
         raise ModelError(f"tensor {printable(tensor.name)!r} has a negative dimension: {list(tensor.dims)}")
     needed = _bytes_of(tensor)

@@ -25,6 +25,12 @@ _LOWERED_FROM = 13
 
 _ASIDE = "mcudeploy.upsample"
 
+DOMAIN_WAYS_OUT = {
+    "ai.onnx.ml": "Trees, support vectors and scalers of scikit-learn are not supported yet: hummingbird-ml "
+    "converts them to tensor operators, whose ONNX file is read; emlearn and m2cgen convert trees to C"
+}
+"""What to do about operators of domains that are not read."""
+
 
 def modern(proto: ModelProto) -> ModelProto:
     """A checked model in an operator set that is lowered. Raises ModelError where it cannot be converted."""
@@ -100,14 +106,28 @@ def version_notes(proto: ModelProto) -> tuple[str, ...]:
     return (f"{tested}: where results differ, export the model with opset {_NEWEST_TESTED}",)
 
 
+def drop_equal_versions(proto: ModelProto) -> None:
+    """Leaves one of several entries that state the same version of the same domain."""
+    stated = {(entry.domain, entry.version): entry for entry in proto.opset_import}
+    kept = list(stated.values())
+    if len(kept) < len(proto.opset_import):
+        del proto.opset_import[:]
+        proto.opset_import.extend(kept)
+
+
 def require_versions(proto: ModelProto) -> None:
     """Raises ModelError, with the way out, for an operator set or a file format that is not read."""
-    versions = [entry.version for entry in proto.opset_import if entry.domain in ONNX_DOMAINS]
-    if not versions and proto.opset_import:
-        domains = ", ".join(sorted(printable(entry.domain) for entry in proto.opset_import))
-        raise ModelError(f"its operators are of {domains}; those of ai.onnx and com.microsoft are supported")
-    if len(versions) != 1:
-        raise ModelError(f"the model names {len(versions)} versions of the ONNX operator set, it needs one")
+    versions = sorted({entry.version for entry in proto.opset_import if entry.domain in ONNX_DOMAINS})
+    domains = sorted({entry.domain for entry in proto.opset_import})
+    if not versions:
+        ways = [f". {way}" for domain in domains if (way := DOMAIN_WAYS_OUT.get(domain))]
+        raise ModelError(
+            f"its operators are of {', '.join(map(printable, domains)) or 'no domain'}; those of ai.onnx and "
+            f"com.microsoft are supported{''.join(ways)}"
+        )
+    if len(versions) > 1:
+        stated = " and ".join(map(str, versions))
+        raise ModelError(f"the model names the versions {stated} of the ONNX operator set, it needs one")
     first, last = OPSETS.start, OPSETS.stop - 1
     found = (
         f"the model uses opset {versions[0]}; opsets {first} to {last} are read. Export it with one of them"

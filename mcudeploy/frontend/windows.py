@@ -53,7 +53,7 @@ def window_of(node: Node, kernel: tuple[int, ...], size: tuple[int, ...], *, cei
         if auto_pad.startswith("SAME"):
             axes.append(_same(size[axis], reach, stride[axis], upper=auto_pad == "SAME_UPPER"))
         else:
-            axes.append((*given, _positions(size[axis], reach, stride[axis], given, ceil_mode=ceil_mode)))
+            axes.append((*given, window_count(size[axis], reach, stride[axis], given, ceil_mode=ceil_mode)))
     (top, bottom, rows), (left, right, cols) = axes[0], axes[1] if rank == 2 else (0, 0, size[1])
     kernel, stride, dilation = ((pair[0], pair[1] if rank == 2 else 1) for pair in (kernel, stride, dilation))
     if max(rows, cols) > _MOST_WINDOWS:
@@ -92,7 +92,7 @@ def _same(size: int, reach: int, stride: int, *, upper: bool) -> tuple[int, int,
     return before, max(0, total - before), count
 
 
-def _positions(size: int, reach: int, stride: int, pads: tuple[int, int], *, ceil_mode: bool) -> int:
+def window_count(size: int, reach: int, stride: int, pads: tuple[int, int], *, ceil_mode: bool) -> int:
     """How many windows there are; with ceil_mode the last one may reach, but not begin, beyond the input."""
     free = size + sum(pads) - reach
     if free < 0:

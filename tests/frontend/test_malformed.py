@@ -243,6 +243,32 @@ def test_absurd_activation(tmp_path: Path) -> None:
     refused(model, tmp_path, r"the limit is|malformed")
 
 
+def test_more_dimensions_than_arrays_have(tmp_path: Path) -> None:
+    model = build([node("Relu", "x", "y")], {"x": np.ones((1,) * 60, np.float32)}, ["y"])
+    refused(model, tmp_path, "60 dimensions; the limit is 32")
+    model = valid()
+    model.graph.initializer[0].dims[:] = [1] * 300
+    refused(model, tmp_path, "has 300 dimensions; the limit is 32")
+
+
+def test_the_elements_of_a_file_count_without_those_of_its_rules(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LogSoftmax is made up of eight operators; each is as large as it is."""
+    path = save(build([node("LogSoftmax", "x", "y")], {"x": np.ones((1, 40), np.float32)}, ["y"]), tmp_path)
+    monkeypatch.setattr("mcudeploy.frontend.convert.MAX_TOTAL_ELEMENTS", 80)
+    monkeypatch.setattr("mcudeploy.frontend.builder.MAX_MADE_ELEMENTS", 400)
+    assert sum(tensor.elements for tensor in load(path).tensors.values()) > 80
+    monkeypatch.setattr("mcudeploy.frontend.convert.MAX_TOTAL_ELEMENTS", 79)
+    with pytest.raises(ModelError, match="the activations have 80 elements; the limit is 79"):
+        load(path)
+    monkeypatch.undo()
+    monkeypatch.setattr("mcudeploy.frontend.builder.MAX_MADE_ELEMENTS", 80)
+    with pytest.raises(ModelError) as caught:
+        load(path)
+    assert "a limit of mcudeploy" in caught.value.problems[0].reason
+
+
 def test_data_that_does_not_fit_its_shape(tmp_path: Path) -> None:
     model = valid()
     tensor = next(item for item in model.graph.initializer if item.name == "w_i")

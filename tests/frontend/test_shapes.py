@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -86,6 +87,57 @@ def test_runs_and_plans_are_of_one_shape(tmp_path: Path) -> None:
     api.save_plan(api.plan_model(path, board, short), tmp_path / "plan.json")
     with pytest.raises(ConfigError, match="another model, or with another --shape"):
         api.plan_model(path, board, Options(plan_file=tmp_path / "plan.json"))
+
+
+@pytest.mark.parametrize("symbol", ["?", "unk__7", "", "N"])
+def test_an_unknown_size_is_none_of_another_axis(symbol: str, tmp_path: Path) -> None:
+    """Paddle writes ? for each size that it does not know; a name is one size wherever it stands."""
+    model = build([node("Relu", "x", "y")], {"x": np.ones((1, 3, 4), np.float32)}, ["y"])
+    for value in (*model.graph.input, *model.graph.output):
+        for axis in (0, 2):
+            value.type.tensor_type.shape.dim[axis].Clear()
+            value.type.tensor_type.shape.dim[axis].dim_param = symbol
+    path = save(model, tmp_path)
+    if symbol == "N":
+        assert load(path).inputs[0].shape == (1, 3, 1)
+        return
+    with pytest.raises(ModelError, match=r"open dimension 2 \(\?\).*--shape x=1,3,N with numbers"):
+        load(path)
+    graph = load(path, shapes={"x": (1, 3, 5)})
+    assert graph.inputs[0].shape == graph.outputs[0].shape == (1, 3, 5)
+
+
+@pytest.mark.parametrize("stated", ["value_info", "output"])
+def test_a_stated_shape_gives_way_to_the_one_that_follows(stated: str, tmp_path: Path) -> None:
+    """As in ONNX Runtime."""
+    model = build([node("Relu", "x", "a"), node("Relu", "a", "y")], {"x": np.ones((1, 3), np.float32)}, ["y"])
+    if stated == "output":
+        model.graph.output[0].type.tensor_type.shape.dim[1].dim_value = 4
+    else:
+        model.graph.value_info.append(helper.make_tensor_value_info("a", 1, (1, 4)))
+    graph = load(save(model, tmp_path))
+    assert graph.outputs[0].shape == (1, 3)
+    report = run_model(tmp_path / "model.onnx")
+    assert report["verified"], report["reason"]
+
+
+@pytest.mark.parametrize("pool", ["MaxPool", "AveragePool"])
+def test_no_window_begins_behind_the_input(pool: str, tmp_path: Path) -> None:
+    """ONNX's inference counts one in each axis; the second pool has its size from the first."""
+    window = {"kernel_shape": [1, 3], "strides": [2, 3], "pads": [0, 0, 0, 2], "ceil_mode": 1}
+    nodes = [node(pool, "x", "a", **window), node(pool, "a", "b", **window), node("Relu", "b", "y")]
+    model = build(nodes, {"x": np.ones((1, 2, 6, 7), np.float32)}, ["y"])
+    del model.graph.value_info[:]
+    model.graph.output[0].CopyFrom(helper.make_tensor_value_info("y", 1, (1, 2, 2, 1)))
+    assert load(save(model, tmp_path)).outputs[0].shape == (1, 2, 2, 1)
+    report = run_model(tmp_path / "model.onnx")
+    assert report["verified"], report["reason"]
+
+
+def run_model(path: Path) -> dict[str, Any]:
+    """A run on this machine."""
+    target, options = Target(load_board("host")), Options(time_limit=1, split=False)
+    return api.run_model(path, target, options, inputs=[], expected=[])
 
 
 def test_outputs_without_a_shape_or_type(tmp_path: Path) -> None:

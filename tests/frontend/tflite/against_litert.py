@@ -96,7 +96,9 @@ def rounding(path: Path, samples: int, given: Sequence[Array] = (), *, time_limi
                 for name, border in graph.references.items()
                 if border.name in values  # others stand inside an operator of the file
             }
-            tables.append(check_operators(machine, storage, {**stored, **theirs, **references}, references, {}))
+            tables.append(
+                check_operators(machine, storage, {**stored, **theirs, **references}, references, {})
+            )
             run_once(machine, storage, {**stored, **ours})
             for state in graph.states:
                 theirs[state.tensor] = litert.real(state.before.name).reshape(state.initial.shape)
