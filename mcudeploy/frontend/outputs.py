@@ -8,7 +8,7 @@ import numpy as np
 
 from mcudeploy.frontend.builder import Builder
 from mcudeploy.frontend.lower_slice import regular
-from mcudeploy.frontend.model import Info, Unsupported
+from mcudeploy.frontend.model import Info, Unsupported, require_bounded
 from mcudeploy.frontend.quantization import TRUTH
 from mcudeploy.frontend.values import (
     Value,
@@ -19,16 +19,28 @@ from mcudeploy.frontend.values import (
     positions,
     scattered,
 )
-from mcudeploy.ir.graph import Border, DType
+from mcudeploy.ir.graph import UNSIGNED_OFFSET, Border, DType, Quantization
+from mcudeploy.ops.cast import Cast
+from mcudeploy.ops.gather import GatherRows
 from mcudeploy.ops.move import Slice
-from mcudeploy.ops.quantize import Quantize
+from mcudeploy.ops.quantize import Dequantize, Quantize
+
+_TABLES = {
+    "float32": DType.FLOAT32,
+    "int8": DType.INT8,
+    "uint8": DType.INT8,
+    "bool": DType.INT8,
+    "int32": DType.INT32,
+    "int64": DType.INT32,
+}
+"""How constant outputs of these element types are stored."""
 
 
 def output_border(builder: Builder, info: Info, *, float_io: bool) -> Border:
     """The border of a model output, whose elements lie in the ONNX order or channels last.
 
     What ends in another order is rearranged by operators of its own.
-    Raises Unsupported for constant outputs.
+    A constant one is copied from flash. Raises Unsupported if no output depends on the inputs.
     """
     value, dtype = _held(builder, info, float_io=float_io)
     return builder.border(info.name, _in_plain_order(builder, info.name, value), dtype)
@@ -56,7 +68,7 @@ def with_a_step(builder: Builder, outputs: tuple[Border, ...]) -> tuple[Border, 
 def _held(builder: Builder, info: Info, *, float_io: bool) -> tuple[Value, str]:
     """The value that the output ends with, and the ONNX element type."""
     if info.name in builder.constants:
-        raise Unsupported("it does not depend on the inputs: it is constant")
+        return _constant(builder, info.name)
     value = builder.value(info.name)
     if not value.real:
         return builder.integers(info.name), builder.model.dtype_of(info.name)
@@ -69,6 +81,50 @@ def _held(builder: Builder, info: Info, *, float_io: bool) -> tuple[Value, str]:
         return value, "float32"
     pure = None if float_io else builder.pure(info.name)
     return (pure if pure is not None else builder.real(info.name)), "float32"
+
+
+def _constant(builder: Builder, name: str) -> tuple[Value, str]:
+    """A constant as a tensor that each run writes: the only row of a table, whatever the index is."""
+    array = builder.constants[name].value
+    if builder.outputs <= set(builder.constants):
+        raise Unsupported("it does not depend on the inputs, as no output does: the model is constant")
+    require_bounded(array.shape, "it")
+    dtype = array.dtype.name
+    if dtype not in _TABLES:
+        raise Unsupported(f"it is constant, and of {dtype}: {', '.join(_TABLES)} are supported")
+    kind, table = _TABLES[dtype], array.reshape(1, 1, -1)
+    if kind is DType.INT32 and np.any(table.astype(np.float32).astype(np.int64) != table):
+        raise Unsupported(
+            "it is constant, with integers that float32 does not hold: compute it in the application"
+        )
+    if dtype == "uint8":
+        table = table.astype(np.int16) - UNSIGNED_OFFSET
+    quantization = None if kind is not DType.INT8 else TRUTH if dtype == "bool" else Quantization(1.0, 0)
+    stored = DType.INT8 if kind is DType.INT8 else DType.FLOAT32
+    constants = {"table": np.ascontiguousarray(table, stored.value)}
+    tensor = builder.emit(
+        GatherRows(array.size),
+        (_any_index(builder),),
+        (1, 1, array.size),
+        stored,
+        quantization,
+        constants=constants,
+    )
+    if kind is DType.INT32:
+        tensor = builder.emit(Cast(), (tensor,), (1, 1, array.size), kind)
+    return Value(tensor, positions(array.shape), kind is DType.FLOAT32, quantization=quantization), dtype
+
+
+def _any_index(builder: Builder) -> str:
+    """An int32 tensor of one element, the first one of the first input."""
+    tensor = builder.values[builder.model.inputs[0].name].tensor
+    source, one = builder.tensors[tensor], (1, 1, 1)
+    if source.shape != one:
+        op = Slice((0, 0, 0), one, one)
+        tensor = builder.emit(op, (tensor,), one, source.dtype, source.quantization)
+    if source.dtype is DType.INT8:
+        tensor = builder.emit(Dequantize(), (tensor,), one, DType.FLOAT32)
+    return tensor if source.dtype is DType.INT32 else builder.emit(Cast(), (tensor,), one, DType.INT32)
 
 
 def truth(builder: Builder, name: str) -> Value:

@@ -12,6 +12,7 @@ from onnx_files import build, node
 
 from mcudeploy import api
 from mcudeploy.boards.board import load_board
+from mcudeploy.common.errors import ModelError
 from mcudeploy.device.target import Target
 from mcudeploy.frontend import load
 from mcudeploy.frontend.expose import quantizer_inputs
@@ -37,6 +38,9 @@ MODELS = (
     REGRESSIONS / "exposed_clip_s16.onnx",
     REGRESSIONS / "exposed_logsoftmax.onnx",
     REGRESSIONS / "wrong_311043.onnx",
+    REGRESSIONS / "gen_300032.onnx",
+    REGRESSIONS / "gen_300037.onnx",
+    REGRESSIONS / "gen_300215.onnx",
 )
 
 
@@ -52,6 +56,46 @@ def test_nothing_may_be_left_in_the_fast_memory() -> None:
     options = Options(split=False, memory_limits=(("sram", 28),), time_limit=1)
     made = api.plan_model(REGRESSIONS / "memories_keyerror.onnx", board, options)
     assert made.plan.layout.arenas == {"psram": 144}
+
+
+def test_more_dimensions_than_arrays_have() -> None:
+    with pytest.raises(ModelError, match="'x' has 300 dimensions; the limit is 32"):
+        load(REGRESSIONS / "rank300.onnx")
+
+
+def constant_outputs(folder: Path, inputs: str, every: bool) -> Path:
+    """y = -x of float32 or int8 `inputs`, beside it a constant of each element type; y too if `every`."""
+    held = {
+        "floats": np.arange(6, dtype=np.float32).reshape(1, 2, 3),
+        "int8s": np.array([[-3, 5]], np.int8),
+        "uint8s": np.array([3, 250], np.uint8),
+        "truth": np.array([True, False]),
+        "int64s": np.array([7, -9]),
+        "one": np.array(5, np.int32),
+    }
+    nodes = [node("Identity", name, f"{name}_out") for name in held]
+    names = [f"{name}_out" for name in held]
+    x = np.zeros((1, 4, 5), inputs)
+    nodes.append(node("Neg", "real" if inputs == "int8" else "x", "y"))
+    if inputs == "int8":
+        nodes.insert(0, node("DequantizeLinear", "x scale", "real"))
+    path = folder / "constants.onnx"
+    outputs = names if every else ["y", *names]
+    onnx.save(build(nodes, {"x": x}, outputs, {**held, "scale": np.float32(0.1)}), path)
+    return path
+
+
+@pytest.mark.parametrize("inputs", ["float32", "int8"])
+def test_outputs_may_be_constant(inputs: str, tmp_path: Path) -> None:
+    path = constant_outputs(tmp_path, inputs, every=False)
+    report = api.run_model(path, Target(load_board("host")), Options(time_limit=1), inputs=[], expected=[])
+    assert report["verified"] and report["elements"] == 35, report["reason"]
+
+
+def test_a_model_that_is_constant_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ModelError) as caught:
+        load(constant_outputs(tmp_path, "float32", every=True))
+    assert "as no output does" in caught.value.problems[0].reason
 
 
 def near_zero(folder: Path) -> Path:
