@@ -31,19 +31,20 @@ FLOAT_FLOOR = 2.0**-22
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:
-    """How far float32 values may be off: a share of their range over all samples, at least the floor."""
+    """How far float32 values may be off: a share of their range over all samples, at least a least one."""
 
     share: float
     range: float
+    least: float = FLOAT_FLOOR
 
     @property
     def allowed(self) -> float:
         """The largest error that is none."""
-        return max(self.share * self.range, FLOAT_FLOOR)
+        return max(self.share * self.range, self.least)
 
     def __str__(self) -> str:
-        if self.allowed == FLOAT_FLOOR:
-            return f"{FLOAT_FLOOR:.3g}, the least that float32 is held to (the range is {self.range:g})"
+        if self.allowed == self.least:
+            return f"{self.least:.3g}, the least tolerance (the range is {self.range:g})"
         return f"{self.allowed:.3g}, which is {self.share:g} of the range {self.range:g}"
 
 

@@ -55,6 +55,10 @@ amplified by a softmax. The program itself is held to the outputs in float32.
 """
 
 
+_CONVERSION_FLOOR = 2.0**-9
+"""The least tolerance there: two units in the last place of 1 in float16."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Verdict:
     """What was compared. `reasons` says what does not stand; empty means verified.
@@ -183,11 +187,12 @@ def conversion_reasons(
     reasons = []
     for name, wanted in expected.items():
         diff = difference(values[name], wanted)
-        allowed = CONVERSION_SHARE_OF_RANGE * diff.range if wanted.dtype.kind == "f" else 0.0
-        if diff.worst > allowed:
+        is_float = wanted.dtype.kind == "f"
+        tolerance = Tolerance(CONVERSION_SHARE_OF_RANGE, diff.range, _CONVERSION_FLOOR) if is_float else None
+        if diff.worst > (tolerance.allowed if tolerance else 0.0):
             reasons.append(
                 f"sample {number}: output {printable(name)!r} is {diff.found:g} at element {diff.where} in "
-                f"float32, and {diff.expected:g} in the element types of the file"
+                f"float32, and {diff.expected:g} in the element types of the file{_allowed(tolerance)}"
             )
     return reasons
 
