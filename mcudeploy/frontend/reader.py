@@ -44,7 +44,10 @@ def read(path: Path, shapes: Shapes = NO_SHAPES, *, stateful: bool = False) -> M
     """
     parsed = parse(path)
     proto, notes = _sound(parsed.proto, path, shapes)
-    require_total_bounded(_infos(proto), {tensor.name for tensor in proto.graph.initializer})
+    values = _infos(proto)
+    if is_tflite(path):  # inference has added those of the translation
+        values = {name: values[name] for name in _infos(parsed.proto)}
+    require_total_bounded(values, {tensor.name for tensor in proto.graph.initializer})
     own = _values(parsed.proto.graph).union(value.name for value in parsed.proto.graph.input)
     flat, unrolled = _flat(proto)
     found = _typed(_modern(flat))

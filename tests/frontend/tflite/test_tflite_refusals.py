@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tflite
-from flat_cases import network, window
+from flat_cases import CASES, network, window
 from flat_files import VALID, FlatFile
 
 from mcudeploy.common.errors import ModelError
@@ -288,3 +288,18 @@ def test_every_option_is_one_of_the_package() -> None:
     for kind, names in reading.OPTIONS.values():
         assert hasattr(tflite.BuiltinOptions, kind)
         assert all(hasattr(getattr(tflite, kind), name) for name in names)
+
+
+def test_the_elements_of_a_file_count_without_those_of_its_translation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Images are transposed for ONNX, and back."""
+    file = FlatFile()
+    inputs, outputs = CASES["AVERAGE_POOL_2D-float"].make(file)
+    path = file.save(tmp_path, inputs, outputs)
+    elements = sum(int(np.prod(file.tensors[number].shape)) for number in (*inputs, *outputs))
+    monkeypatch.setattr("mcudeploy.frontend.convert.MAX_TOTAL_ELEMENTS", elements)
+    assert load(path).operators
+    monkeypatch.setattr("mcudeploy.frontend.convert.MAX_TOTAL_ELEMENTS", elements - 1)
+    with pytest.raises(ModelError, match=f"the activations have {elements} elements"):
+        load(path)
