@@ -35,7 +35,7 @@ def inferred(proto: ModelProto) -> ModelProto:
 
 def _by_nodes(proto: ModelProto) -> ModelProto | None:
     """The model with the shapes that follow from its nodes in the place of stated ones that contradict them;
-    None where none does.
+    None if none does.
     """
     found = _sizes(_bare(proto))
     result = ModelProto()
