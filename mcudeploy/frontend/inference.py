@@ -23,7 +23,7 @@ def inferred(proto: ModelProto) -> ModelProto:
     try:
         result = shape_inference.infer_shapes(twin, check_type=True, strict_mode=True)
     except shape_inference.InferenceError:
-        agreed = _by_nodes(twin)
+        agreed = None if _is_translated(proto) else _by_nodes(twin)
         if agreed is None:
             raise
         result = agreed
@@ -31,6 +31,11 @@ def inferred(proto: ModelProto) -> ModelProto:
         del result.graph.node[:]
         result.graph.node.extend(proto.graph.node)
     return result
+
+
+def _is_translated(proto: ModelProto) -> bool:
+    """Whether it was a .tflite file: its nodes were made for the shapes that it states."""
+    return any(entry.domain == "tflite" for entry in proto.opset_import)
 
 
 def _by_nodes(proto: ModelProto) -> ModelProto | None:
