@@ -2,6 +2,9 @@
 
     python benchmarks/fuzz.py --graphs 2000 --seed 0 --jobs 2 --keep /tmp/found
 
+Most graphs have traits beside the usual layers: a batch of several, operators that are decomposed, If, Loop
+and Scan, recurrent operators, activations of 16 bits, values of int32 and int64.
+
 With --keep, each graph with a defect is kept as NAME.onnx with what was found, and a reduced one beside it.
 """
 
@@ -23,7 +26,7 @@ import onnx
 
 sys.path[:0] = [str(Path(__file__).resolve().parents[1] / part) for part in ("tests", ".")]
 
-from fuzzing.generate import KINDS, draw  # noqa: E402
+from fuzzing.generate import KINDS, TRAITS, draw, traits_of  # noqa: E402
 from fuzzing.reduce import reduced  # noqa: E402
 from fuzzing.running import BAD, Subject, examine  # noqa: E402
 
@@ -35,12 +38,14 @@ class Tally:
     """What became of graphs."""
 
     verdicts: Counter[tuple[str, str]] = field(default_factory=Counter)
+    by_trait: Counter[tuple[str, str]] = field(default_factory=Counter)
     refusals: Counter[str] = field(default_factory=Counter)
     programs: int = 0
     found: list[str] = field(default_factory=list)
 
     def add(self, other: Tally) -> None:
         self.verdicts += other.verdicts
+        self.by_trait += other.by_trait
         self.refusals += other.refusals
         self.programs += other.programs
         self.found += other.found
@@ -81,10 +86,11 @@ def _tallies(arguments: argparse.Namespace) -> Iterator[Tally]:
 def _batch(seeds: range, keep: Path | None) -> Tally:
     tally = Tally()
     with tempfile.TemporaryDirectory(prefix="mcudeploy-fuzz-") as folder:
-        drawn = [draw(seed) for seed in seeds]
+        drawn = [draw(seed, traits_of(seed)) for seed in seeds]
         subjects = examine([(f"g{it.seed}", it.seed, it.model) for it in drawn], Path(folder))
         for it, subject in zip(drawn, subjects, strict=True):
             tally.verdicts[it.kind, subject.verdict] += 1
+            tally.by_trait.update((trait, subject.verdict) for trait in it.traits or ("plain",))
             tally.programs += len(subject.made)
             for finding in subject.findings:
                 if finding.kind == "refused":
@@ -120,6 +126,8 @@ def _print(tally: Tally, seconds: float) -> None:
     for kind in KINDS:
         print(f"{kind:<10}" + "".join(f"{tally.verdicts[kind, name]:>11}" for name in names))
     total = _by_verdict(tally)
+    for trait in ("plain", *TRAITS):
+        print(f"{trait:<10}" + "".join(f"{tally.by_trait[trait, name]:>11}" for name in names))
     print(f"{'all':<10}" + "".join(f"{total[name]:>11}" for name in names))
     graphs = sum(total.values())
     print(f"{tally.programs} programs, {seconds:.0f} s, {seconds / max(1, graphs):.2f} s for a graph")

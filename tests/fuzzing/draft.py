@@ -1,4 +1,4 @@
-"""A float32 ONNX graph that grows node by node, and what is known of its values."""
+"""An ONNX graph that grows node by node, and what is known of its values."""
 
 from __future__ import annotations
 
@@ -26,10 +26,11 @@ MOST_OUTPUTS = 5
 
 @dataclass
 class Draft:
-    """Nodes and constants of a graph; every activation has a name in `shapes`.
+    """Nodes and constants of a graph; every activation has a name in `shapes`, and in `types` unless it is
+    float32.
 
-    The batch is 1 and axis 1 the channels, as exporters write it. `fits` is what the layers ask before they
-    make a value.
+    Axis 0 is the batch and axis 1 the channels, as exporters write it. `fits` is what the layers ask before
+    they make a value. `most`: the largest magnitude of each integer activation.
     """
 
     random: np.random.Generator
@@ -38,8 +39,11 @@ class Draft:
     nodes: list[onnx.NodeProto] = field(default_factory=list)
     constants: dict[str, Array] = field(default_factory=dict)
     shapes: dict[str, Shape] = field(default_factory=dict)
+    types: dict[str, int] = field(default_factory=dict)
+    most: dict[str, int] = field(default_factory=dict)
     inputs: list[str] = field(default_factory=list)
     outputs: list[str] = field(default_factory=list)
+    bodies: int = 0
 
     # -- drawing ---------------------------------------------------------------------------------
 
@@ -59,16 +63,22 @@ class Draft:
         """Normal float32 values."""
         return (self.random.standard_normal(shape) * scale).astype(np.float32)
 
-    def source(self, *ranks: int) -> str | None:
-        """A value of one of these ranks, the latest more likely than others."""
-        found = [name for name, shape in self.shapes.items() if len(shape) in ranks]
+    def type_of(self, name: str) -> int:
+        """The element type of an activation."""
+        return self.types.get(name, TensorProto.FLOAT)
+
+    def source(self, *ranks: int, types: Sequence[int] = (TensorProto.FLOAT,)) -> str | None:
+        """A value of one of these ranks and types, the latest more likely than others."""
+        found = self.alike(lambda shape: len(shape) in ranks, types)
         if not found:
             return None
         return found[-1] if self.chance(0.6) else str(self.pick(found))
 
-    def alike(self, wanted: Callable[[Shape], bool]) -> list[str]:
-        """All values whose shape is wanted."""
-        return [name for name, shape in self.shapes.items() if wanted(shape)]
+    def alike(
+        self, wanted: Callable[[Shape], bool], types: Sequence[int] = (TensorProto.FLOAT,)
+    ) -> list[str]:
+        """All values of these types whose shape is wanted."""
+        return [name for name, shape in self.shapes.items() if wanted(shape) and self.type_of(name) in types]
 
     # -- growing ---------------------------------------------------------------------------------
 
@@ -76,10 +86,9 @@ class Draft:
         """Whether a value of this shape may be made."""
         return min(shape) > 0 and prod(shape) <= MOST_ELEMENTS and macs <= MOST_MACS
 
-    def input(self, shape: Shape) -> str:
+    def input(self, shape: Shape, element_type: int = TensorProto.FLOAT) -> str:
         """A graph input."""
-        name = self.naming(len(self.shapes))
-        self.shapes[name] = shape
+        name = self._named(shape, element_type)
         self.inputs.append(name)
         return name
 
@@ -89,19 +98,38 @@ class Draft:
         self.constants[name] = np.asarray(value)
         return name
 
-    def add(self, op: str, inputs: Sequence[str], shape: Shape, **attributes: Any) -> str:
-        """A node with one result of this shape; "" is an input that is left out."""
-        return self.add_many(op, inputs, [shape], **attributes)[0]
+    def _named(self, shape: Shape, element_type: int) -> str:
+        name = self.naming(len(self.shapes))
+        self.shapes[name] = tuple(int(size) for size in shape)
+        if element_type != TensorProto.FLOAT:
+            self.types[name] = element_type
+        return name
+
+    def add(
+        self,
+        op: str,
+        inputs: Sequence[str],
+        shape: Shape,
+        element_type: int = TensorProto.FLOAT,
+        **attributes: Any,
+    ) -> str:
+        """A node with one result of this shape and type; "" is an input that is left out."""
+        return self.add_many(op, inputs, [shape], [element_type], **attributes)[0]
 
     def add_many(
-        self, op: str, inputs: Sequence[str], shapes: Sequence[Shape], **attributes: Any
+        self,
+        op: str,
+        inputs: Sequence[str],
+        shapes: Sequence[Shape | None],
+        types: Sequence[int] = (),
+        **attributes: Any,
     ) -> list[str]:
-        """A node with several results."""
-        names = []
-        for shape in shapes:
-            name = self.naming(len(self.shapes))
-            self.shapes[name] = tuple(int(size) for size in shape)
-            names.append(name)
+        """A node with several results; "" stands for one without a shape, which is left out."""
+        kinds = types or (TensorProto.FLOAT,) * len(shapes)
+        names = [
+            self._named(shape, kind) if shape is not None else ""
+            for shape, kind in zip(shapes, kinds, strict=True)
+        ]
         self.nodes.append(helper.make_node(op, inputs, names, name=f"{op}_{len(self.nodes)}", **attributes))
         return names
 
@@ -109,7 +137,7 @@ class Draft:
         """The nodes that read each activation."""
         found: dict[str, list[onnx.NodeProto]] = {name: [] for name in self.shapes}
         for node in self.nodes:
-            for name in dict.fromkeys(node.input):
+            for name in dict.fromkeys(names_read(node)):
                 if name in found:
                     found[name].append(node)
         return found
@@ -130,19 +158,30 @@ class Draft:
 
     def used_inputs(self) -> list[str]:
         """The inputs that anything reads, in order."""
-        read = {name for node in self.nodes for name in node.input} | set(self.outputs)
+        read = {name for node in self.nodes for name in names_read(node)} | set(self.outputs)
         return [name for name in self.inputs if name in read]
 
     def model(self, outputs: Sequence[str] | None = None) -> onnx.ModelProto:
-        """The float model, with these outputs."""
+        """The model before it is quantised, with these outputs."""
         ends = list(self.outputs if outputs is None else outputs)
         return assemble(
             self.nodes,
-            [(name, TensorProto.FLOAT, self.shapes[name]) for name in self.used_inputs()],
-            [(name, TensorProto.FLOAT, self.shapes[name]) for name in ends],
+            [(name, self.type_of(name), self.shapes[name]) for name in self.used_inputs()],
+            [(name, self.type_of(name), self.shapes[name]) for name in ends],
             self.constants,
             self.opset,
         )
+
+
+def names_read(node: onnx.NodeProto) -> list[str]:
+    """What a node reads, the graphs inside it included."""
+    found = list(node.input)
+    for graph in (attribute.g for attribute in node.attribute if attribute.HasField("g")):
+        own = {it.name for it in (*graph.input, *graph.initializer)}
+        own.update(name for each in graph.node for name in each.output)
+        names = [name for each in graph.node for name in names_read(each)]
+        found += [name for name in (*names, *(it.name for it in graph.output)) if name not in own]
+    return found
 
 
 def live_nodes(nodes: Sequence[onnx.NodeProto], outputs: Iterable[str]) -> list[onnx.NodeProto]:
@@ -151,7 +190,7 @@ def live_nodes(nodes: Sequence[onnx.NodeProto], outputs: Iterable[str]) -> list[
     kept: list[onnx.NodeProto] = []
     for node in reversed(nodes):
         if not wanted.isdisjoint(node.output):
-            wanted.update(node.input)
+            wanted.update(names_read(node))
             kept.append(node)
     return kept[::-1]
 
@@ -168,7 +207,7 @@ def assemble(
     opset: int,
 ) -> onnx.ModelProto:
     """A model of nodes, without the constants that nobody reads."""
-    read = {name for node in nodes for name in node.input}
+    read = {name for node in nodes for name in names_read(node)}
     kept = {name: array for name, array in constants.items() if name in read}
     graph = helper.make_graph(
         list(nodes),
@@ -177,4 +216,6 @@ def assemble(
         [helper.make_tensor_value_info(*info) for info in outputs],
         [numpy_helper.from_array(array, name) for name, array in kept.items()],
     )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=9)
+    domains = sorted({"", *(node.domain for node in nodes)})
+    imports = [helper.make_opsetid(domain, 1 if domain else opset) for domain in domains]
+    return helper.make_model(graph, opset_imports=imports, ir_version=9)

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from fuzzing import layers, shapes
+from fuzzing import control, decomposed, integers, layers, recurrent, shapes
 from fuzzing.draft import Array, Draft
 from fuzzing.quantise import draw_style, quantised
 
 KINDS = ("float32", "int8", "uint8", "channels", "mixed")
+
+Trait = Literal["batch", "decomposed", "control", "recurrent", "int16", "int32"]
+"""What a graph may have beside the usual layers: a batch of several, other layers, other element types."""
+
+TRAITS: tuple[Trait, ...] = get_args(Trait)
+
+_PLAIN_SHARE, _TRAIT_SHARE = 0.25, 0.35
 
 _LAYERS: tuple[tuple[Callable[[Draft], None], float], ...] = (
     (layers.convolution, 6),
@@ -38,6 +46,13 @@ _LAYERS: tuple[tuple[Callable[[Draft], None], float], ...] = (
     (shapes.shuffle, 0.3),
 )
 
+_OTHER_LAYERS: dict[Trait, tuple[tuple[Callable[[Draft], None], float], ...]] = {
+    "decomposed": decomposed.LAYERS,
+    "control": control.LAYERS,
+    "recurrent": recurrent.LAYERS,
+    "int32": integers.LAYERS,
+}
+
 _IMAGE_SIDES = (1, 2, 3, 4, 5, 7, 8, 11, 16, 20)
 
 
@@ -47,18 +62,36 @@ class Drawn:
 
     seed: int
     kind: str
+    traits: tuple[Trait, ...]
     model: onnx.ModelProto
 
 
-def draw(seed: int) -> Drawn:
-    """The graph of a seed."""
+def traits_of(seed: int) -> tuple[Trait, ...]:
+    """Traits drawn from a seed: none of some graphs, several of others."""
+    random = np.random.default_rng((seed, len(TRAITS)))
+    if random.random() < _PLAIN_SHARE:
+        return ()
+    return tuple(trait for trait in TRAITS if random.random() < _TRAIT_SHARE)
+
+
+def draw(seed: int, traits: Collection[Trait] = ()) -> Drawn:
+    """The graph of a seed, with these traits."""
     random = np.random.default_rng(seed)
     kind = KINDS[int(random.integers(len(KINDS)))]
     opset = int(random.choice([13, 15, 17, 17, 18, 21]))
+    if "int16" in traits:
+        kind = "mixed" if kind == "float32" else kind
     draft = Draft(random, opset, _naming(random))
+    batch = draft.pick((2, 2, 3, 4, 5)) if "batch" in traits else 1
     for _ in range(draft.pick((1, 1, 1, 2, 3))):
-        draft.input(_input_shape(draft))
-    functions, weights = zip(*_LAYERS, strict=True)
+        shape = _input_shape(draft)
+        draft.input((shape[0] if draft.inputs else batch, *shape[1:]))
+    if "recurrent" in traits and draft.chance(0.8):
+        draft.input((batch, draft.pick((1, 3, 7, 12)), draft.pick((1, 3, 8))))
+    if "int32" in traits:
+        integers.integer_input(draft)
+    others = [layer for trait, found in _OTHER_LAYERS.items() if trait in traits for layer in found]
+    functions, weights = zip(*_LAYERS, *others, strict=True)
     shares = np.array(weights) / sum(weights)
     wanted = int(np.clip(random.lognormal(2.4, 0.6), 5, 40))
     for _ in range(20 * wanted):
@@ -66,8 +99,9 @@ def draw(seed: int) -> Drawn:
             break
         functions[int(random.choice(len(functions), p=shares))](draft)
     draft.choose_outputs()
-    model = draft.model() if kind == "float32" else quantised(draft, draw_style(draft, kind))
-    return Drawn(seed, kind, _exported(model, draft))
+    wide = "int16" in traits
+    model = draft.model() if kind == "float32" else quantised(draft, draw_style(draft, kind, wide=wide))
+    return Drawn(seed, kind, tuple(traits), _exported(model, draft))
 
 
 def _input_shape(draft: Draft) -> tuple[int, ...]:

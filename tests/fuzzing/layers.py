@@ -92,7 +92,7 @@ def convolution(draft: Draft) -> None:
         groups = draft.pick([g for g in range(1, channels + 1) if channels % g == 0])
         made = groups * draft.whole(1, 4)
     depth = channels // groups * prod(attributes["kernel_shape"])  # type: ignore[arg-type]
-    result = (1, made, *size)
+    result = (shape[0], made, *size)
     if not draft.fits(result, prod(result) * depth):
         return
     weights = _weights(draft, (made, channels // groups, *attributes["kernel_shape"]), depth)  # type: ignore[misc]
@@ -191,8 +191,8 @@ def pool(draft: Draft) -> None:
     attributes, size = found
     if op == "AveragePool" and draft.chance(0.4):
         attributes["count_include_pad"] = 1
-    if draft.fits((1, shape[1], *size)):
-        draft.add(op, [name], (1, shape[1], *size), **attributes)
+    if draft.fits((*shape[:2], *size)):
+        draft.add(op, [name], (*shape[:2], *size), **attributes)
 
 
 def global_pool(draft: Draft) -> None:
@@ -286,14 +286,14 @@ def squeeze_excite(draft: Draft) -> None:
     name = draft.source(4)
     if name is None:
         return
-    channels = draft.shapes[name][1]
+    batch, channels = draft.shapes[name][:2]
     few = max(1, channels // 2)
-    mean = draft.add("GlobalAveragePool", [name], (1, channels, 1, 1))
+    mean = draft.add("GlobalAveragePool", [name], (batch, channels, 1, 1))
     for made, seen in ((few, channels), (channels, few)):
         weights = draft.constant(_weights(draft, (made, seen, 1, 1), seen))
-        mean = draft.add("Conv", [mean, weights, draft.constant(_bias(draft, made))], (1, made, 1, 1))
+        mean = draft.add("Conv", [mean, weights, draft.constant(_bias(draft, made))], (batch, made, 1, 1))
         gate = draft.pick(("Sigmoid", "HardSigmoid")) if made == channels and seen == few else "Relu"
-        mean = draft.add(gate, [mean], (1, made, 1, 1))
+        mean = draft.add(gate, [mean], (batch, made, 1, 1))
     draft.add("Mul", [name, mean] if draft.chance(0.5) else [mean, name], draft.shapes[name])
 
 
@@ -302,16 +302,16 @@ def inverted_residual(draft: Draft) -> None:
     name = draft.source(4)
     if name is None:
         return
-    _, channels, rows, cols = draft.shapes[name]
+    batch, channels, rows, cols = draft.shapes[name]
     wide = channels * draft.whole(2, 4)
-    if not draft.fits((1, wide, rows, cols), wide * rows * cols * max(9, channels)):
+    if not draft.fits((batch, wide, rows, cols), batch * wide * rows * cols * max(9, channels)):
         return
     out = name
     for made, seen, side, groups in ((wide, channels, 1, 1), (wide, 1, 3, wide), (channels, wide, 1, 1)):
         weights = draft.constant(_weights(draft, (made, seen, side, side), seen * side * side))
         inputs = [out, weights, draft.constant(_bias(draft, made))]
         pads = (side // 2,) * 4
-        out = draft.add("Conv", inputs, (1, made, rows, cols), group=groups, pads=pads)
+        out = draft.add("Conv", inputs, (batch, made, rows, cols), group=groups, pads=pads)
         if made == wide:
             out = _clip(draft, out, 0.0, 6.0)
     draft.add("Add", [name, out], draft.shapes[name])

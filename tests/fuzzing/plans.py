@@ -26,6 +26,9 @@ from mcudeploy.search.planner import Options, Placement, find_plans
 OFFSET_UNIT = 4
 """Bytes that offsets are counted in, on all boards here."""
 
+_TINY_BYTES = (4, 8, 28, 64, 200)
+"""Of a fast memory in which hardly anything finds room."""
+
 _SECONDS = 0.15
 """For one search."""
 
@@ -79,6 +82,8 @@ def others(model: Model, base: Made, seed: int) -> Iterator[tuple[str, Callable[
     if seed % 3 == 0:
         tags = Options(split=False, placement="tags")
         yield "tags", lambda: searched("tags", model, HOST, tags)
+    if seed % 4 < 2:
+        yield "tiny", lambda: _beside_tiny(model, np.random.default_rng(seed))
     if seed % 2:
         yield "memories", lambda: _apart(model, base, np.random.default_rng(seed))
     else:
@@ -157,6 +162,12 @@ def _apart(model: Model, base: Made, random: np.random.Generator) -> Made:
     some = int(base.plan.layout.arena_bytes * random.uniform(0.2, 0.9)) // 4 * 4
     board = _board(memories=("ram", "bulk"), first_bytes=max(4, some))
     return searched("memories", model, board, _drawn(random))
+
+
+def _beside_tiny(model: Model, random: np.random.Generator) -> Made:
+    """Two memories, of which the fast one is tiny."""
+    board = _board(memories=("ram", "bulk"), first_bytes=int(random.choice(_TINY_BYTES)))
+    return searched("tiny", model, board, _drawn(random))
 
 
 def _on_units(model: Model, random: np.random.Generator) -> Made:

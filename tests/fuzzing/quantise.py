@@ -20,7 +20,14 @@ _MOVERS = frozenset(
 """What ONNX Runtime's quantiser gives the parameters of the input."""
 
 _UNIT = frozenset(("Sigmoid", "Softmax", "HardSigmoid"))
-_TYPES = {"int8": (np.int8, TensorProto.INT8), "uint8": (np.uint8, TensorProto.UINT8)}
+_TYPES = {
+    "int8": (np.int8, TensorProto.INT8),
+    "uint8": (np.uint8, TensorProto.UINT8),
+    "int16": (np.int16, TensorProto.INT16),
+    "uint16": (np.uint16, TensorProto.UINT16),
+}
+_OPSET_OF_16_BITS = 21
+"""ONNX Runtime's quantiser takes operators of its own for 16 bits before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +35,7 @@ class Style:
     """How a quantiser works. Shares are of all values or constants."""
 
     types: tuple[str, ...] = ("int8",)
+    constant_types: tuple[str, ...] = ("int8",)
     symmetric: bool = False
     channels: bool = True
     movers: bool = True
@@ -49,11 +57,15 @@ class Parameters:
     type: str
 
 
-def draw_style(draft: Draft, kind: str) -> Style:
-    """A style for one of the kinds of graphs."""
+def draw_style(draft: Draft, kind: str, *, wide: bool = False) -> Style:
+    """A style for one of the kinds of graphs; `wide`: with activations of 16 bits, or some of them."""
     types = {"uint8": ("uint8",), "mixed": draft.pick((("int8",), ("uint8",), ("int8", "uint8")))}
+    narrow = types.get(kind, ("int8",))
     return Style(
-        types=types.get(kind, ("int8",)),
+        types=draft.pick((("int16",), ("uint16",), (*narrow, "int16"), (*narrow, "uint16")))
+        if wide
+        else narrow,
+        constant_types=narrow,
         symmetric=draft.chance(0.2),
         channels=kind == "channels" or draft.chance(0.3),
         movers=draft.chance(0.6),
@@ -74,7 +86,7 @@ def quantised(draft: Draft, style: Style) -> onnx.ModelProto:
 
 def _ranges(draft: Draft) -> dict[str, tuple[float, float]]:
     """The least and the largest of each activation over a few inputs."""
-    made = [name for node in draft.nodes for name in node.output]
+    made = [name for node in draft.nodes for name in node.output if name in draft.shapes]
     whole = draft.model(dict.fromkeys((*made, *draft.outputs)))
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
@@ -85,12 +97,22 @@ def _ranges(draft: Draft) -> dict[str, tuple[float, float]]:
     names = [info.name for info in session.get_outputs()]
     found: dict[str, list[Array]] = {}
     for _ in range(3):
-        values = {info.name: draft.normal(tuple(info.shape)) for info in session.get_inputs()}
+        values = {name: _example(draft, name) for name in draft.used_inputs()}
         values |= dict(zip(names, session.run(names, values), strict=True))
         for name, value in values.items():
+            if value.dtype != np.float32:
+                continue
             found.setdefault(name, []).append(value[np.isfinite(value)])
     joined = {name: np.concatenate([array.reshape(-1) for array in parts]) for name, parts in found.items()}
     return {name: (float(a.min()), float(a.max())) if a.size else (0.0, 0.0) for name, a in joined.items()}
+
+
+def _example(draft: Draft, name: str) -> Array:
+    shape, kind = draft.shapes[name], draft.type_of(name)
+    if kind == TensorProto.FLOAT:
+        return draft.normal(shape)
+    dtype = helper.tensor_dtype_to_np_dtype(kind)
+    return draft.random.integers(0, draft.most[name], shape, endpoint=True).astype(dtype)
 
 
 @dataclass
@@ -107,8 +129,8 @@ class _Quantiser:
         makers = {name: node for node in draft.nodes for name in node.output}
         inputs: list[Info] = []
         for name in draft.used_inputs():
-            inputs.append((name, TensorProto.FLOAT, draft.shapes[name]))
-            if draft.chance(self.style.float_share):
+            inputs.append((name, draft.type_of(name), draft.shapes[name]))
+            if draft.type_of(name) != TensorProto.FLOAT or draft.chance(self.style.float_share):
                 continue
             parameters = self._parameters(name, None)
             if self.style.integer_borders:
@@ -119,7 +141,7 @@ class _Quantiser:
         for node in draft.nodes:
             self._node(node)
             for name in node.output:
-                if not self._stays_float(name):
+                if name in draft.shapes and not self._stays_as_it_is(name):
                     self.known[name] = self._parameters(name, makers[name])
                     self._quantize(name, self.known[name])
         outputs = [self._output(name) for name in dict.fromkeys(draft.outputs)]
@@ -130,8 +152,10 @@ class _Quantiser:
 
     # -- activations -----------------------------------------------------------------------------
 
-    def _stays_float(self, name: str) -> bool:
+    def _stays_as_it_is(self, name: str) -> bool:
         readers = self.readers[name]
+        if self.draft.type_of(name) != TensorProto.FLOAT:
+            return True
         alone = self.style.fused and len(readers) == 1 and name not in self.draft.outputs
         if alone and readers[0].op_type in ("Relu", "Clip"):
             return True
@@ -146,27 +170,34 @@ class _Quantiser:
         if maker is not None and maker.op_type in _UNIT and draft.chance(0.6):
             low, high = 0.0, 255 / 256
         low, high = min(low, 0.0), max(high, 0.0)
-        least = -128 if kind == "int8" else 0
+        limits = np.iinfo(_TYPES[kind][0])
+        least, middle = int(limits.min), (int(limits.max) - int(limits.min) + 1) // 2
+        span = 2 * middle - 1
         if style.symmetric:
-            scale, zero = max(-low, high) / 127, least + 128
+            scale, zero = max(-low, high) / (middle - 1), least + middle
         else:
-            scale = (high - low) / 255
+            scale = (high - low) / span
             zero = least + int(np.rint(-low / scale)) if scale else least
         if draft.chance(style.extreme_share):
             scale = scale * 10.0 ** draft.random.uniform(-3, 3)
-            zero = draft.pick((zero, least, least + 255, least + 128))
+            zero = draft.pick((zero, least, least + span, least + middle))
             if draft.chance(0.05):
                 scale = draft.pick((1e-30, 1e-9, 1e9, 1e30))
         if scale < 1e-37:
             scale = draft.pick((1.0, 1e-6))
-        return Parameters(np.float32(scale), int(np.clip(zero, least, least + 255)), kind)
+        return Parameters(np.float32(scale), int(np.clip(zero, least, least + span)), kind)
 
     def _named(self, parameters: Parameters) -> tuple[str, str]:
         zero = np.array(parameters.zero_point, _TYPES[parameters.type][0])
         return self.draft.constant(parameters.scale), self.draft.constant(zero)
 
     def _quantize(self, name: str, parameters: Parameters) -> None:
-        self._make("QuantizeLinear", [name, *self._named(parameters)], f"{name}_q")
+        domain = self._domain(parameters)
+        self._make("QuantizeLinear", [name, *self._named(parameters)], f"{name}_q", domain=domain)
+
+    def _domain(self, parameters: Parameters) -> str | None:
+        wide = parameters.type in ("int16", "uint16") and self.draft.opset < _OPSET_OF_16_BITS
+        return "com.microsoft" if wide else None
 
     def _real(self, name: str) -> str:
         """The float value that a reader of an activation reads."""
@@ -178,7 +209,9 @@ class _Quantiser:
             made += str(self._count)
         elif any(made in node.output for node in self.nodes):
             return made
-        self._make("DequantizeLinear", [f"{name}_q", *self._named(self.known[name])], made)
+        known = self.known[name]
+        domain = self._domain(known)
+        self._make("DequantizeLinear", [f"{name}_q", *self._named(known)], made, domain=domain)
         return made
 
     def _make(self, op: str, inputs: list[str], output: str, **attributes: Any) -> str:
@@ -190,7 +223,7 @@ class _Quantiser:
         shape = self.draft.shapes[name]
         if name in self.known and (self.style.integer_borders or self.draft.chance(0.1)):
             return f"{name}_q", _TYPES[self.known[name].type][1], shape
-        return self._real(name), TensorProto.FLOAT, shape
+        return self._real(name), self.draft.type_of(name), shape
 
     # -- nodes and constants ---------------------------------------------------------------------
 
@@ -200,7 +233,16 @@ class _Quantiser:
         made.CopyFrom(node)
         constants = dict(self._constants(node))
         made.input[:] = [constants.get(at) or self._operand(name) for at, name in enumerate(inputs)]
+        for graph in (attribute.g for attribute in made.attribute if attribute.HasField("g")):
+            self._inside(graph)
         self.nodes.append(made)
+
+    def _inside(self, graph: onnx.GraphProto) -> None:
+        """Values outside that a graph inside reads, as any reader reads them."""
+        for node in graph.node:
+            node.input[:] = [self._operand(name) for name in node.input]
+            for deeper in (attribute.g for attribute in node.attribute if attribute.HasField("g")):
+                self._inside(deeper)
 
     def _operand(self, name: str) -> str:
         return self._real(name) if name in self.draft.shapes else name
@@ -210,7 +252,8 @@ class _Quantiser:
         draft = self.draft
         if node.op_type in ("Add", "Sub", "Mul", "Div"):
             for at, name in enumerate(node.input):
-                if name in draft.constants and draft.chance(0.5):
+                value = draft.constants.get(name)
+                if value is not None and value.dtype.kind == "f" and draft.chance(0.5):
                     yield at, self._plain(name)
         if node.op_type not in ("Conv", "Gemm", "MatMul"):
             return
@@ -231,7 +274,7 @@ class _Quantiser:
 
     def _plain(self, name: str) -> str:
         value = self.draft.constants[name]
-        kind, zero = _TYPES[self.draft.pick(self.style.types)][0], 0
+        kind, zero = _TYPES[self.draft.pick(self.style.constant_types)][0], 0
         scale = max(float(np.abs(value).max(initial=0.0)) / 127, 1e-8)
         if kind is np.uint8:
             zero = 128

@@ -10,7 +10,7 @@ from pathlib import Path
 import onnx
 from onnx import shape_inference
 
-from fuzzing.draft import live_nodes
+from fuzzing.draft import live_nodes, names_read
 from fuzzing.running import BAD, Finding, Subject, examine
 
 _SECONDS = 240.0
@@ -71,7 +71,7 @@ def _candidates(model: onnx.ModelProto) -> Iterator[onnx.ModelProto]:
     constants = {tensor.name for tensor in model.graph.initializer}
     steady = set(constants)  # what depends on no input
     for node in model.graph.node:
-        if all(name in steady for name in node.input if name):
+        if all(name in steady for name in names_read(node) if name):
             steady.update(node.output)
     made = [name for node in model.graph.node for name in node.output if name in infos and name not in steady]
     for name in made:
@@ -104,16 +104,17 @@ def _with(
         del graph.output[:]
         graph.output.extend(outputs)
     fed = {info.name for info in inputs or ()}
-    nodes = [node for node in graph.node if fed.isdisjoint(node.output)]
+    nodes = [onnx.NodeProto.FromString(node.SerializeToString()) for node in graph.node]
+    nodes = [node for node in nodes if fed.isdisjoint(node.output)]
     if without is not None:
         gone, value = without
         nodes = [node for node in nodes if list(node.output) != list(gone.output)]
         for node in nodes:
-            node.input[:] = [value if name == gone.output[0] else name for name in node.input]
+            _rename(node, gone.output[0], value)
         for info in graph.output:
             info.name = value if info.name == gone.output[0] else info.name
     nodes = live_nodes(nodes, [info.name for info in graph.output])
-    read = {name for node in nodes for name in node.input} | {info.name for info in graph.output}
+    read = {name for node in nodes for name in names_read(node)} | {info.name for info in graph.output}
     declared = [info for info in (*graph.input, *(inputs or ())) if info.name in read]
     tensors = [tensor for tensor in graph.initializer if tensor.name in read]
     for kept, items in ((graph.node, nodes), (graph.input, declared), (graph.initializer, tensors)):
@@ -122,6 +123,14 @@ def _with(
         kept.extend(copies)
     del graph.value_info[:]
     return made
+
+
+def _rename(node: onnx.NodeProto, old: str, new: str) -> None:
+    """Lets a node, and the graphs inside it, read another value."""
+    node.input[:] = [new if name == old else name for name in node.input]
+    for graph in (attribute.g for attribute in node.attribute if attribute.HasField("g")):
+        for each in graph.node:
+            _rename(each, old, new)
 
 
 def _shrunk(model: onnx.ModelProto, at: int) -> Iterator[onnx.ModelProto]:

@@ -150,7 +150,7 @@ def view(draft: Draft) -> None:
     rank = len(shape)
     way = draft.pick(("flatten", "reshape", "transpose", "squeeze", "unsqueeze", "nothing"))
     if way == "flatten":
-        draft.add("Flatten", [name], (1, prod(shape)), axis=1)
+        draft.add("Flatten", [name], (shape[0], prod(shape[1:])), axis=1)
     elif way == "reshape":
         _reshape(draft, name)
     elif way == "transpose" and rank > 2:
@@ -172,12 +172,13 @@ def view(draft: Draft) -> None:
 
 def _reshape(draft: Draft, name: str) -> None:
     """To a shape of rank 2 to 4, written in one of the ways that exporters write it."""
-    shape = draft.shapes[name]
-    total = prod(shape)
+    batch, *rest = draft.shapes[name]
+    total = prod(rest)
     divisors = [d for d in range(1, total + 1) if total % d == 0]
     first = draft.pick(divisors)
     second = draft.pick([d for d in divisors if (total // first) % d == 0])
-    made = draft.pick(((1, total), (1, first, total // first), (1, first, second, total // first // second)))
+    one, two = total // first, total // first // second
+    made = draft.pick(((batch, total), (batch, first, one), (batch, first, second, two)))
     written = list(made)
     if draft.chance(0.4):
         written[draft.whole(1, len(made) - 1)] = -1
@@ -189,13 +190,13 @@ def shuffle(draft: Draft) -> None:
     name = draft.source(4)
     if name is None:
         return
-    _, channels, rows, cols = draft.shapes[name]
+    batch, channels, rows, cols = draft.shapes[name]
     groups = draft.pick([g for g in range(1, channels + 1) if channels % g == 0])
-    split = (1, groups, channels // groups, rows, cols)
+    split = (batch, groups, channels // groups, rows, cols)
     apart = draft.add("Reshape", [name, draft.constant(np.array(split, np.int64))], split)
-    turned = (1, channels // groups, groups, rows, cols)
+    turned = (batch, channels // groups, groups, rows, cols)
     mixed = draft.add("Transpose", [apart], turned, perm=(0, 2, 1, 3, 4))
-    whole = np.array((1, channels, rows, cols), np.int64)
+    whole = np.array((batch, channels, rows, cols), np.int64)
     draft.add("Reshape", [mixed, draft.constant(whole)], draft.shapes[name])
 
 
@@ -206,17 +207,18 @@ def dense(draft: Draft) -> None:
         name = draft.source(3, 4) or name
     if name is None:
         return
-    count = prod(draft.shapes[name])
+    batch, *rest = draft.shapes[name]
+    count = prod(rest)
     made = draft.pick((1, 2, 3, 5, 8, 10, 16, 33, 64))
-    if not draft.fits((1, made), count * made):
+    if not draft.fits((batch, made), batch * count * made):
         return
     if len(draft.shapes[name]) > 2:
-        name = draft.add("Flatten", [name], (1, count))
+        name = draft.add("Flatten", [name], (batch, count))
     if draft.chance(0.25):
         weights = draft.constant(draft.normal((count, made), 1 / sqrt(count)))
-        out = draft.add("MatMul", [name, weights], (1, made))
+        out = draft.add("MatMul", [name, weights], (batch, made))
         if draft.chance(0.7):
-            out = draft.add("Add", [out, draft.constant(draft.normal((made,), 0.2))], (1, made))
+            out = draft.add("Add", [out, draft.constant(draft.normal((made,), 0.2))], (batch, made))
     else:
         turned = draft.chance(0.7)
         size = (made, count) if turned else (count, made)
@@ -226,9 +228,9 @@ def dense(draft: Draft) -> None:
         attributes: dict[str, float] = {"transB": int(turned)}
         if draft.chance(0.1):
             attributes |= {"alpha": 0.5, "beta": 2.0}
-        out = draft.add("Gemm", inputs, (1, made), **attributes)
+        out = draft.add("Gemm", inputs, (batch, made), **attributes)
     if draft.chance(0.4):
-        draft.add("Relu", [out], (1, made))
+        draft.add("Relu", [out], (batch, made))
 
 
 def matmul(draft: Draft) -> None:
@@ -256,19 +258,19 @@ def attention(draft: Draft) -> None:
     name = draft.source(3)
     if name is None:
         return
-    _, tokens, depth = draft.shapes[name]
-    if not draft.fits((1, tokens, tokens), tokens * tokens * depth):
+    batch, tokens, depth = draft.shapes[name]
+    if not draft.fits((batch, tokens, tokens), batch * tokens * tokens * depth):
         return
     queries, keys, values = (
         draft.add(
             "MatMul",
             [name, draft.constant(draft.normal((depth, depth), 1 / sqrt(depth)))],
-            (1, tokens, depth),
+            (batch, tokens, depth),
         )
         for _ in range(3)
     )
-    turned = draft.add("Transpose", [keys], (1, depth, tokens), perm=(0, 2, 1))
-    scores = draft.add("MatMul", [queries, turned], (1, tokens, tokens))
-    scaled = draft.add("Mul", [scores, draft.constant(np.float32(1 / sqrt(depth)))], (1, tokens, tokens))
-    weights = draft.add("Softmax", [scaled], (1, tokens, tokens), axis=-1)
-    draft.add("MatMul", [weights, values], (1, tokens, depth))
+    turned = draft.add("Transpose", [keys], (batch, depth, tokens), perm=(0, 2, 1))
+    scores = draft.add("MatMul", [queries, turned], (batch, tokens, tokens))
+    scaled = draft.add("Mul", [scores, draft.constant(np.float32(1 / sqrt(depth)))], (batch, tokens, tokens))
+    weights = draft.add("Softmax", [scaled], (batch, tokens, tokens), axis=-1)
+    draft.add("MatMul", [weights, values], (batch, tokens, depth))
