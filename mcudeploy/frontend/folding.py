@@ -128,12 +128,28 @@ class Folder:
 
     def complete(self, node: Node) -> None:
         """Infers the shapes of a node's outputs that are not known yet: constants may tell them by now."""
-        if node.domain or all(self._known(name) for name in node.outputs if name):
+        if all(self._known(name) for name in node.outputs if name):
             return
         if not all(self._known(name) for name in node.inputs if name):
             return
+        if node.domain:
+            self._complete_quantisation(node)
+            return
         with suppress(Exception):  # inference refuses what lowering will refuse with a better reason
             self.infos.update((info.name, info) for info in self._infer(node))
+
+    def _complete_quantisation(self, node: Node) -> None:
+        """The same of ONNX Runtime's own QuantizeLinear and DequantizeLinear, which onnx does not know."""
+        if node.domain != "com.microsoft" or node.inputs[0] not in self.infos:
+            return
+        zero = self.constants.get(node.input(2))
+        types = {
+            "QuantizeLinear": "uint8" if zero is None else str(zero.value.dtype),
+            "DequantizeLinear": "float32",
+        }
+        if node.op in types:
+            shape = self.infos[node.inputs[0]].shape
+            self.infos[node.output] = Info(node.output, shape, types[node.op])
 
     def _known(self, name: str) -> bool:
         info = self.infos.get(name)

@@ -144,7 +144,7 @@ def average_pool(builder: Builder, node: Node) -> None:
     int8_or_float(builder, node, emission)
 
 
-_REDUCTIONS: dict[str, Reduction] = {
+REDUCTIONS: dict[str, Reduction] = {
     "ReduceMax": "max",
     "ReduceMean": "mean",
     "ReduceMin": "min",
@@ -155,12 +155,9 @@ _REDUCTIONS: dict[str, Reduction] = {
 
 def reduce(builder: Builder, node: Node) -> None:
     """A mean over rows and columns is an average pool; over channels as well, and all else, a Reduce."""
-    function = _REDUCTIONS[node.op]
+    function = REDUCTIONS[node.op]
     value = builder.value(node.inputs[0])
-    axes = axes_of(builder.constants, node, value.index.ndim)
-    if not axes:
-        keep = node.integer("noop_with_empty_axes", 0) != 0
-        axes = () if keep else tuple(range(value.index.ndim))
+    axes = _axes_reduced(builder, node, value)
     if all(value.shape[axis] == 1 for axis in axes):
         builder.define(node.output, replace(value, index=_without(value.index, axes, node)))
         return
@@ -179,6 +176,19 @@ def reduce(builder: Builder, node: Node) -> None:
         return Value(tensor, _without(index, axes, node), real=True)
 
     int8_or_float(builder, node, emission, integers=function == "mean")
+
+
+def real_reduce(builder: Builder, node: Node) -> Value:
+    """A reduction over axes of size 1 on a float tensor: all others have no table before."""
+    value = builder.real(node.inputs[0])
+    return replace(value, index=_without(value.index, _axes_reduced(builder, node, value), node))
+
+
+def _axes_reduced(builder: Builder, node: Node, value: Value) -> tuple[int, ...]:
+    axes = axes_of(builder.constants, node, value.index.ndim)
+    if axes:
+        return axes
+    return () if node.integer("noop_with_empty_axes", 0) else tuple(range(value.index.ndim))
 
 
 def _without(index: IndexArray, axes: tuple[int, ...], node: Node) -> IndexArray:

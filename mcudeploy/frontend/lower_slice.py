@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcudeploy.frontend.builder import Builder
-from mcudeploy.frontend.constants import integers_of
+from mcudeploy.frontend.constants import Constant, integers_of
 from mcudeploy.frontend.model import Node, Unsupported
-from mcudeploy.frontend.picking import picked
+from mcudeploy.frontend.picking import axis_of, picked
 from mcudeploy.frontend.taking import separated, taking
 from mcudeploy.frontend.values import (
     IndexArray,
@@ -138,9 +138,7 @@ def real_pick(builder: Builder, node: Node) -> Value:
 def split(builder: Builder, node: Node) -> None:
     """One Slice for each output that something reads."""
     value = builder.value(node.inputs[0])
-    axis = node.integer("axis", 0)
-    if not -value.index.ndim <= axis < value.index.ndim:
-        raise Unsupported(f"axis {axis} is outside {value.index.ndim} dimensions")
+    axis = axis_of(node, value.index.ndim)
     size, count = value.shape[axis], len(node.outputs)
     if node.input(1):
         sizes = integers_of(builder.constant(node.input(1), "the sizes"))
@@ -152,6 +150,13 @@ def split(builder: Builder, node: Node) -> None:
     first = 0
     for name, length in zip(node.outputs, sizes, strict=True):
         if name and (name in builder.consumers or name in builder.outputs):
-            index = np.take(value.index, np.arange(first, first + length), axis=axis)
-            builder.define(name, part(builder, value, index, node))
+            range_ = [f"{name}\0{what}" for what in ("start", "end", "axis")]
+            numbers = (first, first + length, axis)
+            builder.constants.update(
+                (key, Constant(np.array([number], np.int64)))
+                for key, number in zip(range_, numbers, strict=True)
+            )
+            inputs = (node.inputs[0], *range_)
+            builder.producers[name] = replace(node, op="Slice", inputs=inputs, outputs=(name,), attributes={})
+            pick(builder, builder.producers[name])
         first += length

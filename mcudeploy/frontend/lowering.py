@@ -17,7 +17,14 @@ from mcudeploy.frontend.lower_integers import arg_extreme, cast, gather, real_ca
 from mcudeploy.frontend.lower_linear import batch_normalization, conv, gemm, matmul
 from mcudeploy.frontend.lower_move import concat, pad, real_concat, real_pad
 from mcudeploy.frontend.lower_norm import layer_norm
-from mcudeploy.frontend.lower_pool import average_pool, max_pool, real_max_pool, reduce
+from mcudeploy.frontend.lower_pool import (
+    REDUCTIONS,
+    average_pool,
+    max_pool,
+    real_max_pool,
+    real_reduce,
+    reduce,
+)
 from mcudeploy.frontend.lower_quantized import dequantize_linear, quantize_linear, real_view, view
 from mcudeploy.frontend.lower_recurrent import recurrent, sequence_lstm
 from mcudeploy.frontend.lower_resize import real_resize, resize
@@ -47,6 +54,7 @@ LOWERINGS: dict[str, Lowering] = {
     **dict.fromkeys(FUNCTIONS, any_unary),
     **dict.fromkeys({*OPERATIONS, *BITWISE}, any_binary),
     **dict.fromkeys(PICKS, pick),
+    **dict.fromkeys(REDUCTIONS, reduce),
     "BitwiseNot": any_unary,
     "ArgMax": arg_extreme,
     "ArgMin": arg_extreme,
@@ -71,11 +79,6 @@ LOWERINGS: dict[str, Lowering] = {
     "QuantizeLinear": quantize_linear,
     "RMSNormalization": layer_norm,
     "RNN": recurrent,
-    "ReduceMax": reduce,
-    "ReduceMean": reduce,
-    "ReduceMin": reduce,
-    "ReduceProd": reduce,
-    "ReduceSum": reduce,
     "Resize": resize,
     "RoiAlign": roi_align,
     "ScatterND": scatter,
@@ -98,6 +101,7 @@ REAL_LOWERINGS: dict[str, RealLowering] = {
     **dict.fromkeys(FUNCTIONS, real_unary),
     **dict.fromkeys(OPERATIONS, real_binary),
     **dict.fromkeys(PICKS, real_pick),
+    **dict.fromkeys(REDUCTIONS, real_reduce),
     "Cast": real_cast,
     "Concat": real_concat,
     "Gather": real_gather,

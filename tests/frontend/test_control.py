@@ -212,3 +212,21 @@ def test_functions_in_branches_are_counted(tmp_path: Path) -> None:
         made.functions.append(helper.make_function("own", f"F{number}", ["a"], ["r"], [held, taken], opsets))
     with pytest.raises(ModelError, match="more than 65536 nodes"):
         load(save(made, tmp_path))
+
+
+def test_shapes_are_known_after_quantisations_of_onnx_runtime(tmp_path: Path) -> None:
+    """onnx infers nothing of the domain com.microsoft."""
+    quantisation = {"domain": "com.microsoft"}
+    nodes = [
+        node("QuantizeLinear", "x s z", "q", **quantisation),
+        node("DequantizeLinear", "q s z", "d", **quantisation),
+        node("Shape", "d", "n"),
+        node("Gather", "n i", "m"),
+        node("Equal", "m i", "c"),
+        branches(),
+    ]
+    constants = {"s": np.float32(1e-4), "z": np.array(3, np.int16), "i": np.array(1)}
+    made = model(nodes, X, (1, 6), constants)
+    made.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    graph = load(save(made, tmp_path))
+    assert kinds(graph) == {"Unary": 1}

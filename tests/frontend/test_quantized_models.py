@@ -357,3 +357,31 @@ def test_unread_nodes_disappear(tmp_path: Path) -> None:
     m.nodes.append(node("Bernoulli", x, "unused"))
     y = m.quantize(m.add("Relu", x, "r"), 0.05, 5)
     assert kinds(load(finish(m, [y], tmp_path))) == {"Lut": 1}
+
+
+@pytest.mark.parametrize(
+    ("op", "more", "attributes"),
+    [
+        ("ReduceSum", "axis", {}),
+        ("ReduceMax", "", {"axes": [1]}),
+        ("ReduceMean", "", {"axes": [1], "keepdims": 0}),
+        ("Split", "", {"axis": 2}),
+    ],
+)
+def test_a_function_of_int8_handed_on_is_computed_in_float(
+    op: str, more: str, attributes: dict[str, Any], tmp_path: Path
+) -> None:
+    """Sigmoid is a table of what is stored; a product of floats needs what it stands for."""
+    x = RANDOM.standard_normal((1, 1, 4, 6)).astype(np.float32)
+    model = QuantizedModel()
+    real = model.quantize("x", 0.03, 5)
+    outputs = "part rest" if op == "Split" else "part"
+    constants = {"axis": np.array([1]), "w": RANDOM.standard_normal((6, 3)).astype(np.float32)}
+    nodes = [
+        *model.nodes,
+        node("Sigmoid", real, "e"),
+        node(op, f"e {more}", outputs, **attributes),
+        *(node("MatMul", f"{name} w", f"{name}_y") for name in outputs.split()),
+    ]
+    ends = [f"{name}_y" for name in outputs.split()]
+    assert_same(save(build(nodes, {"x": x}, ends, model.constants | constants), tmp_path), {"x": x})
