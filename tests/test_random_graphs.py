@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,29 +10,77 @@ import numpy as np
 import onnx
 import pytest
 from fuzzing import plans, running
-from fuzzing.generate import draw
+from fuzzing.generate import TRAITS, Drawn, Trait, draw
 from fuzzing.plans import Made
 from fuzzing.reduce import smaller
 from fuzzing.running import BAD, examine
-from onnx import helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 
+from mcudeploy.frontend.decompose import RULES
 from mcudeploy.model.model import Model, load_model
 from tests.residing import lying, offsets_of
 
-_SEEDS, _TOGETHER = 40, 10
+_SEEDS, _TOGETHER = 20, 10
+_OF_A_TRAIT = 4
+_WIDE = {TensorProto.INT16, TensorProto.UINT16}
+_INTEGERS = {TensorProto.INT32, TensorProto.INT64}
+
+
+def assert_verified(drawn: Sequence[Drawn], folder: Path) -> None:
+    """Verified, or refused by name, and most verified."""
+    subjects = examine([(f"g{it.seed}", it.seed, it.model) for it in drawn], folder)
+    bad = [f"{it.name} {each}" for it in subjects for each in it.findings if each.kind in BAD]
+    assert not bad, "\n".join(bad)
+    assert sum(it.verdict == "verified" for it in subjects) >= 0.6 * len(drawn)
 
 
 @pytest.mark.parametrize("first", range(0, _SEEDS, _TOGETHER))
 def test_graphs_are_verified_or_refused_by_name(first: int, tmp_path: Path) -> None:
-    drawn = [draw(seed) for seed in range(first, first + _TOGETHER)]
-    subjects = examine([(f"g{it.seed}", it.seed, it.model) for it in drawn], tmp_path)
-    bad = [f"{it.name} {each}" for it in subjects for each in it.findings if each.kind in BAD]
-    assert not bad, "\n".join(bad)
-    assert sum(it.verdict == "verified" for it in subjects) >= 0.6 * _TOGETHER
+    assert_verified([draw(seed) for seed in range(first, first + _TOGETHER)], tmp_path)
+
+
+@pytest.mark.parametrize("trait", TRAITS)
+def test_graphs_with_a_trait_are_verified_or_refused_by_name(trait: Trait, tmp_path: Path) -> None:
+    """A different one beside it in each graph."""
+    others = [it for it in TRAITS if it != trait]
+    first = 1000 * TRAITS.index(trait)
+    drawn = [draw(first + at, {trait, others[at]}) for at in range(_OF_A_TRAIT)]
+    assert_verified(drawn, tmp_path)
+
+
+@pytest.mark.parametrize("trait", TRAITS)
+def test_half_of_the_graphs_drawn_with_a_trait_have_it(trait: Trait) -> None:
+    drawn = [draw(seed, [trait]).model.graph for seed in range(12)]
+    assert sum(trait in _traits_seen(graph) for graph in drawn) >= 6
+
+
+def _traits_seen(graph: onnx.GraphProto) -> set[Trait]:
+    ops = {node.op_type for node in graph.node}
+    types = {tensor.data_type for tensor in graph.initializer}
+    constants = {tensor.name for tensor in graph.initializer}
+    inputs = [info.type.tensor_type for info in graph.input if info.name not in constants]
+    found: dict[Trait, bool] = {
+        "batch": any(kind.shape.dim[0].dim_value > 1 for kind in inputs),
+        "decomposed": not ops.isdisjoint({*RULES, "Elu", "Erf", "Max", "Min", "PRelu", "ReduceMax"}),
+        "control": not ops.isdisjoint({"If", "Loop", "Scan"}),
+        "recurrent": not ops.isdisjoint({"LSTM", "GRU", "RNN"}),
+        "int16": not types.isdisjoint(_WIDE),
+        "int32": any(kind.elem_type in _INTEGERS for kind in inputs),
+    }
+    return {trait for trait, seen in found.items() if seen}
+
+
+def test_the_fast_memory_of_some_plans_is_tiny(tmp_path: Path) -> None:
+    (subject,) = examine([("chain", 0, _chain())], tmp_path, ["tiny"])
+    assert not subject.findings
+    (made,) = (made for made, _ in subject.made if made.way == "tiny")
+    fast, large = made.board.memories
+    assert made.plan.layout.arenas.get(fast.name, 0) <= 200 < made.plan.layout.arenas[large.name]
 
 
 def test_a_seed_gives_the_same_graph() -> None:
-    assert draw(7).model.SerializeToString() == draw(7).model.SerializeToString()
+    for traits in ((), TRAITS):
+        assert draw(7, traits).model.SerializeToString() == draw(7, traits).model.SerializeToString()
 
 
 def _chain() -> onnx.ModelProto:

@@ -92,4 +92,4 @@ def _batch_first(draft: Draft, name: str) -> None:
     draft.add("Reshape", [out, draft.constant(written)], (*before, ways * hidden))
 
 
-LAYERS: tuple[tuple[Callable[[Draft], None], float], ...] = ((layer, 4),)
+LAYERS: tuple[tuple[Callable[[Draft], None], float], ...] = ((layer, 7),)
