@@ -83,7 +83,7 @@ def _computed(proto: ModelProto) -> set[str]:
     found = {value.name for value in proto.graph.input} - constants
     for node in proto.graph.node:
         if not found.isdisjoint(node.input):
-            found.update(node.output)
+            found.update(filter(None, node.output))
     return found
 
 
@@ -129,8 +129,9 @@ class _Batches:
     def _by_entry(self, node: NodeProto, batch: int, *, images: bool) -> bool:
         """Adds a node for each entry; False where it does not work on each entry alone."""
         whole = [name for name in node.input if name in self.computed]
-        sizes = [self.sizes.get(name, ()) for name in (*whole, *node.output)]
-        plain = node.domain in ONNX_DOMAINS and all(node.output)
+        results = [name for name in node.output if name]
+        sizes = [self.sizes.get(name, ()) for name in (*whole, *results)]
+        plain = node.domain in ONNX_DOMAINS and node.output[0]
         if not plain or any(not shape or shape[0] != batch for shape in sizes):
             return False
         changed = self._changed(node, batch, images=images)
@@ -138,12 +139,12 @@ class _Batches:
             return False
         for name in whole:
             self._split(name, batch, node.name)
-        made = {name: [f"{name}/entry {k}" for k in range(batch)] for name in node.output}
+        made = {name: [f"{name}/entry {k}" for k in range(batch)] for name in results}
         for k in range(batch):
             copy = NodeProto()
             copy.CopyFrom(changed)
             copy.input[:] = [self.entries[name][k] if name in whole else name for name in changed.input]
-            copy.output[:] = [made[name][k] for name in node.output]
+            copy.output[:] = [made[name][k] if name else "" for name in node.output]
             self.nodes.append(copy)
         self.entries |= made
         return True

@@ -169,7 +169,7 @@ def _moved(graph: GraphProto, nodes: Sequence[NodeProto], name: str) -> set[str]
         ):
             reached = True
         elif node.op_type in _MOVES and read == [0]:
-            found.update(node.output)
+            found.update(filter(None, node.output))
         else:
             return None
     return found if reached and found.isdisjoint(it.name for it in graph.output) else None

@@ -89,3 +89,13 @@ def test_a_transposed_convolution(tmp_path: Path) -> None:
         [node("ConvTranspose", "x w", "y", strides=[2, 2])], {"x": X}, ["y"], {"w": weights(2, 3, 3, 3)}
     )
     assert_same(save(model, tmp_path), {"x": X})
+
+
+def test_an_input_left_out_is_no_output_left_out(tmp_path: Path) -> None:
+    """Both have the empty name."""
+    pool = node("MaxPool", "x", "p", kernel_shape=[2, 2])
+    pool.output.append("")
+    nodes = [pool, node("Resize", "p - s", "y")]
+    scales = np.array([1, 1, 2, 2], np.float32)
+    path = save(build(nodes, {"x": X}, ["y"], {"s": scales}), tmp_path)
+    assert kinds(assert_same(path, {"x": X}))["Resize"] == 3
