@@ -20,6 +20,7 @@ from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import onnx
@@ -58,6 +59,7 @@ def main() -> int:
     parser.add_argument("--graphs", type=int, default=60)
     parser.add_argument("--seed", type=int, default=0, help="of the first graph; the others follow")
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--plain", action="store_true", help="graphs without traits")
     parser.add_argument("--keep", type=Path, help="a folder for graphs with defects")
     arguments = parser.parse_args()
     start = time.monotonic()
@@ -76,17 +78,17 @@ def _tallies(arguments: argparse.Namespace) -> Iterator[Tally]:
     end = arguments.seed + arguments.graphs
     batches = [range(first, min(end, first + _BATCH)) for first in range(arguments.seed, end, _BATCH)]
     if arguments.jobs == 1:
-        yield from (_batch(seeds, arguments.keep) for seeds in batches)
+        yield from (_batch(seeds, arguments.keep, arguments.plain) for seeds in batches)
         return
     # Spawned: the solvers have threads, which do not survive a fork.
     with ProcessPoolExecutor(arguments.jobs, multiprocessing.get_context("spawn")) as pool:
-        yield from pool.map(_batch, batches, [arguments.keep] * len(batches))
+        yield from pool.map(partial(_batch, keep=arguments.keep, plain=arguments.plain), batches)
 
 
-def _batch(seeds: range, keep: Path | None) -> Tally:
+def _batch(seeds: range, keep: Path | None, plain: bool) -> Tally:
     tally = Tally()
     with tempfile.TemporaryDirectory(prefix="mcudeploy-fuzz-") as folder:
-        drawn = [draw(seed, traits_of(seed)) for seed in seeds]
+        drawn = [draw(seed, () if plain else traits_of(seed)) for seed in seeds]
         subjects = examine([(f"g{it.seed}", it.seed, it.model) for it in drawn], Path(folder))
         for it, subject in zip(drawn, subjects, strict=True):
             tally.verdicts[it.kind, subject.verdict] += 1
