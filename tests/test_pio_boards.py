@@ -7,10 +7,8 @@ espressif8266 and sifive (Apache-2.0), as far as they are used.
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -140,12 +138,11 @@ def test_the_registry_knows_boards_that_are_not_installed(monkeypatch: pytest.Mo
     listed = json.dumps([brief | {"id": "bluepill_f103c8_128k"}, brief])
     answers = [listed, listed, json.dumps([brief | {"id": "pico"}]), "no network"]
 
-    def run(command: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
-        assert command[1:] == ["-m", "platformio", "boards", "--json-output"]
-        return subprocess.CompletedProcess(command, 0, answers.pop(0))
+    def output_of(command: list[str], *_: object) -> bytes:
+        assert command[1:] == ["-P", "-m", "platformio", "boards", "--json-output"]
+        return answers.pop(0).encode()
 
-    stand_in = SimpleNamespace(run=run, TimeoutExpired=subprocess.TimeoutExpired)
-    monkeypatch.setattr(platformio, "subprocess", stand_in)
+    monkeypatch.setattr(platformio, "output_of", output_of)
     board = load_board("pio:bluepill_f103c8")
     assert (board.core, board.ram_bytes, board.flash_bytes) == ("cortex-m3", 20480, 65536)
     assert board.framework is not None and board.framework.platform == "ststm32"
@@ -164,7 +161,9 @@ def test_platformio_uploads_what_was_built(tmp_path: Path) -> None:
         name: flash_commands(load_board(f"pio:{name}"), tmp_path / "firmware.elf", attached)
         for name in ("nucleo_f446re", "pico")
     }
-    common = f"-m platformio run -d {tmp_path}/project -e firmware --disable-auto-clean -t nobuild -t upload"
+    common = (
+        f"-P -m platformio run -d {tmp_path}/project -e firmware --disable-auto-clean -t nobuild -t upload"
+    )
     assert commands["nucleo_f446re"] == [[sys.executable, *common.split()]]
     assert commands["pico"] == [[sys.executable, *common.split(), "--upload-port", "/dev/ttyACM0"]]
 

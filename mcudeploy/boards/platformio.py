@@ -9,11 +9,10 @@ import difflib
 import json
 import os
 import re
-import subprocess
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from subprocess import TimeoutExpired
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -21,6 +20,7 @@ from pydantic import BaseModel, ValidationError
 from mcudeploy.boards.piocores import core_of
 from mcudeploy.common.errors import BoardNotFoundError, ConfigError, UsageError
 from mcudeploy.common.files import read_limited
+from mcudeploy.common.programs import output_of, python_module
 
 PREFIX = "pio:"
 PIO_ID = r"[A-Za-z0-9][A-Za-z0-9_.-]*"
@@ -94,7 +94,8 @@ def users_environment() -> dict[str, str]:
         for key, value in os.environ.items()
         if key in own or not key.startswith(("PLATFORMIO_", "SCONS"))
     }
-    return {**kept, **SETTINGS}
+    folders = {key: str(Path(kept[key]).expanduser().absolute()) for key in own if kept.get(key)}
+    return {**kept, **folders, **SETTINGS}
 
 
 def pio_facts(name: str) -> dict[str, Any]:
@@ -226,13 +227,11 @@ def _registered(board: str) -> _Found:
 
 def _listed(board: str) -> list[dict[str, Any]]:
     """All boards that PlatformIO lists: those of the registry too, where it reaches it."""
-    command = [sys.executable, "-m", "platformio", "boards", "--json-output"]
+    command = [*python_module("platformio"), "boards", "--json-output"]
     try:
-        done = subprocess.run(
-            command, env=users_environment(), capture_output=True, timeout=_ASK_S, check=False
-        )
-        return [{"id": str(it["id"]), "platform": it["platform"]} | it for it in json.loads(done.stdout)]
-    except subprocess.TimeoutExpired as error:
+        output = output_of(command, _ASK_S, users_environment())
+        return [{"id": str(it["id"]), "platform": it["platform"]} | it for it in json.loads(output)]
+    except TimeoutExpired as error:
         raise _unreachable(board, f"PlatformIO gave no answer in {_ASK_S:g} s") from error
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise _unreachable(board, "PlatformIO gave no list of boards") from error

@@ -15,6 +15,6 @@ def resource_dir(name: str) -> Path:
 
 
 def cache_dir() -> Path:
-    """MCUDEPLOY_CACHE_DIR, or ~/.cache/mcudeploy. It may not exist yet."""
+    """MCUDEPLOY_CACHE_DIR, or ~/.cache/mcudeploy, as an absolute path. It may not exist yet."""
     chosen = os.environ.get("MCUDEPLOY_CACHE_DIR")
-    return Path(chosen) if chosen else Path("~/.cache/mcudeploy").expanduser()
+    return Path(chosen).absolute() if chosen else Path("~/.cache/mcudeploy").expanduser()

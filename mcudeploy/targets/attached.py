@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,6 +11,7 @@ from mcudeploy.boards.board import Board, family, list_boards
 from mcudeploy.boards.flashers import OpenOcd
 from mcudeploy.boards.usb import boards_behind, kind_of
 from mcudeploy.common.errors import BoardNotFoundError
+from mcudeploy.common.programs import find_program
 from mcudeploy.targets.ports import SERIAL, list_serial_ports
 from mcudeploy.targets.tools import run_tool
 
@@ -129,12 +129,12 @@ def _by_chip(name: str, device: Device, candidates: list[Board]) -> tuple[Board,
 
 def _chip_id(device: Device, candidates: list[Board]) -> int | None:
     """The id of the chip behind a probe, told by st-info or else by OpenOCD; None where neither can."""
-    if shutil.which("st-info"):
+    if find_program("st-info"):
         found = dict(_ST_INFO.findall(_said(["st-info", "--probe"])))
         told = found.get(device.serial, next(iter(found.values()), None) if len(found) == 1 else None)
         if told is not None and int(told, 16):
             return int(told, 16) & _ID_BITS
-    if shutil.which("openocd"):
+    if find_program("openocd"):
         return next(_asked(device, candidates), None)
     return None
 

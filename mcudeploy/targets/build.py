@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -16,6 +14,7 @@ from pathlib import Path
 from mcudeploy.boards.board import Board
 from mcudeploy.boards.platformio import SETTINGS, users_environment
 from mcudeploy.common.errors import BuildError, DeployError, FitError
+from mcudeploy.common.programs import find_program, python_module
 from mcudeploy.targets import cache, framework
 from mcudeploy.targets.firmware import CALLS_NAME, Firmware, Sizes, constant_bytes, load, measure, save
 from mcudeploy.targets.project import Project, SoftEngine, assemble
@@ -32,6 +31,7 @@ COMPILER_PACKAGES = {
     "host": "gcc",
 }
 _TIMEOUT_S = 900
+_VERSION_S = 20.0
 _OVERFLOW = re.compile(r"region [`'](\w+)' overflowed by (\d+) bytes")
 _COMPLAINT = re.compile(r"^.*(?:\berror: |undefined reference|multiple definition|cannot find -l).*$", re.M)
 
@@ -139,7 +139,7 @@ def _build_board(project: Project, sources: Path, ready: Path) -> Sizes:
     # A core folder of its own: builds neither wait for each other nor meet what else uses PlatformIO here.
     environment = platformio_environment(sources.parent / "core")
     jobs = str(os.cpu_count() or 1)
-    command = [sys.executable, "-m", "platformio", "run", "-d", str(sources), "-e", name, "-j", jobs]
+    command = [*python_module("platformio"), "run", "-d", str(sources), "-e", name, "-j", jobs]
     status, log = run_logged(command, environment, sources)
     elf = sources / ".pio" / "build" / name / "firmware.elf"
     if status != 0 or not elf.is_file():
@@ -238,7 +238,7 @@ def compiler_names(toolchain: str) -> tuple[str, ...]:
 
 def find_compiler(toolchain: str) -> str | None:
     """Path of the C compiler; None where there is none on this computer."""
-    return next((path for name in compiler_names(toolchain) if (path := shutil.which(name))), None)
+    return next((path for name in compiler_names(toolchain) if (path := find_program(name))), None)
 
 
 def _compiler(toolchain: str) -> str:
@@ -256,5 +256,4 @@ def _compiler(toolchain: str) -> str:
 def _version(compiler: str) -> str:
     if not compiler:
         return ""
-    result = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=False)
-    return result.stdout.partition("\n")[0]
+    return run_tool([compiler, "--version"], _VERSION_S).output.partition("\n")[0]

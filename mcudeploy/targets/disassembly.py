@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
 from mcudeploy.common.errors import BuildError
+from mcudeploy.common.programs import find_program
 from mcudeploy.targets.build import COMPILER_PACKAGES, run_logged
 
 _LINE = re.compile(r"^\s*([0-9a-f]+):\t((?:[0-9a-f]{4} ?){1,2})\s*\t(\S+)(?:\s+([^@<]*))?")
@@ -115,7 +115,7 @@ def disassemble(elf: Path, toolchain: str, *, vectors: bool = False) -> Mapping[
     """The instructions of a program by address; `vectors`: it has those of the vector extension (MVE).
     Raises BuildError where its toolchain has no objdump.
     """
-    tool = shutil.which(f"{toolchain}-objdump")
+    tool = find_program(f"{toolchain}-objdump")
     if tool is None:
         packages = COMPILER_PACKAGES[toolchain]
         raise BuildError(f"{toolchain}-objdump is not installed: sudo apt-get install {packages}")

@@ -7,7 +7,6 @@ import importlib.metadata
 import os
 import re
 import shlex
-import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator, Sequence
@@ -22,7 +21,9 @@ from mcudeploy.targets.emulator import QEMU_PACKAGES
 from mcudeploy.targets.flashers import TOOLS
 from mcudeploy.targets.flashing import installed
 from mcudeploy.targets.ports import list_serial_ports
+from mcudeploy.targets.tools import run_tool
 
+_TOOL_S = 20.0
 _PLATFORMIO = {"platformio": "platformio", "scons": "scons for platformio"}
 """Packages that only firmware for boards needs, by the names of their checks."""
 _LIBC = {
@@ -238,18 +239,11 @@ def _tool(name: str, program: str, remedy: str) -> Check:
 def _output(command: list[str], *, whole: bool = False) -> str | None:
     """A tool's output, or its first line; None when it does not run."""
     try:
-        done = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            timeout=20,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
+        ended = run_tool(command, _TOOL_S)
+    except OSError:
         return None
-    text = done.stdout.decode("utf-8", errors="replace").strip()
-    if done.returncode:
+    text = ended.output.strip()
+    if ended.status != 0:
         return None
     return text if whole else text.partition("\n")[0]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -14,6 +13,7 @@ from mcudeploy.boards.board import Board
 from mcudeploy.boards.flashers import Flasher
 from mcudeploy.boards.platformio import users_environment
 from mcudeploy.common.errors import FlashError
+from mcudeploy.common.programs import find_program
 from mcudeploy.targets import images
 from mcudeploy.targets.framework import PROJECT, run_command
 
@@ -57,7 +57,7 @@ class Tool:
     @property
     def program(self) -> str | None:
         """The name of the program that is installed; None where none is."""
-        return next((name for name in self.programs if shutil.which(name)), None)
+        return next((name for name in self.programs if find_program(name)), None)
 
 
 def command_lines(flasher: Flasher, board: Board, elf: Path, attached: Attached) -> Lines:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 import shutil
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from mcudeploy.boards.board import Board
 from mcudeploy.common.errors import BuildError, FitError
+from mcudeploy.common.programs import python_module
 from mcudeploy.targets.firmware import Sizes, constant_bytes, measure
 
 ENVIRONMENT = "firmware"
@@ -122,7 +122,7 @@ def _text(lines: Sequence[str]) -> str:
 
 def run_command(folder: Path, *options: str) -> list[str]:
     """PlatformIO's command line for a project."""
-    return [sys.executable, "-m", "platformio", "run", "-d", str(folder), "-e", ENVIRONMENT, *options]
+    return [*python_module("platformio"), "run", "-d", str(folder), "-e", ENVIRONMENT, *options]
 
 
 def keep(sources: Path, ready: Path, log: str, board: Board) -> Sizes:

@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from mcudeploy.common.programs import empty_folder, start
+
 _LOG = logging.getLogger(__name__)
 
 
@@ -35,18 +37,18 @@ def run_tool(
     environment: Mapping[str, str] | None = None,
     folder: Path | None = None,
 ) -> Ended:
-    """Runs a program to its end, or to that of its time; OSError where it cannot be started. `environment`
-    and `folder`: those of this process where not given.
+    """Runs a program to its end, or to that of its time; OSError where it cannot be started. `environment`:
+    this process's if none is given; `folder`: one of ours, an empty one if none is given.
 
     Whatever ends this call ends the program and its children: also an interrupt while it starts, and a signal
     that kills this process.
     """
     told(command)
-    with process_group() as group:
-        process = subprocess.Popen(
+    with empty_folder() as empty, process_group() as group:
+        process = start(
             command,
-            env=environment,
-            cwd=folder,
+            folder or empty,
+            environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -77,8 +79,9 @@ def process_group() -> Iterator[int]:
     Its first member waits for the end of a pipe from here. PR_SET_PDEATHSIG would kill already when the
     thread that started a program ends, and could not be set before an interrupt comes.
     """
-    guard = subprocess.Popen(
+    guard = start(
         ["/bin/sh", "-c", "read -r _; kill -KILL 0"],
+        "/",
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

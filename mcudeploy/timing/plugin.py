@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-import subprocess
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -19,11 +18,13 @@ from mcudeploy.common.errors import BuildError, ProtocolError
 from mcudeploy.common.resources import cache_dir
 from mcudeploy.ir.interval import Interval
 from mcudeploy.targets.build import COMPILER_PACKAGES, find_compiler, run_logged
+from mcudeploy.targets.tools import run_tool
 
 Words = np.ndarray[tuple[int], np.dtype[np.uint64]]
 Table = np.ndarray[tuple[int, int], np.dtype[np.uint64]]
 SOURCE = Path(__file__).with_name("counts.c")
 HEADER = Path(__file__).with_name("qemu_api.h")
+_VERSION_S = 20.0
 FLAGS = ("-std=c99", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-Wextra")
 
 
@@ -137,6 +138,5 @@ def _interface(qemu: str) -> int:
     """The version of the plugin interface to ask for: QEMU 9.0 ended version 1. Old ones speak 1."""
     found = None
     with suppress(OSError):
-        said = subprocess.run([qemu, "--version"], capture_output=True, text=True, check=False)
-        found = re.search(r"version (\d+)\.", said.stdout)
+        found = re.search(r"version (\d+)\.", run_tool([qemu, "--version"], _VERSION_S).output)
     return 2 if found is not None and int(found[1]) >= 9 else 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import configparser
 import re
-import shutil
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -204,7 +203,7 @@ def test_unknown_kernel_and_missing_form(cache: Path) -> None:
 
 
 def test_missing_compiler_names_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shutil, "which", lambda *_: None)
+    monkeypatch.setenv("PATH", "")
     with pytest.raises(BuildError, match="apt-get install gcc-arm-none-eabi libnewlib-arm-none-eabi"):
         build_firmware(load_board("stm32f405"), FILES, [], emulate=True)
 

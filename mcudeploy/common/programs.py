@@ -1,0 +1,80 @@
+"""Programs of others are found and started here alone: the working directory, which may be anybody's, never
+brings one of its own, nor a script or a setting for one.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory, gettempdir
+from typing import Any
+
+_MOST_CHARACTERS = 70
+_UNSET = ("PWD", "OLDPWD", "PYTHONSTARTUP")
+
+
+def find_program(name: str) -> str | None:
+    """The absolute path of a program, by its name on PATH or by its path; None if there is none. Entries of
+    PATH that are relative or empty, or are the working directory, do not count.
+    """
+    found = shutil.which(name, path=trusted_entries(os.environ.get("PATH", os.defpath)))
+    return found and str(Path(found).absolute())
+
+
+def trusted_entries(search_path: str) -> str:
+    """The entries of a variable such as PATH that are absolute and not the working directory."""
+    try:
+        here = os.path.realpath(Path.cwd())
+    except OSError:  # it was removed
+        here = ""
+    entries = search_path.split(os.pathsep)
+    return os.pathsep.join(it for it in entries if Path(it).is_absolute() and os.path.realpath(it) != here)
+
+
+def empty_folder() -> TemporaryDirectory[str]:
+    """A folder for a program to run in, which only this user can enter. It goes when the block ends. Its path
+    is short enough for a socket in it.
+    """
+    long = len(gettempdir()) > _MOST_CHARACTERS
+    return TemporaryDirectory(prefix="mcudeploy-", dir="/tmp" if long else None, ignore_cleanup_errors=True)
+
+
+def python_module(name: str) -> list[str]:
+    """The command that runs a module of this Python, without the working directory among its modules."""
+    return [sys.executable, "-P", "-m", name]
+
+
+def output_of(
+    command: Sequence[str], timeout_s: float, environment: Mapping[str, str] | None = None
+) -> bytes:
+    """What a program prints on stdout. Raises OSError if it cannot be started, TimeoutExpired if slow."""
+    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    with empty_folder() as folder, start(command, folder, environment, **pipes) as process:
+        try:
+            return process.communicate(timeout=timeout_s)[0]
+        finally:
+            process.kill()
+
+
+def start(
+    command: Sequence[str], folder: Path | str, environment: Mapping[str, str] | None = None, **pipes: Any
+) -> subprocess.Popen[bytes]:
+    """Starts a program in a folder that is ours; OSError if it cannot be started. `environment`: this
+    process's if None is given. `pipes`: keywords of Popen.
+    """
+    program = find_program(command[0])
+    if program is None:
+        code = errno.EACCES if "/" in command[0] and Path(command[0]).exists() else errno.ENOENT
+        raise OSError(code, os.strerror(code), command[0])
+    variables = dict(os.environ if environment is None else environment)
+    for name in _UNSET:
+        variables.pop(name, None)
+    for name in ("PATH", "PYTHONPATH"):
+        if name in variables:
+            variables[name] = trusted_entries(variables[name])
+    return subprocess.Popen([program, *command[1:]], cwd=folder, env=variables, **pipes)
