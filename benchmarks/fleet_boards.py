@@ -91,8 +91,7 @@ class Board:
         first = await reader.read(65536)
         if not first:
             return  # somebody has but looked whether the port is there
-        host, _, port = self.emulator.url.removeprefix("socket://").partition(":")
-        from_board, to_board = await asyncio.open_connection(host, int(port))
+        from_board, to_board = await asyncio.open_unix_connection(self.emulator.url.removeprefix("unix://"))
         to_board.write(first)
         ways = [asyncio.create_task(_pump(*way)) for way in ((reader, to_board), (from_board, writer))]
         _, left = await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)

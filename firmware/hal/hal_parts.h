@@ -29,9 +29,6 @@ void core_irq(uint32_t irq, int32_t on);
 /* Lets port_work() run as soon as no interrupt does: above the program, never nested. Where a chip has ports. */
 void core_defer(void);
 
-/* Asks the emulator for a service. Only where MCUD_EMULATED: on hardware the instruction faults. */
-void core_semihosting(uint32_t operation, const void *argument);
-
 /* --- cortexm/startup.c: the registers of a fault, whose frame is on the stack from `limit` to `top` ----- */
 
 void cortexm_report_fault(const uint32_t *frame, const uint8_t *limit, const uint8_t *top);

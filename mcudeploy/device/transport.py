@@ -1,4 +1,4 @@
-"""Byte pipes to a measurer: a serial port, a TCP socket (an emulator's UART), or a process here."""
+"""Byte pipes to a measurer: a serial port, a socket (an emulator's UART is one), or a process here."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ from urllib.parse import urlsplit
 import serial
 
 from mcudeploy.common.errors import PortError, ProtocolError
+from mcudeploy.common.programs import empty_folder, start
 from mcudeploy.targets.ports import list_serial_ports
 
+_UNIX = "unix://"
 _CHUNK_BYTES = 65536
 _SERVED_WAIT_S = 0.02
 _HEAD_LINES, _TAIL_LINES = 12, 3
@@ -114,28 +116,43 @@ def _address(url: str) -> tuple[str, int]:
     raise PortError(f"{url} is no address: {what}. Write {url.partition(':')[0]}://host:port.")
 
 
+def _connected(url: str, timeout_s: float) -> socket.socket:
+    if not url.startswith(_UNIX):
+        return socket.create_connection(_address(url), timeout_s)
+    found = socket.socket(socket.AF_UNIX)
+    try:
+        found.settimeout(timeout_s)
+        found.connect(url.removeprefix(_UNIX))
+    except BaseException:
+        found.close()
+        raise
+    return found
+
+
 class SocketTransport(_Descriptor):
-    """The UART of an emulator, or of a board that a server serves, behind `socket://host:port`. Raises
-    RefusedError if nothing listens, PortError for any other fault.
+    """The UART of a board that a server serves at `socket://host:port`, or of an emulator of this process at
+    `unix://PATH`. Raises RefusedError if nothing listens, PortError for any other fault.
     """
 
     def __init__(self, url: str, connect_timeout_s: float = 5.0) -> None:
         try:
-            self._socket = socket.create_connection(_address(url), connect_timeout_s)
+            self._socket = _connected(url, connect_timeout_s)
         except (OSError, UnicodeError) as error:  # a name may be none
             kind = RefusedError if isinstance(error, ConnectionRefusedError) else PortError
             raise kind(
                 f"cannot connect to {url}: {error}. Is the emulator running, or who serves the port?"
             ) from None
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        for option, value in _KEEP_ALIVE:  # a computer that is gone is noticed while a program runs
-            self._socket.setsockopt(socket.IPPROTO_TCP, option, value)
+        self._remote = self._socket.family != socket.AF_UNIX
+        if self._remote:
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            for option, value in _KEEP_ALIVE:  # a computer that is gone is noticed while a program runs
+                self._socket.setsockopt(socket.IPPROTO_TCP, option, value)
         super().__init__(url, self._socket.fileno(), self._socket.fileno())
 
     def read(self, timeout_s: float) -> bytes:
         data = super().read(timeout_s)
-        if _QUICK_ACK is not None:
+        if self._remote and _QUICK_ACK is not None:
             # an emulator sends byte by byte and, by Nagle's rule, waits for our delayed acknowledgement
             self._socket.setsockopt(socket.IPPROTO_TCP, _QUICK_ACK, 1)
         return data
@@ -160,18 +177,21 @@ class ProcessTransport(_Descriptor):
         descriptors: Sequence[int] = (),
     ) -> None:
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the transport)
+        self._folder = empty_folder()
         try:
-            self._process = subprocess.Popen(
+            self._process = start(
                 [str(part) for part in command],
+                self._folder.name,
+                None if environment is None else {**os.environ, **environment},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._stderr,
                 bufsize=0,
-                env=None if environment is None else {**os.environ, **environment},
                 pass_fds=descriptors,
             )
         except OSError as error:
             self._stderr.close()
+            self._folder.cleanup()
             raise PortError(f"cannot start {command[0]}: {error.strerror}") from None
         assert self._process.stdin is not None and self._process.stdout is not None
         super().__init__(str(command[0]), self._process.stdout.fileno(), self._process.stdin.fileno())
@@ -212,6 +232,7 @@ class ProcessTransport(_Descriptor):
             self._process.kill()
             self._process.wait()
         self._stderr.close()
+        self._folder.cleanup()
 
 
 class SerialTransport:
@@ -294,11 +315,11 @@ def _why_not_open(port: str, error: Exception) -> str:
 
 
 def open_transport(url_or_port: str, baud: int = 115200, wires: Sequence[int | None] = ()) -> Transport:
-    """A transport for `socket://host:port`, `process:FILE`, or the name or URL of a serial port.
+    """A transport for `socket://host:port`, `unix://PATH`, `process:FILE`, or a serial port by name or URL.
 
     A process gets the descriptors `wires` as its ports to other processes.
     """
-    if url_or_port.startswith("socket://"):
+    if url_or_port.startswith(("socket://", _UNIX)):
         return SocketTransport(url_or_port)
     if url_or_port.startswith("process:"):
         there = {f"MCUD_PORT{number}": wire for number, wire in enumerate(wires) if wire is not None}

@@ -1,11 +1,10 @@
-"""A board in QEMU, its serial line on a TCP socket."""
+"""A board in QEMU, its serial line on a socket that nobody else can reach."""
 
 from __future__ import annotations
 
 import contextlib
 import math
 import re
-import shutil
 import socket
 import subprocess
 import tempfile
@@ -19,9 +18,18 @@ from typing import IO, Self
 from mcudeploy.boards.board import Board
 from mcudeploy.boards.facts import EmulatorFacts
 from mcudeploy.common.errors import BoardNotFoundError, UsageError
-from mcudeploy.targets.tools import process_group, told
+from mcudeploy.common.programs import empty_folder, find_program, start
+from mcudeploy.targets.tools import process_group, run_tool, told
 
 QEMU_PACKAGES = {"qemu-system-arm": "qemu-system-arm", "qemu-system-riscv32": "qemu-system-misc"}
+_VERSION_S = 20.0
+_EXIT = ("-semihosting-config", "enable=on,target=gdb")
+"""Cortex-M ends a program by semihosting. Its files and commands would be this computer's if the target were
+`native`; they go to a debugger, and there is none. A RISC-V machine has a device that ends it.
+"""
+_LOG_TAIL_BYTES = 1024
+_REPORT = re.compile(rb"(?:\0[\x20-\x7e\n]+)+\Z")
+"""The last that a fault handler sends: texts with a NUL before each (firmware/hal/report.c)."""
 FAULT_EXIT = 86  # the status of a program that ended in its fault handler
 
 
@@ -41,7 +49,7 @@ def qemu_command(board: Board, elf: Path, serial: Sequence[str]) -> list[str]:
     Raises UsageError for a board without emulator, BoardNotFoundError where its QEMU is not installed.
     """
     facts = emulator_of(board)
-    if shutil.which(facts.qemu) is None:
+    if find_program(facts.qemu) is None:
         raise BoardNotFoundError(
             f"{board.name} needs {facts.qemu}, which is not installed: "
             f"sudo apt-get install {QEMU_PACKAGES[facts.qemu]}"
@@ -52,7 +60,7 @@ def qemu_command(board: Board, elf: Path, serial: Sequence[str]) -> list[str]:
         *("-kernel", str(elf)),
         *("-icount", f"shift={facts.icount_shift}"),
         *("-display", "none", "-monitor", "none", "-nodefaults", "-no-user-config"),
-        *("-semihosting-config", "enable=on,target=native"),
+        *(_EXIT if facts.qemu == "qemu-system-arm" else ()),
         *serial,
     ]
 
@@ -72,10 +80,10 @@ def emulated_board(board: Board) -> Board:
 def _qemu_version(program: str) -> float:
     """QEMU's major version."""
     try:
-        result = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
+        said = run_tool([program, "--version"], _VERSION_S).output
     except OSError:
         return math.inf
-    found = re.search(r"version (\d+)\.", result.stdout)
+    found = re.search(r"version (\d+)\.", said)
     return int(found[1]) if found else math.inf
 
 
@@ -96,7 +104,8 @@ class Emulator:
     connected to, in the order of the board file; None where nothing is.
 
     The program starts when something connects to `url`, so that no byte of it is lost. The socket is bound
-    and listens here before QEMU inherits it: nobody else can take the port, connecting is never too early.
+    and listens here before QEMU inherits it: connecting is never too early. It lies in a folder of this user,
+    in which QEMU runs; QEMU also writes there what the program sends.
     """
 
     def __init__(
@@ -110,6 +119,7 @@ class Emulator:
         self._process: subprocess.Popen[bytes] | None = None
         self._group = ExitStack()
         self._messages: IO[bytes] | None = None
+        self._sent = Path()
 
     def __enter__(self) -> Self:
         try:
@@ -139,12 +149,24 @@ class Emulator:
         return None if self.alive() else self._process.returncode
 
     def messages(self) -> str:
-        """What QEMU, and the program's fault handler through it, have printed."""
+        """What QEMU has printed, and what the program's fault handler has sent."""
         if self._messages is None:
             return ""
         self._messages.seek(0)
         lines = self._messages.read().decode("utf-8", errors="replace").splitlines()
-        return "\n".join(it for it in lines if ": info: " not in it and ": warning: " not in it).strip()
+        said = [it for it in lines if ": info: " not in it and ": warning: " not in it]
+        report = _REPORT.search(self._last_sent())
+        if report is not None:
+            said.append(report[0].replace(b"\0", b"").decode("ascii"))
+        return "\n".join(said).strip()
+
+    def _last_sent(self) -> bytes:
+        try:
+            with self._sent.open("rb") as stream:
+                stream.seek(max(0, self._sent.stat().st_size - _LOG_TAIL_BYTES))
+                return stream.read()
+        except OSError:
+            return b""
 
     def why_dead(self) -> str | None:
         """Why the board stopped, in one line for an error message; None while it runs."""
@@ -165,17 +187,24 @@ class Emulator:
         self._messages = None
 
     def _start(self) -> None:
-        with socket.create_server(("127.0.0.1", 0), backlog=1) as listener:
-            chardev = f"socket,id=uart,fd={listener.fileno()},server=on,wait=on"
+        folder = Path(self._group.enter_context(empty_folder()))
+        self._sent = folder / "sent"
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(str(folder / "line"))
+            listener.listen(1)
+            log = str(self._sent).replace(",", ",,")
+            chardev = f"socket,id=uart,fd={listener.fileno()},server=on,wait=on,logfile={log}"
             serial = ("-chardev", chardev, "-serial", "chardev:uart")
-            command = [*qemu_command(self.board, self.elf, serial), *_ports(self.wires), *self.arguments]
-            self.url = f"socket://127.0.0.1:{listener.getsockname()[1]}"
+            elf = self.elf.absolute()
+            command = [*qemu_command(self.board, elf, serial), *_ports(self.wires), *self.arguments]
+            self.url = f"unix://{folder / 'line'}"
             self._messages = tempfile.TemporaryFile()  # noqa: SIM115 - closed in close()
             # a group of its own: an interrupt of ours is not one of QEMU
             group = self._group.enter_context(process_group())
             told(command)
-            self._process = subprocess.Popen(
+            self._process = start(
                 command,
+                folder,
                 stdin=subprocess.DEVNULL,
                 stdout=self._messages,
                 stderr=subprocess.STDOUT,

@@ -5,9 +5,8 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-import serial
-
 from mcudeploy.boards.board import Board
+from mcudeploy.device.transport import open_transport
 
 CONFIG = """\
 #include <stdint.h>
@@ -25,7 +24,8 @@ class Line:
     """The small program's end of the serial line."""
 
     def __init__(self, url: str) -> None:
-        self.port = serial.serial_for_url(url, timeout=10)
+        self.port = open_transport(url)
+        self._arrived = b""
         self._synchronise()
 
     def ask(self, letter: bytes, *words: int, answers: int = 0) -> list[int]:
@@ -40,7 +40,10 @@ class Line:
 
     def read(self, count: int) -> bytes:
         """Exactly `count` bytes."""
-        data = bytes(self.port.read(count))
+        until = time.monotonic() + 10
+        while len(self._arrived) < count and time.monotonic() < until:
+            self._arrived += self.port.read(0.5)
+        data, self._arrived = self._arrived[:count], self._arrived[count:]
         assert len(data) == count, f"{len(data)} of {count} bytes came"
         return data
 
@@ -54,11 +57,9 @@ class Line:
 
     def _synchronise(self) -> None:
         """Bytes that come before the UART is enabled are lost: repeat until one is answered."""
-        self.port.timeout = 0.05
         until = time.monotonic() + 10
-        while not self.port.read(1):
+        while not self.port.read(0.05):
             assert time.monotonic() < until, "the program does not answer"
             self.port.write(b"?")
-        while self.port.read(1):
+        while self.port.read(0.05):
             pass
-        self.port.timeout = 10

@@ -12,11 +12,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import serial
 
 from mcudeploy.boards.board import list_boards, load_board
+from mcudeploy.device.transport import open_transport
 from mcudeploy.targets import Emulator, Firmware
 from mcudeploy.targets.build import run_logged
+from mcudeploy.targets.emulator import qemu_command
 
 from .board_line import Line
 
@@ -102,8 +103,7 @@ def test_a_program_that_is_none_is_reported(tmp_path: Path, boot: Build) -> None
     rubbish = tmp_path / "rubbish.elf"
     rubbish.write_bytes(b"\0" * (board.flash_bytes + 1))
     with Emulator(board, rubbish) as emulator:
-        with serial.serial_for_url(emulator.url):
-            pass
+        open_transport(emulator.url).close()
         assert emulator.wait(10) == 1
         assert "rubbish.elf" in str(emulator.why_dead())
 
@@ -191,3 +191,50 @@ def ends(process: int, timeout_s: float = 10.0) -> bool:
             return True
         done.wait(0.02)
     return False
+
+
+OPENS = """\
+#include <stdint.h>
+static uint32_t ask(uint32_t operation, const void *argument)
+{
+    register uint32_t r0 __asm__("r0") = operation;
+    register const void *r1 __asm__("r1") = argument;
+    __asm__ volatile("bkpt 0xAB" : "+r"(r0) : "r"(r1) : "memory");
+    return r0;
+}
+static void start(void)
+{
+    static const char name[] = "NAME";
+    static const char command[] = "touch NAME";
+    const uint32_t opened[3] = {(uint32_t)name, 4, sizeof name - 1};
+    const uint32_t run[2] = {(uint32_t)command, sizeof command - 1};
+    const uint32_t status[2] = {0x20026, 7};
+    ask(0x01, opened);
+    ask(0x12, run);
+    ask(0x20, status);
+}
+__attribute__((section(".vectors"), used)) const void *const vectors[] = {(void *)0x20001000, start};
+"""
+
+
+def test_a_program_reaches_no_file_of_this_computer(tmp_path: Path) -> None:
+    """It asks QEMU to open a file for writing and to run a command, then for its exit."""
+    (tmp_path / "p.c").write_text(OPENS.replace("NAME", str(tmp_path / "canary")))
+    flags = ("-mcpu=cortex-m4", "-mthumb", "-nostdlib", "-Wl,-Ttext=0x100,--section-start=.vectors=0,-estart")
+    subprocess.run(["arm-none-eabi-gcc", *flags, "p.c", "-o", "p.elf"], cwd=tmp_path, check=True)
+    board = load_board("mps2-an386")
+    with Emulator(board, tmp_path / "p.elf") as emulator:
+        open_transport(emulator.url).close()
+        assert emulator.wait(10) == 7
+    assert not (tmp_path / "canary").exists()
+    native = [it.replace("target=gdb", "target=native") for it in qemu_command(board, tmp_path / "p.elf", ())]
+    subprocess.run(native, check=False, timeout=10)
+    assert (tmp_path / "canary").exists()  # so the program does ask
+
+
+def test_the_line_of_an_emulator_is_this_users(boot: Build) -> None:
+    firmware = boot("mps2-an386")
+    with Emulator(firmware.board, firmware.elf) as emulator:
+        folder = Path(emulator.url.removeprefix("unix://")).parent
+        assert folder.stat().st_mode & 0o777 == 0o700
+    assert not folder.exists()

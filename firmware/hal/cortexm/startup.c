@@ -86,7 +86,8 @@ void core_defer(void)
     __asm__ volatile("dsb\n\tisb" ::: "memory");
 }
 
-void core_semihosting(uint32_t operation, const void *argument)
+/* Asks the emulator for a service. Only where MCUD_EMULATED: on hardware the instruction faults. */
+static void semihosting(uint32_t operation, const void *argument)
 {
     register uint32_t r0 __asm__("r0") = operation;
     register const void *r1 __asm__("r1") = argument;
@@ -97,7 +98,7 @@ void hal_exit(int32_t code)
 {
     if (MCUD_EMULATED) {
         const uint32_t block[2] = {ADP_APPLICATION_EXIT, (uint32_t)code};
-        core_semihosting(SYS_EXIT_EXTENDED, block);
+        semihosting(SYS_EXIT_EXTENDED, block);
     }
     __asm__ volatile("dsb" ::: "memory");
     reg_write(SCB_AIRCR, AIRCR_RESET);

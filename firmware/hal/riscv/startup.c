@@ -57,23 +57,6 @@ void hal_exit(int32_t code)
     }
 }
 
-/* The three instructions together are the request; none of them may be a compressed one. */
-void core_semihosting(uint32_t operation, const void *argument)
-{
-    register uint32_t a0 __asm__("a0") = operation;
-    register const void *a1 __asm__("a1") = argument;
-    __asm__ volatile(".balign 16\n\t"
-                     ".option push\n\t"
-                     ".option norvc\n\t"
-                     "slli zero, zero, 0x1f\n\t"
-                     "ebreak\n\t"
-                     "srai zero, zero, 7\n\t"
-                     ".option pop"
-                     : "+r"(a0)
-                     : "r"(a1)
-                     : "memory");
-}
-
 void riscv_trap(uint32_t cause, uint32_t address)
 {
     if (cause != CAUSE_EXTERNAL) {
