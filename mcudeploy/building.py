@@ -9,6 +9,7 @@ from typing import Any
 
 from mcudeploy.api import plan_model, verdict_on_host
 from mcudeploy.boards.board import Board
+from mcudeploy.boards.trust import require_trusted
 from mcudeploy.common.errors import BuildError, OutputsDifferError, UsageError
 from mcudeploy.common.progress import SILENT, Progress
 from mcudeploy.deployment import Deployment
@@ -59,6 +60,8 @@ def build_models(
     if not force:
         require_ours(directory, {})
     bare = library_only or board.facts_only or kind is not None
+    if not bare:
+        require_trusted(board)
     built = [_built(path, board, options, (verify, bare), progress) for path in paths]
     members = [Member(each.made.program, each.made.plan, each.made.source, each.selftest) for each in built]
     several = len(members) > 1

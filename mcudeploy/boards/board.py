@@ -16,12 +16,14 @@ from mcudeploy.boards.facts import (
     BoardName,
     ChipId,
     Core,
+    CpuFlag,
     EmulatorFacts,
     Facts,
     Flash,
     Framework,
     HalSource,
     Identifier,
+    Line,
     Link,
     Memory,
     Patience,
@@ -76,12 +78,12 @@ class Board(Facts):
     """
 
     name: BoardName
-    title: str
+    title: Line
     family: Identifier
     family_default: bool = False
     core: Core
     toolchain: Literal["arm-none-eabi", "riscv64-unknown-elf", "xtensa-esp32s3-elf", "platformio", "host"]
-    cpu_flags: tuple[str, ...]
+    cpu_flags: tuple[CpuFlag, ...]
     vectors: bool = False
     clock_hz: Annotated[int, Field(gt=0)]
     stack_bytes: Annotated[int, Field(ge=512)]
@@ -269,7 +271,10 @@ def parse_board(text: str, path: Path) -> Board:
         facts = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise ConfigError(f"{path}: {error}") from error
-    return _board_of(facts, f"{path} is not a board file", {"folder": path.parent})
+    board = _board_of(facts, f"{path} is not a board file", {"folder": path.parent})
+    if is_pio(board.name):
+        raise ConfigError(f"{path}: {board.name} is the name of a board of PlatformIO: choose another one")
+    return board
 
 
 def _board_of(facts: object, fault: str, context: Mapping[str, Path] | None = None) -> Board:

@@ -66,6 +66,22 @@ HalSource = Annotated[
 """A file below firmware/hal. One that begins with `./` or `../` lies beside the board file, and is absolute
 once that has been read.
 """
+Line = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]*$")]
+"""A text that is shown, and may stand in a comment of a line."""
+CpuFlag = Annotated[
+    str,
+    Field(
+        pattern=r"^-m((cpu|arch|abi|fpu|float-abi|tune|cmodel)=[A-Za-z0-9._+-]+"
+        r"|thumb|arm|cmse|longcalls|(no-)?unaligned-access)$"
+    ),
+]
+"""A compiler's option about the core: no other is taken from a board file."""
+Machine = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
+EMULATOR_OPTIONS = re.compile(
+    r"((^| )(-bios none|-cpu [A-Za-z0-9_-]+(,[A-Za-z0-9_-]+=[A-Za-z0-9]+)*"
+    r"|-global [A-Za-z0-9_-]+\.[A-Za-z0-9_.-]+=[A-Za-z0-9_-]+|-m [0-9]+[KMG]?|-smp [0-9]+))*"
+)
+"""QEMU's options about the machine itself, none of which names a file or a device of this computer."""
 Rate = Annotated[float, Field(gt=0, le=1e6)]
 """Bytes per cycle."""
 Patience = Annotated[float, Field(ge=1, le=1000)]
@@ -207,7 +223,7 @@ class SerialLine(Facts):
 
     base: Address
     irq: Annotated[int, Field(ge=0, lt=240)]
-    pins: str = ""
+    pins: Line = ""
 
 
 class Uart(SerialLine):
@@ -259,11 +275,17 @@ class EmulatorFacts(Facts):
     """
 
     qemu: Literal["qemu-system-arm", "qemu-system-riscv32"]
-    machine: str
+    machine: Machine
     args: tuple[str, ...] = ()
     icount_shift: Annotated[int, Field(ge=0, le=10)]
     own_map_since: Annotated[int, Field(ge=0)] = 0
-    note: str = ""
+    note: Line = ""
+
+    @model_validator(mode="after")
+    def _about_the_machine(self) -> Self:
+        if not EMULATOR_OPTIONS.fullmatch(" ".join(self.args)):
+            raise ValueError("args may have -bios none, -cpu, -global, -m and -smp, and no file")
+        return self
 
 
 class ChipId(Facts):

@@ -96,17 +96,17 @@ class PlatformIo(Facts):
 
 
 def _placed(line: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
-    """A program beside the board file by its absolute path."""
+    """Words that name files beside the board file, by their absolute paths."""
     folder = (info.context or {}).get("folder")
-    if folder is None or not line[0].startswith(("./", "../")):
+    if folder is None:
         return line
-    return (str(Path(folder, line[0]).resolve()), *line[1:])
+    return tuple(str(Path(folder, it).resolve()) if it.startswith(("./", "../")) else it for it in line)
 
 
 class Command(Facts):
     """A program of the user's, such as one that flashes on another computer. It gets the words of `line`, in
-    which `{elf}`, `{port}`, `{probe}` and `{board}` stand for what they say. A program that begins with `./`
-    or `../` lies beside the board file.
+    which `{elf}`, `{port}`, `{probe}` and `{board}` stand for what they say. A word that begins with `./` or
+    `../` is a path from the board file. The program runs in an empty folder.
     """
 
     tool: Literal["command"]

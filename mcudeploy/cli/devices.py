@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 
 _MOST_CHAINED = 16
+_TRUST = "mcudeploy.trust-board"
 
 PORTS = "Serial port of the board, rfc2217://HOST:PORT, socket://HOST:PORT, or labgrid://PLACE."
 emulate_option = click.option(
@@ -80,15 +81,38 @@ def _load_boards(_: click.Context, __: click.Parameter, names: str) -> tuple[Boa
 
 
 def board_name(required: bool, load: Callable[..., Board | None]) -> Callable[[Command], Command]:
-    return click.option(
+    """Adds --board by what loads it, and --trust-board."""
+
+    def loaded(context: click.Context, option: click.Parameter, name: str | None) -> Board | None:
+        return _trusted(context, load(context, option, name))
+
+    trust = click.option(
+        "--trust-board",
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=lambda context, _, wanted: context.meta.update({_TRUST: wanted}),
+        help="Allow the programs and the C that the board's file names, until any of it changes: it is run.",
+    )
+    board = click.option(
         "--board",
         metavar="NAME",
         required=required,
-        callback=load,
+        callback=loaded,
         shell_complete=_board_names,
         help="Board, board family, file of a board (./mine.toml) or pio:ID of PlatformIO; see `mcudeploy "
         "boards`.",
     )
+    return lambda command: board(trust(command))
+
+
+def _trusted(context: click.Context, board: Board | None) -> Board | None:
+    """The board, allowed if the command line says so."""
+    from mcudeploy.boards.trust import trust
+
+    if board is not None and context.meta.get(_TRUST):
+        trust(board)
+    return board
 
 
 def _board_names(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
@@ -286,6 +310,7 @@ def _chained(names: str, ports: str | None, flasher: str | None, emulate: bool) 
         raise UsageError(f"--boards names 2 to {_MOST_CHAINED} boards, separated by commas")
     boards = [_patient(load_board(name)) for name in known]
     for board in boards:
+        _trusted(get_current_context(), board)
         if not board.has_ports:
             raise UsageError(f"{board.name} has no lines to other boards: its board file names no [[port]]")
     real = [board for board in boards if not (emulate or board.is_host or board.emulated_only)]

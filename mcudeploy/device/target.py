@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from mcudeploy.boards.board import Board
+from mcudeploy.boards.trust import require_trusted
 from mcudeploy.common.errors import FlashError, PortError, ProtocolError, UsageError
 from mcudeploy.device.lease import Lease, leased
 from mcudeploy.device.session import Session, connect
@@ -110,8 +111,9 @@ def require_port(target: Target) -> str | None:
 
     Worth asking before anything that takes long. Raises BoardNotFoundError where no port is given and none
     is found, PortError for a port that does not exist or cannot be opened, FlashError where no flasher of the
-    board is installed, UsageError where none reaches it.
+    board is installed, UsageError where none reaches it, ConfigError for a board that is not trusted.
     """
+    require_trusted(target.board)
     if not target.is_real:
         return None
     port = target.port or find_port(target.board, target.probe)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from mcudeploy.boards.board import Board
 from mcudeploy.boards.flashers import Flasher, Uf2
+from mcudeploy.boards.trust import require_trusted
 from mcudeploy.common.errors import FlashError, UsageError
 from mcudeploy.targets.flashers import TOOLS, Attached, command_lines, drive_of, make_image
 from mcudeploy.targets.tools import run_tool
@@ -66,7 +67,10 @@ def flash(
     *,
     timeout_s: float = _TIMEOUT_S,
 ) -> None:
-    """Writes the program and starts it; FlashError names the cause and the way out."""
+    """Writes the program and starts it; FlashError names the cause and the way out. Raises ConfigError for a
+    board that is not trusted.
+    """
+    require_trusted(board)
     flasher = choose_flasher(board, name)
     make_image(flasher, board, elf)
     if TOOLS[flasher.tool].note:

@@ -12,6 +12,7 @@ from typing import Any
 
 from mcudeploy.boards.board import Board, list_boards
 from mcudeploy.boards.flashers import OpenOcd
+from mcudeploy.boards.trust import require_trusted
 from mcudeploy.common.errors import BoardNotFoundError, UsageError
 from mcudeploy.program.exporters import example_values
 from mcudeploy.program.folder import Content
@@ -23,7 +24,10 @@ _INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 
 
 def require_start(board: Board, *, emulate: bool = False) -> None:
-    """Raises UsageError for a board without start-up code or emulator, and for a framework but Arduino."""
+    """Raises UsageError for a board without start-up code or emulator, and for a framework but Arduino;
+    ConfigError for one that is not trusted.
+    """
+    require_trusted(board)
     if emulate:
         emulator_of(board)
     if board.is_host:

@@ -1,0 +1,110 @@
+"""Board files of others name programs that are run and C that is built: each is allowed once by the user, by
+the hash of all that it names.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shlex
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from mcudeploy.boards.board import Board
+from mcudeploy.boards.flashers import Command, Flasher, OpenOcd
+from mcudeploy.boards.platformio import is_pio
+from mcudeploy.common.errors import ConfigError
+from mcudeploy.common.files import read_limited, read_regular, write_file
+
+_MOST_BYTES = 2**26
+_SCRIPTS = re.compile(
+    r"((^| )(-f (interface|target|board)/[A-Za-z0-9_/-]+\.cfg"
+    r"|-c ((adapter speed|transport select|reset_config) [A-Za-z0-9_ ]+|set [A-Z_]+ [A-Za-z0-9_]+)))*"
+)
+"""Arguments of OpenOCD that name its own scripts and settings. Others are Tcl, which runs programs."""
+
+
+def trust(board: Board) -> None:
+    """Allow what the board file names, until any of it changes. Raises ConfigError if it cannot be noted."""
+    digest = _digest(board)
+    if not own_programs(board) or digest in _trusted():
+        return
+    path = _list()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        known = path.read_text("utf-8") if path.exists() else ""
+        write_file(path, f"{known}{digest}  {board.name}\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}, the list of trusted boards, cannot be written: {error}") from error
+
+
+def require_trusted(board: Board) -> None:
+    """Raises ConfigError for a board that names programs or C of its own and was not allowed yet."""
+    named = own_programs(board)
+    if named and _digest(board) not in _trusted():
+        raise ConfigError(
+            f"the file of board {board.name} names what mcudeploy would build or run: {', '.join(named)}. "
+            "Read it; --trust-board allows it once, until any of it changes."
+        )
+
+
+def own_programs(board: Board) -> tuple[str, ...]:
+    """What a board names beside facts, as texts: C sources, command lines, a framework. Nothing for boards
+    that are shipped, and for those of PlatformIO, whose facts it states itself.
+    """
+    if is_pio(board.name):
+        return ()
+    framework = [f"framework {board.framework.platform}"] if board.framework is not None else []
+    return (*map(str, _sources(board)), *_lines(board.flashers), *framework)
+
+
+def _sources(board: Board) -> list[Path]:
+    """The sources beside the board file."""
+    single = [
+        it.source for it in (board.timer.emulated, board.timer.hardware, *board.links) if it is not None
+    ]
+    every = (*board.hal, *board.unit_hal, *board.core_hal, *board.port_hal, *filter(None, single))
+    return [Path(it) for it in dict.fromkeys(every) if Path(it).is_absolute()]
+
+
+def _lines(flashers: Iterable[Flasher]) -> Iterator[str]:
+    for flasher in flashers:
+        if isinstance(flasher, Command):
+            yield shlex.join(flasher.line)
+        elif isinstance(flasher, OpenOcd) and not _SCRIPTS.fullmatch(" ".join(flasher.args)):
+            yield f"openocd {shlex.join(flasher.args)}"
+
+
+def _digest(board: Board) -> str:
+    """The SHA-256 of what it names, and of the files: sources, the headers beside them, scripts."""
+    headers = [header for source in _sources(board) for header in source.parent.glob("*.h")]
+    words = [Path(word) for it in board.flashers if isinstance(it, Command) for word in it.line]
+    scripts = [path for path in words if path.is_absolute() and path.is_file()]
+    try:
+        files = {
+            str(path): hashlib.sha256(read_limited(path, _MOST_BYTES)).hexdigest()
+            for path in (*_sources(board), *headers, *scripts)
+        }
+    except OSError as error:
+        raise ConfigError(f"board {board.name}: {error.filename} cannot be read: {error.strerror}") from error
+    named = {"board": board.name, "named": own_programs(board), "files": files}
+    return hashlib.sha256(json.dumps(named, sort_keys=True).encode()).hexdigest()
+
+
+def _trusted() -> set[str]:
+    """The hashes that the user has allowed."""
+    try:
+        lines = read_regular(_list(), _MOST_BYTES).decode().splitlines()
+    except FileNotFoundError:
+        return set()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{_list()}, the list of trusted boards, cannot be read: {error}") from error
+    return {line.partition(" ")[0] for line in lines}
+
+
+def _list() -> Path:
+    base = Path(os.environ.get("XDG_CONFIG_HOME", ""))
+    folder = base if base.is_absolute() else Path("~/.config").expanduser()
+    return folder / "mcudeploy" / "trusted-boards"
