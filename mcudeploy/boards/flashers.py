@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, ValidationInfo
 
-from mcudeploy.boards.facts import Address, Facts, spelled
+from mcudeploy.boards.facts import Address, Facts, Line, spelled
 
 Word = Annotated[
     str,
@@ -28,7 +28,7 @@ class OpenOcd(Facts):
     """`args` name probe and target."""
 
     tool: Literal["openocd"]
-    args: tuple[str, ...]
+    args: tuple[Line, ...]
 
 
 class PyOcd(Facts):
@@ -111,7 +111,7 @@ class Command(Facts):
 
     tool: Literal["command"]
     line: Annotated[
-        tuple[Annotated[str, Field(min_length=1)], ...], Field(min_length=1), AfterValidator(_placed)
+        tuple[Annotated[Line, Field(min_length=1)], ...], Field(min_length=1), AfterValidator(_placed)
     ]
 
 

@@ -62,10 +62,9 @@ def own_programs(board: Board) -> tuple[str, ...]:
 
 def _sources(board: Board) -> list[Path]:
     """The sources beside the board file."""
-    single = [
-        it.source for it in (board.timer.emulated, board.timer.hardware, *board.links) if it is not None
-    ]
-    every = (*board.hal, *board.unit_hal, *board.core_hal, *board.port_hal, *filter(None, single))
+    drivers = (board.timer.emulated, board.timer.hardware, *board.links)
+    single = [it.source for it in drivers if it is not None and it.source is not None]
+    every = (*board.hal, *board.unit_hal, *board.core_hal, *board.port_hal, *single)
     return [Path(it) for it in dict.fromkeys(every) if Path(it).is_absolute()]
 
 

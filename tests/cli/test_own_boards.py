@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -12,6 +13,8 @@ import pytest
 from click.testing import Result
 
 from mcudeploy.boards.board import load_board
+from mcudeploy.boards.trust import require_trusted, trust
+from mcudeploy.common.errors import ConfigError
 from mcudeploy.common.resources import resource_dir
 from mcudeploy.targets import build_firmware
 from tests.cli.conftest import Deploy
@@ -144,6 +147,9 @@ def test_firmware_has_the_sources_beside_the_board_file(mine: Path, monkeypatch:
     (own / "own.h").write_text("#define OWN 7\nint own_answer(void);\n")
     mine.write_text(mine.read_text().replace('"stm32/stm32f4.c"', '"./my hal/clock.c"', 1))
     board = load_board(str(mine))
+    with pytest.raises(ConfigError, match=r"board mine .*/my hal/clock\.c. Read it; --trust-board"):
+        build_firmware(board, FILES, [], emulate=True, measurer=False)
+    trust(board)
     built = build_firmware(board, FILES, [], emulate=True, measurer=False)
     assert built.board.name == "mine" and built.flash_bytes > 100
 
@@ -158,6 +164,81 @@ def test_a_process_runs_the_sources_beside_the_board_file(
     (folder.parent / "h" / "answer.c").write_text("int answer(void);\nint answer(void) { return 7; }\n")
     main = "int answer(void);\nint main(void)\n{\n    return answer();\n}\n"
     board = load_board(str(folder / "host.toml"))
+    trust(board)
     files = {"mcud_config.h": CONFIG, "main.c": main}
     firmware = build_firmware(board, files, [], emulate=True, measurer=False)
     assert subprocess.run([firmware.elf], check=False).returncode == 7
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"memory.c"', '"./own.c"'),
+        ('source = "cortexm/dwt.c"', 'source = "./own.c"'),
+        ('["-f", "interface/stlink.cfg"', '["-c", "exec ./own.sh", "-f", "interface/stlink.cfg"'),
+        ('["-f", "interface/stlink.cfg"', '["-f", "../interface/stlink.cfg"'),
+        ('tool = "st-flash"', 'tool = "command"\nline = ["./own.sh"]'),
+        ('tool = "st-flash"', 'tool = "command"\nline = ["sh", "./own.sh"]'),
+    ],
+)
+def test_what_a_file_names_runs_only_where_it_is_trusted(
+    old: str, new: str, mine: Path, mcudeploy_command: Invoke
+) -> None:
+    for name in ("own.c", "own.h", "own.sh"):
+        (mine.parent / name).write_text("")
+    text = mine.read_text()
+    assert old in text
+    mine.write_text(text.replace(old, new, 1))
+    (mine.parent / "mcudeploy.toml").write_text('board = "./mine.toml"\n')
+    for line in ("run m.onnx --emulate", "flash --port /dev/null", "init new m.onnx", "build m.onnx -o out"):
+        result = mcudeploy_command(line)
+        assert (result.exit_code, "own" in result.stderr or "../interface" in result.stderr) == (3, True), (
+            line
+        )
+        assert "--trust-board" in result.stderr
+    assert mcudeploy_command("doctor --trust-board").exit_code in (0, 1)
+    require_trusted(load_board(str(mine)))
+    if "own.sh" in new and "exec" not in new:
+        (mine.parent / "own.sh").write_text("changed")
+    elif "own.c" in new:
+        (mine.parent / "own.h").write_text("changed")
+    else:
+        mine.write_text(mine.read_text().replace(new, f'{new}, "-c", "exec other"', 1))
+    with pytest.raises(ConfigError, match="--trust-board"):
+        require_trusted(load_board(str(mine)))
+
+
+def test_settings_trust_no_board(
+    folder: Path, mcudeploy_command: Invoke, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "mcudeploy.toml").write_text("trust-board = true\n")
+    assert mcudeploy_command("plan m.onnx").exit_code == 3
+    (folder / "mcudeploy.toml").unlink()
+    monkeypatch.setenv("MCUDEPLOY_TRUST_BOARD", "1")
+    assert mcudeploy_command("plan m.onnx").exit_code == 3
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("cpu_flags", '["-mcpu=cortex-m4", "-wrapper", "./own.sh"]'),
+        ("cpu_flags", '["-mcpu=cortex-m4 -wrapper ./own.sh"]'),
+        ("cpu_flags", '["-fplugin=./own.so"]'),
+        ("cpu_flags", '["-B."]'),
+        ("cpu_flags", '["@options"]'),
+        ("machine", '"netduinoplus2,dumpdtb=file"'),
+        ("machine", '"netduinoplus2\\n"'),
+        ("machine", '"netduinoplus2"\nargs = ["-plugin", "./own.so"]'),
+        ("machine", '"netduinoplus2"\nargs = ["-chardev", "file,id=a,path=own"]'),
+        ("machine", '"netduinoplus2"\nargs = ["-global", "loader.file=/own"]'),
+        ("machine", '"netduinoplus2"\nargs = ["-bios", "own.bin"]'),
+        ("machine", '"netduinoplus2"\nargs = ["-m", "16M -plugin own.so"]'),
+        ("title", '"a\\nadd_custom_command()"'),
+    ],
+)
+def test_tools_get_known_options_only(key: str, value: str, mine: Path) -> None:
+    text, count = re.subn(rf"(?m)^{key} = .*$", lambda _: f"{key} = {value}", mine.read_text(), count=1)
+    assert count == 1
+    mine.write_text(text)
+    with pytest.raises(ConfigError, match=key if "args" not in value else "args may have"):
+        load_board(str(mine))

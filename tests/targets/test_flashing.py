@@ -19,6 +19,7 @@ import pytest
 
 import mcudeploy
 from mcudeploy.boards.board import Board, list_boards, load_board
+from mcudeploy.boards.trust import trust
 from mcudeploy.common.errors import FlashError, ProtocolError, UsageError
 from mcudeploy.common.resources import resource_dir
 from mcudeploy.device import target
@@ -164,6 +165,7 @@ def test_a_program_of_the_users_own(
     board = load_board(str(tmp_path / "mine.toml"))
     elf = program(board)
     fake("flash-far")
+    trust(board)
     flash(board, elf, Attached("socket://{board}:1", "066D"), "command")
     far = "socket://{board}:1"
     assert calls() == [["flash-far", str(elf), f"--to={far};x", "066D", "stm32f405", far + "{other}"]]
