@@ -16,7 +16,7 @@ from mcudeploy.deployment import Deployment
 from mcudeploy.device.target import Target
 from mcudeploy.program.ctext import model_name
 from mcudeploy.program.exporters import Kind, export_files
-from mcudeploy.program.folder import require_ours, write_folder
+from mcudeploy.program.folder import require_no_links, require_ours, write_folder
 from mcudeploy.program.library import write_library
 from mcudeploy.program.render import Member
 from mcudeploy.program.selftest import SelfTest
@@ -97,6 +97,7 @@ def init_project(
     require_start(board, emulate=emulate)
     name = model_name(options.name, path.stem)
     library = directory / "lib" / name
+    require_no_links(directory, [f"lib/{name}"])
     if not force:
         require_ours(library, {})
         require_ours(directory, {})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from mcudeploy import __version__
@@ -23,6 +23,7 @@ def require_ours(directory: Path, files: Mapping[str, Content]) -> None:
     """Raises UsageError naming all files that were changed since an earlier build, that others wrote beside
     its sources, or that `files` would replace.
     """
+    require_no_links(directory, [*files, MANIFEST, *(it.rpartition("/")[0] for it in _COMPILED)])
     known = _manifest(directory)
     found = {
         name for name in (*known, *files) if (directory / name).is_symlink() or (directory / name).exists()
@@ -49,9 +50,10 @@ def write_folder(
     """Replaces what an earlier build wrote into `directory` by `files`, and removes what is left of that.
 
     With `force` files of others are overwritten too, but never removed, nor what the command has `read`.
-    Raises UsageError for them otherwise, and for a folder or a pipe in the place of a file; OSError where a
-    file cannot be written.
+    Raises UsageError for them otherwise, and for a link, a folder or a pipe in the place of a file; OSError
+    where a file cannot be written.
     """
+    require_no_links(directory, [*files, MANIFEST])
     for name in (*files, MANIFEST):
         for taken in read:
             if same_file(directory / name, taken):
@@ -61,6 +63,7 @@ def write_folder(
     if not force:
         require_ours(directory, files)
     stale = [directory / name for name in _unchanged(directory) if name not in files]
+    stale = [path for path in stale if _link_in(directory, path) is None]
     stale = [path for path in stale if not any(same_file(path, taken) for taken in read)]
     digests = {name: _digest(content) for name, content in sorted(files.items())}
     manifest = json.dumps({"generator": f"mcudeploy {__version__}", "files": digests}, indent=1) + "\n"
@@ -71,6 +74,23 @@ def write_folder(
     for path in stale:
         path.unlink(missing_ok=True)
     return list(written)
+
+
+def require_no_links(directory: Path, names: Iterable[str]) -> None:
+    """Raises UsageError for a link below the folder that one of these files would be written through."""
+    links = (_link_in(directory, directory / name) for name in names)
+    link = next((it for it in links if it is not None), None)
+    if link is not None:
+        raise UsageError(
+            f"{link} is a link, and nothing is written through links inside an output folder: remove it, or "
+            "choose another folder"
+        )
+
+
+def _link_in(directory: Path, path: Path) -> Path | None:
+    """The first link on the way from a folder to what is below it."""
+    way = [path, *path.parents]
+    return next((it for it in reversed(way[: way.index(directory)]) if it.is_symlink()), None)
 
 
 def _unchanged(directory: Path) -> list[str]:

@@ -129,3 +129,35 @@ def test_what_the_command_has_read_is_never_overwritten(tmp_path: Path, name: st
     with pytest.raises(UsageError, match="is an input of this command"):
         write_folder(folder, FILES, read=[other], force=True)
     assert (folder / name).read_text() == "a model"
+
+
+@pytest.mark.parametrize("force", [False, True])
+@pytest.mark.parametrize("name", ["src", "src/a.c", "include", MANIFEST])
+def test_nothing_is_written_through_a_link(tmp_path: Path, name: str, force: bool) -> None:
+    folder, elsewhere = tmp_path / "out", tmp_path / "elsewhere"
+    (folder / name).parent.mkdir(parents=True)
+    elsewhere.mkdir()
+    target = elsewhere / "file" if "." in name else elsewhere
+    (folder / name).symlink_to(target)
+    if name == "include":
+        (elsewhere / "b.h").write_text("int b;\n")
+    with pytest.raises(UsageError, match=rf"{name} is a link"):
+        write_folder(folder, FILES | {"include/b.h": "int b;\n"}, force=force)
+    assert sorted(it.name for it in elsewhere.iterdir()) == (["b.h"] if name == "include" else [])
+    with pytest.raises(UsageError, match=rf"{name} is a link"):
+        require_ours(folder, FILES)
+
+
+def test_what_an_earlier_build_wrote_is_not_removed_through_a_link(tmp_path: Path) -> None:
+    folder, elsewhere = tmp_path / "out", tmp_path / "elsewhere"
+    write_folder(folder, FILES | {"old/b.c": "int b;\n"})
+    (folder / "old").rename(elsewhere)
+    (folder / "old").symlink_to(elsewhere)
+    assert write_folder(folder, FILES, force=True)
+    assert (elsewhere / "b.c").exists()
+
+
+def test_the_folder_itself_may_be_a_link(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "out").symlink_to(tmp_path / "real")
+    assert write_folder(tmp_path / "out", FILES) and (tmp_path / "real" / "src" / "a.c").is_file()
