@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import zipfile
 import zlib
@@ -15,16 +16,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcudeploy.common.errors import UsageError
+from mcudeploy.common.files import read_limited
 from mcudeploy.common.text import agree, count_text
 from mcudeploy.frontend.model import Info
 from mcudeploy.frontend.names import printable
+from mcudeploy.verify.reading import array_header
 
 Array = NDArray[Any]
 Sample = Mapping[str, Array]
 """Values by input name, in the model's own shapes and types."""
 
-_MOST_BYTES = 4 * 2**30
+_MOST_BYTES = 2**30
 """More than this is not loaded from one .npz; a folder of files is read sample by sample."""
+_MOST_LABEL_BYTES = 2**26
 _NPY, _ZIP = b"\x93NUMPY", b"PK\x03\x04"
 _FAULTS = (OSError, ValueError, EOFError, OverflowError, MemoryError, KeyError, NotImplementedError)
 _DAMAGED = (*_FAULTS, zipfile.BadZipFile, zlib.error)
@@ -60,7 +64,7 @@ def open_samples(path: Path, inputs: Sequence[Info]) -> Samples:
                 f"{path} is one array; the model has {len(inputs)} inputs ({_listed(inputs)}): give an .npz "
                 "with an array for each, or a folder"
             )
-        return _stacked({inputs[0].name: (str(path), _load(path, mapped=True))}, inputs)
+        return _stacked({inputs[0].name: (str(path), _load(path))}, inputs)
     raise UsageError(
         f"{path} is neither a folder, nor an .npz or .npy file: write samples with numpy.savez or numpy.save"
     )
@@ -83,11 +87,12 @@ def _head(path: Path) -> bytes:
         raise UsageError(f"{path} cannot be read: {error.strerror}") from error
 
 
-def _load(path: Path, *, mapped: bool = False) -> Array:
+def _load(path: Path) -> Array:
+    """The array of a file, of which nothing is read yet but its shape and type."""
     if not _head(path).startswith(_NPY):
         raise UsageError(f"{path} is not a .npy file: write the values with numpy.save")
     try:
-        return np.asarray(np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False))
+        return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
     except _DAMAGED as error:
         raise UsageError(f"{path} is damaged, or holds no plain numbers") from error
 
@@ -144,14 +149,8 @@ def _arrays(path: Path, inputs: Sequence[Info]) -> dict[str, tuple[str, Array]]:
     """For each input what messages call its array, and the array."""
     try:
         with zipfile.ZipFile(path) as archive:
-            size = sum(entry.file_size for entry in archive.infolist())
-        if size > _MOST_BYTES:
-            raise UsageError(
-                f"{path} unpacks to {size / 2**30:.1f} GiB; the limit is {_MOST_BYTES // 2**30} GiB: "
-                "give a folder with a file for each sample"
-            )
-        with np.load(path, allow_pickle=False) as archive:
-            names = list(archive.files)
+            members = {entry.filename.removesuffix(".npy"): entry for entry in archive.infolist()}
+            names = list(members)
             keys = {info.name: info.name for info in inputs}
             if len(inputs) == 1 and len(names) == 1:
                 keys = {inputs[0].name: names[0]}
@@ -162,26 +161,52 @@ def _arrays(path: Path, inputs: Sequence[Info]) -> dict[str, tuple[str, Array]]:
                     f"{', '.join(map(printable, names[:8])) or 'none'}. It needs one for each input of the "
                     f"model: {_listed(inputs)}"
                 )
-            found = {name: (f"{path} ({printable(key)})", archive[key]) for name, key in keys.items()}
-            if not all(isinstance(array, np.ndarray) for _, array in found.values()):
-                raise ValueError("what is no .npy file in an .npz is handed out as bytes")
-            return found
+            told = {name: f"{path} ({printable(key)})" for name, key in keys.items()}
+            for info in inputs:
+                entry = members[keys[info.name]]
+                _require_stacked(told[info.name], _shape_of(archive, entry), info)
+            size = sum(members[key].file_size for key in set(keys.values()))
+            if size > _MOST_BYTES:
+                raise UsageError(
+                    f"{path} unpacks to {size / 2**30:.1f} GiB; the limit is {_MOST_BYTES // 2**30} GiB: "
+                    "give a folder with a file for each sample"
+                )
+            return {name: (told[name], _unpacked(archive, members[key])) for name, key in keys.items()}
     except _DAMAGED as error:
         raise UsageError(f"{path} is damaged, or holds no plain numbers") from error
+
+
+def _shape_of(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> tuple[int, ...]:
+    """The shape of an array, by its header; ValueError if it has not the size that the archive states."""
+    with archive.open(entry) as stream:
+        shape, dtype = array_header(stream)
+        if dtype.hasobject or stream.tell() + math.prod(shape) * dtype.itemsize != entry.file_size:
+            raise ValueError("it holds objects, or is not whole")
+    return shape
+
+
+def _unpacked(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Array:
+    with archive.open(entry) as stream:
+        return np.asarray(np.lib.format.read_array(stream, allow_pickle=False))
+
+
+def _require_stacked(where: str, found: tuple[int, ...], info: Info) -> None:
+    """Raises UsageError for a shape that is not that of samples along the first axis."""
+    shape = tuple(info.shape or ())
+    if not found or found[1:] not in (shape, _without_batch(shape)):
+        raise UsageError(
+            f"{where} has the shape {list(found)}; input {printable(info.name)!r} of the model "
+            f"needs {_wanted(shape, stacked=True)}, the first axis counting samples"
+        )
+    if not found[0]:
+        raise UsageError(f"{where} has the shape {list(found)}: no samples")
 
 
 def _stacked(arrays: Mapping[str, tuple[str, Array]], inputs: Sequence[Info]) -> Samples:
     """Samples along the first axis."""
     for info in inputs:
         where, array = arrays[info.name]
-        shape = tuple(info.shape or ())
-        if array.ndim == 0 or array.shape[1:] not in (shape, _without_batch(shape)):
-            raise UsageError(
-                f"{where} has the shape {list(array.shape)}; input {printable(info.name)!r} of the model "
-                f"needs {_wanted(shape, stacked=True)}, the first axis counting samples"
-            )
-        if not len(array):
-            raise UsageError(f"{where} has the shape {list(array.shape)}: no samples")
+        _require_stacked(where, array.shape, info)
     counts = {name: len(array) for name, (_, array) in arrays.items()}
     if len(set(counts.values())) > 1:
         found = ", ".join(f"{printable(name)}: {number:,}" for name, number in counts.items())
@@ -253,6 +278,8 @@ def load_labels(path: Path, count: int) -> NDArray[np.int64]:
 
 def _label_array(path: Path) -> NDArray[np.int64]:
     value = _load(path)
+    if value.nbytes > _MOST_LABEL_BYTES:
+        raise UsageError(f"{path} has {value.nbytes:,} bytes; the limit is {_MOST_LABEL_BYTES:,}")
     if value.dtype.kind not in "iu" or value.ndim == 0 or value.size != len(value):
         raise UsageError(
             f"{path} holds {value.dtype.name} of the shape {list(value.shape)}; labels are integers, one for "
@@ -263,7 +290,7 @@ def _label_array(path: Path) -> NDArray[np.int64]:
 
 def _label_lines(path: Path) -> NDArray[np.int64]:
     try:
-        lines = path.read_text("utf-8").split("\n")
+        lines = read_limited(path, _MOST_LABEL_BYTES).decode().split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} is neither a .npy file nor text: write one class number a line") from error
     labels = []

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import io
+import math
 import re
 import wave
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import IO, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,7 @@ Array = NDArray[Any]
 Resize = Literal["stretch", "crop", "none"]
 _MOST_BYTES = 512 * 2**20
 """No tensor of a model that can be deployed is larger."""
+_HEADING_BYTES, _NUMBER_BYTES = 2**16, 64
 _MOST_PIXELS = 2**26
 _MODES = {1: "L", 3: "RGB", 4: "RGBA"}
 """Pillow's names of pixels, by their channels."""
@@ -89,8 +91,21 @@ def read_values(path: Path, wanted: Wanted, reading: Reading = AS_USUAL) -> Arra
     raise UsageError(f"{path} is not {_KINDS}: write the values with numpy.save")
 
 
+def array_header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Shape and type of the array in a .npy file, of which no more than the header is read; ValueError for
+    another file.
+    """
+    formats = np.lib.format
+    read = formats.read_array_header_1_0 if formats.read_magic(stream) == (1, 0) else None
+    shape, _, dtype = (read or formats.read_array_header_2_0)(stream)
+    return shape, dtype
+
+
 def _array(path: Path, content: bytes) -> Array:
     try:
+        shape, dtype = array_header(io.BytesIO(content))
+        if math.prod(shape) * dtype.itemsize > len(content):  # before there is room for it
+            raise ValueError("it is not whole")
         return np.asarray(np.load(io.BytesIO(content), allow_pickle=False))
     except (OSError, ValueError, EOFError, OverflowError, MemoryError) as error:
         raise UsageError(f"{path} is damaged, or holds no plain numbers") from error
@@ -199,6 +214,12 @@ def _sound(path: Path, content: bytes, wanted: Wanted, reading: Reading) -> Arra
 
 def _text(path: Path, content: bytes, border: Border, reading: Reading) -> Array:
     """Numbers of the model's own type, in its order; a first line of words is a heading."""
+    most = _HEADING_BYTES + _NUMBER_BYTES * math.prod(border.shape)
+    if len(content) > most:  # a number takes far more memory than its text
+        raise UsageError(
+            f"{path} has {len(content):,} bytes; the limit for {printable(border.name)!r} of the model, "
+            f"{list(border.shape)}, is {most:,}"
+        )
     try:
         rows = [line for line in content.decode("utf-8-sig").splitlines() if line.strip()]
     except UnicodeDecodeError as error:

@@ -173,3 +173,18 @@ def test_outputs_are_told_with_labels(tmp_path: Path) -> None:
             read_labels(tmp_path / f"labels.{ending}")
     (tmp_path / "labels.txt").write_text("cat, tame\ndog\n")  # as ImageNet has them
     assert read_labels(tmp_path / "labels.txt") == ("cat, tame", "dog")
+
+
+def test_more_text_than_numbers_need_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("1," * 2**20)
+    with pytest.raises(UsageError, match="has 2,097,152 bytes; the limit for 'x' of the model"):
+        read_values(tmp_path / "x.csv", wanted(1, 4))
+
+
+def test_an_array_that_states_more_than_it_has_is_damage(tmp_path: Path) -> None:
+    out = io.BytesIO()
+    header = {"descr": "<f4", "fortran_order": False, "shape": (2**34, 1)}
+    np.lib.format.write_array_header_1_0(out, header)
+    (tmp_path / "x.npy").write_bytes(out.getvalue() + bytes(16))
+    with pytest.raises(UsageError, match="damaged"):
+        read_values(tmp_path / "x.npy", wanted(1, 4))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import zipfile
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from small_floats import folder_of, images
 
 from mcudeploy.common.errors import UsageError
 from mcudeploy.frontend.model import Info
+from mcudeploy.quantizing import data
 from mcudeploy.quantizing.data import folder_name, load_labels, open_samples
 
 ONE = (Info("image", (1, 3, 8, 8), "float32"),)
@@ -176,3 +178,27 @@ def test_wrong_labels(content: str | bytes | np.ndarray, said: str, tmp_path: Pa
         path.write_bytes(content.encode() if isinstance(content, str) else content)
     with pytest.raises(UsageError, match=rf"labels\.npy.*{said}"):
         load_labels(path, 3)
+
+
+def test_sizes_are_read_before_arrays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An archive of a few bytes may unpack to gigabytes."""
+
+    def never(*_: object) -> None:
+        pytest.fail("an array was read")
+
+    monkeypatch.setattr(data, "_unpacked", never)
+    np.savez_compressed(tmp_path / "x.npz", image=np.zeros((9, 7, 2**20), np.uint8))
+    assert (tmp_path / "x.npz").stat().st_size < 2**17
+    refused(tmp_path / "x.npz", r"has the shape \[9, 7, 1048576\]")
+    np.savez_compressed(tmp_path / "x.npz", image=images(5))
+    monkeypatch.setattr(data, "_MOST_BYTES", 2**6)
+    refused(tmp_path / "x.npz", "unpacks to .* GiB; the limit is .*: give a folder")
+
+
+@pytest.mark.parametrize("shape", [(2**40, 6), (5, 6), (3, 6)])
+def test_a_header_that_states_another_size_is_damage(shape: tuple[int, int], tmp_path: Path) -> None:
+    out = io.BytesIO()
+    np.lib.format.write_array_header_1_0(out, {"descr": "<f4", "fortran_order": False, "shape": shape})
+    with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
+        archive.writestr("a.npy", out.getvalue() + PAIR.tobytes())
+    refused(tmp_path / "x.npz", "damaged", TWO[:1])
