@@ -1,9 +1,15 @@
-"""The command, also as `python -m mcudeploy`. It imports little: Ctrl-C is heard while others import."""
+"""The command, also as `python -m mcudeploy`, where what lies in the working directory is no module for it.
+It imports little: Ctrl-C is heard while others import.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
+
+if __name__ == "__main__" and not sys.flags.safe_path:
+    del sys.path[0]  # the working directory
+
 from typing import NoReturn
 
 from mcudeploy.common import interrupts

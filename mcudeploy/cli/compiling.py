@@ -21,6 +21,8 @@ def compiled_code_kept() -> Iterator[None]:
     user's cache can be written. Without any folder, what is compiled lasts until the block ends.
     """
     if _CACHE in os.environ or all(map(_holds_caches, _PACKAGE.iterdir())):
+        # Numba would take this from a file in the working directory, and run what is in that cache.
+        os.environ.setdefault(_CACHE, "")
         yield
         return
     with TemporaryDirectory(prefix="mcudeploy-", ignore_cleanup_errors=True) as temporary:

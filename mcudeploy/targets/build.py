@@ -13,6 +13,7 @@ from pathlib import Path
 
 from mcudeploy.boards.board import Board
 from mcudeploy.boards.platformio import SETTINGS, users_environment
+from mcudeploy.boards.trust import require_trusted
 from mcudeploy.common.errors import BuildError, DeployError, FitError
 from mcudeploy.common.programs import find_program, python_module
 from mcudeploy.targets import cache, framework
@@ -55,8 +56,9 @@ def build_firmware(
     `port_baud` it is for one board of a chain, with lines of that rate to the others.
 
     Raises FitError where a memory of the board is too small, BuildError where a tool is missing or refuses,
-    and UsageError where the board has no such form.
+    UsageError where the board has no such form, and ConfigError where it is not trusted.
     """
+    require_trusted(board)
     sanitize = sanitize and board.is_host
     project = _project(
         board,

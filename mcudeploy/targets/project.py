@@ -15,7 +15,6 @@ from typing import Literal, get_args
 from mcudeploy.boards.board import CORE_STACK_BYTES, Board, Timer
 from mcudeploy.boards.facts import SerialLine, Uart, pin_number
 from mcudeploy.boards.flashers import OpenOcd
-from mcudeploy.boards.trust import require_trusted
 from mcudeploy.common.errors import BuildError, ConfigError, UsageError
 from mcudeploy.common.resources import resource_dir
 from mcudeploy.program.kernelfiles import AWAIT, ON_UNIT, RUN_CORES, START, kernel_files, read_source
@@ -76,10 +75,8 @@ def assemble(
     include comes along); without `measurer` the generated files bring their own main(). `engine`: transfers
     are done by software, see `SoftEngine`. `port_baud`: the rate of the lines to other boards, for one of a
     chain. `salt` stands for whatever else the result depends on (compiler,
-    options). Raises UsageError where the board lacks the wanted form, BuildError where a source is missing,
-    ConfigError where the board is not trusted.
+    options). Raises UsageError where the board lacks the wanted form, BuildError where a source is missing.
     """
-    require_trusted(board)
     firmware = resource_dir("firmware")
     timer = None if board.is_host else _timer(board, emulate)
     if ON_UNIT in kernels and not board.unit_hal:
