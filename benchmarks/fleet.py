@@ -33,6 +33,7 @@ sys.path.insert(0, str(ROOT / "tests" / "deploy"))
 from models import quantised_convolutions, skipping  # noqa: E402
 
 from mcudeploy.boards.board import Board, load_board  # noqa: E402
+from mcudeploy.boards.trust import trust  # noqa: E402
 from mcudeploy.common.resources import cache_dir  # noqa: E402
 from mcudeploy.cost.tiles import CallTile  # noqa: E402
 from mcudeploy.device.fleet import Fleet  # noqa: E402
@@ -103,7 +104,10 @@ def write_board(folder: Path, control: int) -> Board:
     path.write_text(text + BOARD_PARTS)
     (folder / "flash.py").write_text(FLASHER.format(python=sys.executable, control=control))
     (folder / "flash.py").chmod(0o755)
-    return load_board(str(path))
+    board = load_board(str(path))
+    os.environ["XDG_CONFIG_HOME"] = str(folder)  # trusted by the commands of this script alone
+    trust(board)
+    return board
 
 
 def said(board: Board, bench: Firmware) -> dict[str, Any]:

@@ -46,7 +46,7 @@ _OPTIONS = {
     ],
     "Board": [
         *("--board", "--boards", "--emulate", "--port", "--probe", "--flasher", "--measurers", "--link"),
-        *("--frames", "--dry-run", "--guards", "--timing", "--hardware-map", "--patience"),
+        *("--frames", "--dry-run", "--guards", "--timing", "--hardware-map", "--patience", "--trust-board"),
     ],
     "Model": ["--shape", "--float-io", "--stateful", "--keep-constant-channels"],
     "Plan": [
