@@ -66,17 +66,21 @@ HalSource = Annotated[
 """A file below firmware/hal. One that begins with `./` or `../` lies beside the board file, and is absolute
 once that has been read.
 """
-Line = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]*$")]
+Line = Annotated[
+    str, spelled(r"[^\x00-\x1f\x7f-\x9f\u2028\u2029]*", "a text of one line, without control characters")
+]
 """A text that is shown, and may stand in a comment of a line."""
 CpuFlag = Annotated[
     str,
-    Field(
-        pattern=r"^-m((cpu|arch|abi|fpu|float-abi|tune|cmodel)=[A-Za-z0-9._+-]+"
-        r"|thumb|arm|cmse|longcalls|(no-)?unaligned-access)$"
+    spelled(
+        r"-m((cpu|arch|abi|fpu|float-abi|tune|cmodel)=[A-Za-z0-9._+-]+"
+        r"|thumb|arm|cmse|longcalls|(no-)?unaligned-access)",
+        "flags are -mcpu=, -march=, -mabi=, -mfpu=, -mfloat-abi=, -mtune=, -mcmodel=, -mthumb, -marm, "
+        "-mcmse, -mlongcalls, -munaligned-access and -mno-unaligned-access",
     ),
 ]
 """A compiler's option about the core: no other is taken from a board file."""
-Machine = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
+Machine = Annotated[str, spelled(r"[A-Za-z0-9][A-Za-z0-9_.-]*", f"a machine is named by {_WORD}")]
 EMULATOR_OPTIONS = re.compile(
     r"((^| )(-bios none|-cpu [A-Za-z0-9_-]+(,[A-Za-z0-9_-]+=[A-Za-z0-9]+)*"
     r"|-global [A-Za-z0-9_-]+\.[A-Za-z0-9_.-]+=[A-Za-z0-9_-]+|-m [0-9]+[KMG]?|-smp [0-9]+))*"

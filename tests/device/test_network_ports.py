@@ -16,6 +16,7 @@ from served import Served
 
 from mcudeploy.boards.board import load_board
 from mcudeploy.boards.flashers import Command
+from mcudeploy.boards.trust import trust
 from mcudeploy.common.errors import FlashError, PortError, ProtocolError, UsageError
 from mcudeploy.device.labgrid import acquired
 from mcudeploy.device.session import connect
@@ -98,6 +99,7 @@ def test_an_emulator_that_its_flasher_starts_is_waited_for(
     monkeypatch.setenv("MCUDEPLOY_CACHE_DIR", str(tmp_path))
     starts = Command(tool="command", line=("emulate", "{elf}"))
     board = load_board("stm32f405").model_copy(update={"flashers": (starts,)})
+    trust(board)
     number = _free_port()
     emulators: list[Served] = []
 
