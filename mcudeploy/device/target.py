@@ -23,6 +23,7 @@ START_S = 10.0
 """How long a board may take from reset to its first answer."""
 
 _HERE = ("", "localhost", "127.0.0.1", "::1")
+_SCHEMES = ("rfc2217://", "socket://", "labgrid://")
 _RUNS_S = 1.0
 """How long one may take that runs already."""
 _LOOKS_S = 0.1
@@ -35,7 +36,8 @@ class Target:
     `guards`: a debug build, see `mcudeploy.device.guards`. `flasher`: the tool that writes the board, the
     first installed one of its file where not given; `probe`: serial number of the probe.
 
-    Raises UsageError for a board that there is no firmware for, and for one that cannot be emulated.
+    Raises UsageError for a board that there is no firmware for, for one that cannot be emulated, and for a
+    port of another kind than those that `--port` takes: pyserial has URLs that write files.
     """
 
     board: Board
@@ -53,6 +55,12 @@ class Target:
             )
         if self.emulate and not self.board.is_host:
             emulator_of(self.board)
+        port = self.port or ""
+        if ":" in port and not port.startswith(("/", *_SCHEMES)):
+            raise UsageError(
+                f"{port!r} is no port: give a device such as /dev/ttyACM0, or {', '.join(_SCHEMES[:-1])} or "
+                f"{_SCHEMES[-1]} with an address"
+            )
 
     @property
     def emulated(self) -> bool:

@@ -43,6 +43,13 @@ def test_a_served_port(scheme: str, program: Path) -> None:
         connect(served.url)
 
 
+@pytest.mark.parametrize("port", ["process:./evil.sh", "spy:///dev/null?file=log", "unix:///tmp/s", "a:b"])
+def test_a_port_starts_no_program_and_writes_no_file(port: str) -> None:
+    with pytest.raises(UsageError, match=r"is no port: give a device"):
+        Target(load_board("stm32f405"), port)
+    assert Target(load_board("stm32f405"), "/dev/serial/by-path/pci-0000:00:14.0-usb-0:1:1.0").is_real
+
+
 def test_a_server_that_speaks_something_else() -> None:
     said = r"does not seem to support RFC2217.*Is its server running"
     with socket.create_server(("127.0.0.1", 0)) as silent, pytest.raises(PortError, match=said):
