@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto
 
@@ -44,3 +44,19 @@ def constants_of(graph: GraphProto) -> dict[str, TensorProto]:
         if held is not None:
             found[node.output[0]] = held
     return found
+
+
+def live(nodes: Sequence[NodeProto], values: Collection[str]) -> list[NodeProto]:
+    """The nodes that these values depend on, in their order, whatever order that is."""
+    makers: dict[str, list[NodeProto]] = {}
+    for node in nodes:
+        for name in node.output:
+            makers.setdefault(name, []).append(node)
+    waiting, seen, kept = list(values), set(values), set()
+    while waiting:
+        for node in makers.get(waiting.pop(), ()):
+            kept.add(id(node))
+            further = [name for name in node.input if name not in seen]
+            seen.update(further)
+            waiting += further
+    return [node for node in nodes if id(node) in kept]

@@ -147,6 +147,8 @@ def _translated(contents: Contents) -> Translated:
     for operator in contents.operators:
         writer.begin(operator)
         try:
+            if writer.fold(operator):
+                continue
             translation = None if operator.custom else TRANSLATIONS.get(operator.op)
             if translation is None:
                 raise Unsupported(_reason(operator))
@@ -159,7 +161,10 @@ def _translated(contents: Contents) -> Translated:
             writer.undo()
             writer.refuse(operator)
     functions = (recurrent.lstm_function(), *svdf.svdf_functions()) if writer.states else ()
-    return Translated(writer.model(), refusals, tuple(writer.states), functions, notes)
+    proto = writer.model()
+    live = {node.name for node in proto.graph.node}
+    refusals = {label: why for label, why in refusals.items() if label in live}
+    return Translated(proto, refusals, tuple(writer.states), functions, notes)
 
 
 def _reason(operator: Operator) -> str:

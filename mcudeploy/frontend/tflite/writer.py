@@ -13,8 +13,10 @@ from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, num
 from mcudeploy.common.errors import ModelError
 from mcudeploy.frontend.model import Unsupported
 from mcudeploy.frontend.names import printable
+from mcudeploy.frontend.protos import live
 from mcudeploy.frontend.states import Kept
 from mcudeploy.frontend.tflite.contents import Contents, Operator, Scales, Tensor, names_of
+from mcudeploy.frontend.tflite.folding import folded
 from mcudeploy.frontend.tflite.scales import Bounds, parameters, stored_bounds
 
 OPSET = 17
@@ -29,6 +31,7 @@ class Writer:
 
     def __init__(self, contents: Contents) -> None:
         self._contents = contents
+        self._tensors = list(contents.tensors)
         self._label = ""
         self._labels: dict[str, int] = {}
         self._names = names_of(contents)
@@ -66,7 +69,7 @@ class Writer:
     def given(self, operator: Operator, position: int) -> Tensor | None:
         """An input tensor; None where it is left out."""
         number = operator.inputs[position] if position < len(operator.inputs) else -1
-        return None if number < 0 else self._contents.tensors[number]
+        return None if number < 0 else self._tensors[number]
 
     def input(self, operator: Operator, position: int) -> Tensor:
         """An input tensor. Raises Unsupported where it is left out."""
@@ -79,7 +82,7 @@ class Writer:
         """An output tensor. Raises Unsupported where there is none."""
         if position >= len(operator.outputs):
             raise Unsupported(f"it has no output {position}")
-        return self._contents.tensors[operator.outputs[position]]
+        return self._tensors[operator.outputs[position]]
 
     def integers(self, operator: Operator, position: int, what: str) -> list[int]:
         """A constant input of integers. Raises Unsupported, naming `what`, where it is none."""
@@ -87,6 +90,16 @@ class Writer:
         if tensor.data is None or tensor.kind not in ("INT32", "INT64"):
             raise Unsupported(f"{what} must be constant integers")
         return [int(item) for item in tensor.array().reshape(-1)]
+
+    def fold(self, operator: Operator) -> bool:
+        """Makes the result a constant where it follows from shapes and integers of the file."""
+        if len(operator.outputs) != 1 or operator.outputs[0] in self._contents.outputs:
+            return False
+        sources = [self._tensors[number] for number in operator.inputs if number >= 0]
+        made = folded(operator, sources, self.output(operator))
+        if made is not None:
+            self._tensors[made.index] = made
+        return made is not None
 
     def raw(self, tensor: Tensor) -> str:
         """The tensor as the file has it: integers where it is quantised."""
@@ -274,7 +287,7 @@ class Writer:
 
     def refuse(self, operator: Operator) -> None:
         """A node of DOMAIN stands for an operator that cannot be translated: the front end names it."""
-        tensors = self._contents.tensors
+        tensors = self._tensors
         inputs = [self.name(tensors[number]) for number in operator.inputs if number in self._made]
         made = [tensors[number] for number in operator.outputs]
         outputs = [self.name(tensor) for tensor in made] or [self._unique(f"{self._label}:nothing")]
@@ -315,7 +328,7 @@ class Writer:
     def model(self) -> ModelProto:
         """All of it. Raises ModelError for inputs and outputs of types that ONNX does not have."""
         inputs, outputs = (
-            [self._contents.tensors[number] for number in numbers]
+            [self._tensors[number] for number in numbers]
             for numbers in (self._contents.inputs, self._contents.outputs)
         )
         for tensor in (*inputs, *outputs):
@@ -323,15 +336,23 @@ class Writer:
                 raise ModelError(
                     f"input or output {tensor.label} is {tensor.kind}; FLOAT32, INT8 and UINT8 are supported"
                 )
+        kept = (name for it in self.states for name in (it.after, it.first))
+        nodes = live(self._nodes, {*(self.name(tensor) for tensor in outputs), *kept})
+        values = {name for node in nodes for name in (*node.input, *node.output)}
+        values |= {it.first for it in self.states}
         borders = {tensor.index for tensor in (*inputs, *outputs)}
-        inner = [tensor for number, tensor in self._made.items() if number not in borders]
+        inner = [
+            tensor
+            for number, tensor in self._made.items()
+            if number not in borders and self.name(tensor) in values
+        ]
         graph = helper.make_graph(
-            self._nodes,
+            nodes,
             self._contents.name,
             [*self._infos(inputs), *self._state_inputs],
             self._infos(outputs),
-            list(self._constants.values()),
-            value_info=[*self._infos(inner), *self._further],
+            [tensor for name, tensor in self._constants.items() if name in values],
+            value_info=[*self._infos(inner), *(info for info in self._further if info.name in values)],
         )
         opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid(DOMAIN, 1)]
         return helper.make_model(graph, opset_imports=opsets, ir_version=_IR_VERSION)

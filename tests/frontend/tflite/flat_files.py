@@ -183,6 +183,7 @@ def _code(b: Any, op: str) -> int:
 
 
 _OPTIONS = {op: kind for op, (kind, _) in OPTIONS.items()} | {
+    "SHAPE": "ShapeOptions",
     "SPLIT": "SplitOptions",
     "SPLIT_V": "SplitVOptions",
 }

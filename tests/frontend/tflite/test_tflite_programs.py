@@ -49,6 +49,29 @@ def test_every_operator_is_litert_s_but_for_its_second_rounding(path: Path) -> N
     assert found.outputs.worst <= 4
 
 
+def test_operators_that_no_output_needs_are_not_run(tmp_path: Path) -> None:
+    f = FlatFile()
+    f.operator("SHAPE", [x := f.int8(1, 4, 4, 3)], shape := f.add(4, kind="INT32"))
+    f.operator("RESHAPE", [x, shape], y := f.int8(1, 48))
+    f.operator("LSTM", [y], f.int8(1, 48))
+    f.operator("RELU", [y], z := f.int8(1, 48))
+    path = f.save(tmp_path, [x], [z])
+    assert api.run_model(path, HOST, QUICK, inputs=[], expected=[])["verified"]
+
+
+def test_what_follows_from_a_shape_is_constant(tmp_path: Path) -> None:
+    """The size for RESIZE_NEAREST_NEIGHBOR is twice that of the image: SHAPE, STRIDED_SLICE, MUL."""
+    f = FlatFile()
+    x, y = f.int8(1, 4, 3, 2), f.int8(1, 8, 6, 2)
+    f.operator("SHAPE", [x], shape := f.add(4, kind="INT32"), OutType=2)
+    limits = [f.constant([at]) for at in (1, 3, 1)]
+    f.operator("STRIDED_SLICE", [shape, *limits], size := f.add(2, kind="INT32"), BeginMask=0)
+    f.operator("MUL", [size, f.constant([2, 2])], twice := f.add(2, kind="INT32"))
+    f.operator("RESIZE_NEAREST_NEIGHBOR", [x, twice], y)
+    found = rounding(f.save(tmp_path, [x], [y]), 2)
+    assert list(found.kinds.values()) == ["Resize"] and found.outputs.mismatches == 0
+
+
 def test_a_decoder_is_verified_and_stays_int8(tmp_path: Path) -> None:
     f = FlatFile()
     x, w, v = f.int8(1, 6, 6, 8), f.weights(4, 3, 3, 8), f.weights(2, 4, 4, 4)

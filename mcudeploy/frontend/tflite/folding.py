@@ -1,0 +1,71 @@
+"""Integers that follow from shapes: SHAPE of a tensor, and what a file computes of it, are constants."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcudeploy.frontend.tflite.contents import Operator, Tensor
+
+Integers = NDArray[np.int64]
+Fold = Callable[[Operator, Sequence[Integers]], Integers]
+_INTEGERS = ("INT32", "INT64")
+_MOST_ELEMENTS = 1024
+"""Shapes are short."""
+
+
+def _slice(operator: Operator, values: Sequence[Integers]) -> Integers:
+    source, *limits = values
+    begins, ends, steps = (each.tolist() for each in limits)
+    index: list[int | slice] = []
+    for axis, (begin, end, step) in enumerate(zip(begins, ends, steps, strict=True)):
+        bit = 1 << axis
+        first = None if operator.integer("BeginMask") & bit else begin
+        last = None if operator.integer("EndMask") & bit else end
+        index.append(begin if operator.integer("ShrinkAxisMask") & bit else slice(first, last, step))
+    return source[tuple(index)]
+
+
+FOLDS: dict[str, Fold] = {
+    "ADD": lambda _, values: values[0] + values[1],
+    "CAST": lambda _, values: values[0],
+    "CONCATENATION": lambda operator, values: np.concatenate(values, operator.integer("Axis")),
+    "EXPAND_DIMS": lambda _, values: np.expand_dims(values[0], int(values[1])),
+    "FLOOR_DIV": lambda _, values: values[0] // values[1],
+    "GATHER": lambda operator, values: np.take(values[0], values[1], operator.integer("Axis")),
+    "MAXIMUM": lambda _, values: np.maximum(*values),
+    "MINIMUM": lambda _, values: np.minimum(*values),
+    "MUL": lambda _, values: values[0] * values[1],
+    "PACK": lambda operator, values: np.stack(values, operator.integer("Axis")),
+    "REDUCE_PROD": lambda _, values: np.prod(values[0], axis=tuple(values[1].reshape(-1))),
+    "RESHAPE": lambda _, values: values[0].reshape(values[1]),
+    "SQUEEZE": lambda _, values: values[0].squeeze(),
+    "STRIDED_SLICE": _slice,
+    "SUB": lambda _, values: values[0] - values[1],
+}
+"""What is computed of the values of all inputs. Raises ValueError and the like where they do not fit."""
+
+
+def folded(operator: Operator, sources: Sequence[Tensor], result: Tensor) -> Tensor | None:
+    """The result as a constant, where it follows from the shapes and values of the inputs; else None.
+
+    Raises ValueError and the like where these do not fit.
+    """
+    if operator.custom or result.dtype is None or not sources:
+        return None
+    if operator.op == "SHAPE":
+        return _constant(result, np.array(sources[0].shape, np.int64))
+    fold = FOLDS.get(operator.op)
+    if fold is None or any(it.kind not in _INTEGERS for it in (*sources, result)):
+        return None
+    if any(it.data is None for it in sources) or sum(it.elements for it in sources) > _MOST_ELEMENTS:
+        return None
+    return _constant(result, fold(operator, [it.array().astype(np.int64) for it in sources]))
+
+
+def _constant(tensor: Tensor, value: Integers) -> Tensor:
+    data = memoryview(np.asarray(value).astype(np.dtype(tensor.dtype).newbyteorder("<")).tobytes())
+    return replace(tensor, shape=np.shape(value), data=data)
