@@ -127,7 +127,8 @@ class Builder:
     def border(self, name: str, value: Value, dtype: str) -> Border:
         """How the value's tensor relates to the ONNX value of this name."""
         order = np.ascontiguousarray(value.index.reshape(-1), np.int32)
-        return Border(value.tensor, name, value.shape, self.model.file_types.get(name, dtype), order)
+        stated = self.model.file_types.get(name, dtype)
+        return Border(value.tensor, name, value.shape, stated, order, self.model.declared.get(name))
 
     def dequantized(self, node: Node) -> Value:
         """What a DequantizeLinear node makes of an activation: the stored values seen through a table."""

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from mcudeploy.frontend.constants import Constant
 from mcudeploy.frontend.names import printable
 from mcudeploy.frontend.states import Kept
+from mcudeploy.ir.graph import Declared
 
 MAX_TENSOR_ELEMENTS = 1 << 24
 """No tensor of a microcontroller model comes near this; a file that asks for more is malformed."""
@@ -110,7 +111,8 @@ class Model:
     `notes`: what the reader took for granted; `made`: the values that are not in the file; `refusals`: by
     label, why nodes are none of ONNX; `file_ops`: by label, the operators of nodes in the file; `file_types`:
     by name, the element types of values in the file that are computed in another one; `states`: what is kept
-    between runs; `entries`: by name, values that are entries of batches.
+    between runs; `entries`: by name, values that are entries of batches; `declared`: by name, what inputs and
+    outputs are in the file, where they are floats here.
     """
 
     name: str
@@ -127,6 +129,7 @@ class Model:
     file_types: Mapping[str, str] = field(default_factory=dict)
     states: tuple[Kept, ...] = ()
     entries: Mapping[str, Entry] = field(default_factory=dict)
+    declared: Mapping[str, Declared] = field(default_factory=dict)
 
     def dtype_of(self, name: str) -> str:
         """The element type of a value, a numpy name. Raises Unsupported where nothing states it."""

@@ -14,6 +14,7 @@ from onnx import FunctionProto, ModelProto
 from mcudeploy.common.errors import ModelError
 from mcudeploy.common.formats import way_in
 from mcudeploy.frontend.states import Kept
+from mcudeploy.ir.graph import Declared
 
 MAX_FILE_BYTES = 512 * 2**20
 _TFLITE_IDENTIFIER = b"TFL3"
@@ -23,7 +24,8 @@ _TFLITE_IDENTIFIER = b"TFL3"
 class Parsed:
     """The model of a file, unchecked. `refusals`: by label, why nodes stand for what ONNX cannot say;
     `states`: what the file keeps between runs; `functions`: what operators compute that ONNX does not have;
-    `notes`: what the user should know.
+    `notes`: what the user should know; `declared`: what inputs and outputs are in the file, where they are
+    floats here.
     """
 
     proto: ModelProto
@@ -31,6 +33,7 @@ class Parsed:
     states: tuple[Kept, ...] = ()
     functions: tuple[FunctionProto, ...] = ()
     notes: tuple[str, ...] = ()
+    declared: Mapping[str, Declared] = field(default_factory=dict)
 
 
 def parse(path: Path) -> Parsed:
@@ -101,4 +104,4 @@ def _translated(path: Path, content: bytes) -> Parsed:
     from mcudeploy.frontend.tflite.translate import translate  # it loads the package tflite  # noqa: PLC0415
 
     made = translate(content, str(path))
-    return Parsed(made.proto, made.refusals, made.states, made.functions, made.notes)
+    return Parsed(made.proto, made.refusals, made.states, made.functions, made.notes, made.declared)

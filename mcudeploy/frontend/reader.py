@@ -65,6 +65,7 @@ def read(path: Path, shapes: Shapes = NO_SHAPES, *, stateful: bool = False) -> M
         file_ops=_operators(flat),
         file_types=found.types,
         states=states.states,
+        declared=parsed.declared,
     )
 
 

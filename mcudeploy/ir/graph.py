@@ -74,6 +74,16 @@ class Tensor:
         return self.shape[1] * self.shape[2] * self.dtype.size_bytes
 
 
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """Integers of `dtype`, a numpy name, that the file has where the model here has the real numbers that
+    they stand for.
+    """
+
+    dtype: str
+    quantization: Quantization
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Border:
     """How a tensor relates to a tensor of the ONNX model.
@@ -82,7 +92,7 @@ class Border:
     flattened tensor of element i of the flattened ONNX tensor. A uint8 ONNX tensor is held as int8
     (see `UNSIGNED_OFFSET`); a float32 one may be held quantised (see `Tensor.quantization`). Elements of
     channels that the tensor does not have (see `Trimmed`) are at -1. An int64 ONNX tensor is held as int32, a
-    bool one as int8: 0 or 1.
+    bool one as int8: 0 or 1. `declared`: what the file has instead of a float32 one.
     """
 
     tensor: str
@@ -90,6 +100,7 @@ class Border:
     shape: tuple[int, ...]
     dtype: str
     order: NDArray[np.int32]
+    declared: Declared | None = None
 
     def stored(self, values: NDArray[Any]) -> NDArray[Any]:
         """The elements that the tensor has, where it has them, of the flattened ONNX tensor's values."""

@@ -17,6 +17,7 @@ from mcudeploy.ir.graph import Border, DType, Graph
 from mcudeploy.ops import OPERATORS
 from mcudeploy.ops.gather import GatherRows
 from mcudeploy.ops.host_io import to_device
+from mcudeploy.ops.requantize import dequantize
 from mcudeploy.verify.reading import AS_USUAL, Reading, Wanted, read_values
 
 Array = NDArray[Any]
@@ -94,8 +95,14 @@ def wanted_of(graph: Graph, border: Border) -> Wanted:
 
 
 def _fit(border: Border, value: Array, path: Path) -> Array:
+    declared = border.declared
+    if declared is not None and value.dtype.name == declared.dtype:
+        value = dequantize(value.astype(np.int64), declared.quantization)
     if value.dtype.name != border.dtype:
-        raise UsageError(f"{path} holds {value.dtype.name}, {border.name} of the model is {border.dtype}")
+        either = (
+            border.dtype if declared is None else f"{declared.dtype}, or the {border.dtype} it stands for"
+        )
+        raise UsageError(f"{path} holds {value.dtype.name}, {border.name} of the model is {either}")
     if value.shape != border.shape:
         raise UsageError(
             f"{path} has the shape {list(value.shape)}, {border.name} of the model {list(border.shape)}"

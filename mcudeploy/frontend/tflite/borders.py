@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from mcudeploy.frontend.tflite.contents import Contents, Operator, Tensor
+from mcudeploy.ir.graph import Declared, Quantization
 
 _CONVERSIONS = frozenset(("DEQUANTIZE", "QUANTIZE"))
 _MAKERS = frozenset((*_CONVERSIONS, "SOFTMAX"))
 _WIDE = ("INT16", "INT32")
 
 
-def with_real_borders(contents: Contents) -> tuple[Contents, tuple[str, ...]]:
-    """The file with float32 in place of such integers, and notes on inputs and outputs that they are.
+def with_real_borders(contents: Contents) -> tuple[Contents, dict[int, Declared]]:
+    """The file with float32 in place of such integers; by number, what inputs and outputs are in the file.
 
     QUANTIZE and DEQUANTIZE alone read such an input; QUANTIZE, DEQUANTIZE or SOFTMAX make such an output, and
     what lies in front of it.
@@ -22,13 +24,12 @@ def with_real_borders(contents: Contents) -> tuple[Contents, tuple[str, ...]]:
         replace(tensor, kind="FLOAT32", scales=None) if number in found else tensor
         for number, tensor in enumerate(contents.tensors)
     )
-    notes = [
-        _note(contents.tensors[number], what)
-        for what, numbers in (("input", contents.inputs), ("output", contents.outputs))
-        for number in numbers
+    declared = {
+        number: _declared(contents.tensors[number])
+        for number in (*contents.inputs, *contents.outputs)
         if number in found
-    ]
-    return replace(contents, tensors=tensors), tuple(notes)
+    }
+    return replace(contents, tensors=tensors), declared
 
 
 def _borders(contents: Contents) -> set[int]:
@@ -56,10 +57,25 @@ def _is_wide(tensor: Tensor) -> bool:
     return tensor.kind in _WIDE and tensor.data is None and scales is not None and scales.single
 
 
-def _note(tensor: Tensor, what: str) -> str:
+def _declared(tensor: Tensor) -> Declared:
     assert tensor.scales is not None
-    scale, zero_point = tensor.scales.scale[0], tensor.scales.zero_point[0]
+    meaning = Quantization(tensor.scales.scale[0], tensor.scales.zero_point[0])
+    return Declared(tensor.kind.lower(), meaning)
+
+
+def border_notes(contents: Contents, declared: Mapping[int, Declared]) -> tuple[str, ...]:
+    """What the user should know of such inputs and outputs."""
+    return tuple(
+        _note(what, contents.tensors[number], declared[number])
+        for what, numbers in (("input", contents.inputs), ("output", contents.outputs))
+        for number in numbers
+        if number in declared
+    )
+
+
+def _note(what: str, tensor: Tensor, declared: Declared) -> str:
+    meaning = declared.quantization
     return (
-        f"{what} {tensor.label} is {tensor.kind} in the file, and here the real number that it stands for: "
-        f"{scale:.9g} * (q - ({zero_point}))"
+        f"{what} {tensor.label} is {declared.dtype.upper()} in the file, and here the real number that it "
+        f"stands for: {meaning.scale:.9g} * (q - ({meaning.zero_point})); arrays may have either"
     )

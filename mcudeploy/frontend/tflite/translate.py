@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from mcudeploy.frontend.model import Unsupported
@@ -18,10 +18,11 @@ from mcudeploy.frontend.tflite import (
     upsampling,
     windows,
 )
-from mcudeploy.frontend.tflite.borders import with_real_borders
+from mcudeploy.frontend.tflite.borders import border_notes, with_real_borders
 from mcudeploy.frontend.tflite.contents import Contents, Operator
 from mcudeploy.frontend.tflite.reading import contents_of
 from mcudeploy.frontend.tflite.writer import Writer
+from mcudeploy.ir.graph import Declared
 
 if TYPE_CHECKING:
     from onnx import FunctionProto, ModelProto
@@ -121,7 +122,7 @@ _FAULTS = (ArithmeticError, LookupError, MemoryError, TypeError, ValueError)
 class Translated:
     """The model as ONNX. `refusals`: by label, why nodes of the domain "tflite" stand for an operator;
     `functions`: what the others of that domain are; `states`: what is kept between runs; `notes`: what
-    the user should know.
+    the user should know; `declared`: what inputs and outputs are in the file, where they are floats here.
     """
 
     proto: ModelProto
@@ -129,6 +130,7 @@ class Translated:
     states: tuple[Kept, ...] = ()
     functions: tuple[FunctionProto, ...] = ()
     notes: tuple[str, ...] = ()
+    declared: Mapping[str, Declared] = field(default_factory=dict)
 
 
 def translate(content: bytes, where: str) -> Translated:
@@ -141,7 +143,7 @@ def translate(content: bytes, where: str) -> Translated:
 
 
 def _translated(contents: Contents) -> Translated:
-    contents, notes = with_real_borders(contents)
+    contents, declared = with_real_borders(contents)
     writer = Writer(contents)
     refusals: dict[str, str] = {}
     for operator in contents.operators:
@@ -164,7 +166,14 @@ def _translated(contents: Contents) -> Translated:
     proto = writer.model()
     live = {node.name for node in proto.graph.node}
     refusals = {label: why for label, why in refusals.items() if label in live}
-    return Translated(proto, refusals, tuple(writer.states), functions, notes)
+    return Translated(
+        proto,
+        refusals,
+        tuple(writer.states),
+        functions,
+        border_notes(contents, declared),
+        {writer.name(contents.tensors[number]): each for number, each in declared.items()},
+    )
 
 
 def _reason(operator: Operator) -> str:

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 from against_litert import rounding
-from flat_files import FlatFile
+from flat_files import FlatFile, drawn, litert
 from flat_recurrent import svdf
 from micro import run_micro
 from numpy.typing import NDArray
 
 from mcudeploy import api
 from mcudeploy.boards.board import load_board
-from mcudeploy.common.errors import ModelError
+from mcudeploy.common.errors import ModelError, UsageError
 from mcudeploy.device.target import Target, open_device
 from mcudeploy.frontend import load
 from mcudeploy.search.planner import Options
@@ -91,6 +91,25 @@ def test_wide_integers_at_the_borders_are_real_numbers(tmp_path: Path) -> None:
     assert any("INT16 in the file" in note for note in graph.notes)
     assert any("output" in note and "INT32" in note for note in graph.notes)
     assert api.run_model(path, HOST, QUICK, inputs=[], expected=[])["verified"]
+
+
+@pytest.mark.parametrize(("fed", "made"), [("INT32", "INT16"), ("INT16", "INT32")])
+def test_arrays_have_the_integers_that_the_file_declares(fed: str, made: str, tmp_path: Path) -> None:
+    f = FlatFile()
+    x = f.add(1, 2, 16, 2, kind=fed, scale=(5e-4 if fed == "INT16" else 7e-9,), zero_point=(0,))
+    y = f.add(1, 2, 16, 2, kind=made, scale=(6e-4 if made == "INT16" else 8e-9,), zero_point=(0,))
+    f.operator("QUANTIZE", [x], y)
+    path = f.save(tmp_path, [x], [y])
+    given, expected, other = (tmp_path / f"{name}.npy" for name in ("given", "expected", "other"))
+    value = drawn(f, x)
+    np.save(given, value)
+    np.save(expected, litert(path, [value])[0])
+    np.save(other, value.astype(np.int64))
+    assert np.load(expected).dtype.name == made.lower()
+    report = api.run_model(path, HOST, QUICK, inputs=[given], expected=[expected])
+    assert report["verified"], report["reason"]
+    with pytest.raises(UsageError, match=f"t0 of the model is {fed.lower()}, or the float32"):
+        api.run_model(path, HOST, QUICK, inputs=[other], expected=[])
 
 
 @pytest.mark.parametrize(
