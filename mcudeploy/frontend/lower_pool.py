@@ -135,6 +135,9 @@ def average_pool(builder: Builder, node: Node) -> None:
         if not window.least_taps and not counted:
             raise Unsupported("a window sees nothing but padding: its mean would be that of no element")
         op = AveragePool(window.kernel, window.stride, window.dilation, window.pads, window.out_size, counted)
+        rounding = builder.model.roundings.get(node.label)
+        if rounding is not None and dtype is DType.INT8:
+            op = replace(op, ties=rounding.ties)
         source = builder.arranged(value.tensor, image)
         shape = (*window.out_size, image.shape[2])
         nodes = fused_nodes(node, ending, quantized=quantization is not None)

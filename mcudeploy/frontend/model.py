@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from mcudeploy.frontend.constants import Constant
 from mcudeploy.frontend.names import printable
+from mcudeploy.frontend.rounding import ExactRounding
 from mcudeploy.frontend.states import Kept
 from mcudeploy.ir.graph import Declared
 
@@ -112,7 +113,8 @@ class Model:
     label, why nodes are none of ONNX; `file_ops`: by label, the operators of nodes in the file; `file_types`:
     by name, the element types of values in the file that are computed in another one; `states`: what is kept
     between runs; `entries`: by name, values that are entries of batches; `declared`: by name, what inputs and
-    outputs are in the file, where they are floats here.
+    outputs are in the file, where they are floats here; `roundings`: by label, how the file rounds where ONNX
+    leaves it to a QuantizeLinear.
     """
 
     name: str
@@ -130,6 +132,7 @@ class Model:
     states: tuple[Kept, ...] = ()
     entries: Mapping[str, Entry] = field(default_factory=dict)
     declared: Mapping[str, Declared] = field(default_factory=dict)
+    roundings: Mapping[str, ExactRounding] = field(default_factory=dict)
 
     def dtype_of(self, name: str) -> str:
         """The element type of a value, a numpy name. Raises Unsupported where nothing states it."""

@@ -13,6 +13,7 @@ from onnx import FunctionProto, ModelProto
 
 from mcudeploy.common.errors import ModelError
 from mcudeploy.common.formats import way_in
+from mcudeploy.frontend.rounding import ExactRounding, round_exactly
 from mcudeploy.frontend.states import Kept
 from mcudeploy.ir.graph import Declared
 
@@ -25,7 +26,7 @@ class Parsed:
     """The model of a file, unchecked. `refusals`: by label, why nodes stand for what ONNX cannot say;
     `states`: what the file keeps between runs; `functions`: what operators compute that ONNX does not have;
     `notes`: what the user should know; `declared`: what inputs and outputs are in the file, where they are
-    floats here.
+    floats here; `roundings`: by label, how the file rounds where ONNX leaves it to a QuantizeLinear.
     """
 
     proto: ModelProto
@@ -34,6 +35,7 @@ class Parsed:
     functions: tuple[FunctionProto, ...] = ()
     notes: tuple[str, ...] = ()
     declared: Mapping[str, Declared] = field(default_factory=dict)
+    roundings: Mapping[str, ExactRounding] = field(default_factory=dict)
 
 
 def parse(path: Path) -> Parsed:
@@ -60,6 +62,7 @@ def with_data(path: Path) -> ModelProto:
         return onnx.load(path)
     parsed = parse(path)
     parsed.proto.functions.extend(parsed.functions)
+    round_exactly(parsed.proto, parsed.roundings)
     return parsed.proto
 
 
@@ -104,4 +107,6 @@ def _translated(path: Path, content: bytes) -> Parsed:
     from mcudeploy.frontend.tflite.translate import translate  # it loads the package tflite  # noqa: PLC0415
 
     made = translate(content, str(path))
-    return Parsed(made.proto, made.refusals, made.states, made.functions, made.notes, made.declared)
+    return Parsed(
+        made.proto, made.refusals, made.states, made.functions, made.notes, made.declared, made.roundings
+    )

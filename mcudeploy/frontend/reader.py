@@ -66,6 +66,7 @@ def read(path: Path, shapes: Shapes = NO_SHAPES, *, stateful: bool = False) -> M
         file_types=found.types,
         states=states.states,
         declared=parsed.declared,
+        roundings=parsed.roundings,
     )
 
 

@@ -157,6 +157,8 @@ def _windows_behind(
         for node in consumers.get(current.name, []):
             if node.domain or node.inputs.index(current.name) != 0 or node.inputs.count(current.name) > 1:
                 return None
+            if node.label in model.roundings:
+                return None
             if node.op in _PADDED_WINDOWS:
                 found.append((node, current.amounts))
                 continue

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,13 @@ if TYPE_CHECKING:
 
 
 _MOST_SHORT_TAPS = 255
+
+Ties = Literal["even", "away", "up"]
+"""Where a mean halfway between two stored values goes: to the even distance from the zero point; away from a
+stored 0; up.
+"""
+_ORIGINS: Mapping[Ties, int] = {"away": 0, "up": -128}
+"""The stored value that such ties go away from."""
 
 
 def _pool_loops(pool: MaxPool | AveragePool, inputs: tuple[Shape, ...]) -> LoopNest:
@@ -169,13 +176,47 @@ def _multipliers(
 
 
 @dataclass(frozen=True, slots=True)
+class _Mean:
+    """Numbers of a kernel that makes means: multipliers and their shift, zero points of sums and results."""
+
+    multipliers: NDArray[np.int32]
+    shift: int
+    input_zero_point: int
+    output_zero_point: int
+
+
+def _mean(operator: Operator, tensors: tuple[Tensor, Tensor], taps: NDArray[np.int64], ties: Ties) -> _Mean:
+    """Of sums of so many `taps`. Raises ValueError where they could overflow, or ties could not be told."""
+    read, made = (requantize.quantization_of(tensor) for tensor in tensors)
+    if ties == "even":
+        multipliers, shift = _multipliers(operator, *tensors, 1.0 / taps, int(taps.max()))
+        return _Mean(multipliers, shift, read.zero_point, made.zero_point)
+    if read != made:
+        raise ValueError(f"{operator.name}: ties of {ties} are for one quantisation")
+    shift = _exact_shift(int(taps.min()), int(taps.max()))
+    # Each multiplier is too large by less than 1: that takes a tie on, and no other mean as far as a tie.
+    return _Mean(((1 << shift) // taps + 1).astype(np.int32), shift, _ORIGINS[ties], _ORIGINS[ties])
+
+
+def _exact_shift(least: int, most: int) -> int:
+    """Of multipliers, of means of `least` to `most` int8 or uint8 values, that tell ties from all others; 32
+    where that does. Raises ValueError where none does.
+    """
+    fits = [shift for shift in range(1, 63) if (1 << shift) // least < requantize.INT32_MAX]
+    exact = [shift for shift in fits if 2 * 255 * most * most < 1 << shift]
+    if not exact:
+        raise ValueError(f"means of {least} to {most} values cannot be rounded exactly")
+    return 32 if 32 in exact else exact[0]
+
+
+@dataclass(frozen=True, slots=True)
 class AveragePool:
     """y[oh, ow, c] = the mean of x under the window.
 
     x (H, W, C) -> y (out_size[0], out_size[1], C). Pairs are (rows, cols); pads are (top, left, bottom,
     right). `out_size` is given because ceil_mode decides it. The divisor is the number of taps inside the
     image, or with `count_include_pad` inside the image and its pads (what a ceil_mode window has beyond
-    them never counts). int8: input and output may have different quantisations; ties go to even.
+    them never counts). int8: input and output may have different quantisations if ties go to even.
     """
 
     kind: ClassVar[str] = "AveragePool"
@@ -188,6 +229,11 @@ class AveragePool:
     pads: tuple[int, int, int, int]
     out_size: tuple[int, int]
     count_include_pad: bool
+    ties: Ties = "even"
+
+    def __post_init__(self) -> None:
+        if self.ties != "even" and self.count_include_pad:
+            raise ValueError(f"ties of {self.ties} are not computed with padding that counts")
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
         """One input (H, W, C). Raises ValueError where the windows do not fit it."""
@@ -217,9 +263,9 @@ class AveragePool:
                 f"{operator.name}: a window lies wholly in the padding, its average is undefined"
             )
         spans = [
-            np.arange(low, max(count) + 1, dtype=np.float64) for low, count in zip(least, counts, strict=True)
+            np.arange(low, max(count) + 1, dtype=np.int64) for low, count in zip(least, counts, strict=True)
         ]
-        factors = 1.0 / np.outer(spans[0], spans[1])
+        taps = np.outer(spans[0], spans[1])
         top, left, bottom, right = self.pads if self.count_include_pad else (0, 0, 0, 0)
         fields = window_fields(self, source) | {
             "counted_top": -top,
@@ -232,18 +278,17 @@ class AveragePool:
         }
         scratch = self.kernel_shape[0] * OFFSET_BYTES
         if source.dtype is graph.DType.FLOAT32:
-            arrays: dict[str, ParamValue] = {"factors": factors.astype(np.float32)}
+            arrays: dict[str, ParamValue] = {"factors": (1.0 / taps).astype(np.float32)}
             return KernelCall(
                 "avgpool_f32", arrays | fields, scratch, counts=_window_counts(fields, sums=False)
             )
-        taps = self.kernel_shape[0] * self.kernel_shape[1]
-        multipliers, shift = _multipliers(operator, source, output, factors, taps)
+        mean = _mean(operator, (source, output), taps, self.ties)
         numbers: dict[str, ParamValue] = {
-            "shift": shift,
-            "input_zero_point": requantize.quantization_of(source).zero_point,
-            "output_zero_point": requantize.quantization_of(output).zero_point,
+            "shift": mean.shift,
+            "input_zero_point": mean.input_zero_point,
+            "output_zero_point": mean.output_zero_point,
         }
-        params = {"multipliers": multipliers} | fields | numbers
+        params = {"multipliers": mean.multipliers} | fields | numbers
         return KernelCall("avgpool_s8", params, scratch, counts=_window_counts(fields, sums=True))
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
@@ -263,7 +308,7 @@ class AveragePool:
             inside = [tap for tap in taps if 0 <= tap < size]
             if inside != list(range(size)) or self.taps_counted(dimension, size) != (size,):
                 return None
-        return AveragePoolByRows()
+        return AveragePoolByRows(self.ties)
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,6 +321,8 @@ class AveragePoolByRows:
     kind: ClassVar[str] = "AveragePoolByRows"
     is_view: ClassVar[bool] = False
     accumulates: ClassVar[bool] = True
+
+    ties: Ties = "even"
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
         """One input (H, W, C), whose rows are the reduced axis "r"."""
@@ -291,20 +338,19 @@ class AveragePoolByRows:
             raise ValueError(f"{operator.name}: an average from {source.dtype} to {output.dtype}")
         rows, cols, channels = source.shape
         taps = rows * cols
-        factors = np.array([1.0 / taps], np.float64)
         fields: dict[str, ParamValue] = {"input_cols": cols, "channels": channels}
         state = channels * SUM_BYTES
         if source.dtype is graph.DType.FLOAT32:
-            fields["factor"] = float(factors.astype(np.float32)[0])
+            fields["factor"] = float(np.float32(1.0 / taps))
             return KernelCall(
                 "avgpool_f32_by_rows", fields, state_bytes=state, counts=_row_counts(source.shape, sums=False)
             )
-        multipliers, shift = _multipliers(operator, source, output, factors, taps)
+        mean = _mean(operator, (source, output), np.array([taps], np.int64), self.ties)
         fields |= {
-            "bias": -taps * requantize.quantization_of(source).zero_point,
-            "multiplier": int(multipliers[0]),
-            "shift": shift,
-            "output_zero_point": requantize.quantization_of(output).zero_point,
+            "bias": -taps * mean.input_zero_point,
+            "multiplier": int(mean.multipliers[0]),
+            "shift": mean.shift,
+            "output_zero_point": mean.output_zero_point,
         }
         return KernelCall(
             "avgpool_s8_by_rows", fields, state_bytes=state, counts=_row_counts(source.shape, sums=True)

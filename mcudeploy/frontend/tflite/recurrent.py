@@ -7,9 +7,10 @@ from numpy.typing import NDArray
 from onnx import AttributeProto, FunctionProto, NodeProto, TensorProto, ValueInfoProto, helper
 
 from mcudeploy.frontend.model import Unsupported
+from mcudeploy.frontend.rounding import DOMAIN
 from mcudeploy.frontend.tflite.contents import Operator, Tensor
 from mcudeploy.frontend.tflite.scales import parameters, reals
-from mcudeploy.frontend.tflite.writer import DOMAIN, OPSET, Writer
+from mcudeploy.frontend.tflite.writer import OPSET, Writer
 
 SEQUENCE_LSTM = "SequenceLSTM"
 """The node: inputs, outputs and attributes of ONNX's LSTM, and cell_clip, the largest cell state."""

@@ -9,10 +9,11 @@ import numpy as np
 from onnx import FunctionProto, NodeProto, helper
 
 from mcudeploy.frontend.model import Unsupported
+from mcudeploy.frontend.rounding import DOMAIN
 from mcudeploy.frontend.tflite.contents import Operator, Tensor
 from mcudeploy.frontend.tflite.linear import bias_of, require_alike
 from mcudeploy.frontend.tflite.scales import fused, parameters, reals, scales_of
-from mcudeploy.frontend.tflite.writer import DOMAIN, OPSET, Writer
+from mcudeploy.frontend.tflite.writer import OPSET, Writer
 
 SVDF = "SVDF"
 """The node on floats: the newest values [1, filters], the state [1, filters, memory], weights over time

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from mcudeploy.frontend.model import Unsupported
+from mcudeploy.frontend.rounding import ExactRounding
 from mcudeploy.frontend.states import Kept
 from mcudeploy.frontend.tflite import (
     elementwise,
@@ -122,7 +123,8 @@ _FAULTS = (ArithmeticError, LookupError, MemoryError, TypeError, ValueError)
 class Translated:
     """The model as ONNX. `refusals`: by label, why nodes of the domain "tflite" stand for an operator;
     `functions`: what the others of that domain are; `states`: what is kept between runs; `notes`: what
-    the user should know; `declared`: what inputs and outputs are in the file, where they are floats here.
+    the user should know; `declared`: what inputs and outputs are in the file, where they are floats here;
+    `roundings`: by label, how the file rounds where ONNX leaves it to a QuantizeLinear.
     """
 
     proto: ModelProto
@@ -131,6 +133,7 @@ class Translated:
     functions: tuple[FunctionProto, ...] = ()
     notes: tuple[str, ...] = ()
     declared: Mapping[str, Declared] = field(default_factory=dict)
+    roundings: Mapping[str, ExactRounding] = field(default_factory=dict)
 
 
 def translate(content: bytes, where: str) -> Translated:
@@ -173,6 +176,7 @@ def _translated(contents: Contents) -> Translated:
         functions,
         border_notes(contents, declared),
         {writer.name(contents.tensors[number]): each for number, each in declared.items()},
+        {label: each for label, each in writer.roundings.items() if label in live},
     )
 
 

@@ -46,10 +46,12 @@ def window_attributes(operator: Operator, size: Sequence[int], kernel: Sequence[
 
 
 def average_pool(writer: Writer, operator: Operator) -> None:
-    """AVERAGE_POOL_2D: padding does not count."""
+    """AVERAGE_POOL_2D: padding does not count. Of integers, ties go away from zero."""
     image, result = writer.input(operator, 0), writer.output(operator)
     name = writer.image(image)
     made = writer.node("AveragePool", [name], **_pool_attributes(operator, image.shape))
+    if image.kind != "FLOAT32" and image.scales == result.scales:
+        writer.round_exactly(made, image)
     writer.finish(result, writer.channels_last(made), fused(operator), late=True)
 
 

@@ -14,14 +14,15 @@ from mcudeploy.common.errors import ModelError
 from mcudeploy.frontend.model import Unsupported
 from mcudeploy.frontend.names import printable
 from mcudeploy.frontend.protos import live
+from mcudeploy.frontend.rounding import DOMAIN, ExactRounding
 from mcudeploy.frontend.states import Kept
 from mcudeploy.frontend.tflite.contents import Contents, Operator, Scales, Tensor, names_of
 from mcudeploy.frontend.tflite.folding import folded
 from mcudeploy.frontend.tflite.scales import Bounds, parameters, stored_bounds
+from mcudeploy.ir.graph import Quantization
+from mcudeploy.ops.pool import Ties
 
 OPSET = 17
-DOMAIN = "tflite"
-"""Of the nodes that stand for operators which are not translated."""
 _IR_VERSION = 8
 _TO_CHANNELS_FIRST, _TO_CHANNELS_LAST = [0, 3, 1, 2], [0, 2, 3, 1]
 
@@ -40,6 +41,7 @@ class Writer:
         self._constants: dict[str, TensorProto] = {}
         self._made: dict[int, Tensor] = {}
         self.states: list[Kept] = []
+        self.roundings: dict[str, ExactRounding] = {}
         self._state_inputs: list[ValueInfoProto] = []
         self._further: list[ValueInfoProto] = []
         self._reals: dict[int, str] = {}
@@ -229,6 +231,17 @@ class Writer:
         self._labels[label] = number
         self._journal.append(lambda: self._labels.pop(label, None))
         return label if number == 1 else f"{label} {number}"
+
+    def round_exactly(self, name: str, tensor: Tensor) -> None:
+        """The node that makes this value rounds it as TFLite does: a mean of integers like the tensor's, ties
+        away from zero.
+        """
+        scales, label = parameters(tensor), self._nodes[-1].name
+        assert name in self._nodes[-1].output
+        ties: Ties = "up" if tensor.kind == "UINT8" else "away"
+        meaning = Quantization(scales.scale[0], scales.zero_point[0])
+        self.roundings[label] = ExactRounding(ties, meaning)
+        self._journal.append(lambda: self.roundings.pop(label, None))
 
     def finish(self, tensor: Tensor, name: str, bounds: Bounds = None, *, late: bool = False) -> None:
         """The float value becomes the tensor: clipped, and quantised where the tensor is.
