@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +25,7 @@ from mcudeploy.frontend.values import Value, positions
 from mcudeploy.ir.graph import UNSIGNED_OFFSET, DType, Quantization
 from mcudeploy.ir.opdef import ConstantArray
 from mcudeploy.ops.integer import IntegerBinary, IntegerFunction
-from mcudeploy.ops.requantize import dequantize_table
+from mcudeploy.ops.requantize import STORED, dequantize_table
 
 _HELD = {"int8": DType.INT8, "uint8": DType.INT8, "int32": DType.INT32, "int64": DType.INT32}
 _FUNCTIONS: dict[str, IntegerFunction] = {
@@ -74,6 +75,10 @@ def any_unary(builder: Builder, node: Node) -> None:
         raise Unsupported("it is not supported of integers: put a Cast to float32 before it")
     kind = _kind(builder, node, 0)
     value = builder.integers(node.inputs[0])
+    if node.op == "Neg" and kind == "int8":
+        table = np.negative(STORED).astype(np.int8)
+        builder.define(node.output, replace(value, table=table, quantization=None))
+        return
     for step in () if node.op == "Abs" and kind == "uint8" else steps(builder, node):
         value = step(builder, node, value, kind)
     builder.define(node.output, value)

@@ -27,6 +27,7 @@ from mcudeploy.frontend.values import (
 from mcudeploy.ir.graph import UNSIGNED_OFFSET, DType, Quantization, Shape
 from mcudeploy.ir.opdef import ConstantArray
 from mcudeploy.ops.elementwise import Binary, BinaryFunction, sum_error
+from mcudeploy.ops.integer import IntegerBinary
 from mcudeploy.ops.unary import Unary
 
 _MOST_SUM_ERROR = 2.0**-8
@@ -116,8 +117,45 @@ def binary(builder: Builder, node: Node) -> None:
             made = _emit(builder, node, quantized, ending, ending.quantization)
             finish(builder, ending, made, quantized=True)
             return
+    extreme = _stored_extreme(builder, node, ending)
+    if extreme is not None:
+        finish(builder, ending, extreme, quantized=True)
+        return
     made = _real_form(builder, node, ending)
     finish(builder, ending, made, quantized=False)
+
+
+def _stored_extreme(builder: Builder, node: Node, ending: Ending) -> Value | None:
+    """The larger or smaller of stored values, where operands and result have one quantisation; else None."""
+    if node.op not in ("Max", "Min") or ending.quantization is None or ending.clips:
+        return None
+    operands = _quantized_operands(builder, node)
+    if operands is None or any(_meaning(it) != ending.quantization for it in operands):
+        return None
+    shape = np.broadcast_shapes(operands[0].shape, operands[1].shape)
+    stored, index = common_layout(builder, operands, shape)
+    inputs: list[str] = []
+    constants: dict[str, ConstantArray] = {}
+    place: int | None = None
+    held: Shape | None = None
+    for at, operand in enumerate(operands):
+        if isinstance(operand, Value):
+            wanted = broadcast_positions(operand.index, shape, index, stored)
+            inputs.append(builder.arranged(operand.tensor, wanted))
+            continue
+        array, _ = _stored_constant(operand, shape, index, stored, quantized=True)
+        place, constants = at, {"constant": array.astype(np.int32)}
+        held = (array.shape[0], array.shape[1], array.shape[2])
+    op = IntegerBinary("max" if node.op == "Max" else "min", place, held)
+    nodes = fused_nodes(node, ending, quantized=True)
+    tensor = builder.emit(
+        op, inputs, stored, DType.INT8, ending.quantization, constants=constants, nodes=nodes
+    )
+    return Value(tensor, index, real=True)
+
+
+def _meaning(operand: Value | Constant) -> Quantization | None:
+    return constant_quantization(operand) if isinstance(operand, Constant) else operand.quantization
 
 
 def where(builder: Builder, node: Node) -> None:
@@ -159,10 +197,7 @@ def _rounds_well(node: Node, operands: Operands, output: Quantization) -> bool:
     """Whether an int8 sum is right but for ties; it is not where the scale of an operand is too coarse."""
     if OPERATIONS[node.op][0] not in ("add", "sub"):
         return True
-    a, b = (
-        constant_quantization(operand) if isinstance(operand, Constant) else operand.quantization
-        for operand in operands
-    )
+    a, b = (_meaning(operand) for operand in operands)
     return a is None or b is None or sum_error(a, b, output) <= _MOST_SUM_ERROR
 
 

@@ -28,6 +28,7 @@ from mcudeploy.ir.opdef import OperatorDef
 from mcudeploy.ops.pool import AveragePool, MaxPool
 from mcudeploy.ops.pool_indices import MaxPoolIndices
 from mcudeploy.ops.reduce import Reduce, Reduction
+from mcudeploy.ops.requantize import STORED
 from mcudeploy.ops.unary import Unary
 
 
@@ -164,18 +165,17 @@ def reduce(builder: Builder, node: Node) -> None:
     if all(value.shape[axis] == 1 for axis in axes):
         builder.define(node.output, replace(value, index=_without(value.index, axes, node)))
         return
+    if function in ("max", "min") and value.real and value.table is not None:
+        value = movable(builder, node.inputs[0])
+        builder.define(node.output, _stored_extreme(builder, node, value, axes, least=function == "min"))
+        return
 
     def emission(source: Value, dtype: DType, quantization: Quantization | None, ending: Ending) -> Value:
         read, shape, dimensions = _reduced_dimensions(builder, source, axes)
         op, made = _reduction(function, shape, dimensions)
         nodes = fused_nodes(node, ending, quantized=quantization is not None)
         tensor = builder.emit(op, (read,), made, dtype, quantization, nodes=nodes)
-        kept = source.index
-        for axis in axes:
-            kept = kept.take([0], axis=axis)
-        places = coordinates(kept, shape)
-        zeroed = tuple(np.zeros_like(p) if d in dimensions else p for d, p in enumerate(places))
-        index = np.ravel_multi_index(zeroed, made).astype(np.int32)
+        index = _reduced_index(source, axes, shape, dimensions)
         return Value(tensor, _without(index, axes, node), real=True)
 
     int8_or_float(builder, node, emission, integers=function == "mean")
@@ -192,6 +192,49 @@ def _axes_reduced(builder: Builder, node: Node, value: Value) -> tuple[int, ...]
     if axes:
         return axes
     return () if node.integer("noop_with_empty_axes", 0) else tuple(range(value.index.ndim))
+
+
+def _stored_extreme(
+    builder: Builder, node: Node, value: Value, axes: tuple[int, ...], *, least: bool
+) -> Value:
+    """The largest of what is stored, as a maximum over windows; of the least, all is turned around."""
+    turned = np.bitwise_not(STORED).astype(np.int8)
+    meaning = builder.tensors[value.tensor].quantization or Quantization(1.0, 0)
+    tensor = value.tensor
+    if least:
+        tensor = builder.looked_up(tensor, turned, meaning, (node,))
+    tensor, shape, dimensions = _reduced_dimensions(builder, replace(value, tensor=tensor), axes)
+    rows, cols = (1 if place in dimensions else shape[place] for place in (0, 1))
+    if dimensions != (2,):
+        tensor = _maximum(builder, node, tensor, (rows, cols, shape[2]))
+    if 2 in dimensions:
+        tensor = builder.viewed(tensor, (rows * cols, shape[2], 1))
+        tensor = builder.viewed(_maximum(builder, node, tensor, (rows * cols, 1, 1)), (rows, cols, 1))
+    if least:
+        tensor = builder.looked_up(tensor, turned, meaning, (node,))
+    index = _reduced_index(value, axes, shape, dimensions)
+    return replace(value, tensor=tensor, index=_without(index, axes, node))
+
+
+def _maximum(builder: Builder, node: Node, tensor: str, shape: Shape) -> str:
+    """The largest value of windows without padding that leave this shape."""
+    source = builder.tensors[tensor]
+    kernel = source.shape[0] // shape[0], source.shape[1] // shape[1]
+    op = MaxPool(kernel, kernel, (1, 1), (0, 0, 0, 0), shape[:2])
+    return builder.emit(op, (tensor,), shape, source.dtype, source.quantization, nodes=(node,))
+
+
+def _reduced_index(
+    value: Value, axes: tuple[int, ...], shape: Shape, dimensions: tuple[int, ...]
+) -> IndexArray:
+    """Where the results are, stored with 1 for the dimensions that are gone; axes stay as 1."""
+    made = tuple(1 if place in dimensions else size for place, size in enumerate(shape))
+    kept = value.index
+    for axis in axes:
+        kept = kept.take([0], axis=axis)
+    places = coordinates(kept, shape)
+    zeroed = tuple(np.zeros_like(p) if d in dimensions else p for d, p in enumerate(places))
+    return np.ravel_multi_index(zeroed, made).astype(np.int32)
 
 
 def _without(index: IndexArray, axes: tuple[int, ...], node: Node) -> IndexArray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import inf
 
 import numpy as np
@@ -22,7 +23,6 @@ UNARY = {
     "HARD_SWISH": "HardSwish",
     "LOG": "Log",
     "LOGISTIC": "Sigmoid",
-    "NEG": "Neg",
     "ROUND": "Round",
     "SIGN": "Sign",
     "SIN": "Sin",
@@ -44,6 +44,22 @@ def unary(writer: Writer, operator: Operator) -> None:
     """A function that ONNX has as well."""
     made = writer.node(UNARY[operator.op], [writer.real(writer.input(operator, 0))])
     writer.finish(writer.output(operator), made)
+
+
+def negative(writer: Writer, operator: Operator) -> None:
+    """NEG. Of integers TFLite negates what is stored, whatever it means; -128 stays."""
+    source, result = writer.input(operator, 0), writer.output(operator)
+    if source.kind != "INT8" or result.kind != "INT8":
+        writer.finish(result, writer.node("Neg", [writer.real(source)]))
+        return
+    meanings = parameters(source), parameters(result)
+    if meanings[0] != meanings[1] or any(meanings[0].zero_point):
+        writer.notes.append(
+            f"{operator.label}: TFLite negates the stored integers, and so does the program; with the scales "
+            "and zero points in the file that is not the negative of the number"
+        )
+    made = writer.node("Neg", [writer.raw(source)])
+    writer.finish(result, writer.dequantized(made, meanings[1].scale, "int8", meanings[1]))
 
 
 def reciprocal_root(writer: Writer, operator: Operator) -> None:
@@ -100,9 +116,13 @@ def prelu(writer: Writer, operator: Operator) -> None:
 
 
 def extremum(writer: Writer, operator: Operator) -> None:
-    """MINIMUM and MAXIMUM; with a constant of one value it is a clip."""
-    tensors = [writer.input(operator, position) for position in (0, 1)]
+    """MINIMUM and MAXIMUM; with a constant of one value it is a clip. Of integers TFLite compares what is
+    stored, so that all have the scale of the result.
+    """
     result, least = writer.output(operator), operator.op == "MINIMUM"
+    tensors = [writer.input(operator, position) for position in (0, 1)]
+    if result.kind in ("INT8", "UINT8") and all(it.kind == result.kind for it in tensors):
+        tensors = [replace(it, scales=result.scales) if it.scales != result.scales else it for it in tensors]
     source, constant = sorted(tensors, key=lambda tensor: tensor.data is not None)
     if constant.data is None or constant.elements != 1 or source.shape != result.shape:
         names = [writer.real(tensor) for tensor in tensors]

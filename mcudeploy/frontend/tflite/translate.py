@@ -51,6 +51,7 @@ TRANSLATIONS: dict[str, Translation] = {
     "MEAN": filling.reduction,
     "MINIMUM": elementwise.extremum,
     "MUL": elementwise.binary,
+    "NEG": elementwise.negative,
     "PACK": moving.pack,
     "PAD": filling.pad,
     "PADV2": filling.pad_with_value,
@@ -174,7 +175,7 @@ def _translated(contents: Contents) -> Translated:
         refusals,
         tuple(writer.states),
         functions,
-        border_notes(contents, declared),
+        (*border_notes(contents, declared), *writer.notes),
         {writer.name(contents.tensors[number]): each for number, each in declared.items()},
         {label: each for label, each in writer.roundings.items() if label in live},
     )

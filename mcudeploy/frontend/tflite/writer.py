@@ -40,11 +40,12 @@ class Writer:
         self._nodes: list[NodeProto] = []
         self._constants: dict[str, TensorProto] = {}
         self._made: dict[int, Tensor] = {}
+        self.notes: list[str] = []
         self.states: list[Kept] = []
         self.roundings: dict[str, ExactRounding] = {}
         self._state_inputs: list[ValueInfoProto] = []
         self._further: list[ValueInfoProto] = []
-        self._reals: dict[int, str] = {}
+        self._reals: dict[tuple[int, Scales | None], str] = {}
         self._first = 0
         self._fresh: set[str] = set()
         self._journal: list[Callable[[], object]] = []
@@ -123,12 +124,13 @@ class Writer:
         """
         if tensor.kind == "FLOAT32":
             return self.raw(tensor)
-        if tensor.index not in self._reals:
+        key = tensor.index, tensor.scales
+        if key not in self._reals:
             name = self._dequantized(tensor)
-            self._reals[tensor.index] = name
+            self._reals[key] = name
             self._fresh.discard(name)
-            self._journal.append(lambda: self._reals.pop(tensor.index, None))
-        return self._reals[tensor.index]
+            self._journal.append(lambda: self._reals.pop(key, None))
+        return self._reals[key]
 
     def _dequantized(self, tensor: Tensor) -> str:
         if tensor.kind == "FLOAT16" and tensor.data is not None:

@@ -160,7 +160,7 @@ def pools() -> None:
                 f.operator(op, [x], y, **options)
                 return [x], [y]
 
-            case(op, f"{padding}-{stride}-{act}")(int8)
+            case(op, f"{padding}-{stride}-{act}", lsb=0)(int8)
 
     def float_pool(f: FlatFile) -> Any:
         x, y = f.add(1, 7, 7, 5), f.add(1, 4, 4, 5)
@@ -238,14 +238,16 @@ def elementwise() -> None:
 
         case(op, "float", oracle=False)(function)
 
-    for op, scale, zero in (("ABS", 0.05, -128), ("NEG", 0.05, -100), ("ELU", 0.04, -100)):
+    for op, scale, zero, lsb in (
+        ("ABS", 0.05, -128, 1), ("NEG", 0.05, -100, 0), ("NEG", 0.07, 3, 0), ("ELU", 0.04, -100, 1)
+    ):  # fmt: skip
 
         def table(f: FlatFile, op: str = op, scale: float = scale, zero: int = zero) -> Any:
             x, y = f.int8(1, 4, 8, 8, zero=100), f.int8(1, 4, 8, 8, scale=scale, zero=zero)
             f.operator(op, [x], y)
             return [x], [y]
 
-        case(op, "int8")(table)
+        case(op, "int8" if scale != 0.07 else "scales", lsb=lsb)(table)
 
     for op in ("MINIMUM", "MAXIMUM", "SQUARED_DIFFERENCE"):
 
@@ -263,7 +265,23 @@ def elementwise() -> None:
             f.operator(op, [x, c], y := f.int8(1, 4, 4, 3))
             return [x], [y]
 
-        case(op, "int8")(extremum)
+        case(op, "constant", lsb=0)(extremum)
+
+        for name, scale, shape in (("int8", 0.05, (1, 4, 4, 6)), ("scales", 0.08, (1, 1, 4, 1))):
+
+            def stored(f: FlatFile, op: str = op, scale: float = scale, shape: Any = shape) -> Any:
+                a, b = f.int8(1, 4, 4, 6), f.int8(*shape, scale=scale)
+                f.operator(op, [a, b], y := f.int8(1, 4, 4, 6))
+                return [a, b], [y]
+
+            case(op, name, lsb=0, oracle=False)(stored)
+
+        def many(f: FlatFile, op: str = op) -> Any:
+            c = f.constant(f.random.integers(-128, 128, 6), np.int8, scale=[0.05], zero_point=[-3])
+            f.operator(op, [x := f.int8(1, 4, 4, 6), c], y := f.int8(1, 4, 4, 6))
+            return [x], [y]
+
+        case(op, "constants", lsb=0, oracle=False)(many)
 
 
 elementwise()
@@ -450,7 +468,18 @@ def reductions() -> None:
                 f.operator(op, [x, f.constant([1, 2])], y := t(f, 1, 3), KeepDims=False)
                 return [x], [y]
 
-            case(op, name, reference=(op, name) != ("SUM", "int8"))(reduce)
+            lsb = int(op == "SUM")
+            case(op, name, reference=(op, name) != ("SUM", "int8"), lsb=lsb)(reduce)
+            for axes in ([3], [2, 3], [1, 3]) if lsb == 0 else ():
+
+                def along(f: FlatFile, op: str = op, t: Any = tensor, axes: Any = axes) -> Any:
+                    x = t(f, 1, 4, 5, 3)
+                    left = [1 if axis in axes else size for axis, size in enumerate((1, 4, 5, 3))]
+                    f.operator(op, [x, f.constant(axes)], y := t(f, *left), KeepDims=True)
+                    f.operator("CONCATENATION", [y, y], z := t(f, *left[:3], 2 * left[3]), Axis=3)
+                    return [x], [z]
+
+                case(op, f"{name}-{len(axes)}{axes[0]}", lsb=0, oracle=False)(along)
 
         def to_space(f: FlatFile, t: Any = tensor) -> Any:
             f.operator("DEPTH_TO_SPACE", [x := t(f, 1, 3, 4, 12)], y := t(f, 1, 6, 8, 3), BlockSize=2)

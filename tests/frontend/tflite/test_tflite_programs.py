@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from against_litert import LiteRt, rounding
-from flat_cases import FUNCTIONS, ROOTS, network
+from flat_cases import CASES, FUNCTIONS, ROOTS, network
 from flat_files import SAME, FlatFile, drawn
 from harness import check_against_onnx
 
@@ -70,6 +70,16 @@ def test_what_follows_from_a_shape_is_constant(tmp_path: Path) -> None:
     f.operator("RESIZE_NEAREST_NEIGHBOR", [x, twice], y)
     found = rounding(f.save(tmp_path, [x], [y]), 2)
     assert list(found.kinds.values()) == ["Resize"] and found.outputs.mismatches == 0
+
+
+@pytest.mark.parametrize("name", [name for name, it in CASES.items() if it.lsb == 0 and "float" not in name])
+def test_what_tflite_rounds_in_one_way_has_its_bits(name: str, tmp_path: Path) -> None:
+    """And nothing of it is computed in float."""
+    file = FlatFile()
+    path = file.save(tmp_path, *CASES[name].make(file))
+    assert {tensor.dtype for tensor in load(path).tensors.values()} == {DType.INT8}
+    found = rounding(path, 3)
+    assert found.outputs.mismatches == 0
 
 
 def test_a_decoder_is_verified_and_stays_int8(tmp_path: Path) -> None:
