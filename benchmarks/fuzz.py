@@ -1,11 +1,13 @@
 """Random graphs against ONNX Runtime, planned in several ways, under sanitizers. Exits 1 where one is wrong.
 
     python benchmarks/fuzz.py --graphs 2000 --seed 0 --jobs 2 --keep /tmp/found
+    python benchmarks/fuzz.py --graphs 0 --tflite 500
 
 Most graphs have traits beside the usual layers: a batch of several, operators that are decomposed, If, Loop
 and Scan, recurrent operators, activations of 16 bits, values of int32 and int64.
 
 With --keep, each graph with a defect is kept as NAME.onnx with what was found, and a reduced one beside it.
+With --tflite, graphs of .tflite files are drawn as well, and held to LiteRT's reference kernels too.
 """
 
 from __future__ import annotations
@@ -20,13 +22,13 @@ from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 
 import onnx
 
 sys.path[:0] = [str(Path(__file__).resolve().parents[1] / part) for part in ("tests", ".")]
 
+from fuzzing.flat import draw_flat  # noqa: E402
 from fuzzing.generate import KINDS, TRAITS, draw, traits_of  # noqa: E402
 from fuzzing.reduce import reduced  # noqa: E402
 from fuzzing.running import BAD, Subject, examine  # noqa: E402
@@ -57,9 +59,11 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--graphs", type=int, default=60)
+    parser.add_argument("--tflite", type=int, default=0, help="how many .tflite files")
     parser.add_argument("--seed", type=int, default=0, help="of the first graph; the others follow")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--plain", action="store_true", help="graphs without traits")
+    parser.add_argument("--unsplit", action="store_true", help="only the plan that is held to the references")
     parser.add_argument("--keep", type=Path, help="a folder for graphs with defects")
     arguments = parser.parse_args()
     start = time.monotonic()
@@ -74,25 +78,43 @@ def main() -> int:
     return int(any(verdict in BAD for _, verdict in total.verdicts))
 
 
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """Seeds; `flat`: of .tflite files; `plain`: of graphs without traits; `unsplit`: of unsplit plans alone."""
+
+    seeds: range
+    flat: bool
+    plain: bool
+    unsplit: bool
+    keep: Path | None
+
+
 def _tallies(arguments: argparse.Namespace) -> Iterator[Tally]:
-    end = arguments.seed + arguments.graphs
-    batches = [range(first, min(end, first + _BATCH)) for first in range(arguments.seed, end, _BATCH)]
+    batches = [
+        _Batch(
+            range(first, min(end, first + _BATCH)), flat, arguments.plain, arguments.unsplit, arguments.keep
+        )
+        for flat, end in (
+            (False, arguments.seed + arguments.graphs),
+            (True, arguments.seed + arguments.tflite),
+        )
+        for first in range(arguments.seed, end, _BATCH)
+    ]
     if arguments.jobs == 1:
-        yield from (_batch(seeds, arguments.keep, arguments.plain) for seeds in batches)
+        yield from map(_batch, batches)
         return
     # Spawned: the solvers have threads, which do not survive a fork.
     with ProcessPoolExecutor(arguments.jobs, multiprocessing.get_context("spawn")) as pool:
-        yield from pool.map(partial(_batch, keep=arguments.keep, plain=arguments.plain), batches)
+        yield from pool.map(_batch, batches)
 
 
-def _batch(seeds: range, keep: Path | None, plain: bool) -> Tally:
+def _batch(batch: _Batch) -> Tally:
     tally = Tally()
     with tempfile.TemporaryDirectory(prefix="mcudeploy-fuzz-") as folder:
-        drawn = [draw(seed, () if plain else traits_of(seed)) for seed in seeds]
-        subjects = examine([(f"g{it.seed}", it.seed, it.model) for it in drawn], Path(folder))
-        for it, subject in zip(drawn, subjects, strict=True):
-            tally.verdicts[it.kind, subject.verdict] += 1
-            tally.by_trait.update((trait, subject.verdict) for trait in it.traits or ("plain",))
+        labels, subjects = (_flat if batch.flat else _onnx)(batch, Path(folder))
+        for (kind, traits), subject in zip(labels, subjects, strict=True):
+            tally.verdicts[kind, subject.verdict] += 1
+            tally.by_trait.update((trait, subject.verdict) for trait in traits)
             tally.programs += len(subject.made)
             for finding in subject.findings:
                 if finding.kind == "refused":
@@ -102,9 +124,28 @@ def _batch(seeds: range, keep: Path | None, plain: bool) -> Tally:
                     f"{subject.name} {each.kind} ({each.way}): {each.text.strip()}"
                     for each in subject.findings
                 ]
-                if keep is not None:
-                    _keep(subject, keep)
+                if batch.keep is not None:
+                    _keep(subject, batch.keep)
     return tally
+
+
+_Label = tuple[str, tuple[str, ...]]
+"""The kind of a graph, and its traits."""
+
+
+def _onnx(batch: _Batch, folder: Path) -> tuple[list[_Label], list[Subject]]:
+    drawn = [draw(seed, () if batch.plain else traits_of(seed)) for seed in batch.seeds]
+    models = [(f"g{it.seed}", it.seed, it.model) for it in drawn]
+    labels = [(it.kind, tuple(it.traits) or ("plain",)) for it in drawn]
+    return labels, examine(models, folder, [] if batch.unsplit else None)
+
+
+def _flat(batch: _Batch, folder: Path) -> tuple[list[_Label], list[Subject]]:
+    drawn = [draw_flat(seed) for seed in batch.seeds]
+    models = [(f"f{it.seed}", it.seed, it) for it in drawn]
+    return [(f"{it.kind} .tflite", ()) for it in drawn], examine(
+        models, folder, [] if batch.unsplit else None
+    )
 
 
 def _keep(subject: Subject, folder: Path) -> None:
@@ -112,7 +153,8 @@ def _keep(subject: Subject, folder: Path) -> None:
     shutil.copyfile(subject.path, folder / subject.path.name)
     text = "\n\n".join(f"{each.kind} ({each.way}): {each.text}" for each in subject.findings)
     (folder / f"{subject.name}.txt").write_text(text + "\n", "utf-8")
-    onnx.save(reduced(subject), folder / f"{subject.name}_reduced.onnx")
+    if subject.path.suffix == ".onnx":
+        onnx.save(reduced(subject), folder / f"{subject.name}_reduced.onnx")
 
 
 def _by_verdict(tally: Tally) -> Counter[str]:
@@ -124,13 +166,14 @@ def _by_verdict(tally: Tally) -> Counter[str]:
 
 def _print(tally: Tally, seconds: float) -> None:
     names = ("verified", "refused", *BAD)
-    print(f"{'graphs':<10}" + "".join(f"{name:>11}" for name in names))
-    for kind in KINDS:
-        print(f"{kind:<10}" + "".join(f"{tally.verdicts[kind, name]:>11}" for name in names))
+    print(f"{'graphs':<16}" + "".join(f"{name:>11}" for name in names))
+    flat = sorted({kind for kind, _ in tally.verdicts} - set(KINDS))
+    for kind in (*KINDS, *flat):
+        print(f"{kind:<16}" + "".join(f"{tally.verdicts[kind, name]:>11}" for name in names))
     total = _by_verdict(tally)
     for trait in ("plain", *TRAITS):
-        print(f"{trait:<10}" + "".join(f"{tally.by_trait[trait, name]:>11}" for name in names))
-    print(f"{'all':<10}" + "".join(f"{total[name]:>11}" for name in names))
+        print(f"{trait:<16}" + "".join(f"{tally.by_trait[trait, name]:>11}" for name in names))
+    print(f"{'all':<16}" + "".join(f"{total[name]:>11}" for name in names))
     graphs = sum(total.values())
     print(f"{tally.programs} programs, {seconds:.0f} s, {seconds / max(1, graphs):.2f} s for a graph")
     for reason, count in tally.refusals.most_common(15):

@@ -10,6 +10,7 @@ import numpy as np
 import onnx
 import pytest
 from fuzzing import plans, running
+from fuzzing.flat import draw_flat
 from fuzzing.generate import TRAITS, Drawn, Trait, draw
 from fuzzing.plans import Made
 from fuzzing.reduce import smaller
@@ -17,6 +18,7 @@ from fuzzing.running import BAD, examine
 from onnx import TensorProto, helper, numpy_helper
 
 from mcudeploy.frontend.decompose import RULES
+from mcudeploy.frontend.tflite.writer import Writer
 from mcudeploy.model.model import Model, load_model
 from tests.residing import lying, offsets_of
 
@@ -76,6 +78,24 @@ def test_the_fast_memory_of_some_plans_is_tiny(tmp_path: Path) -> None:
     (made,) = (made for made, _ in subject.made if made.way == "tiny")
     fast, large = made.board.memories
     assert made.plan.layout.arenas.get(fast.name, 0) <= 200 < made.plan.layout.arenas[large.name]
+
+
+def test_tflite_files_are_verified_and_are_litert_s(tmp_path: Path) -> None:
+    pytest.importorskip("ai_edge_litert.interpreter")
+    drawn = [draw_flat(seed) for seed in range(6)]
+    subjects = examine([(f"f{it.seed}", it.seed, it) for it in drawn], tmp_path, ["split"])
+    bad = [f"{it.name} {each}" for it in subjects for each in it.findings if each.kind in BAD]
+    assert not bad, "\n".join(bad)
+    assert sum(it.verdict == "verified" for it in subjects) >= 5
+
+
+def test_a_result_that_is_not_litert_s_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """An average pool that rounds ties to even, as ONNX Runtime does, which lets ties pass."""
+    pytest.importorskip("ai_edge_litert.interpreter")
+    monkeypatch.setattr(Writer, "round_exactly", lambda *_: None)
+    drawn = next(it for it in map(draw_flat, range(100)) if set(it.makers.values()) == {"AVERAGE_POOL_2D"})
+    (subject,) = examine([("f", drawn.seed, drawn)], tmp_path, [])
+    assert [it.way for it in subject.findings] == ["beside LiteRT"]
 
 
 def test_a_seed_gives_the_same_graph() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +16,8 @@ import onnx
 from numpy.typing import NDArray
 
 from fuzzing import plans, programs
+from fuzzing.flat import DrawnFile
+from fuzzing.litert import compared
 from fuzzing.plans import Made
 from mcudeploy.common.errors import DeployError, ModelError
 from mcudeploy.common.progress import SILENT
@@ -44,6 +46,8 @@ class Subject:
     name: str
     seed: int
     path: Path
+    makers: Mapping[str, str] = field(default_factory=dict)
+    """Of a .tflite file, the operator that makes each tensor."""
     findings: list[Finding] = field(default_factory=list)
     made: list[tuple[Made, programs.Written]] = field(default_factory=list)
     seconds: float = 0.0
@@ -56,7 +60,9 @@ class Subject:
 
 
 def examine(
-    models: Sequence[tuple[str, int, onnx.ModelProto]], folder: Path, ways: Sequence[str] | None = None
+    models: Sequence[tuple[str, int, onnx.ModelProto | DrawnFile]],
+    folder: Path,
+    ways: Sequence[str] | None = None,
 ) -> list[Subject]:
     """What becomes of models (a C identifier, a seed for plans and inputs, the model), below an empty folder.
 
@@ -113,11 +119,12 @@ class _Defects(logging.Handler):
 
 
 def _planned(
-    name: str, seed: int, model: onnx.ModelProto, folder: Path, ways: Sequence[str] | None
+    name: str, seed: int, model: onnx.ModelProto | DrawnFile, folder: Path, ways: Sequence[str] | None
 ) -> Subject:
-    path = folder / f"{name}.onnx"
-    path.write_bytes(model.SerializeToString())
-    subject = Subject(name, seed, path)
+    flat = isinstance(model, DrawnFile)
+    path = folder / f"{name}.{'tflite' if flat else 'onnx'}"
+    path.write_bytes(model.content if flat else model.SerializeToString())
+    subject = Subject(name, seed, path, makers=model.makers if flat else {})
     defects = _Defects(subject)
     logging.getLogger("mcudeploy").addHandler(defects)
     with _timed(subject):
@@ -161,7 +168,9 @@ Outputs = list[NDArray[Any]]
 
 
 def _run(subject: Subject, executable: Path, numbers: dict[str, int]) -> None:
-    """The unsplit plan is judged by ONNX Runtime, the others by its outputs."""
+    """The unsplit plan is judged by ONNX Runtime, and that of a .tflite file by LiteRT as well; the others by
+    its outputs.
+    """
     expected: Outputs | None = None
     for made, written in subject.made:
         with _guarded(subject, made.way), programs.Runner(executable) as runner:
@@ -172,6 +181,10 @@ def _run(subject: Subject, executable: Path, numbers: dict[str, int]) -> None:
                 verdict = judge(runner, made.plan, subject.path, samples, SILENT)
                 if verdict.reasons:
                     subject.findings.append(Finding("wrong", made.way, "\n".join(verdict.reasons)))
+                if subject.makers:
+                    runner.select(numbers[written.symbol], subject.seed)
+                    reasons = compared(runner, storage, subject.path, samples[0], subject.makers)
+                    subject.findings += [Finding("wrong", "beside LiteRT", reason) for reason in reasons]
                 runner.select(numbers[written.symbol], subject.seed + 1)
                 expected = _outputs(runner, storage, samples[0])
             for again in ("", ", the second time"):

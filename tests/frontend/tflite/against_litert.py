@@ -49,7 +49,10 @@ class LiteRt:
         self._interpreter.allocate_tensors()
         contents = contents_of(path.read_bytes(), path.name)
         self._names = names_of(contents)
-        self._computed = [tensor.index for tensor in contents.tensors if tensor.data is None]
+        shapes = {number for it in contents.operators if it.op == "SHAPE" for number in it.outputs}
+        self._computed = [
+            tensor.index for tensor in contents.tensors if tensor.data is None and tensor.index not in shapes
+        ]
 
     def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
         """The value of every tensor that is computed, by its name in the translation, as the inputs."""

@@ -1,0 +1,65 @@
+"""Programs of .tflite files beside LiteRT: every operator on LiteRT's own inputs, and the outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from against_litert import LiteRt
+
+from mcudeploy.ir.graph import DType
+from mcudeploy.ops.host_io import to_device
+from mcudeploy.verify.compare import Machine, Storage, check_operators
+from mcudeploy.verify.difference import FLOAT_SHARE_OF_RANGE
+from mcudeploy.verify.samples import Sample
+
+EXACT = (
+    frozenset(
+        (
+            "AVERAGE_POOL_2D",
+            "CONCATENATION",
+            "DEPTH_TO_SPACE",
+            "GATHER",
+            "MAXIMUM",
+            "MAX_POOL_2D",
+            "MINIMUM",
+            "NEG",
+        )
+    )
+    | frozenset(
+        ("PAD", "REDUCE_MAX", "REDUCE_MIN", "RESHAPE", "RESIZE_NEAREST_NEIGHBOR", "SLICE", "SPACE_TO_DEPTH")
+    )
+    | frozenset(("SPLIT", "STRIDED_SLICE", "TRANSPOSE"))
+)
+"""Operators that have LiteRT's bits; others round once where it rounds twice."""
+_DIFFERENT_SHARE, _FEW = 0.25, 2
+"""Of results that are 1 LSB off: tensors are small, and may have one value in many places."""
+
+
+def compared(
+    machine: Machine, storage: Storage, path: Path, sample: Sample, makers: Mapping[str, str]
+) -> list[str]:
+    """What is not as it should be; `makers`: the operators of the file, by the name of what they make."""
+    graph = storage.plan.graph
+    values = LiteRt(path).run({border.name: sample.inputs[border.name] for border in graph.own_inputs()})
+    references = {
+        name: to_device(border, graph.tensors[border.tensor], values[border.name])
+        for name, border in graph.references.items()
+        if border.name in values
+    }
+    reasons = []
+    for operator, found in check_operators(machine, storage, sample.stored, references, {}).items():
+        output = next(it.output for it in graph.operators if it.name == operator)
+        op = makers.get(graph.references[output].name, "") if output in graph.references else ""
+        if graph.tensors[output].dtype is DType.FLOAT32:
+            wrong = found.worst > FLOAT_SHARE_OF_RANGE * found.range
+        elif op in EXACT:
+            wrong = found.mismatches > 0
+        else:
+            wrong = found.worst > 1 or found.mismatches > _DIFFERENT_SHARE * found.elements + _FEW
+        if wrong:
+            reasons.append(
+                f"{op} ({operator}): {found.mismatches} of {found.elements} differ from LiteRT, one by "
+                f"{found.worst:g}: {found.found:g}, not {found.expected:g}"
+            )
+    return reasons
