@@ -14,9 +14,11 @@ from mcudeploy.frontend.shapes import NO_SHAPES, Shapes, fix_inputs
 from mcudeploy.frontend.states import keep_states
 
 
-def _loaded(path: Path, states: Collection[str] = (), *, own_floats: bool = False) -> onnx.ModelProto:
+def _loaded(
+    path: Path, states: Collection[str] = (), shapes: Shapes = NO_SHAPES, *, own_floats: bool = False
+) -> onnx.ModelProto:
     """The model as it is computed; with the floating-point types that it has in the file if `own_floats`."""
-    model = with_data(path)
+    model = with_data(path, shapes)
     model = model if own_floats else in_float32(model)
     if not {value.name for value in model.graph.input}.issuperset(states):
         model = inlined(model)
@@ -24,17 +26,17 @@ def _loaded(path: Path, states: Collection[str] = (), *, own_floats: bool = Fals
     return with_real_operators(model)
 
 
-def has_other_floats(path: Path) -> bool:
+def has_other_floats(path: Path, shapes: Shapes = NO_SHAPES) -> bool:
     """Whether the model in the file has floats that are computed in float32, and are not that in the file."""
-    return bool(other_floats(with_data(path)))
+    return bool(other_floats(with_data(path, shapes)))
 
 
-def quantizer_inputs(path: Path, names: Sequence[str]) -> dict[str, str]:
+def quantizer_inputs(path: Path, names: Sequence[str], shapes: Shapes = NO_SHAPES) -> dict[str, str]:
     """For each of the tensors `names` that a QuantizeLinear makes, the float tensor that it rounds."""
     wanted = set(names)
     return {
         node.output[0]: node.input[0]
-        for node in _loaded(path).graph.node
+        for node in _loaded(path, shapes=shapes).graph.node
         if node.op_type == "QuantizeLinear" and node.output[0] in wanted
     }
 
@@ -50,7 +52,7 @@ def expose(
     """The serialised model at `path`, its inputs of the given `shapes`, whose outputs are exactly the tensors
     `names`. What it keeps between runs are the inputs `states`.
     """
-    model = _loaded(path, states, own_floats=own_floats)
+    model = _loaded(path, states, shapes, own_floats=own_floats)
     if shapes:
         fix_inputs(model.graph, shapes)
     own = {value.name: value for value in model.graph.output}

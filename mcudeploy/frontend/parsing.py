@@ -14,6 +14,7 @@ from onnx import FunctionProto, ModelProto
 from mcudeploy.common.errors import ModelError
 from mcudeploy.common.formats import way_in
 from mcudeploy.frontend.rounding import ExactRounding, round_exactly
+from mcudeploy.frontend.shapes import NO_SHAPES, Shapes
 from mcudeploy.frontend.states import Kept
 from mcudeploy.ir.graph import Declared
 
@@ -38,12 +39,15 @@ class Parsed:
     roundings: Mapping[str, ExactRounding] = field(default_factory=dict)
 
 
-def parse(path: Path) -> Parsed:
-    """The model in the file. Raises ModelError where it is no file, too large, or neither ONNX nor TFLite."""
+def parse(path: Path, shapes: Shapes = NO_SHAPES) -> Parsed:
+    """The model in the file; that of a .tflite file has inputs of these shapes.
+
+    Raises ModelError where it is no file, too large, or neither ONNX nor TFLite.
+    """
     content = _content(path)
     if is_tflite(path):
         _require_identifier(path, content)
-        return _translated(path, content)
+        return _translated(path, content, shapes)
     proto = ModelProto()
     try:
         proto.ParseFromString(content)
@@ -54,13 +58,13 @@ def parse(path: Path) -> Parsed:
     return Parsed(proto)
 
 
-def with_data(path: Path) -> ModelProto:
+def with_data(path: Path, shapes: Shapes = NO_SHAPES) -> ModelProto:
     """The model in a file that was read before, with what it keeps beside it; every operator is one of ONNX,
     or a function.
     """
     if not is_tflite(path):
         return onnx.load(path)
-    parsed = parse(path)
+    parsed = parse(path, shapes)
     parsed.proto.functions.extend(parsed.functions)
     round_exactly(parsed.proto, parsed.roundings)
     return parsed.proto
@@ -103,10 +107,10 @@ def _content(path: Path) -> bytes:
     return content
 
 
-def _translated(path: Path, content: bytes) -> Parsed:
+def _translated(path: Path, content: bytes, shapes: Shapes) -> Parsed:
     from mcudeploy.frontend.tflite.translate import translate  # it loads the package tflite  # noqa: PLC0415
 
-    made = translate(content, str(path))
+    made = translate(content, str(path), shapes)
     return Parsed(
         made.proto, made.refusals, made.states, made.functions, made.notes, made.declared, made.roundings
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 import onnx
 from onnx import GraphProto, ModelProto, shape_inference
 
-from mcudeploy.common.errors import ModelError, Problem, UsageError
+from mcudeploy.common.errors import ModelError, Problem
 from mcudeploy.frontend.batches import Single, by_entry
 from mcudeploy.frontend.control import flattened, is_control
 from mcudeploy.frontend.convert import (
@@ -25,7 +25,7 @@ from mcudeploy.frontend.folding import Folder
 from mcudeploy.frontend.inference import inferred
 from mcudeploy.frontend.model import Info, Model
 from mcudeploy.frontend.names import printable
-from mcudeploy.frontend.parsing import is_tflite, parse
+from mcudeploy.frontend.parsing import parse
 from mcudeploy.frontend.protos import ONNX_DOMAINS, graphs_of, opset_of
 from mcudeploy.frontend.shapes import NO_SHAPES, Shapes, fix_inputs
 from mcudeploy.frontend.sparse import write_out
@@ -42,7 +42,7 @@ def read(path: Path, shapes: Shapes = NO_SHAPES, *, stateful: bool = False) -> M
 
     Raises ModelError naming what is wrong with it, and UsageError for shapes that are not the model's.
     """
-    parsed = parse(path)
+    parsed = parse(path, shapes)
     proto, notes = _sound(parsed.proto, path, shapes)
     values = _infos(proto)
     if is_tflite(path):  # inference has added those of the translation
@@ -77,7 +77,7 @@ def read_proto(path: Path, shapes: Shapes = NO_SHAPES) -> tuple[ModelProto, tupl
     Raises ModelError naming what is wrong with the file, and UsageError for `shapes` that are not the
     model's.
     """
-    parsed = parse(path)
+    parsed = parse(path, shapes)
     _require_none(parsed.refusals, parsed.proto)
     proto, notes = _sound(parsed.proto, path, shapes)
     flat, refusals = _flat(proto)
@@ -126,8 +126,6 @@ def _sound(proto: ModelProto, path: Path, shapes: Shapes) -> tuple[ModelProto, t
     for graph in graphs_of(proto.graph):
         write_out(graph)
     _require_order(proto.graph)
-    if shapes and is_tflite(path):
-        raise UsageError(f"--shape is for ONNX files: {path.name} has fixed shapes, convert it anew")
     notes = (*version_notes(proto), *fix_inputs(proto.graph, shapes))
     try:
         return _checked(proto), notes

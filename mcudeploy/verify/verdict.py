@@ -117,7 +117,7 @@ def judge(
     """
     graph, storage = plan.graph, Storage.of(plan)
     names = [border.name for border in (*graph.references.values(), *graph.outputs)]
-    quantizers = quantizer_inputs(model, names)
+    quantizers = quantizer_inputs(model, names, shapes)
     states = [state.before.name for state in graph.states]
     reference = Reference(model, [*names, *quantizers.values()], shapes, states)
     in_file = in_own_floats(model, [border.name for border in graph.outputs], shapes)
@@ -164,7 +164,7 @@ def judge(
 
 def in_own_floats(model: Path, outputs: Sequence[str], shapes: Shapes) -> Reference | None:
     """The reference in the file's own floating-point types, where they are not float32 and it runs them."""
-    if not has_other_floats(model):
+    if not has_other_floats(model, shapes):
         return None
     try:
         return Reference(model, outputs, shapes, own_floats=True)

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from mcudeploy.common.errors import ModelError
 from mcudeploy.frontend.model import MAX_TENSOR_ELEMENTS
+from mcudeploy.frontend.shapes import NO_SHAPES, Shapes
 from mcudeploy.frontend.tflite.contents import DTYPES, Contents, Operator, Option, Scales, Tensor
 from mcudeploy.frontend.tflite.options import OPTIONS
 
@@ -31,8 +32,9 @@ _SHARED = 4
 """How often a file may use its own bytes: for parts that several tables share."""
 
 
-def contents_of(content: bytes, where: str) -> Contents:
-    """The main subgraph of a .tflite file. `where` is what messages call it.
+def contents_of(content: bytes, where: str, shapes: Shapes = NO_SHAPES) -> Contents:
+    """The main subgraph of a .tflite file. `where` is what messages call it; inputs that `shapes` are given
+    for may have open dimensions.
 
     Raises ModelError where the package `tflite` is missing, and for every fault of the file.
     """
@@ -44,7 +46,7 @@ def contents_of(content: bytes, where: str) -> Contents:
     if content[4:8] != IDENTIFIER:
         raise ModelError(f"{where} is not a .tflite file, or it is damaged: it has no 'TFL3' at byte 4")
     try:
-        return _File(content, where).contents()
+        return _File(content, where).contents(shapes)
     except ModelError:
         raise
     except Exception as fault:  # struct.error, IndexError, ValueError and more, from deep inside the package
@@ -62,7 +64,7 @@ class _File:
         self._left = _SHARED * len(content)
         self._model = tflite.Model.GetRootAsModel(content, 0)
 
-    def contents(self) -> Contents:
+    def contents(self, shapes: Shapes) -> Contents:
         if self._model.SubgraphsLength() < 1:
             raise self._fault("it has no subgraph")
         graph = self._model.Subgraphs(0)
@@ -84,6 +86,8 @@ class _File:
             if len(set(numbers)) != len(numbers):
                 raise self._fault(f"a tensor stands twice among its {what}")
         for number in inputs:
+            if tensors[number].name in shapes:
+                continue
             self._require_fixed(graph.Tensors(number), tensors[number])
         return Contents(self._text(graph.Name()) or "main", tensors, operators, inputs, outputs)
 
@@ -168,8 +172,8 @@ class _File:
         if any(size < 0 for size in signature[1:]):
             raise ModelError(
                 f"{self._where}: input {tensor.label} has an open dimension, its shape is {list(signature)}: "
-                "microcontroller code needs fixed shapes. Convert the model again with an input signature of "
-                "fixed shapes"
+                "microcontroller code needs fixed shapes. Give its shape with --shape, or convert the model "
+                "again with an input signature of fixed shapes"
             )
 
     def _scales(self, table: Any, called: str) -> Scales | None:

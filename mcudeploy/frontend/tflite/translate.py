@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from mcudeploy.frontend.model import Unsupported
 from mcudeploy.frontend.rounding import ExactRounding
+from mcudeploy.frontend.shapes import NO_SHAPES, Shapes
 from mcudeploy.frontend.states import Kept
 from mcudeploy.frontend.tflite import (
     elementwise,
@@ -22,6 +23,7 @@ from mcudeploy.frontend.tflite import (
 from mcudeploy.frontend.tflite.borders import border_notes, with_real_borders
 from mcudeploy.frontend.tflite.contents import Contents, Operator
 from mcudeploy.frontend.tflite.reading import contents_of
+from mcudeploy.frontend.tflite.reshaping import with_shapes
 from mcudeploy.frontend.tflite.writer import Writer
 from mcudeploy.ir.graph import Declared
 
@@ -137,17 +139,18 @@ class Translated:
     roundings: Mapping[str, ExactRounding] = field(default_factory=dict)
 
 
-def translate(content: bytes, where: str) -> Translated:
-    """The ONNX model of a .tflite file, which messages call `where`.
+def translate(content: bytes, where: str, shapes: Shapes = NO_SHAPES) -> Translated:
+    """The ONNX model of a .tflite file, which messages call `where`, its inputs of the given `shapes`.
 
     Names of tensors are those of the file, nodes are called by number and operator.
     Raises ModelError for a file that cannot be read.
     """
-    return _translated(contents_of(content, where))
+    return _translated(contents_of(content, where, shapes), shapes)
 
 
-def _translated(contents: Contents) -> Translated:
+def _translated(contents: Contents, shapes: Shapes) -> Translated:
     contents, declared = with_real_borders(contents)
+    file, contents = contents.tensors, with_shapes(contents, shapes)
     writer = Writer(contents)
     refusals: dict[str, str] = {}
     for operator in contents.operators:
@@ -155,10 +158,14 @@ def _translated(contents: Contents) -> Translated:
         try:
             if writer.fold(operator):
                 continue
+            if shapes:
+                writer.state_shape(operator, file)
             translation = None if operator.custom else TRANSLATIONS.get(operator.op)
             if translation is None:
                 raise Unsupported(_reason(operator))
             translation(writer, operator)
+            if shapes:
+                writer.infer_shapes(operator)
         except Unsupported as verdict:
             refusals[operator.label] = str(verdict)
         except _FAULTS as fault:

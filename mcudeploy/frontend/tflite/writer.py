@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from math import inf, isfinite
 from typing import Any
 
@@ -18,6 +19,7 @@ from mcudeploy.frontend.rounding import DOMAIN, ExactRounding
 from mcudeploy.frontend.states import Kept
 from mcudeploy.frontend.tflite.contents import Contents, Operator, Scales, Tensor, names_of
 from mcudeploy.frontend.tflite.folding import folded
+from mcudeploy.frontend.tflite.reshaping import infer, shape_in, stated_shape
 from mcudeploy.frontend.tflite.scales import Bounds, parameters, stored_bounds
 from mcudeploy.ir.graph import Quantization
 from mcudeploy.ops.pool import Ties
@@ -51,6 +53,7 @@ class Writer:
         self._journal: list[Callable[[], object]] = []
         for number in contents.inputs:
             self._inform(contents.tensors[number])
+        self._infos_now = {info.name: info for info in self._infos(self._made.values())}
 
     # -- what an operator reads -----------------------------------------------------------------
 
@@ -103,6 +106,28 @@ class Writer:
         if made is not None:
             self._tensors[made.index] = made
         return made is not None
+
+    def state_shape(self, operator: Operator, file: Sequence[Tensor]) -> None:
+        """Gives the result the shape that follows from the inputs, where the translation takes it from there;
+        `file`: all tensors as the file has them.
+        """
+        numbers = [*(number for number in operator.inputs if number >= 0), *operator.outputs[:1]]
+        now = [self._tensors[number] for number in numbers]
+        shape = stated_shape(operator, [file[number] for number in numbers], now)
+        if shape is not None:
+            self._settle(now[-1], shape)
+
+    def infer_shapes(self, operator: Operator) -> None:
+        """Gives the results of the present operator the shapes of what its nodes make."""
+        infer(self._nodes[self._first :], self._constants, self._infos_now, OPSET)
+        for number in operator.outputs:
+            tensor = self._tensors[number]
+            self._settle(tensor, shape_in(self._infos_now, self.name(tensor)))
+
+    def _settle(self, tensor: Tensor, shape: tuple[int, ...]) -> None:
+        self._tensors[tensor.index] = replace(tensor, shape=shape)
+        if tensor.index in self._made:
+            self._made[tensor.index] = self._tensors[tensor.index]
 
     def raw(self, tensor: Tensor) -> str:
         """The tensor as the file has it: integers where it is quantised."""

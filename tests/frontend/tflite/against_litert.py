@@ -49,9 +49,11 @@ class LiteRt:
         self._interpreter.allocate_tensors()
         contents = contents_of(path.read_bytes(), path.name)
         self._names = names_of(contents)
-        shapes = {number for it in contents.operators if it.op == "SHAPE" for number in it.outputs}
+        made = {number for it in contents.operators if it.op != "SHAPE" for number in it.outputs}
         self._computed = [
-            tensor.index for tensor in contents.tensors if tensor.data is None and tensor.index not in shapes
+            tensor.index
+            for tensor in contents.tensors
+            if tensor.index in made or tensor.index in contents.inputs or tensor.variable
         ]
 
     def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from against_litert import LiteRt, rounding
 from flat_cases import CASES, FUNCTIONS, ROOTS, network
-from flat_files import SAME, FlatFile, drawn
+from flat_files import SAME, FlatFile, FlatTensor, drawn
 from harness import check_against_onnx
 
 from mcudeploy import api
 from mcudeploy.boards.board import load_board
-from mcudeploy.common.errors import UsageError
+from mcudeploy.common.errors import ModelError, UsageError
 from mcudeploy.device.target import Target
 from mcudeploy.frontend import load
 from mcudeploy.frontend.parsing import parse
@@ -80,6 +81,59 @@ def test_what_tflite_rounds_in_one_way_has_its_bits(name: str, tmp_path: Path) -
     assert {tensor.dtype for tensor in load(path).tensors.values()} == {DType.INT8}
     found = rounding(path, 3)
     assert found.outputs.mismatches == 0
+
+
+@pytest.mark.parametrize("shape", [(1, 24, 20, 3), (1, 32, 16, 3)])
+def test_inputs_may_be_given_other_shapes(shape: tuple[int, ...], tmp_path: Path) -> None:
+    """All that follows has the shapes of a file that was made for them."""
+    given, made = FlatFile(), FlatFile()
+    path = given.save(tmp_path, *network(given))
+    options = replace(QUICK, shapes=(("t0", shape),))
+    report = api.run_model(path, HOST, options, inputs=[], expected=[])
+    assert report["verified"], report["reason"]
+    graph = load(path, shapes={"t0": shape})
+    assert graph.inputs[0].shape == shape and graph.outputs[0].shape == (shape[0], 10)
+    (tmp_path / "made").mkdir()
+    original = network(made)
+    for number, tensor in enumerate(made.tensors):
+        made.tensors[number] = _resized(tensor, shape)
+    own = load(made.save(tmp_path / "made", *original))
+    assert {name: it.shape for name, it in own.tensors.items()} == {
+        name: it.shape for name, it in graph.tensors.items()
+    }
+
+
+def _resized(tensor: FlatTensor, shape: tuple[int, ...]) -> FlatTensor:
+    """An activation of the network as it is with an image of another shape."""
+    if tensor.data is not None:
+        return tensor
+    if len(tensor.shape) == 2:
+        return replace(tensor, shape=(shape[0], tensor.shape[1]))
+    side = tensor.shape[1]
+    rows, cols = (size + 1 if side == 17 else size * side // 16 for size in shape[1:3])
+    return replace(tensor, shape=(shape[0], rows, cols, tensor.shape[3]))
+
+
+def test_a_reshape_to_fixed_sizes_is_refused_with_the_way_out(tmp_path: Path) -> None:
+    f = FlatFile()
+    f.operator("RESHAPE", [x := f.int8(1, 4, 3), f.constant([1, 12])], y := f.int8(1, 12))
+    path = f.save(tmp_path, [x], [y])
+    with pytest.raises(ModelError) as refused:
+        load(path, shapes={"t0": (1, 5, 3)})
+    assert "with an input signature of that shape" in refused.value.problems[0].reason
+    with pytest.raises(UsageError, match="has no input 'x'"):
+        load(path, shapes={"x": (1, 5, 3)})
+
+
+def test_open_dimensions_are_given(tmp_path: Path) -> None:
+    f = FlatFile()
+    x, y = f.int8(1, 1, 3, signature=(1, -1, 3)), f.int8(1, 3)
+    f.operator("RESHAPE", [x, f.constant([-1, 3])], y)
+    path = f.save(tmp_path, [x], [y])
+    with pytest.raises(ModelError, match="Give its shape with --shape"):
+        load(path)
+    report = api.run_model(path, HOST, replace(QUICK, shapes=(("t0", (1, 5, 3)),)), inputs=[], expected=[])
+    assert report["verified"] and load(path, shapes={"t0": (1, 5, 3)}).outputs[0].shape == (5, 3)
 
 
 def test_a_decoder_is_verified_and_stays_int8(tmp_path: Path) -> None:

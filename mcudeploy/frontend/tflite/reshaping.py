@@ -1,0 +1,120 @@
+"""Other shapes of inputs than those in the file: the shapes of all that follows from them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import prod
+
+import numpy as np
+from onnx import NodeProto, TensorProto, ValueInfoProto, helper, shape_inference
+
+from mcudeploy.frontend.convert import info_of
+from mcudeploy.frontend.model import Unsupported
+from mcudeploy.frontend.rounding import DOMAIN
+from mcudeploy.frontend.shapes import Shapes
+from mcudeploy.frontend.tflite.contents import Contents, Operator, Tensor, names_of
+
+Shape = tuple[int, ...]
+
+
+def with_shapes(contents: Contents, shapes: Shapes) -> Contents:
+    """The file with these shapes of its inputs, by name, where they have as many dimensions."""
+    names, tensors = names_of(contents), list(contents.tensors)
+    for number in contents.inputs:
+        wanted = shapes.get(names[number], ())
+        if len(wanted) == len(tensors[number].shape):
+            tensors[number] = replace(tensors[number], shape=wanted)
+    return replace(contents, tensors=tuple(tensors))
+
+
+def stated_shape(operator: Operator, file: Sequence[Tensor], now: Sequence[Tensor]) -> Shape | None:
+    """The shape of the result where the translation takes it from the file; else None. `file` and `now` are
+    the inputs, and the result as the last, with the shapes of the file, and with those of now.
+
+    Raises Unsupported where it does not follow from the shapes of the inputs.
+    """
+    result = file[-1].shape
+    match operator.op:
+        case "RESHAPE":
+            return _filled(result, now)
+        case "SQUEEZE":
+            return tuple(now[0].shape[axis] for axis in _kept(file[0].shape, result))
+        case "EXPAND_DIMS":
+            made = list(now[0].shape)
+            made.insert(int(now[1].array()) % len(result), 1)
+            return tuple(made)
+        case "FULLY_CONNECTED":
+            channels, depth = now[1].shape
+            rows = (now[0].elements // depth,) if len(result) == 2 else now[0].shape[:-1]
+            return (*rows, channels)
+        case "TRANSPOSE_CONV":
+            return tuple(int(size) for size in now[0].array().reshape(-1))
+        case "MAXIMUM" | "MINIMUM":
+            return np.broadcast_shapes(now[0].shape, now[1].shape)
+        case "SLICE" | "STRIDED_SLICE" if len(result) != len(file[0].shape):
+            raise Unsupported("with --shape, a slice that drops an axis is not supported")
+        case _:
+            return None
+
+
+def _filled(result: Shape, now: Sequence[Tensor]) -> Shape:
+    """What RESHAPE is told: one size may be -1."""
+    told = list(result)
+    if len(now) == 3 and now[1].data is not None:
+        told = [int(size) for size in now[1].array().reshape(-1)]
+    if told.count(-1) == 1:
+        told[told.index(-1)] = now[0].elements // max(1, -prod(told))
+    if prod(told) != now[0].elements:
+        raise Unsupported(
+            f"with --shape, {list(now[0].shape)} cannot become {told}, which the file says: convert the "
+            "model with an input signature of that shape"
+        )
+    return tuple(told)
+
+
+def _kept(shape: Shape, squeezed: Shape) -> list[int]:
+    """The axes that are left."""
+    kept, left = [], list(squeezed)
+    for axis, size in enumerate(shape):
+        if left and size == left[0] and (size != 1 or len(shape) - axis == len(left)):
+            kept.append(axis)
+            left.pop(0)
+    if left:
+        raise Unsupported(f"{list(shape)} cannot become {list(squeezed)}")
+    return kept
+
+
+def infer(
+    nodes: Sequence[NodeProto],
+    constants: Mapping[str, TensorProto],
+    infos: dict[str, ValueInfoProto],
+    opset: int,
+) -> None:
+    """Adds what these nodes make to `infos`. Raises Unsupported where operands do not fit."""
+    if any(node.domain == DOMAIN for node in nodes):
+        raise Unsupported("with --shape, operators that keep a state are not supported")
+    read = {name for node in nodes for name in node.input if name}
+    made = [name for node in nodes for name in node.output]
+    outputs = [helper.make_empty_tensor_value_info(name) for name in made]
+    graph = helper.make_graph(
+        nodes,
+        "operator",
+        [infos[name] for name in read if name in infos],
+        outputs,
+        [constants[name] for name in read if name in constants],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+    try:
+        inferred = shape_inference.infer_shapes(model, check_type=True, strict_mode=True)
+    except (shape_inference.InferenceError, ValueError, RuntimeError) as fault:
+        raise Unsupported(f"with --shape, its operands do not fit: {fault}") from fault
+    infos |= {value.name: value for value in inferred.graph.output}
+
+
+def shape_in(infos: Mapping[str, ValueInfoProto], name: str) -> Shape:
+    """The shape of a value. Raises Unsupported where it is open."""
+    shape = info_of(infos[name]).shape if name in infos else None
+    if shape is None:
+        raise Unsupported("with --shape, the shape of its result does not follow from those of its inputs")
+    return shape
