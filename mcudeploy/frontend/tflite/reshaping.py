@@ -9,7 +9,6 @@ from math import prod
 import numpy as np
 from onnx import NodeProto, TensorProto, ValueInfoProto, helper, shape_inference
 
-from mcudeploy.frontend.convert import info_of
 from mcudeploy.frontend.model import Unsupported
 from mcudeploy.frontend.rounding import DOMAIN
 from mcudeploy.frontend.shapes import Shapes
@@ -114,7 +113,8 @@ def infer(
 
 def shape_in(infos: Mapping[str, ValueInfoProto], name: str) -> Shape:
     """The shape of a value. Raises Unsupported where it is open."""
-    shape = info_of(infos[name]).shape if name in infos else None
-    if shape is None:
+    sizes = infos[name].type.tensor_type.shape.dim if name in infos else ()
+    shape = tuple(size.dim_value for size in sizes)
+    if name not in infos or not infos[name].type.tensor_type.HasField("shape") or not all(shape):
         raise Unsupported("with --shape, the shape of its result does not follow from those of its inputs")
     return shape
