@@ -80,7 +80,7 @@ def main() -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
-    """Seeds; `flat`: of .tflite files; `plain`: of graphs without traits; `unsplit`: of unsplit plans alone."""
+    """Seeds; `flat`: of .tflite files; `plain`: of graphs without traits; `unsplit`: only that plan."""
 
     seeds: range
     flat: bool

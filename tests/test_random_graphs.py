@@ -100,6 +100,7 @@ def test_a_result_that_is_not_litert_s_is_found(monkeypatch: pytest.MonkeyPatch,
 
 def test_a_seed_gives_the_same_graph() -> None:
     for traits in ((), TRAITS):
+        assert draw_flat(7).content == draw_flat(7).content
         assert draw(7, traits).model.SerializeToString() == draw(7, traits).model.SerializeToString()
 
 
