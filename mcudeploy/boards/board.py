@@ -220,6 +220,17 @@ class Board(Facts):
         memories = tuple(limited.get(memory.name, memory) for memory in self.memories)
         return self.model_copy(update={"memories": memories})
 
+    @property
+    def border_memories(self) -> frozenset[str]:
+        """The memories for graph inputs and outputs: those that a DMA reaches; all where none of them has room."""
+        reached = [it for it in self.memories if it.dma]
+        return frozenset(it.name for it in (reached if any(map(self.room, reached)) else self.memories))
+
+    def with_dma_everywhere(self) -> Board:
+        """The board as if a DMA reached all of its memories: inputs and outputs may lie in any."""
+        memories = tuple(it.model_copy(update={"dma": True}) for it in self.memories)
+        return self.model_copy(update={"memories": memories})
+
     def shared_by_cores(self) -> Board:
         """The board with arenas in those memories alone that all of its units reach."""
         reached = set.intersection(*(set(self.reach(unit)) for unit in self.units))

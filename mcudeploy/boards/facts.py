@@ -131,7 +131,7 @@ class Memory(Region):
     fast as the core asks. `latency_cycles` come before the first byte of a transfer. `emulated_origin` is
     where an emulator has it that lacks the chip's own address. `arena_limit`: the most bytes that an arena
     may take there, 0 for none; all that is free where it is None. `started`: the board's firmware starts it,
-    where it is not there of itself.
+    where it is not there of itself. `dma`: some DMA controller reaches it.
     """
 
     name: Identifier
@@ -142,6 +142,7 @@ class Memory(Region):
     emulated_origin: Address | None = None
     arena_limit: Annotated[int, Field(ge=0)] | None = None
     started: bool = True
+    dma: bool = True
 
     @property
     def is_fast(self) -> bool:

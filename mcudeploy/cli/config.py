@@ -169,6 +169,7 @@ class Settings(BaseModel):
     ) = None
     max_overhead: Annotated[float, Field(ge=0)] | None = None
     time_limit: Annotated[float, Field(gt=0)] | None = None
+    dma_io: bool | None = None
     split: bool | None = None
     verify: bool | None = None
     stream_input: bool | None = None

@@ -129,6 +129,12 @@ def planning_options(command: Command) -> Command:
         help="Bytes that the arena in this memory may take, 0 for none. Once for each memory.",
     )
     @click.option(
+        "--dma-io/--no-dma-io",
+        default=True,
+        show_default=True,
+        help="Keep inputs and outputs out of memories that no DMA reaches, or not.",
+    )
+    @click.option(
         "--split/--no-split", default=True, show_default=True, help="Cut operators into rows, or not."
     )
     @click.option(
@@ -182,6 +188,7 @@ def planning_options(command: Command) -> Command:
         time_limit: float,
         ram_limit: int | None,
         memory_limits: tuple[tuple[str, int], ...],
+        dma_io: bool,
         split: bool,
         stream_input: bool,
         assign: tuple[str, ...],
@@ -205,6 +212,7 @@ def planning_options(command: Command) -> Command:
             time_limit=time_limit,
             ram_limit=ram_limit,
             memory_limits=memory_limits,
+            dma_io=dma_io,
             split=split,
             stream_input=stream_input,
             assign=assign,

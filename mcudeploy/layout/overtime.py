@@ -56,8 +56,10 @@ class Pair:
 
     @classmethod
     def of(cls, board: Board) -> Pair | None:
-        """The board's first memory without waits, and the best with them; None where there are not both."""
-        fast = next((it for it in board.memories if it.is_fast), None)
+        """The board's first memory without waits that inputs may lie in, and the best with waits; None where
+        there are not both.
+        """
+        fast = next((it for it in board.memories if it.is_fast and it.name in board.border_memories), None)
         slow = [it for it in board.memories if not it.is_fast and board.room(it)]
         if fast is None or not slow:
             return None

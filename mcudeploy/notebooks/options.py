@@ -20,6 +20,7 @@ class Choices(TypedDict, total=False):
     time_limit: float
     ram_limit: int
     memory: Mapping[str, int]
+    dma_io: bool
     split: bool
     stream_input: bool
     assign: tuple[str, ...]

@@ -112,7 +112,7 @@ def rank_boards(
     Raises ConfigError where kernels have no costs on any of the cores.
     """
     groups: dict[tuple[str, bool], list[Board]] = {}
-    for board in boards:
+    for board in boards if options.dma_io else [it.with_dma_everywhere() for it in boards]:
         groups.setdefault((STAND_INS.get(board.core, board.core), board.vectors), []).append(board)
     found: list[Fit] = []
     for done, ((core, vectors), alike) in enumerate(groups.items()):
@@ -197,8 +197,8 @@ def _on_board(name: str, planned: Planned, board: Board) -> Way:
 
 
 def _memory_for(arena_bytes: int, board: Board) -> Memory | None:
-    """The first fast memory that the first unit reaches and that has room for an arena."""
-    reached = board.reach(board.units[0])
+    """The first fast memory for inputs and outputs that the first unit reaches and that has room for an arena."""
+    reached = board.border_memories.intersection(board.reach(board.units[0]))
     fast = (memory for memory in board.memories if memory.is_fast and memory.name in reached)
     return next((memory for memory in fast if board.room(memory) >= arena_bytes), None)
 

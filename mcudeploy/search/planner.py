@@ -54,7 +54,8 @@ class Options:
     memories of the board, by name. `placement`: blocks lie where there is room, or, in an unsplit plan,
     tensors share memory by their tags. `cores`: so many run the plan together, 0: all
     that the board has; None: one, or as many as a stored plan is for. `float_io`, `keep_constant`,
-    `shapes` and `stateful` are those of the front end. `objective`: what emulated and estimated times are in.
+    `shapes` and `stateful` are those of the front end. `dma_io`: inputs and outputs stay out of memories that
+    no DMA reaches. `objective`: what emulated and estimated times are in.
     """
 
     max_overhead: float = 5.0
@@ -75,6 +76,12 @@ class Options:
     cores: int | None = None
     objective: Unit = "instructions"
     shapes: tuple[tuple[str, Sizes], ...] = ()
+    dma_io: bool = True
+
+    def limited(self, board: Board) -> Board:
+        """The board with the memories that arenas, inputs and outputs may use."""
+        board = board if self.dma_io else board.with_dma_everywhere()
+        return board.limited(dict(self.memory_limits))
 
 
 def read_model(path: Path, options: Options, *, vectors: bool = False) -> Model:
@@ -134,7 +141,7 @@ def find_plans(
     the checker: one that does not is a defect, of which the user is warned, and is left out. Raises FitError
     where even the least arena is too large, PlanFaultError where the unsplit plan does not pass.
     """
-    board = board.limited(dict(options.memory_limits))
+    board = options.limited(board)
     found = search_plans(model, board, options, tiles, start=start, told=told, progress=progress, known=known)
     found = replace(found, limits=dict(options.memory_limits), objective=options.objective)
     found = _on_cores(found)

@@ -149,7 +149,7 @@ class WaysOut:
 
     def _search(self, options: Options) -> tuple[Planned, list[Plan]]:
         """What is found with these options, and the plans of it that fit."""
-        board = self.board.limited(dict(options.memory_limits))
+        board = options.limited(self.board)
         planned = search_plans(self.model, board, replace(options, time_limit=_SEARCH_S))
 
         self._arenas += [plan.layout.arena_bytes for plan in planned.plans]

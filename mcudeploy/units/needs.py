@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import lcm
 
 from mcudeploy.boards.board import Board, Unit
@@ -56,6 +56,8 @@ def users(graph: Graph, board: Board, functions: Sequence[Function]) -> dict[str
 def needs(graph: Graph, board: Board, functions: Sequence[Function] = ()) -> Needs:
     """What each tensor needs: all its `users` have their say.
 
+    Graph inputs and outputs are in the `border_memories` of the board: a DMA may fill and send them. Inputs that
+    arrive by rows are written by the application's code.
     Where several units use a memory and one sees it through a cache, everything there begins at a line of
     that cache: no two blocks have bytes in one line, and cleaning or invalidating one never touches another.
     Raises FitError for a tensor whose units reach no memory in common: a copy step has to come between them.
@@ -64,9 +66,17 @@ def needs(graph: Graph, board: Board, functions: Sequence[Function] = ()) -> Nee
     used = dict.fromkeys((board.units[0].name, *names.values()))
     lines = _lines(board, [board.unit(name) for name in used])
     touched = users(graph, board, functions)
+    roots = Flow.of(graph).roots
+    borders = {roots[border.tensor] for border in (*graph.resident_inputs(), *graph.own_outputs())}
     tensors = {tensor: _need(board, tensor, units, lines) for tensor, units in touched.items()}
+    tensors |= {name: _within(tensors[name], board.border_memories) for name in borders}
     work = {name: _need(board, f"the scratch of {name}", [unit], lines) for name, unit in names.items()}
     return Needs(tensors, work)
+
+
+def _within(need: Need, preferred: Collection[str]) -> Need:
+    """A need with these memories alone, as far as its units reach any of them."""
+    return replace(need, memories=tuple(it for it in need.memories if it in preferred) or need.memories)
 
 
 def _lines(board: Board, units: Sequence[Unit]) -> dict[str, int]:

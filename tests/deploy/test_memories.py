@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from mcudeploy import api
 from mcudeploy.boards.board import load_board
 from mcudeploy.common.errors import FitError, UsageError
 from mcudeploy.device.target import Target
+from mcudeploy.ir.plan import Plan
 from mcudeploy.search.planner import Options
 from mcudeploy.targets import Firmware, emulator
 from tests.residing import offsets_of
@@ -174,3 +176,27 @@ def test_the_version_of_qemu(
     assert emulator._qemu_version("qemu-system-arm") == version
     emulator._qemu_version.cache_clear()
     assert emulator._qemu_version(str(tmp_path / "none")) == float("inf")
+
+
+def homes(plan: Plan) -> set[str]:
+    """The memories of inputs and outputs."""
+    borders = {border.tensor for border in (*plan.graph.inputs, *plan.graph.own_outputs())}
+    return {each.memory for name in borders for block in plan.layout.blocks[name] for each in block}
+
+
+def test_inputs_and_outputs_stay_out_of_memory_that_no_dma_reaches(model: Path) -> None:
+    board = load_board("stm32f405")
+    graph = api.plan_model(model, board, UNSPLIT).plan.graph
+    largest = max(graph.tensors[it.tensor].size_bytes for it in (*graph.inputs, *graph.own_outputs()))
+    plan = api.plan_model(model, board, Options(split=False, memory_limits=(("sram", largest),))).plan
+    assert plan.layout.arenas["ccm"] and homes(plan) == {"sram"}
+
+
+def test_a_plan_that_fits_only_without_dma_names_the_way_out(model: Path) -> None:
+    board = load_board("stm32f405")
+    narrow = Options(split=False, memory_limits=(("sram", 64), ("ccm", 8192)))
+    with pytest.raises(FitError, match=r"stay out of ccm, which no DMA reaches; --no-dma-io lets them in"):
+        api.plan_model(model, board, narrow)
+    assert homes(api.plan_model(model, board, replace(narrow, dma_io=False)).plan) == {"ccm"}
+    alone = replace(narrow, memory_limits=(("sram", 0),))
+    assert homes(api.plan_model(model, board, alone).plan) == {"ccm"}
