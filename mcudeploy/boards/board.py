@@ -222,7 +222,7 @@ class Board(Facts):
 
     @property
     def border_memories(self) -> frozenset[str]:
-        """The memories for graph inputs and outputs: those that a DMA reaches; all where none of them has room."""
+        """Memories for graph inputs and outputs: those that a DMA reaches; all if none of them has room."""
         reached = [it for it in self.memories if it.dma]
         return frozenset(it.name for it in (reached if any(map(self.room, reached)) else self.memories))
 

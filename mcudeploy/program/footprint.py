@@ -163,7 +163,9 @@ def shortages(plan: Plan, work: WorkBytes, board: Board) -> list[str]:
     barred = [name for name in rooms if rooms[name] and name not in board.border_memories]
     if barred:
         names = ", ".join(barred)
-        told.append(f"Inputs and outputs stay out of {names}, which no DMA reaches; --no-dma-io lets them in.")
+        told.append(
+            f"Inputs and outputs stay out of {names}, which no DMA reaches; --no-dma-io lets them in."
+        )
     others = [f"{name} has {arenas.get(name, 0):,} of {rooms[name]:,}" for name in rooms if name not in short]
     return [*told, f"Of the other memories {', '.join(others)}."] if others else told
 

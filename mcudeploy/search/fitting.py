@@ -197,7 +197,9 @@ def _on_board(name: str, planned: Planned, board: Board) -> Way:
 
 
 def _memory_for(arena_bytes: int, board: Board) -> Memory | None:
-    """The first fast memory for inputs and outputs that the first unit reaches and that has room for an arena."""
+    """The first fast memory, for inputs and outputs too, that the first unit reaches and that has room for an
+    arena.
+    """
     reached = board.border_memories.intersection(board.reach(board.units[0]))
     fast = (memory for memory in board.memories if memory.is_fast and memory.name in reached)
     return next((memory for memory in fast if board.room(memory) >= arena_bytes), None)

@@ -56,8 +56,8 @@ def users(graph: Graph, board: Board, functions: Sequence[Function]) -> dict[str
 def needs(graph: Graph, board: Board, functions: Sequence[Function] = ()) -> Needs:
     """What each tensor needs: all its `users` have their say.
 
-    Graph inputs and outputs are in the `border_memories` of the board: a DMA may fill and send them. Inputs that
-    arrive by rows are written by the application's code.
+    Graph inputs and outputs are in the `border_memories` of the board: a DMA may fill and send them. Inputs
+    that arrive by rows are written by the application's code.
     Where several units use a memory and one sees it through a cache, everything there begins at a line of
     that cache: no two blocks have bytes in one line, and cleaning or invalidating one never touches another.
     Raises FitError for a tensor whose units reach no memory in common: a copy step has to come between them.
