@@ -17,7 +17,7 @@ from mcudeploy.device.target import Target
 from mcudeploy.program.ctext import model_name
 from mcudeploy.program.exporters import Kind, export_files
 from mcudeploy.program.folder import require_no_links, require_ours, write_folder
-from mcudeploy.program.library import write_library
+from mcudeploy.program.library import with_sbom, write_library
 from mcudeploy.program.render import Member
 from mcudeploy.program.selftest import SelfTest
 from mcudeploy.report import objects
@@ -48,10 +48,12 @@ def build_models(
     force: bool = False,
     library_only: bool = False,
     kind: Kind | None = None,
+    sbom: bool = False,
     progress: Progress = SILENT,
 ) -> dict[str, Any]:
     """Write one C library of all models into a folder, and firmware for each where the board has any, unless
-    `library_only`. `kind` is the build system that the library is for, which takes no firmware along.
+    `library_only`. `kind` is the build system that the library is for, which takes no firmware along. `sbom`
+    adds the bill of materials.
 
     With `verify` every program has passed `require_verified` before anything is written; with `force` files
     of others are overwritten. Raises UsageError where they are in the way.
@@ -69,9 +71,10 @@ def build_models(
     elves = [each.firmware.elf for each in built if each.firmware is not None]
     read = [*paths, *filter(None, [options.plan_file])]
     if kind is None:
-        files = write_library(members, name, directory, elves, read=read, force=force)
+        files = write_library(members, name, directory, elves, sbom=sbom, read=read, force=force)
     else:
         content = export_files(kind, members, name, board)
+        content = with_sbom(content, members, name) if sbom else content
         files = write_folder(directory, content, read=read, force=force)
     reports = [objects.build(each.made, each.firmware, each.verdict) for each in built]
     reports = [

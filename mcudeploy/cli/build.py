@@ -57,6 +57,11 @@ if TYPE_CHECKING:
     help="Lay the library out for this build system, with its metadata and an example that checks itself; no "
     "firmware is built.  [default: CMake and PlatformIO]",
 )
+@click.option(
+    "--sbom/--no-sbom",
+    default=False,
+    help="Write sbom.cdx.json, too: models, kernels and files with hashes and licences, as CycloneDX 1.5.",
+)
 @planning_options
 @output_options
 def build(
@@ -69,6 +74,7 @@ def build(
     force: bool,
     library_only: bool,
     kind: Kind | None,
+    sbom: bool,
     options: Options,
     output: Output,
 ) -> None:
@@ -86,6 +92,7 @@ def build(
             force=force,
             library_only=library_only,
             kind=kind,
+            sbom=sbom,
             progress=progress,
         )
     output.result(report, tables.build)

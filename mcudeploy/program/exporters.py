@@ -11,9 +11,9 @@ from mcudeploy.common.errors import UsageError
 from mcudeploy.program.ctext import comment_text
 from mcudeploy.program.folder import Content
 from mcudeploy.program.kernelfiles import ON_UNIT
-from mcudeploy.program.library import c_files
+from mcudeploy.program.library import c_files, finished
 from mcudeploy.program.program import Program
-from mcudeploy.program.render import Member, render
+from mcudeploy.program.render import Member, render, render_readme
 
 Kind = Literal["platformio", "arduino", "cmake", "zephyr", "esp-idf", "stm32cube", "rust"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -143,12 +143,13 @@ def export_files(kind: Kind, members: Sequence[Member], name: str, board: Board)
         "sources": sources,
         "rust": _RUST_TYPES,
     }
-    files = {"README.md": "README.md", **layout.files}
+    files = dict(layout.files)
+    found["README.md"] = render_readme(name, members, kind, toolchain=values["toolchain"])
     if values["toolchain"]:
         files[f"cmake/{board.name}.cmake"] = "toolchain.cmake"
     for path, template in files.items():
         found[path.replace("NAME", name)] = render(f"exporters/{template}.j2", **values)
-    return found
+    return finished(found)
 
 
 def example_values(members: Sequence[Member], name: str, board: Board) -> dict[str, Any]:

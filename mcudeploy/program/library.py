@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from mcudeploy.common.errors import UsageError
 from mcudeploy.program.folder import Content, write_folder
 from mcudeploy.program.kernelfiles import ON_UNIT, RUN_CORES, START, kernel_files
+from mcudeploy.program.licences import licence_text, licensed
 from mcudeploy.program.render import Member, render_model, render_package, render_selftest
+from mcudeploy.program.sbom import SBOM_NAME, bill_of_materials
 
 _INTERFACES = {
     ON_UNIT: ("mcud_unit.h", "mcud.h", "mcud_config.h"),
@@ -25,10 +27,12 @@ def write_library(
     directory: Path,
     firmware: Sequence[Path],
     *,
+    sbom: bool = False,
     read: Sequence[Path] = (),
     force: bool = False,
 ) -> list[Path]:
-    """Write the library `name` below `directory`, and the firmware of each model where there is any.
+    """Write the library `name` below `directory`, and the firmware of each model where there is any; with
+    `sbom` also what they are made of.
 
     The files, in order. Raises UsageError for files that are not ours to replace, and for those that were
     `read`, also with `force`; OSError where one cannot be written.
@@ -37,12 +41,22 @@ def write_library(
     for elf, member in zip(firmware, members, strict=bool(firmware)):
         board = member.plan.board.replace(":", "-")
         files[f"firmware/{member.program.prefix}-{board}.elf"] = elf.read_bytes()
-    return write_folder(directory, files, read=read, force=force)
+    return write_folder(directory, with_sbom(files, members, name) if sbom else files, read=read, force=force)
+
+
+def with_sbom(files: Mapping[str, Content], members: Sequence[Member], name: str) -> dict[str, Content]:
+    """The files, and their bill of materials."""
+    return {**files, SBOM_NAME: bill_of_materials(members, name, files)}
 
 
 def library_files(members: Sequence[Member], name: str) -> dict[str, Content]:
     """The sources by path, and the files around them. Raises what `c_files` raises."""
-    return c_files(members) | render_package(name, members)
+    return finished(c_files(members) | render_package(name, members))
+
+
+def finished(files: Mapping[str, Content]) -> dict[str, Content]:
+    """The files of a library with their licences."""
+    return licensed(files) | {"LICENSE": licence_text()}
 
 
 def c_files(members: Sequence[Member]) -> dict[str, Content]:

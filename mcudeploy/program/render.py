@@ -36,7 +36,7 @@ class Member:
 
 @cache
 def _environment() -> Environment:
-    return Environment(
+    environment = Environment(
         loader=FileSystemLoader(resource_dir("templates")),
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -45,6 +45,8 @@ def _environment() -> Environment:
         # In C, every string of a model has passed ctext.
         autoescape=lambda name: name is not None and name.endswith(".html.j2"),
     )
+    environment.filters["comment"] = comment_text
+    return environment
 
 
 def render_model(program: Program, plan: Plan, source: Source) -> dict[str, str]:
@@ -98,7 +100,21 @@ def render_package(name: str, members: Sequence[Member]) -> dict[str, str]:
         texts[template] = render(
             f"{template}.j2", name=name, upper=name.upper(), file_names=file_names, **known
         )
-    return texts
+    return texts | {"README.md": render_readme(name, members)}
+
+
+def render_readme(name: str, members: Sequence[Member], kind: str = "", *, toolchain: bool = False) -> str:
+    """How a library is used in a build system, the usual ones where it is for none; and where it is from."""
+    return render(
+        "exporters/README.md.j2",
+        name=name,
+        upper=name.upper(),
+        members=members,
+        kind=kind,
+        board=members[0].plan.board,
+        toolchain=toolchain,
+        kernels=sorted({kernel for member in members for kernel in member.program.sources}),
+    )
 
 
 def render(template: str, **values: object) -> str:

@@ -16,6 +16,7 @@ from mcudeploy.boards.trust import require_trusted
 from mcudeploy.common.errors import BoardNotFoundError, UsageError
 from mcudeploy.program.exporters import example_values
 from mcudeploy.program.folder import Content
+from mcudeploy.program.licences import licensed
 from mcudeploy.program.render import Member, render
 from mcudeploy.targets.emulator import emulator_of, qemu_command
 from mcudeploy.targets.project import assemble
@@ -60,14 +61,14 @@ def starter_files(
     made = {"README.md": "project.md", "mcudeploy.toml": "mcudeploy.toml"}
     if board.framework is not None:
         made |= {"platformio.ini": "framework.ini", "src/main.cpp": "sketch.cpp"}
-        return _rendered(made, values)
+        return licensed(_rendered(made, values))
     files = assemble(board, {}, [], emulate=emulate, measurer=False).files
     rendered = _rendered(made | {"src/main.c": "board_main.c"}, values)
     kept = {name: text for name, text in files.items() if not name.startswith(("src/kernels/", "include/"))}
     headers = {name: text for name, text in files.items() if name.startswith("include/")}
     kept["platformio.ini"] = _with_libraries(files["platformio.ini"])
     sources = [*kept.values(), str(rendered["src/main.c"])]
-    return {**kept, **_reached(sources, headers), **rendered}
+    return licensed({**kept, **_reached(sources, headers), **rendered})
 
 
 def _rendered(made: Mapping[str, str], values: Mapping[str, Any]) -> dict[str, Content]:
