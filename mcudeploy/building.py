@@ -14,9 +14,11 @@ from mcudeploy.common.errors import BuildError, OutputsDifferError, UsageError
 from mcudeploy.common.progress import SILENT, Progress
 from mcudeploy.deployment import Deployment
 from mcudeploy.device.target import Target
+from mcudeploy.program.arenas import ArenaKind, require_room, share_of, together, with_arenas
 from mcudeploy.program.ctext import model_name
 from mcudeploy.program.exporters import Kind, export_files
 from mcudeploy.program.folder import require_no_links, require_ours, write_folder
+from mcudeploy.program.footprint import tables_bytes
 from mcudeploy.program.library import with_sbom, write_library
 from mcudeploy.program.render import Member
 from mcudeploy.program.selftest import SelfTest
@@ -49,11 +51,13 @@ def build_models(
     library_only: bool = False,
     kind: Kind | None = None,
     sbom: bool = False,
+    arena: ArenaKind = "own",
     progress: Progress = SILENT,
 ) -> dict[str, Any]:
     """Write one C library of all models into a folder, and firmware for each where the board has any, unless
     `library_only`. `kind` is the build system that the library is for, which takes no firmware along. `sbom`
-    adds the bill of materials.
+    adds the bill of materials. `arena` says whose the arenas are. Raises FitError where the board has no room
+    for all models together.
 
     With `verify` every program has passed `require_verified` before anything is written; with `force` files
     of others are overwritten. Raises UsageError where they are in the way.
@@ -65,9 +69,16 @@ def build_models(
     if not bare:
         require_trusted(board)
     built = [_built(path, board, options, (verify, bare), progress) for path in paths]
-    members = [Member(each.made.program, each.made.plan, each.made.source, each.selftest) for each in built]
-    several = len(members) > 1
-    name = model_name(None, directory.resolve().name) if several else members[0].program.prefix
+    several = len(built) > 1
+    name = model_name(None, directory.resolve().name) if several else built[0].made.program.prefix
+    shares = [share_of(each.made.program, _tables_bytes(each.made)) for each in built]
+    programs = with_arenas([each.made.program for each in built], arena, name)
+    if several:
+        require_room(shares, options.limited(board), arena)
+    members = [
+        Member(program, each.made.plan, each.made.source, each.selftest)
+        for program, each in zip(programs, built, strict=True)
+    ]
     elves = [each.firmware.elf for each in built if each.firmware is not None]
     read = [*paths, *filter(None, [options.plan_file])]
     if kind is None:
@@ -81,6 +92,7 @@ def build_models(
         report | {"selftest": each.selftest is not None} for report, each in zip(reports, built, strict=True)
     ]
     listed: dict[str, Any] = {"files": [str(file) for file in files]}
+    listed |= {"arena": arena, "library_arenas": together(shares, arena)}
     return listed | ({"models": reports} if several else reports[0])
 
 
@@ -137,6 +149,10 @@ def _built(path: Path, board: Board, options: Options, how: tuple[bool, bool], p
         return _Built(made, verdict, None, _selftest(samples[0], verdict))
     progress.stage(f"building {path.name} for {board.name}")
     return _Built(made, verdict, made.build(Target(board)), _selftest(samples[0], verdict))
+
+
+def _tables_bytes(made: Deployment) -> int:
+    return tables_bytes(made.plan, made.model.calls, made.board)
 
 
 def _selftest(sample: Sample, verdict: Verdict | None) -> SelfTest | None:

@@ -17,6 +17,7 @@ from mcudeploy.cli.values import InputModel, NewFolder
 if TYPE_CHECKING:
     from mcudeploy.boards.board import Board
     from mcudeploy.device.target import Target
+    from mcudeploy.program.arenas import ArenaKind
     from mcudeploy.program.exporters import Kind
     from mcudeploy.search.planner import Options
 
@@ -58,6 +59,14 @@ if TYPE_CHECKING:
     "firmware is built.  [default: CMake and PlatformIO]",
 )
 @click.option(
+    "--arena",
+    type=click.Choice(["own", "shared", "extern", "init"]),
+    default="own",
+    show_default=True,
+    help="Whose the arenas are: each model's own; one for models of which one runs at a time; arrays of the "
+    "application; or buffers that it hands to MODEL_init().",
+)
+@click.option(
     "--sbom/--no-sbom",
     default=False,
     help="Write sbom.cdx.json, too: models, kernels and files with hashes and licences, as CycloneDX 1.5.",
@@ -75,6 +84,7 @@ def build(
     library_only: bool,
     kind: Kind | None,
     sbom: bool,
+    arena: ArenaKind,
     options: Options,
     output: Output,
 ) -> None:
@@ -93,6 +103,7 @@ def build(
             library_only=library_only,
             kind=kind,
             sbom=sbom,
+            arena=arena,
             progress=progress,
         )
     output.result(report, tables.build)

@@ -173,6 +173,7 @@ class Settings(BaseModel):
     split: bool | None = None
     verify: bool | None = None
     stream_input: bool | None = None
+    arena: Literal["own", "shared", "extern", "init"] | None = None
     sbom: bool | None = None
     seed: Annotated[int, Field(ge=0)] | None = None
     method: str | None = None

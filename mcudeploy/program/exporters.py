@@ -129,6 +129,11 @@ def export_files(kind: Kind, members: Sequence[Member], name: str, board: Board)
             raise UsageError(
                 f"libraries for {kind} are programs of one core: leave out --parallel and --assign, or --for"
             )
+    if kind == "rust" and any(member.program.arena != "own" for member in members):
+        raise UsageError(
+            "a crate owns its arenas: safe Rust could not keep two users of one apart; leave out --arena, or "
+            "--for rust"
+        )
     layout = _LAYOUTS[kind]
     folders = {"src": layout.sources, "include": layout.headers}
     found: dict[str, Content] = {}

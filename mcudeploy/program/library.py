@@ -10,7 +10,7 @@ from mcudeploy.common.errors import UsageError
 from mcudeploy.program.folder import Content, write_folder
 from mcudeploy.program.kernelfiles import ON_UNIT, RUN_CORES, START, kernel_files
 from mcudeploy.program.licences import licence_text, licensed
-from mcudeploy.program.render import Member, render_model, render_package, render_selftest
+from mcudeploy.program.render import Member, render_arena, render_model, render_package, render_selftest
 from mcudeploy.program.sbom import SBOM_NAME, bill_of_materials
 
 _INTERFACES = {
@@ -66,6 +66,7 @@ def c_files(members: Sequence[Member]) -> dict[str, Content]:
     Raises UsageError where two models would have a file of the same name.
     """
     programs = [member.program for member in members]
+    owners = {program.arena_owner for program in programs if program.arena == "shared"}
     offset_bits = max(program.offset_bits for program in programs)
     code_bits = max(program.code_bits for program in programs)
     kernels = sorted({kernel for program in programs for kernel in program.sources})
@@ -76,6 +77,10 @@ def c_files(members: Sequence[Member]) -> dict[str, Content]:
         made = render_model(program, member.plan, member.source) | render_selftest(member)
         for file, text in made.items():
             path = f"include/{file}" if file in own else f"src/{file}"
+            if texts.setdefault(path, text) != text:
+                raise UsageError(f"two files of the library would be called {path}: rename a model")
+    for owner in owners:
+        for path, text in render_arena(owner, programs).items():
             if texts.setdefault(path, text) != text:
                 raise UsageError(f"two files of the library would be called {path}: rename a model")
     shown = dict.fromkeys(

@@ -72,6 +72,35 @@ class Program:
     states: list[StateText]
     streamed: bool
     weights_bytes: int
+    arena: str = "own"
+    arena_owner: str = ""
+    """See `arenas.ArenaKind`; what the C names of arenas begin with that are not the program's own."""
+
+    @property
+    def bases(self) -> dict[str, str]:
+        """By memory the C expression of the arena's first byte."""
+        forms = {
+            "own": "arena_{memory}.bytes",
+            "shared": "{owner}_arena_{memory}.bytes",
+            "extern": "{owner}_arena_{memory}",
+            "init": "arenas[{number}].base",
+        }
+        form = forms[self.arena]
+        return {
+            it.memory: form.format(memory=it.memory, owner=self.arena_owner, number=number)
+            for number, it in enumerate(self.arenas)
+        }
+
+    @property
+    def arena_alignment(self) -> int:
+        """What the address of every arena is a multiple of, at least."""
+        return max(it.alignment for it in self.arenas)
+
+    @property
+    def all_tensors(self) -> list[TensorText]:
+        """Every record that says which arena something lies in."""
+        parts = (tensor for part in self.part_operators for tensor in part.tensors)
+        return [*self.tensors, *(it for moves in self.moves for it in (moves.old, moves.new)), *parts]
 
     @property
     def sources(self) -> list[str]:
@@ -159,7 +188,7 @@ def _arenas(plan: Plan, board: Board) -> list[ArenaText]:
         if alignment > ARENA_GRAIN_BYTES:
             attributes += f" MCUD_ALIGNED({alignment})"
         section = f".arena.{memory}" if further else ""
-        texts.append(ArenaText(memory, plan.layout.arenas[memory], attributes, section))
+        texts.append(ArenaText(memory, plan.layout.arenas[memory], attributes, section, alignment))
     return texts
 
 

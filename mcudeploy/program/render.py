@@ -11,6 +11,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from mcudeploy import __version__
 from mcudeploy.common.resources import resource_dir
 from mcudeploy.ir.plan import Plan
+from mcudeploy.program.arenas import shared_arenas
 from mcudeploy.program.ctext import comment_text
 from mcudeploy.program.program import Program
 from mcudeploy.program.selftest import SelfTest
@@ -71,6 +72,21 @@ def render_selftest(member: Member) -> dict[str, str]:
     return {
         f"{name}.{kind}": _render(f"selftest.{kind}.j2", member.program, member.plan, member.source, **known)
         for kind in ("h", "c")
+    }
+
+
+def render_arena(owner: str, programs: Sequence[Program]) -> dict[str, str]:
+    """The arena that programs share, by path."""
+    known = {
+        "name": owner,
+        "upper": owner.upper(),
+        "arenas": shared_arenas(programs),
+        "users": [program.prefix for program in programs if program.arena == "shared"],
+    }
+    folders = {"h": "include", "c": "src"}
+    return {
+        f"{folder}/{owner}_arena.{kind}": render(f"arena.{kind}.j2", **known)
+        for kind, folder in folders.items()
     }
 
 

@@ -44,13 +44,14 @@ class TensorText:
 class ArenaText:
     """The array in one memory: its bytes, and the attributes of its declaration, with a blank in front.
 
-    `section` is empty in the board's first memory, where the compiler puts it.
+    `section` is empty in the board's first memory, where the compiler puts it. `alignment`: of its address.
     """
 
     memory: str
     size_bytes: int
     attributes: str
     section: str
+    alignment: int
 
 
 @dataclass(frozen=True, slots=True)
