@@ -28,7 +28,7 @@ from mcudeploy.program.ctext import model_name
 from mcudeploy.report import chart, fits, moving, objects
 from mcudeploy.report.outputs import outputs, read_labels, require_labels
 from mcudeploy.search import planfile
-from mcudeploy.search.fitting import estimated_latency, rank_boards
+from mcudeploy.search.fitting import estimated_latency, longest_step, rank_boards
 from mcudeploy.search.kernels import alternatives
 from mcudeploy.search.placing import unsplit_plan, unsplit_schedule
 from mcudeploy.search.planner import Options, Planned, find_plans, read_model, search_plans
@@ -150,10 +150,19 @@ def fit_model(
 
 def plan_report(made: Deployment) -> JsonObject:
     """The JSON object of `plan`; its `latency` is what was measured of this very plan before."""
-    measured = made.measured()
-    found = objects.latency(made.board, measured, made.baseline(), made.estimated_overhead)
-    estimated = fits.latency(estimated_latency(made.plan, made.model, made.board))
-    return objects.plan(made, measured) | found | {"estimated_latency": estimated}
+    return objects.plan(made, made.measured()) | latency_report(made)
+
+
+def latency_report(made: Deployment) -> JsonObject:
+    """What was measured of the latency of a plan, and what is estimated."""
+    found = objects.latency(made.board, made.measured(), made.baseline(), made.estimated_overhead)
+    return found | {"estimated_latency": fits.latency(estimated_latency(made.plan, made.model, made.board))}
+
+
+def cost_report(made: Deployment) -> JsonObject:
+    """What a run of a plan costs in time: its latency, and its longest step."""
+    step = longest_step(made.plan, made.model, made.board)
+    return latency_report(made) | {"longest_step": fits.longest(made.plan, step)}
 
 
 def save_plan(made: Deployment, path: Path) -> None:

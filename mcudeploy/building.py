@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from mcudeploy.api import plan_model, verdict_on_host
+from mcudeploy.api import cost_report, plan_model, verdict_on_host
 from mcudeploy.boards.board import Board
+<<<<<<< HEAD
 from mcudeploy.boards.trust import require_trusted
 from mcudeploy.common.errors import BuildError, OutputsDifferError, UsageError
+=======
+from mcudeploy.common.errors import BuildError, DeployError, OutputsDifferError, UsageError
+>>>>>>> 6994b4e (build: ends with what the model costs; MODEL_STACK_BYTES in header and README)
 from mcudeploy.common.progress import SILENT, Progress
 from mcudeploy.deployment import Deployment
 from mcudeploy.device.target import Target
@@ -20,11 +24,13 @@ from mcudeploy.program.exporters import Kind, export_files
 from mcudeploy.program.folder import require_no_links, require_ours, write_folder
 from mcudeploy.program.footprint import tables_bytes
 from mcudeploy.program.library import with_sbom, write_library
+from mcudeploy.program.program import Program
 from mcudeploy.program.render import Member
 from mcudeploy.program.selftest import SelfTest
 from mcudeploy.report import objects
 from mcudeploy.search.planner import Options
 from mcudeploy.targets import Firmware
+from mcudeploy.targets.stack import stack_bound
 from mcudeploy.targets.starter import require_start, starter_files
 from mcudeploy.verify.samples import Sample, load_samples
 from mcudeploy.verify.verdict import Verdict, device_share
@@ -35,9 +41,18 @@ class _Built:
     """A model that is ready to be written."""
 
     made: Deployment
+    program: Program
     verdict: Verdict | None
     firmware: Firmware | None
     selftest: SelfTest | None
+    stack_unknown: str | None
+    """Why there is no bound for the stack."""
+
+    @property
+    def report(self) -> dict[str, Any]:
+        """What `build` says of it."""
+        known = {"selftest": self.selftest is not None, "stack_unknown": self.stack_unknown}
+        return objects.build(self.made, self.firmware, self.verdict) | cost_report(self.made) | known
 
 
 def build_models(
@@ -72,14 +87,14 @@ def build_models(
     several = len(built) > 1
     name = model_name(None, directory.resolve().name) if several else built[0].made.program.prefix
     shares = [share_of(each.made.program, _tables_bytes(each.made)) for each in built]
-    programs = with_arenas([each.made.program for each in built], arena, name)
+    programs = with_arenas([each.program for each in built], arena, name)
     if several:
         require_room(shares, options.limited(board), arena)
     members = [
         Member(program, each.made.plan, each.made.source, each.selftest)
         for program, each in zip(programs, built, strict=True)
     ]
-    elves = [each.firmware.elf for each in built if each.firmware is not None]
+    elves = [each.firmware.elf for each in built if each.firmware is not None and not bare]
     read = [*paths, *filter(None, [options.plan_file])]
     if kind is None:
         files = write_library(members, name, directory, elves, sbom=sbom, read=read, force=force)
@@ -87,10 +102,7 @@ def build_models(
         content = export_files(kind, members, name, board)
         content = with_sbom(content, members, name) if sbom else content
         files = write_folder(directory, content, read=read, force=force)
-    reports = [objects.build(each.made, each.firmware, each.verdict) for each in built]
-    reports = [
-        report | {"selftest": each.selftest is not None} for report, each in zip(reports, built, strict=True)
-    ]
+    reports = [each.report for each in built]
     listed: dict[str, Any] = {"files": [str(file) for file in files]}
     listed |= {"arena": arena, "library_arenas": together(shares, arena)}
     return listed | ({"models": reports} if several else reports[0])
@@ -117,7 +129,7 @@ def init_project(
         require_ours(library, {})
         require_ours(directory, {})
     built = _built(path, board, options, (True, True), progress)
-    member = Member(built.made.program, built.made.plan, built.made.source, built.selftest)
+    member = Member(built.program, built.made.plan, built.made.source, built.selftest)
     model = name + path.suffix.lower()
     files = starter_files(member, name, board, model, emulate=emulate)
     files[f"model/{model}"] = path.read_bytes()
@@ -145,10 +157,27 @@ def _built(path: Path, board: Board, options: Options, how: tuple[bool, bool], p
     made = plan_model(path, board, options, progress)
     samples = load_samples(made.model.graph, [], [], options.seed)
     verdict = require_verified(made, samples, progress) if verify else None
-    if bare:
-        return _Built(made, verdict, None, _selftest(samples[0], verdict))
     progress.stage(f"building {path.name} for {board.name}")
-    return _Built(made, verdict, made.build(Target(board)), _selftest(samples[0], verdict))
+    firmware, unknown = _firmware_for_costs(made) if bare else (made.build(Target(board)), None)
+    bound = None if firmware is None else stack_bound(firmware)
+    if bound is None:
+        program, unknown = made.program, unknown or f"no bound can be stated for programs of {board.name}"
+    else:
+        program = replace(made.program, stack_bytes=bound.library_bytes)
+    return _Built(made, program, verdict, firmware, _selftest(samples[0], verdict), unknown)
+
+
+def _firmware_for_costs(made: Deployment) -> tuple[Firmware | None, str | None]:
+    """The firmware that says what a library takes of flash and stack; or why there is none."""
+    board = made.board
+    if board.is_host:
+        return None, "the functions of this computer's C library are not known"
+    if board.facts_only or board.framework is not None:
+        return None, f"there is no start-up code for {board.name} to link a program with"
+    try:
+        return made.build(Target(board)), None
+    except DeployError as error:
+        return None, str(error).splitlines()[0]
 
 
 def _tables_bytes(made: Deployment) -> int:

@@ -324,7 +324,7 @@ def output_options(command: Command) -> Command:
         is_eager=True,
         expose_value=False,
         callback=lambda _, __, wanted: tell_commands() if wanted else None,
-        help="Print the command lines of the tools that are called: compilers, emulators, flashers.",
+        help="Print the command lines of the tools that are called, and the files that are written.",
     )
     @click.option(
         "--traceback", is_flag=True, expose_value=False, help="Show the Python traceback of an error."

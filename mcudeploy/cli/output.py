@@ -189,6 +189,11 @@ def tell_commands() -> None:
     logger.setLevel(logging.INFO)
 
 
+def is_verbose() -> bool:
+    """Whether -v was given."""
+    return logging.getLogger("mcudeploy").isEnabledFor(logging.INFO)
+
+
 def print_json(report: Values) -> None:
     """One JSON object on stdout. Raises OSError where stdout takes no more."""
     with _naming_stdout():

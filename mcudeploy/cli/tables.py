@@ -10,7 +10,7 @@ from rich.text import Text
 from mcudeploy.cli.grids import facts, table_of
 from mcudeploy.cli.latencies import latency_facts, milliseconds_text
 from mcudeploy.cli.moving import cores_facts, memory_facts, stall_facts
-from mcudeploy.cli.output import Values, cell, lines, plain
+from mcudeploy.cli.output import Values, cell, is_verbose, lines, plain
 from mcudeploy.cli.outputtable import outputs
 from mcudeploy.common.errors import Problem, causes
 from mcudeploy.common.text import agree, count_text
@@ -100,18 +100,50 @@ def tune(console: Console, report: Values) -> None:
 
 
 def build(console: Console, report: Values) -> None:
-    """The `build` report."""
-    for name in report["files"]:
-        console.print(cell(name), soft_wrap=True)
+    """The `build` report: what the program costs; the files with --verbose."""
+    if is_verbose():
+        for name in report["files"]:
+            console.print(cell(name), soft_wrap=True)
+    else:
+        console.print(cell(f"wrote {count_text(len(report['files']), 'file')}: --verbose lists them"))
+    if "models" in report:
+        facts(console, [(f"arenas, {plain(report['arena'])}", _sizes_text(report["library_arenas"]))])
     for model in report.get("models", (report,)):
         if "models" in report:
             console.print(cell(f"\n{model['name']}".strip(), "bold"))
         check = f"{model['name']}_selftest() gives 0 where it computes the same" if model["selftest"] else ""
-        facts(console, [*_size_facts(model), ("stack", _library_stack(model)), ("on your chip", check)])
+        facts(
+            console,
+            [
+                ("arena", _arena_text(model)),
+                *_size_facts(model),
+                ("stack", _library_stack(model) or f"not known: {plain(model['stack_unknown'])}"),
+                *latency_facts(model),
+                ("steps", _steps_text(model)),
+                ("on your chip", check),
+            ],
+        )
         if model["verified"] is None:
             console.print(Text("not verified: the program was not run (--no-verify)"))
         else:
             _verdict(console, model, "verified on this computer, for a drawn input")
+
+
+def _arena_text(report: Values) -> str:
+    each = f" ({_sizes_text(report['arenas'])})" if len(report["arenas"]) > 1 else ""
+    return f"{_bytes(report, 'arena_bytes')}{each}"
+
+
+def _sizes_text(arenas: Values) -> str:
+    return ", ".join(f"{plain(memory)} {size:,} B" for memory, size in arenas.items())
+
+
+def _steps_text(report: Values) -> str:
+    longest = report.get("longest_step")
+    if longest is None:
+        return f"{report['steps']:,}"
+    time, name = milliseconds_text(longest["time"]), plain(longest["operator"])
+    return f"{report['steps']:,}; the longest is {longest['step']}, of {name}: {time}, estimated"
 
 
 def init(console: Console, report: Values) -> None:

@@ -72,6 +72,8 @@ class Program:
     states: list[StateText]
     streamed: bool
     weights_bytes: int
+    stack_bytes: int | None = None
+    """The most that a function of the header takes of its caller's stack, compiled by GCC for the board."""
     arena: str = "own"
     arena_owner: str = ""
     """See `arenas.ArenaKind`; what the C names of arenas begin with that are not the program's own."""

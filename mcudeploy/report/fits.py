@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from mcudeploy.ir.clock import latency_object
+from mcudeploy.ir.plan import Plan
+from mcudeploy.program.header import entries_of
 from mcudeploy.search.fitting import Fit, Latency
 
 JsonObject = dict[str, Any]
@@ -49,3 +51,12 @@ def latency(found: Latency | None) -> JsonObject | None:
         return None
     ticks = latency_object(round(found.ticks), found.unit, found.clock_hz)
     return ticks | {"costs_of": found.costs_of}
+
+
+def longest(plan: Plan, found: tuple[int, Latency] | None) -> JsonObject | None:
+    """The step of the program that takes longest, with its operator."""
+    if found is None:
+        return None
+    step, time = found
+    operator = plan.graph.operators[plan.schedule.steps[step].operator].name
+    return {"step": entries_of(plan)[step], "operator": operator, "time": latency(time)}

@@ -245,3 +245,14 @@ def estimated_latency(plan: Plan, model: Model, board: Board) -> Latency | None:
     estimate = placing.timed(plan, model, board, source, move_price(source)).estimate
     unit = MODEL_UNIT if costs.unit == "cycles" else costs.unit
     return Latency(estimate.ticks + estimate.exposed_ticks, unit, costs.core, board.clock_hz)
+
+
+def longest_step(plan: Plan, model: Model, board: Board) -> tuple[int, Latency] | None:
+    """The step that takes longest by the costs of the core, and its time. None on the host."""
+    if board.is_host or not plan.schedule.steps:
+        return None
+    costs = best_costs(board.core)
+    times = placing.step_times(plan, model, estimated(costs))
+    step = max(range(len(times)), key=times.__getitem__)
+    unit = MODEL_UNIT if costs.unit == "cycles" else costs.unit
+    return step, Latency(times[step], unit, costs.core, board.clock_hz)

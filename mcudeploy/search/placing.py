@@ -9,6 +9,7 @@ from mcudeploy.boards.board import Board
 from mcudeploy.common.effort import Effort
 from mcudeploy.cost.stalls import Pace, stalls
 from mcudeploy.cost.tiles import (
+    Costs,
     MovePrice,
     TileSource,
     schedule_ticks,
@@ -174,20 +175,30 @@ def timed(plan: Plan, model: Model, board: Board, tiles: TileSource, price: Move
     """The plan with its ticks: those of its steps by the kernels of `model`, and those of its moves; and with
     what its core waits for slow memories.
     """
-    flow, steps = Flow.of(plan.graph), plan.schedule.steps
-    tiled = TiledGraph(flow, plan.block_rows)
-    wanted = (
-        (operator, model.calls[operator.name], rows)
-        for position, operator in enumerate(plan.graph.operators)
-        if not operator.op.is_view
-        for rows, _ in timed_blocks(flow, position, tiled.step_rows[position])
-    )
-    costs = shared_costs(model, flow, tiles(plan.graph, wanted))
+    steps = plan.schedule.steps
+    tiled = TiledGraph(Flow.of(plan.graph), plan.block_rows)
+    costs = _costs(plan, tiled, model, tiles)
     once = schedule_ticks(tiled, tuple(dict.fromkeys(steps)), costs)
     ticks = costs.ticks(tiled.step_rows) + schedule_ticks(tiled, steps, costs) - once
     ticks += moves_ticks(plan, tiled, price)
     found = stalls(plan, tiled, board, model.work, Pace(step_ticks(tiled, steps, costs), price))
     return replace(plan, estimate=replace(plan.estimate, ticks=ticks, stalls=found))
+
+
+def step_times(plan: Plan, model: Model, tiles: TileSource) -> list[float]:
+    """The ticks of each step of a plan, without what it waits for slow memories."""
+    tiled = TiledGraph(Flow.of(plan.graph), plan.block_rows)
+    return step_ticks(tiled, plan.schedule.steps, _costs(plan, tiled, model, tiles))
+
+
+def _costs(plan: Plan, tiled: TiledGraph, model: Model, tiles: TileSource) -> Costs:
+    wanted = (
+        (operator, model.calls[operator.name], rows)
+        for position, operator in enumerate(plan.graph.operators)
+        if not operator.op.is_view
+        for rows, _ in timed_blocks(tiled.flow, position, tiled.step_rows[position])
+    )
+    return shared_costs(model, tiled.flow, tiles(plan.graph, wanted))
 
 
 def moves_ticks(plan: Plan, tiled: TiledGraph, price: MovePrice) -> float:

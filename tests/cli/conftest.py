@@ -84,7 +84,9 @@ OUTPUT = {
     ],
     "values": [-105, 105],
 }
-BUILD = {"files": ["model.c", "model.h"], "name": "model", "selftest": True} | SIZES | PLAN | VERDICT
+LONGEST = {"step": 3, "operator": "conv_0", "time": None}
+COSTS = {"stack_unknown": "no compiler", "longest_step": LONGEST}
+BUILD = {"files": ["model.c", "model.h"], "name": "model", "selftest": True} | SIZES | PLAN | VERDICT | COSTS
 STACK = {"stack_bytes": 300, "stack_bound_bytes": 316, "library_stack_bound_bytes": 240}
 RUN = PLAN | SIZES | MEASURE | VERDICT | STACK | {"total_ram_bytes": 2400, "outputs": [OUTPUT]}
 CHECK = {

@@ -1,0 +1,73 @@
+"""What build says of the costs of a model: in its report, the header and the README."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from models import quantised_convolutions
+
+from mcudeploy import building
+from mcudeploy.boards.board import load_board
+from mcudeploy.cli import tables
+from mcudeploy.cli.output import terminal
+from mcudeploy.common.errors import BuildError
+from mcudeploy.deployment import Deployment
+from mcudeploy.search.fitting import estimated_latency
+from mcudeploy.search.planner import Options
+
+BOARD = load_board("stm32f405")
+QUICK = Options(name="tiny", split=False, time_limit=1)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return quantised_convolutions(tmp_path_factory.mktemp("costs") / "small.onnx")
+
+
+def shown(report: dict, capsys: pytest.CaptureFixture[str]) -> str:
+    tables.build(terminal(stderr=False), report)
+    return capsys.readouterr().out
+
+
+def test_a_library_for_a_build_system_states_its_costs(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report = building.build_models([model], BOARD, QUICK, tmp_path, kind="cmake")
+    stack = report["library_stack_bound_bytes"]
+    assert 0 < stack < report["stack_bound_bytes"] and report["stack_unknown"] is None
+    assert f"#define TINY_STACK_BYTES {stack}u\n" in (tmp_path / "include" / "tiny.h").read_text()
+    assert f"| {stack} B | {report['steps']} |\n" in (tmp_path / "README.md").read_text()
+    assert not list(tmp_path.rglob("*.elf"))
+    text = shown(report, capsys)
+    for word in ("arena", "flash", "code", "stack", "latency", "longest", f"at most {stack:,} B"):
+        assert word in text, word
+    assert "tiny.h" not in text and f"wrote {len(report['files'])} files" in text
+
+
+def test_the_longest_step_is_the_largest_part_of_the_latency(model: Path, tmp_path: Path) -> None:
+    report = building.build_models([model], BOARD, QUICK, tmp_path, library_only=True)
+    longest = report["longest_step"]
+    made = building.plan_model(model, BOARD, QUICK)
+    latency = estimated_latency(made.plan, made.model, BOARD)
+    assert latency is not None and longest["time"]["unit"] == latency.unit
+    assert latency.ticks / report["steps"] <= longest["time"]["value"] < latency.ticks
+    assert longest["operator"] in {operator.name for operator in made.plan.graph.operators}
+
+
+def test_without_a_compiler_the_stack_is_said_to_be_unknown(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    build = Deployment.build
+
+    def missing(made: Deployment, target: building.Target, **how: bool) -> object:
+        if target.board.is_host:
+            return build(made, target, **how)
+        raise BuildError("arm-none-eabi-gcc is not installed\nmore")
+
+    monkeypatch.setattr(Deployment, "build", missing)
+    report = building.build_models([model], BOARD, QUICK, tmp_path, library_only=True)
+    assert report["stack_unknown"] == "arm-none-eabi-gcc is not installed"
+    assert "not known: arm-none-eabi-gcc is not installed" in shown(report, capsys)
+    assert "STACK_BYTES" not in (tmp_path / "include" / "tiny.h").read_text()
+    assert "| not known |" in (tmp_path / "README.md").read_text()
