@@ -43,10 +43,10 @@ def with_commands(
 def _line(arguments: Sequence[str], commands: Mapping[str, click.Command], proposed: str) -> str:
     name = arguments[0]
     words = list(_words(arguments[1:], commands[name]))
-    added = list(_words(shlex.split(proposed), commands["plan"]))
+    added = list(_words(shlex.split(proposed), commands["build"]))
     if name not in _OF_ANY_BOARD and any(option == "--board" for option, _ in added):
         name, words = "plan", [it for it in words if not it[0] or _named(commands["plan"])(it[0])]
-    gone = {option for option, _ in added} | {_OPPOSITE.get(option, "") for option, _ in added} - {""}
+    gone = ({option for option, _ in added} | {_OPPOSITE.get(option, "") for option, _ in added}) - {""}
     kept = [parts for option, parts in words if option not in gone]
     return shlex.join(["mcudeploy", name, *chain(*kept, *(parts for _, parts in added))])
 

@@ -11,6 +11,8 @@ from models import fully_connected, quantised_convolutions
 
 from mcudeploy import building
 from mcudeploy.boards.board import load_board
+from mcudeploy.cli.build import COMMANDS
+from mcudeploy.cli.proposed import with_commands
 from mcudeploy.common.errors import FitError, UsageError
 from mcudeploy.common.progress import SILENT
 from mcudeploy.program.arenas import ArenaKind, Share, require_room, together, with_arenas
@@ -69,6 +71,9 @@ def test_the_sum_of_arenas_is_checked_and_each_share_named(models: list[Path], t
     assert f"{short:,} too many (small {arenas[0]:,}, dense {arenas[1]:,})" in str(caught.value)
     assert "--ram-limit" in str(caught.value)
     assert [each.option for each in caught.value.proposals] == ["--arena shared"]
+    line = ["build", "small.onnx", "dense.onnx", "--board", "stm32f405", "-o", "out"]
+    (proposal,) = with_commands(caught.value, line, {each.name or "": each for each in COMMANDS}).proposals
+    assert proposal.command == f"mcudeploy {' '.join(line)} --arena shared"
     assert caught.value.exit_code == 5 and not (tmp_path / "out").exists()
     report = built(models, tmp_path / "out", "shared", narrow)
     assert report["library_arenas"] == {"sram": max(arenas)}
