@@ -9,12 +9,8 @@ from typing import Any
 
 from mcudeploy.api import cost_report, plan_model, verdict_on_host
 from mcudeploy.boards.board import Board
-<<<<<<< HEAD
 from mcudeploy.boards.trust import require_trusted
-from mcudeploy.common.errors import BuildError, OutputsDifferError, UsageError
-=======
 from mcudeploy.common.errors import BuildError, DeployError, OutputsDifferError, UsageError
->>>>>>> 6994b4e (build: ends with what the model costs; MODEL_STACK_BYTES in header and README)
 from mcudeploy.common.progress import SILENT, Progress
 from mcudeploy.deployment import Deployment
 from mcudeploy.device.target import Target

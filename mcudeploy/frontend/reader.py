@@ -25,7 +25,7 @@ from mcudeploy.frontend.folding import Folder
 from mcudeploy.frontend.inference import inferred
 from mcudeploy.frontend.model import Info, Model
 from mcudeploy.frontend.names import printable
-from mcudeploy.frontend.parsing import parse
+from mcudeploy.frontend.parsing import is_tflite, parse
 from mcudeploy.frontend.protos import ONNX_DOMAINS, graphs_of, opset_of
 from mcudeploy.frontend.shapes import NO_SHAPES, Shapes, fix_inputs
 from mcudeploy.frontend.sparse import write_out
