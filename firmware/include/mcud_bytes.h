@@ -113,9 +113,7 @@ static inline void mcud_max_four(const mcud_byte_window *window, int32_t channel
     for (int32_t r = 0; r < window->rows; r++) {
         const uint8_t *x = window->memory + window->offsets[r] + channel;
         for (int32_t s = window->cols; s > 0; s--, x += window->pitch) {
-            uint32_t word;
-            memcpy(&word, x, sizeof word);
-            most = mcud_max_bytes(most, word);
+            most = mcud_max_bytes(most, (uint32_t)mcud_load_word(x));
         }
     }
     memcpy(y, &most, sizeof most);
@@ -129,8 +127,7 @@ static inline void mcud_sum_four_short(const mcud_byte_window *window, int32_t c
     for (int32_t r = 0; r < window->rows; r++) {
         const uint8_t *x = window->memory + window->offsets[r] + channel;
         for (int32_t s = window->cols; s > 0; s--, x += window->pitch) {
-            int32_t word;
-            memcpy(&word, x, sizeof word);
+            const int32_t word = mcud_load_word(x);
             even = mcud_add_even_bytes(even, word);
             odd = mcud_add_odd_bytes(odd, word);
         }

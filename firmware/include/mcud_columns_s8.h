@@ -32,6 +32,8 @@ static inline int32_t *mcud_expand_column(int32_t *to, int32_t upper, int32_t mi
     return to;
 }
 
+#if MCUD_BLOCKS
+
 #define MCUD_COLUMN                                                                                          \
     "ldrd %[x0], %[x1], [%[x]], #8\n\t"                                                                      \
     "ldrd %[w0], %[w1], [%[w]], #8\n\t"                                                                      \
@@ -111,6 +113,34 @@ MCUD_BLOCK void mcud_columns_s8(const int32_t *columns, int32_t step, const int3
         MCUD_COLUMNS(MCUD_SHIFT_SUMS);
     }
 }
+
+#else
+
+/* The same in C; see mcud_compiler.h. */
+static inline void mcud_columns_s8(const int32_t *columns, int32_t step, const int32_t *record, int32_t count,
+                                   const mcud_finish_s8 *finish, int8_t *y)
+{
+    const mcud_finish_s8 by = *finish; /* a store to y may not change it */
+    for (; count > 0; count--, columns += step * MCUD_COLUMN_WORDS, y += by.pitch) {
+        int32_t sums[4] = {record[0], record[1], record[2], record[3]};
+        const int32_t *x = columns;
+        const int32_t *w = record + 4;
+        for (int32_t column = 0; column < 3; column++, x += MCUD_COLUMN_WORDS, w += MCUD_COLUMN_WORDS) {
+            for (int32_t i = 0; i < 4; i++) {
+                sums[i] = mcud_add_products(x[i], w[i], sums[i]);
+            }
+            sums[0] = mcud_add_lower_product(x[4], w[4], sums[0]);
+            sums[2] = mcud_add_upper_product(x[4], w[4], sums[2]);
+            sums[1] = mcud_add_lower_product(x[5], w[5], sums[1]);
+            sums[3] = mcud_add_upper_product(x[5], w[5], sums[3]);
+        }
+        for (int32_t i = 0; i < 4; i++) {
+            y[i] = mcud_requantize_s8(sums[i], w[i], &by);
+        }
+    }
+}
+
+#endif
 
 #else
 

@@ -7,9 +7,14 @@
 
 #include <string.h>
 
+#include "mcud_compiler.h"
 #include "mcud_quant.h"
 
 #define MCUD_BLOCK __attribute__((always_inline)) static inline
+
+typedef struct {
+    int8_t bytes[4];
+} mcud_four_bytes;
 
 /* A sum to a result; see mcud_finish_s8. */
 static inline int8_t mcud_requantize_s8(int32_t sum, int32_t multiplier, const mcud_finish_s8 *finish)
@@ -80,11 +85,54 @@ static inline int32_t mcud_add_products(int32_t a, int32_t b, int32_t sum)
     return result;
 }
 
+/* The lower halves of two words, or the upper ones, as a pair. */
+static inline int32_t mcud_lower_halves(int32_t first, int32_t second)
+{
+    int32_t pair;
+    __asm__("pkhbt %0, %1, %2, lsl #16" : "=r"(pair) : "r"(first), "r"(second));
+    return pair;
+}
+
+static inline int32_t mcud_upper_halves(int32_t first, int32_t second)
+{
+    int32_t pair;
+    __asm__("pkhtb %0, %1, %2, asr #16" : "=r"(pair) : "r"(second), "r"(first));
+    return pair;
+}
+
+/* sum + a.low * b.low */
+static inline int32_t mcud_add_lower_product(int32_t a, int32_t b, int32_t sum)
+{
+    int32_t result;
+    __asm__("smlabb %0, %1, %2, %3" : "=r"(result) : "r"(a), "r"(b), "r"(sum));
+    return result;
+}
+
+/* sum + a.high * b.high */
+static inline int32_t mcud_add_upper_product(int32_t a, int32_t b, int32_t sum)
+{
+    int32_t result;
+    __asm__("smlatt %0, %1, %2, %3" : "=r"(result) : "r"(a), "r"(b), "r"(sum));
+    return result;
+}
+
+/* Four bytes, at any address. Clang makes single loads of them for cores without an operating system, unless told
+ * that words need no alignment; the instruction needs none. */
+static inline int32_t mcud_load_word(const void *from)
+{
+    int32_t word;
+#if defined(__ARM_FEATURE_UNALIGNED)
+    memcpy(&word, from, sizeof word);
+#else
+    __asm__("ldr %0, %1" : "=r"(word) : "m"(*(const mcud_four_bytes *)from));
+#endif
+    return word;
+}
+
 /* Four values of one pixel to its place in a group of `pixels` pixels. */
 static inline void mcud_expand_four(int16_t *to, const int8_t *from, int32_t pixels)
 {
-    int32_t word;
-    memcpy(&word, from, sizeof word);
+    const int32_t word = mcud_load_word(from);
     int32_t *pairs = (int32_t *)(void *)to;
     pairs[0] = mcud_even_bytes(word);
     pairs[pixels] = mcud_odd_bytes(word);

@@ -8,13 +8,6 @@ static inline int32_t mcud_negative_pair(int32_t value)
     return (int32_t)(((uint32_t)-value << 16) | ((uint32_t)-value & 0xFFFFu));
 }
 
-static inline int32_t mcud_load_word(const int8_t *from)
-{
-    int32_t word;
-    memcpy(&word, from, sizeof word);
-    return word;
-}
-
 /* sums[4] += a[length] by each of four lines of b */
 static inline void mcud_product_lines(const mcud_product_s8 *what, const int8_t *a, const int8_t *const b[4],
                                       int32_t length, int32_t sums[4])
@@ -47,21 +40,6 @@ static inline void mcud_product_lines(const mcud_product_s8 *what, const int8_t 
         sums[line] = s0;
         sums[line + 1] = s1;
     }
-}
-
-/* The lower halves of two words, or the upper ones, as a pair. */
-static inline int32_t mcud_lower_halves(int32_t first, int32_t second)
-{
-    int32_t pair;
-    __asm__("pkhbt %0, %1, %2, lsl #16" : "=r"(pair) : "r"(first), "r"(second));
-    return pair;
-}
-
-static inline int32_t mcud_upper_halves(int32_t first, int32_t second)
-{
-    int32_t pair;
-    __asm__("pkhtb %0, %1, %2, asr #16" : "=r"(pair) : "r"(second), "r"(first));
-    return pair;
 }
 
 /* sums[4] += the products of a pair of values and of four columns of two lines of b */

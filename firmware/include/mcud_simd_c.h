@@ -2,6 +2,7 @@
 #ifndef MCUD_SIMD_C_H
 #define MCUD_SIMD_C_H
 
+#include "mcud_compiler.h"
 #include "mcud_quant.h"
 
 /* Apart from its caller a block keeps its sums in registers; a compiler that does not know how may inline it. */
@@ -49,8 +50,8 @@ static inline int32_t mcud_products(const int16_t *x, int32_t pixels, const int8
     return x[0] * w[0] + x[2 * pixels] * w[1] + x[1] * w[2] + x[2 * pixels + 1] * w[3];
 }
 
-/* Without optimisation there are too few registers for the blocks. */
-#if defined(__thumb__) && !defined(__thumb2__) && defined(__OPTIMIZE__)
+/* Without optimisation, or with one register taken for position-independent code, there are too few for the blocks. */
+#if MCUD_BLOCKS && defined(__thumb__) && !defined(__thumb2__) && defined(__OPTIMIZE__) && !defined(__pic__)
 #include "mcud_simd_thumb.h"
 #else
 

@@ -4,30 +4,49 @@
 #define MCUD_SIMD_DSP_H
 
 #include "mcud_dsp.h"
+
+/* Adds one group of one pixel and four channels: x[4], w[4][4]. */
+static inline void mcud_group_1x4(const int8_t x[4], const int32_t w[4], int32_t sums[4])
+{
+    const int32_t word = mcud_load_word(x);
+    const int32_t even = mcud_even_bytes(word);
+    const int32_t odd = mcud_odd_bytes(word);
+    sums[0] = mcud_add_products(even, mcud_even_bytes(w[0]), sums[0]);
+    sums[1] = mcud_add_products(even, mcud_even_bytes(w[1]), sums[1]);
+    sums[2] = mcud_add_products(even, mcud_even_bytes(w[2]), sums[2]);
+    sums[3] = mcud_add_products(even, mcud_even_bytes(w[3]), sums[3]);
+    sums[0] = mcud_add_products(odd, mcud_odd_bytes(w[0]), sums[0]);
+    sums[1] = mcud_add_products(odd, mcud_odd_bytes(w[1]), sums[1]);
+    sums[2] = mcud_add_products(odd, mcud_odd_bytes(w[2]), sums[2]);
+    sums[3] = mcud_add_products(odd, mcud_odd_bytes(w[3]), sums[3]);
+}
+
+#if MCUD_BLOCKS
+
 #include "mcud_taps_dsp.h"
 
 /* One group of three pixels and two channels: 20 instructions for 24 products. */
 #define MCUD_GROUP_3X2                                                                                       \
-    "ldm %[x]!, {r8, r9, r10}\n\t"                                                                           \
+    "ldm %[x]!, {r8, r10, lr}\n\t"                                                                           \
     "ldrd %[w0], %[w1], [%[w]]\n\t"                                                                          \
     "sxtb16 %[w0], %[w0]\n\t"                                                                                \
     "sxtb16 %[w1], %[w1]\n\t"                                                                                \
     "smlad %[a], r8, %[w0], %[a]\n\t"                                                                        \
     "smlad %[b], r8, %[w1], %[b]\n\t"                                                                        \
-    "smlad %[c], r9, %[w0], %[c]\n\t"                                                                        \
-    "smlad %[d], r9, %[w1], %[d]\n\t"                                                                        \
-    "smlad %[e], r10, %[w0], %[e]\n\t"                                                                       \
-    "smlad %[f], r10, %[w1], %[f]\n\t"                                                                       \
-    "ldm %[x]!, {r8, r9, r10}\n\t"                                                                           \
+    "smlad %[c], r10, %[w0], %[c]\n\t"                                                                       \
+    "smlad %[d], r10, %[w1], %[d]\n\t"                                                                       \
+    "smlad %[e], lr, %[w0], %[e]\n\t"                                                                        \
+    "smlad %[f], lr, %[w1], %[f]\n\t"                                                                        \
+    "ldm %[x]!, {r8, r10, lr}\n\t"                                                                           \
     "ldrd %[w0], %[w1], [%[w]], #8\n\t"                                                                      \
     "sxtb16 %[w0], %[w0], ror #8\n\t"                                                                        \
     "sxtb16 %[w1], %[w1], ror #8\n\t"                                                                        \
     "smlad %[a], r8, %[w0], %[a]\n\t"                                                                        \
     "smlad %[b], r8, %[w1], %[b]\n\t"                                                                        \
-    "smlad %[c], r9, %[w0], %[c]\n\t"                                                                        \
-    "smlad %[d], r9, %[w1], %[d]\n\t"                                                                        \
-    "smlad %[e], r10, %[w0], %[e]\n\t"                                                                       \
-    "smlad %[f], r10, %[w1], %[f]\n\t"
+    "smlad %[c], r10, %[w0], %[c]\n\t"                                                                       \
+    "smlad %[d], r10, %[w1], %[d]\n\t"                                                                       \
+    "smlad %[e], lr, %[w0], %[e]\n\t"                                                                        \
+    "smlad %[f], lr, %[w1], %[f]\n\t"
 
 /* x[groups] of 3 pixels by an even number of channels -> y[3][channels], the pixels `pitch` apart */
 MCUD_BLOCK const int32_t *mcud_records_3x2(const int16_t *x, const int16_t *const ends[2],
@@ -54,8 +73,8 @@ MCUD_BLOCK const int32_t *mcud_records_3x2(const int16_t *x, const int16_t *cons
         "mov %[f], %[b]\n\t"
         MCUD_LOOPS("x", "w0", MCUD_GROUP_3X2, MCUD_GROUP_3X2 MCUD_GROUP_3X2 MCUD_GROUP_3X2 MCUD_GROUP_3X2)
         "ldrd %[w0], %[w1], [%[w]], #8\n\t"
-        "ldrd r8, r9, %[finish]\n\t" /* zero point and left */
-        "cmp r9, #0\n\t"
+        "ldrd r8, r10, %[finish]\n\t" /* zero point and left */
+        "cmp r10, #0\n\t"
         "beq 6f\n"
         "5:\n\t"
         "qadd %[a], %[a], %[a]\n\t"
@@ -64,7 +83,7 @@ MCUD_BLOCK const int32_t *mcud_records_3x2(const int16_t *x, const int16_t *cons
         "qadd %[d], %[d], %[d]\n\t"
         "qadd %[e], %[e], %[e]\n\t"
         "qadd %[f], %[f], %[f]\n\t"
-        "subs r9, r9, #1\n\t"
+        "subs r10, r10, #1\n\t"
         "bne 5b\n"
         "6:\n\t"
         "smmlar %[a], %[a], %[w0], r8\n\t"
@@ -80,43 +99,43 @@ MCUD_BLOCK const int32_t *mcud_records_3x2(const int16_t *x, const int16_t *cons
         "ssat %[e], #8, %[e]\n\t"
         "ssat %[f], #8, %[f]\n\t"
         "ldr r8, %[y]\n\t"
-        "ldr r9, %[pitch]\n\t"
+        "ldr r10, %[pitch]\n\t"
         "ldr %[w0], %[last]\n\t"
-        "add r10, r8, r9\n\t"
+        "add lr, r8, r10\n\t"
         "strb %[a], [r8], #1\n\t"
         "strb %[b], [r8], #1\n\t"
         "str r8, %[y]\n\t"
-        "strb %[c], [r10]\n\t"
-        "strb %[d], [r10, #1]\n\t"
-        "add r10, r10, r9\n\t"
-        "strb %[e], [r10]\n\t"
-        "strb %[f], [r10, #1]\n\t"
+        "strb %[c], [lr]\n\t"
+        "strb %[d], [lr, #1]\n\t"
+        "add lr, lr, r10\n\t"
+        "strb %[e], [lr]\n\t"
+        "strb %[f], [lr, #1]\n\t"
         "cmp r8, %[w0]\n\t"
         "bne 0b\n\t"
         : [x] "=&r"(x), [w] "+r"(record), [y] "+m"(y), [a] "=&r"(a), [b] "=&r"(b), [c] "=&r"(c),
           [d] "=&r"(d), [e] "=&r"(e), [f] "=&r"(f), [w0] "=&r"(w0), [w1] "=&r"(w1)
         : [first] "m"(first), [last] "m"(last), [some] "m"(ends[0]), [end] "m"(ends[1]), [finish] "m"(*finish),
           [pitch] "m"(finish->pitch)
-        : "r8", "r9", "r10", "cc", "memory");
+        : "r8", "r10", "lr", "cc", "memory");
     return record;
 }
 
 /* One group of two pixels and two channels: 14 instructions for 16 products. */
 #define MCUD_GROUP_2X2                                                                                       \
-    "ldm %[x]!, {r8, r9, r10, r11}\n\t"                                                                      \
+    "ldm %[x]!, {r8, r10, r11, lr}\n\t"                                                                      \
     "ldrd %[w0], %[w1], [%[w]], #8\n\t"                                                                      \
     "sxtb16 %[t], %[w0]\n\t"                                                                                 \
     "sxtb16 %[w0], %[w0], ror #8\n\t"                                                                        \
     "smlad %[a], r8, %[t], %[a]\n\t"                                                                         \
-    "smlad %[c], r9, %[t], %[c]\n\t"                                                                         \
+    "smlad %[c], r10, %[t], %[c]\n\t"                                                                        \
     "sxtb16 %[t], %[w1]\n\t"                                                                                 \
     "sxtb16 %[w1], %[w1], ror #8\n\t"                                                                        \
-    "smlad %[a], r10, %[w0], %[a]\n\t"                                                                       \
-    "smlad %[c], r11, %[w0], %[c]\n\t"                                                                       \
+    "smlad %[a], r11, %[w0], %[a]\n\t"                                                                       \
+    "smlad %[c], lr, %[w0], %[c]\n\t"                                                                        \
     "smlad %[b], r8, %[t], %[b]\n\t"                                                                         \
-    "smlad %[d], r9, %[t], %[d]\n\t"                                                                         \
-    "smlad %[b], r10, %[w1], %[b]\n\t"                                                                       \
-    "smlad %[d], r11, %[w1], %[d]\n\t"
+    "smlad %[d], r10, %[t], %[d]\n\t"                                                                        \
+    "smlad %[b], r11, %[w1], %[b]\n\t"                                                                       \
+    "smlad %[d], lr, %[w1], %[d]\n\t"
 
 /* The same for 2 pixels. */
 MCUD_BLOCK const int32_t *mcud_records_2x2(const int16_t *x, const int16_t *const ends[2],
@@ -140,15 +159,15 @@ MCUD_BLOCK const int32_t *mcud_records_2x2(const int16_t *x, const int16_t *cons
         "mov %[d], %[b]\n\t"
         MCUD_LOOPS("x", "t", MCUD_GROUP_2X2, MCUD_GROUP_2X2 MCUD_GROUP_2X2 MCUD_GROUP_2X2 MCUD_GROUP_2X2)
         "ldrd %[w0], %[w1], [%[w]], #8\n\t"
-        "ldrd r8, r9, %[finish]\n\t"
-        "cmp r9, #0\n\t"
+        "ldrd r8, r10, %[finish]\n\t"
+        "cmp r10, #0\n\t"
         "beq 6f\n"
         "5:\n\t"
         "qadd %[a], %[a], %[a]\n\t"
         "qadd %[b], %[b], %[b]\n\t"
         "qadd %[c], %[c], %[c]\n\t"
         "qadd %[d], %[d], %[d]\n\t"
-        "subs r9, r9, #1\n\t"
+        "subs r10, r10, #1\n\t"
         "bne 5b\n"
         "6:\n\t"
         "smmlar %[a], %[a], %[w0], r8\n\t"
@@ -160,68 +179,46 @@ MCUD_BLOCK const int32_t *mcud_records_2x2(const int16_t *x, const int16_t *cons
         "ssat %[c], #8, %[c]\n\t"
         "ssat %[d], #8, %[d]\n\t"
         "ldr r8, %[y]\n\t"
-        "ldr r9, %[pitch]\n\t"
-        "ldr r10, %[last]\n\t"
-        "add r9, r9, r8\n\t"
+        "ldr r10, %[pitch]\n\t"
+        "ldr r11, %[last]\n\t"
+        "add r10, r10, r8\n\t"
         "strb %[a], [r8], #1\n\t"
         "strb %[b], [r8], #1\n\t"
         "str r8, %[y]\n\t"
-        "strb %[c], [r9]\n\t"
-        "strb %[d], [r9, #1]\n\t"
-        "cmp r8, r10\n\t"
+        "strb %[c], [r10]\n\t"
+        "strb %[d], [r10, #1]\n\t"
+        "cmp r8, r11\n\t"
         "bne 0b\n\t"
         : [x] "=&r"(x), [w] "+r"(record), [y] "+m"(y), [a] "=&r"(a), [b] "=&r"(b), [c] "=&r"(c),
           [d] "=&r"(d), [w0] "=&r"(w0), [w1] "=&r"(w1), [t] "=&r"(t)
         : [first] "m"(first), [last] "m"(last), [some] "m"(ends[0]), [end] "m"(ends[1]), [finish] "m"(*finish),
           [pitch] "m"(finish->pitch)
-        : "r8", "r9", "r10", "r11", "cc", "memory");
-    return record;
-}
-
-/* The first one of 2 expanded pixels by an even number of channels -> y[channels] */
-static inline const int32_t *mcud_records_1x2(const int16_t *x, const int16_t *const ends[2],
-                                              const int32_t *record, const mcud_finish_s8 *finish, int8_t *y,
-                                              int32_t channels)
-{
-    const int32_t *const end = (const int32_t *)(const void *)ends[1];
-    for (const int8_t *last = y + channels; y < last; y += 2, record += 2) {
-        const int32_t *pairs = (const int32_t *)(const void *)x;
-        int32_t a = record[0];
-        int32_t b = record[1];
-        for (record += 2; pairs < end; pairs += 4, record += 2) {
-            a = mcud_add_products(pairs[0], mcud_even_bytes(record[0]), a);
-            b = mcud_add_products(pairs[0], mcud_even_bytes(record[1]), b);
-            a = mcud_add_products(pairs[2], mcud_odd_bytes(record[0]), a);
-            b = mcud_add_products(pairs[2], mcud_odd_bytes(record[1]), b);
-        }
-        y[0] = mcud_requantize_s8(a, record[0], finish);
-        y[1] = mcud_requantize_s8(b, record[1], finish);
-    }
+        : "r8", "r10", "r11", "lr", "cc", "memory");
     return record;
 }
 
 /* One group of one pixel and four channels: 20 instructions for 16 products. */
 #define MCUD_GROUP_1X4                                                                                       \
     "ldr %[x1], [%[x]], #4\n\t"                                                                              \
-    "ldm %[w]!, {r8, r9, r10, r11}\n\t"                                                                      \
+    "ldm %[w]!, {r8, r10, r11, lr}\n\t"                                                                      \
     "sxtb16 %[x0], %[x1]\n\t"                                                                                \
     "sxtb16 %[x1], %[x1], ror #8\n\t"                                                                        \
     "sxtb16 %[t], r8\n\t"                                                                                    \
     "sxtb16 r8, r8, ror #8\n\t"                                                                              \
     "smlad %[a], %[x0], %[t], %[a]\n\t"                                                                      \
-    "sxtb16 %[t], r9\n\t"                                                                                    \
-    "sxtb16 r9, r9, ror #8\n\t"                                                                              \
-    "smlad %[b], %[x0], %[t], %[b]\n\t"                                                                      \
     "sxtb16 %[t], r10\n\t"                                                                                   \
     "sxtb16 r10, r10, ror #8\n\t"                                                                            \
-    "smlad %[c], %[x0], %[t], %[c]\n\t"                                                                      \
+    "smlad %[b], %[x0], %[t], %[b]\n\t"                                                                      \
     "sxtb16 %[t], r11\n\t"                                                                                   \
     "sxtb16 r11, r11, ror #8\n\t"                                                                            \
+    "smlad %[c], %[x0], %[t], %[c]\n\t"                                                                      \
+    "sxtb16 %[t], lr\n\t"                                                                                    \
+    "sxtb16 lr, lr, ror #8\n\t"                                                                              \
     "smlad %[d], %[x0], %[t], %[d]\n\t"                                                                      \
     "smlad %[a], %[x1], r8, %[a]\n\t"                                                                        \
-    "smlad %[b], %[x1], r9, %[b]\n\t"                                                                        \
-    "smlad %[c], %[x1], r10, %[c]\n\t"                                                                       \
-    "smlad %[d], %[x1], r11, %[d]\n\t"
+    "smlad %[b], %[x1], r10, %[b]\n\t"                                                                       \
+    "smlad %[c], %[x1], r11, %[c]\n\t"                                                                       \
+    "smlad %[d], %[x1], lr, %[d]\n\t"
 
 #define MCUD_EIGHT_1X4                                                                                       \
     MCUD_GROUP_1X4 MCUD_GROUP_1X4 MCUD_GROUP_1X4 MCUD_GROUP_1X4                                              \
@@ -246,7 +243,7 @@ MCUD_BLOCK const int32_t *mcud_records_1x4(const int8_t *x, const int8_t *const 
         "ldrd %[a], %[b], [%[w]], #8\n\t"
         "ldrd %[c], %[d], [%[w]], #8\n\t"
         MCUD_LOOPS("x", "t", MCUD_GROUP_1X4, MCUD_EIGHT_1X4)
-        "ldm %[w]!, {r8, r9, r10, r11}\n\t"
+        "ldm %[w]!, {r8, r10, r11, lr}\n\t"
         "ldrd %[x0], %[x1], %[finish]\n\t"
         "cmp %[x1], #0\n\t"
         "beq 6f\n"
@@ -259,26 +256,26 @@ MCUD_BLOCK const int32_t *mcud_records_1x4(const int8_t *x, const int8_t *const 
         "bne 5b\n"
         "6:\n\t"
         "smmlar %[a], %[a], r8, %[x0]\n\t"
-        "smmlar %[b], %[b], r9, %[x0]\n\t"
-        "smmlar %[c], %[c], r10, %[x0]\n\t"
-        "smmlar %[d], %[d], r11, %[x0]\n\t"
+        "smmlar %[b], %[b], r10, %[x0]\n\t"
+        "smmlar %[c], %[c], r11, %[x0]\n\t"
+        "smmlar %[d], %[d], lr, %[x0]\n\t"
         "ssat %[a], #8, %[a]\n\t"
         "ssat %[b], #8, %[b]\n\t"
         "ssat %[c], #8, %[c]\n\t"
         "ssat %[d], #8, %[d]\n\t"
         "ldr r8, %[y]\n\t"
-        "ldr r9, %[last]\n\t"
+        "ldr r10, %[last]\n\t"
         "strb %[a], [r8], #1\n\t"
         "strb %[b], [r8], #1\n\t"
         "strb %[c], [r8], #1\n\t"
         "strb %[d], [r8], #1\n\t"
         "str r8, %[y]\n\t"
-        "cmp r8, r9\n\t"
+        "cmp r8, r10\n\t"
         "bne 0b\n\t"
         : [x] "=&r"(x), [w] "+r"(record), [y] "+m"(y), [a] "=&r"(a), [b] "=&r"(b), [c] "=&r"(c),
           [d] "=&r"(d), [x0] "=&r"(x0), [x1] "=&r"(x1), [t] "=&r"(t)
         : [first] "m"(first), [last] "m"(last), [some] "m"(ends[0]), [end] "m"(ends[1]), [finish] "m"(*finish)
-        : "r8", "r9", "r10", "r11", "cc", "memory");
+        : "r8", "r10", "r11", "lr", "cc", "memory");
     return record;
 }
 
@@ -293,24 +290,33 @@ MCUD_BLOCK void mcud_sum_1x4(const int8_t *x, const int8_t *const ends[2], const
         : [x] "+r"(x), [w] "+r"(w), [a] "+r"(sums[0]), [b] "+r"(sums[1]), [c] "+r"(sums[2]),
           [d] "+r"(sums[3]), [x0] "=&r"(x0), [x1] "=&r"(x1), [t] "=&r"(t)
         : [some] "m"(ends[0]), [end] "m"(ends[1])
-        : "r8", "r9", "r10", "r11", "cc", "memory");
+        : "r8", "r10", "r11", "lr", "cc", "memory");
 }
 
-/* Adds one group of one pixel and four channels: x[4], w[4][4]. */
-static inline void mcud_group_1x4(const int8_t x[4], const int32_t w[4], int32_t sums[4])
+#else
+#include "mcud_blocks_dsp.h"
+#endif
+
+/* The first one of 2 expanded pixels by an even number of channels -> y[channels] */
+static inline const int32_t *mcud_records_1x2(const int16_t *x, const int16_t *const ends[2],
+                                              const int32_t *record, const mcud_finish_s8 *finish, int8_t *y,
+                                              int32_t channels)
 {
-    int32_t word;
-    memcpy(&word, x, sizeof word);
-    const int32_t even = mcud_even_bytes(word);
-    const int32_t odd = mcud_odd_bytes(word);
-    sums[0] = mcud_add_products(even, mcud_even_bytes(w[0]), sums[0]);
-    sums[1] = mcud_add_products(even, mcud_even_bytes(w[1]), sums[1]);
-    sums[2] = mcud_add_products(even, mcud_even_bytes(w[2]), sums[2]);
-    sums[3] = mcud_add_products(even, mcud_even_bytes(w[3]), sums[3]);
-    sums[0] = mcud_add_products(odd, mcud_odd_bytes(w[0]), sums[0]);
-    sums[1] = mcud_add_products(odd, mcud_odd_bytes(w[1]), sums[1]);
-    sums[2] = mcud_add_products(odd, mcud_odd_bytes(w[2]), sums[2]);
-    sums[3] = mcud_add_products(odd, mcud_odd_bytes(w[3]), sums[3]);
+    const int32_t *const end = (const int32_t *)(const void *)ends[1];
+    for (const int8_t *last = y + channels; y < last; y += 2, record += 2) {
+        const int32_t *pairs = (const int32_t *)(const void *)x;
+        int32_t a = record[0];
+        int32_t b = record[1];
+        for (record += 2; pairs < end; pairs += 4, record += 2) {
+            a = mcud_add_products(pairs[0], mcud_even_bytes(record[0]), a);
+            b = mcud_add_products(pairs[0], mcud_even_bytes(record[1]), b);
+            a = mcud_add_products(pairs[2], mcud_odd_bytes(record[0]), a);
+            b = mcud_add_products(pairs[2], mcud_odd_bytes(record[1]), b);
+        }
+        y[0] = mcud_requantize_s8(a, record[0], finish);
+        y[1] = mcud_requantize_s8(b, record[1], finish);
+    }
+    return record;
 }
 
 #endif

@@ -16,11 +16,11 @@
 
 /* Four values of a pixel. */
 #define MCUD_FOUR_VALUES_F32(x, sums)                                                                        \
-    "ldm %[" x "]!, {r8, r9, r10, r11}\n\t"                                                                  \
+    "ldm %[" x "]!, {r8, r10, r11, r12}\n\t"                                                                 \
     "vfma.f32 %q[" sums "], %q[w0], r8\n\t"                                                                  \
-    "vfma.f32 %q[" sums "], %q[w1], r9\n\t"                                                                  \
-    "vfma.f32 %q[" sums "], %q[w2], r10\n\t"                                                                 \
-    "vfma.f32 %q[" sums "], %q[w3], r11\n\t"
+    "vfma.f32 %q[" sums "], %q[w1], r10\n\t"                                                                 \
+    "vfma.f32 %q[" sums "], %q[w2], r11\n\t"                                                                 \
+    "vfma.f32 %q[" sums "], %q[w3], r12\n\t"
 
 /* One value of a pixel. */
 #define MCUD_VALUE_F32(x, sums)                                                                              \
@@ -52,8 +52,8 @@ static inline void mcud_add_4x4_f32(const float *x, int32_t step, const float *w
         MCUD_FOUR_VALUES_F32("x3", "d")
         "le lr, 1b\n"
         "2:\n\t"
-        "and r9, %[values], #3\n\t"
-        "wls lr, r9, 4f\n"
+        "and r10, %[values], #3\n\t"
+        "wls lr, r10, 4f\n"
         "3:\n\t"
         "vldrw.32 %q[w0], [%[w]], #16\n\t"
         MCUD_VALUE_F32("x", "a")
@@ -65,7 +65,7 @@ static inline void mcud_add_4x4_f32(const float *x, int32_t step, const float *w
         : [x] "+r"(x), [x1] "+r"(x1), [x2] "+r"(x2), [x3] "+r"(x3), [w] "+r"(w), [a] "+w"(a), [b] "+w"(b),
           [c] "+w"(c), [d] "+w"(d), [w0] "=&w"(w0), [w1] "=&w"(w1), [w2] "=&w"(w2), [w3] "=&w"(w3)
         : [fours] "r"(values / 4), [values] "r"(values)
-        : "r8", "r9", "r10", "r11", "lr", "memory");
+        : "r8", "r10", "r11", "r12", "lr", "memory");
     vst1q_f32(sums, a);
     vst1q_f32(sums + 4, b);
     vst1q_f32(sums + 8, c);
@@ -87,8 +87,8 @@ static inline void mcud_add_1x4_f32(const float *x, const float *w, int32_t valu
         MCUD_FOUR_VALUES_F32("x", "a")
         "le lr, 1b\n"
         "2:\n\t"
-        "and r9, %[values], #3\n\t"
-        "wls lr, r9, 4f\n"
+        "and r10, %[values], #3\n\t"
+        "wls lr, r10, 4f\n"
         "3:\n\t"
         "vldrw.32 %q[w0], [%[w]], #16\n\t"
         MCUD_VALUE_F32("x", "a")
@@ -96,7 +96,7 @@ static inline void mcud_add_1x4_f32(const float *x, const float *w, int32_t valu
         "4:"
         : [x] "+r"(x), [w] "+r"(w), [a] "+w"(a), [w0] "=&w"(w0), [w1] "=&w"(w1), [w2] "=&w"(w2), [w3] "=&w"(w3)
         : [fours] "r"(values / 4), [values] "r"(values)
-        : "r8", "r9", "r10", "r11", "lr", "memory");
+        : "r8", "r10", "r11", "r12", "lr", "memory");
     vst1q_f32(sums, a);
 }
 
@@ -120,13 +120,13 @@ static inline void mcud_add_1x8_f32(const float *x, const float *w, int32_t valu
         "vldrw.32 %q[w2], [%[next]], #16\n\t"
         "vldrw.32 %q[w3], [%[next]], #16\n\t"
         "vfma.f32 %q[b], %q[w0], r8\n\t"
-        "vfma.f32 %q[b], %q[w1], r9\n\t"
-        "vfma.f32 %q[b], %q[w2], r10\n\t"
-        "vfma.f32 %q[b], %q[w3], r11\n\t"
+        "vfma.f32 %q[b], %q[w1], r10\n\t"
+        "vfma.f32 %q[b], %q[w2], r11\n\t"
+        "vfma.f32 %q[b], %q[w3], r12\n\t"
         "le lr, 1b\n"
         "2:\n\t"
-        "and r9, %[values], #3\n\t"
-        "wls lr, r9, 4f\n"
+        "and r10, %[values], #3\n\t"
+        "wls lr, r10, 4f\n"
         "3:\n\t"
         "vldrw.32 %q[w0], [%[w]], #16\n\t"
         MCUD_VALUE_F32("x", "a")
@@ -137,7 +137,7 @@ static inline void mcud_add_1x8_f32(const float *x, const float *w, int32_t valu
         : [x] "+r"(x), [w] "+r"(w), [next] "+r"(next), [a] "+w"(a), [b] "+w"(b), [w0] "=&w"(w0), [w1] "=&w"(w1),
           [w2] "=&w"(w2), [w3] "=&w"(w3)
         : [fours] "r"(values / 4), [values] "r"(values)
-        : "r8", "r9", "r10", "r11", "lr", "memory");
+        : "r8", "r10", "r11", "r12", "lr", "memory");
     vst1q_f32(sums, a);
     vst1q_f32(sums + 4, b);
 }

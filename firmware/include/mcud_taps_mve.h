@@ -7,6 +7,8 @@
 
 #include "mcud_simd.h"
 
+#if MCUD_BLOCKS
+
 /* One block of channels at the taps of a window, `load` and `store` being how x is loaded and y stored. Products of
  * two taps are added in 16 bits, which they fit. The second x is loaded twice, there being 8 vector registers. */
 #define MCUD_WIDEN                                                                                           \
@@ -146,6 +148,8 @@ static inline void mcud_vector_taps(const int8_t *const *taps, int32_t tap_count
         y += rest - 16;
     }
 }
+
+#endif
 
 /* `count` taps side by side in a window, `pitch` bytes apart: taps [first, end) are inside the input, x being the first
  * of them; the others lie at `padding`. */

@@ -74,6 +74,8 @@ static inline void mcud_vector_fill(void *to, int32_t value, int32_t bytes)
     MCUD_LOAD("v", x)                                                                                        \
     "vmladava.s8 %[" a "], %q[v], %q[w0]\n\t"                                                                \
     "vmladava.s8 %[" b "], %q[v], %q[w1]\n\t"
+#if MCUD_BLOCKS
+
 /* The results of two pixels, whose sums are a to d: x0 and x1 become the multipliers, t the zero point. */
 #define MCUD_TWO_RESULTS                                                                                     \
     "vldrw.u32 %q[w1], [%[w], %q[pairs]]\n\t"                                                                \
@@ -208,6 +210,10 @@ static inline const int32_t *mcud_vector_2x2(const int8_t *const x[2], int32_t d
         : "lr", "cc", "memory");
     return records;
 }
+
+#else
+#include "mcud_blocks_mve.h"
+#endif
 
 /* sums[2] += one pixel by the weights of two channels; the weights behind them. */
 static inline const int32_t *mcud_vector_dot_1x2(const int8_t *x, int32_t depth, const int32_t *weights, int32_t sums[2])

@@ -1,0 +1,134 @@
+/* The blocks of the M-profile Vector Extension by intrinsics, for compilers that do not take them in assembler: see
+ * mcud_compiler.h. The functions are those of mcud_vector_mve.h and mcud_taps_mve.h, and give the same bits. */
+#ifndef MCUD_BLOCKS_MVE_H
+#define MCUD_BLOCKS_MVE_H
+
+#include <arm_mve.h>
+
+#include "mcud_simd.h"
+
+/* `pixels` pixels of x[depth] by two channels -> y[pixels][2], `pitch` apart. The record after the one used. */
+MCUD_BLOCK const int32_t *mcud_vector_record(const int8_t *const *x, int32_t pixels, int32_t depth,
+                                             const int32_t *record, int32_t zero_point, int8_t *y, int32_t pitch)
+{
+    const mcud_finish_s8 finish = {zero_point, 0, 0};
+    const int8_t *w = (const int8_t *)(record + 2);
+    const int8_t *from[3] = {x[0], x[1], x[pixels - 1]};
+    int32_t sums[6] = {record[0], record[1], record[0], record[1], record[0], record[1]};
+    for (int32_t left = depth; left > 0; left -= 16, w += 32) {
+        const mve_pred16_t some = vctp8q((uint32_t)left);
+        const int8x16_t w0 = vldrbq_z_s8(w, some);
+        const int8x16_t w1 = vldrbq_z_s8(w + 16, some);
+        for (int32_t i = 0; i < pixels; i++, from[i - 1] += 16) {
+            const int8x16_t v = vldrbq_z_s8(from[i], some);
+            sums[2 * i] = vmladavaq_p_s8(sums[2 * i], v, w0, some);
+            sums[2 * i + 1] = vmladavaq_p_s8(sums[2 * i + 1], v, w1, some);
+        }
+    }
+    record = (const int32_t *)(const void *)w;
+    const int32_t multipliers[2] = {record[0], record[1]};
+    for (int32_t i = 0; i < pixels; i++, y += pitch) {
+        y[0] = mcud_requantize_s8(sums[2 * i], multipliers[0], &finish);
+        y[1] = mcud_requantize_s8(sums[2 * i + 1], multipliers[1], &finish);
+    }
+    return record + 2;
+}
+
+/* Three pixels of x[depth] by an even number of channels -> y[3][channels], `pitch` apart. The records behind those
+ * used. finish->left is 0. */
+static inline const int32_t *mcud_vector_3x2(const int8_t *const x[3], int32_t depth, const int32_t *records,
+                                             const mcud_finish_s8 *finish, int8_t *y, int32_t channels,
+                                             int32_t pitch)
+{
+    const int8_t *const pixels[3] = {x[0], x[1], x[2]}; /* a store to y may not change them */
+    const int32_t zero_point = finish->zero_point;
+    for (const int8_t *const end = y + channels; y < end; y += 2) {
+        records = mcud_vector_record(pixels, 3, depth, records, zero_point, y, pitch);
+    }
+    return records;
+}
+
+/* The same for two pixels. */
+static inline const int32_t *mcud_vector_2x2(const int8_t *const x[2], int32_t depth, const int32_t *records,
+                                             const mcud_finish_s8 *finish, int8_t *y, int32_t channels,
+                                             int32_t pitch)
+{
+    const int8_t *const pixels[2] = {x[0], x[1]};
+    const int32_t zero_point = finish->zero_point;
+    for (const int8_t *const end = y + channels; y < end; y += 2) {
+        records = mcud_vector_record(pixels, 2, depth, records, zero_point, y, pitch);
+    }
+    return records;
+}
+
+/* The sums of 16 channels: every fourth one from channels 0, 2, 1 and 3 on. */
+typedef struct {
+    int32x4_t a;
+    int32x4_t b;
+    int32x4_t c;
+    int32x4_t d;
+} mcud_vector_sums;
+
+/* Adds products of even and of odd channels. */
+MCUD_BLOCK void mcud_vector_widen(mcud_vector_sums *sums, int16x8_t even, int16x8_t odd)
+{
+    sums->a = vaddq_s32(sums->a, vmovlbq_s16(even));
+    sums->b = vaddq_s32(sums->b, vmovltq_s16(even));
+    sums->c = vaddq_s32(sums->c, vmovlbq_s16(odd));
+    sums->d = vaddq_s32(sums->d, vmovltq_s16(odd));
+}
+
+/* The results of sums, whose multipliers are scales[16]. */
+MCUD_BLOCK int8x16_t mcud_vector_results(mcud_vector_sums sums, const int32_t *scales, int32_t left, int32_t zero_point)
+{
+    if (left != 0) {
+        sums.a = vqshlq_r_s32(sums.a, left);
+        sums.b = vqshlq_r_s32(sums.b, left);
+        sums.c = vqshlq_r_s32(sums.c, left);
+        sums.d = vqshlq_r_s32(sums.d, left);
+    }
+    int16x8_t even = vqmovnbq_s32(vdupq_n_s16(0), vrmulhq_s32(sums.a, vldrwq_s32(scales)));
+    even = vqmovntq_s32(even, vrmulhq_s32(sums.b, vldrwq_s32(scales + 4)));
+    int16x8_t odd = vqmovnbq_s32(vdupq_n_s16(0), vrmulhq_s32(sums.c, vldrwq_s32(scales + 8)));
+    odd = vqmovntq_s32(odd, vrmulhq_s32(sums.d, vldrwq_s32(scales + 12)));
+    const int8x16_t all = vqmovnbq_s16(vdupq_n_s8(0), vqaddq_n_s16(even, (int16_t)zero_point));
+    return vqmovntq_s16(all, vqaddq_n_s16(odd, (int16_t)zero_point));
+}
+
+/* See mcud_taps_mve.h. */
+static inline void mcud_vector_taps(const int8_t *const *taps, int32_t tap_count, int32_t at, int32_t step,
+                                    int32_t windows, const int32_t *records, const mcud_finish_s8 *finish, int8_t *y,
+                                    int32_t channels)
+{
+    const int32_t left = finish->left;
+    const int32_t zero_point = finish->zero_point;
+    for (; windows > 0; windows--, at += step - channels) {
+        const int32_t *w = records;
+        for (int32_t rest = channels; rest > 0; rest -= 16, w += 16) {
+            const mve_pred16_t some = vctp8q((uint32_t)rest);
+            const int8_t *const *tap = taps;
+            mcud_vector_sums sums = {vldrwq_s32(w), vldrwq_s32(w + 4), vldrwq_s32(w + 8), vldrwq_s32(w + 12)};
+            w += 16;
+            for (int32_t pairs = tap_count / 2; pairs > 0; pairs--, tap += 2, w += 8) {
+                const int8x16_t x = vldrbq_z_s8(tap[0] + at, some);
+                const int8x16_t z = vldrbq_z_s8(tap[1] + at, some);
+                const int8x16_t x_by = vldrbq_s8((const int8_t *)w);
+                const int8x16_t z_by = vldrbq_s8((const int8_t *)(w + 4));
+                mcud_vector_widen(&sums, vaddq_s16(vmullbq_int_s8(x, x_by), vmullbq_int_s8(z, z_by)),
+                                  vaddq_s16(vmulltq_int_s8(x, x_by), vmulltq_int_s8(z, z_by)));
+            }
+            if (tap_count % 2 != 0) {
+                const int8x16_t x = vldrbq_z_s8(tap[0] + at, some);
+                const int8x16_t by = vldrbq_s8((const int8_t *)w);
+                mcud_vector_widen(&sums, vmullbq_int_s8(x, by), vmulltq_int_s8(x, by));
+                w += 4;
+            }
+            vstrbq_p_s8(y, mcud_vector_results(sums, w, left, zero_point), some);
+            const int32_t made = rest < 16 ? rest : 16;
+            y += made;
+            at += made;
+        }
+    }
+}
+
+#endif
