@@ -9,6 +9,7 @@
 
 #include <stdint.h>
 
+#include "mcud_compiler.h"
 #include "mcud_config.h" /* generated: mcud_offset, mcud_code, MCUD_ALIGN */
 
 /* Arenas in a board's further memories are in sections of their own, which the linker script places; they need not

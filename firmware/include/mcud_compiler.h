@@ -7,13 +7,13 @@
 #ifndef MCUD_COMPILER_H
 #define MCUD_COMPILER_H
 
+/* Clang, armclang, GCC; then IAR, where the macro is 0 or 1, and older compilers of Arm. */
 #if defined(__BYTE_ORDER__) && defined(__ORDER_LITTLE_ENDIAN__)
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
-#error "mcudeploy: constants and kernels are for little-endian cores"
+#error "these kernels are for little-endian cores"
 #endif
-#elif defined(__ARM_BIG_ENDIAN) || defined(__BIG_ENDIAN) || defined(__BIG_ENDIAN__) || defined(__ARMEB__) ||                \
-    (defined(__LITTLE_ENDIAN__) && __LITTLE_ENDIAN__ == 0) /* IAR: 0 or 1 */
-#error "mcudeploy: constants and kernels are for little-endian cores"
+#elif defined(__ARM_BIG_ENDIAN) || defined(__BIG_ENDIAN) || (defined(__LITTLE_ENDIAN__) && __LITTLE_ENDIAN__ == 0)
+#error "these kernels are for little-endian cores"
 #endif
 
 #if defined(__GNUC__) && !defined(__clang__)

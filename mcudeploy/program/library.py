@@ -13,9 +13,10 @@ from mcudeploy.program.licences import licence_text, licensed
 from mcudeploy.program.render import Member, render_arena, render_model, render_package, render_selftest
 from mcudeploy.program.sbom import SBOM_NAME, bill_of_materials
 
+_TAPE = ("mcud.h", "mcud_compiler.h", "mcud_config.h")
 _INTERFACES = {
-    ON_UNIT: ("mcud_unit.h", "mcud.h", "mcud_config.h"),
-    RUN_CORES: ("mcud_cores.h", "mcud.h", "mcud_config.h"),
+    ON_UNIT: ("mcud_unit.h", *_TAPE),
+    RUN_CORES: ("mcud_cores.h", *_TAPE),
     START: ("mcud_dma.h",),
 }
 """By kernel the headers that say what the application provides: it includes them."""

@@ -24,6 +24,14 @@
 
 #include <stdint.h>
 
+#if defined(__BYTE_ORDER__) && defined(__ORDER_LITTLE_ENDIAN__)
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "this program is for little-endian cores"
+#endif
+#elif defined(__ARM_BIG_ENDIAN) || defined(__BIG_ENDIAN) || (defined(__LITTLE_ENDIAN__) && __LITTLE_ENDIAN__ == 0)
+#error "this program is for little-endian cores"
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif
