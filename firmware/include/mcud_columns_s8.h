@@ -51,7 +51,7 @@ static inline int32_t *mcud_expand_column(int32_t *to, int32_t upper, int32_t mi
     "smlatt %[d], %[x1], %[w1], %[d]\n\t"
 
 #define MCUD_SHIFT_SUMS                                                                                      \
-    "ldr %[t], %[left]\n\t"                                                                                  \
+    "ldr %[t], " MCUD_LEFT "\n\t"                                                                             \
     "5:\n\t"                                                                                                 \
     "qadd %[a], %[a], %[a]\n\t"                                                                             \
     "qadd %[b], %[b], %[b]\n\t"                                                                             \
@@ -60,18 +60,26 @@ static inline int32_t *mcud_expand_column(int32_t *to, int32_t upper, int32_t mi
     "subs %[t], %[t], #1\n\t"                                                                               \
     "bne 5b\n\t"
 
+#if defined(__clang__)
+#define MCUD_COLUMNS_OPERANDS
+#else
+#define MCUD_COLUMNS_OPERANDS                                                                                \
+    [finish] "m"(finish->zero_point), [left] "m"(finish->left), [pitch] "m"(finish->pitch), [first] "m"(back)
+#endif
+
 #define MCUD_COLUMNS(shift)                                                                                  \
-    __asm__ volatile("1:\n\t"                                                                               \
+    __asm__ volatile(MCUD_ENTER("t", "x0", "x1")                                                             \
+                     "1:\n\t"                                                                               \
                      "ldrd %[a], %[b], [%[w]], #8\n\t"                                                      \
                      "ldrd %[c], %[d], [%[w]], #8\n\t" MCUD_COLUMN MCUD_COLUMN MCUD_COLUMN                  \
                      "ldrd %[w0], %[w1], [%[w], #8]\n\t"                                                    \
                      "ldrd %[x0], %[x1], [%[w]], #-88\n\t" shift                                            \
-                     "ldr %[t], %[zero]\n\t"                                                                \
+                     "ldr %[t], " MCUD_FINISH "\n\t"                                                                \
                      "smmlar %[a], %[a], %[x0], %[t]\n\t"                                                   \
                      "smmlar %[b], %[b], %[x1], %[t]\n\t"                                                   \
                      "smmlar %[c], %[c], %[w0], %[t]\n\t"                                                   \
                      "smmlar %[d], %[d], %[w1], %[t]\n\t"                                                   \
-                     "ldr %[t], %[pitch]\n\t"                                                               \
+                     "ldr %[t], " MCUD_PITCH "\n\t"                                                               \
                      "ssat %[a], #8, %[a]\n\t"                                                              \
                      "ssat %[b], #8, %[b]\n\t"                                                              \
                      "ssat %[c], #8, %[c]\n\t"                                                              \
@@ -81,15 +89,14 @@ static inline int32_t *mcud_expand_column(int32_t *to, int32_t upper, int32_t mi
                      "strb %[c], [%[y], #2]\n\t"                                                            \
                      "strb %[d], [%[y], #3]\n\t"                                                            \
                      "add %[y], %[y], %[t]\n\t"                                                             \
-                     "ldr %[t], %[back]\n\t"                                                                \
+                     "ldr %[t], " MCUD_FIRST "\n\t"                                                                \
                      "sub %[x], %[x], %[t]\n\t"                                                             \
                      "subs %[n], %[n], #1\n\t"                                                              \
-                     "bne 1b\n\t"                                                                           \
+                     "bne 1b\n\t" MCUD_LEAVE                                                                \
                      : [x] "+r"(columns), [w] "+r"(record), [y] "+r"(y), [n] "+r"(count), [a] "=&r"(a),      \
                        [b] "=&r"(b), [c] "=&r"(c), [d] "=&r"(d), [x0] "=&r"(x0), [x1] "=&r"(x1),             \
-                       [w0] "=&r"(w0), [w1] "=&r"(w1), [t] "=&r"(t)                                          \
-                     : [zero] "m"(finish->zero_point), [left] "m"(finish->left), [pitch] "m"(finish->pitch), \
-                       [back] "m"(back)                                                                      \
+                       [w0] "=&r"(w0), [w1] "=&r"(w1), [t] MCUD_AT(t)                                          \
+                     : MCUD_COLUMNS_OPERANDS                                                                \
                      : "cc", "memory")
 
 /* `count` outputs, at least one, of four channels; each one's three columns begin `step` columns behind those of the
@@ -107,6 +114,10 @@ MCUD_BLOCK void mcud_columns_s8(const int32_t *columns, int32_t step, const int3
     int32_t w0;
     int32_t w1;
     int32_t t;
+#if defined(__clang__)
+    MCUD_FRAME(0, 0, back, 0, finish, 0);
+    t = (int32_t)frame;
+#endif
     if (finish->left == 0) {
         MCUD_COLUMNS("");
     } else {

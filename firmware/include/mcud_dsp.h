@@ -145,21 +145,73 @@ static inline void mcud_expand_same(int16_t *to, int32_t value, int32_t pixels)
     pairs[0] = pairs[pixels] = (int32_t)((uint32_t)value << 16) | (value & 0xFFFF);
 }
 
+/* What a block reads from memory. GCC addresses it from the stack pointer. Clang would take a register for each, and
+ * keeps one for the frame: the block gets the address of a frame in `at`, a register that it writes later, and moves
+ * the frame to where the stack pointer is. */
+#if defined(__clang__)
+enum { MCUD_FRAME_WORDS = 8 };
+#define MCUD_FRAME(some, end, first, last, finish, y)                                                        \
+    const uint32_t frame[MCUD_FRAME_WORDS] = {(uint32_t)(some),  (uint32_t)(end),                            \
+                                              (uint32_t)(first), (uint32_t)(last),                           \
+                                              (uint32_t)(finish)->zero_point, (uint32_t)(finish)->left,      \
+                                              (uint32_t)(finish)->pitch, (uint32_t)(y)}
+#define MCUD_ENTER(at, a, b)                                                                                 \
+    "sub sp, sp, #32\n\t"                                                                                    \
+    "ldrd %[" a "], %[" b "], [%[" at "]]\n\t"                                                               \
+    "strd %[" a "], %[" b "], [sp]\n\t"                                                                      \
+    "ldrd %[" a "], %[" b "], [%[" at "], #8]\n\t"                                                           \
+    "strd %[" a "], %[" b "], [sp, #8]\n\t"                                                                  \
+    "ldrd %[" a "], %[" b "], [%[" at "], #16]\n\t"                                                          \
+    "strd %[" a "], %[" b "], [sp, #16]\n\t"                                                                 \
+    "ldrd %[" a "], %[" b "], [%[" at "], #24]\n\t"                                                          \
+    "strd %[" a "], %[" b "], [sp, #24]\n\t"
+#define MCUD_LEAVE "add sp, sp, #32\n\t"
+#define MCUD_AT "+&r"
+#define MCUD_SOME "[sp]"
+#define MCUD_END "[sp, #4]"
+#define MCUD_FIRST "[sp, #8]"
+#define MCUD_LAST "[sp, #12]"
+#define MCUD_FINISH "[sp, #16]" /* zero point and left */
+#define MCUD_LEFT "[sp, #20]"
+#define MCUD_PITCH "[sp, #24]"
+#define MCUD_Y "[sp, #28]"
+#else
+#define MCUD_ENTER(at, a, b) ""
+#define MCUD_LEAVE ""
+#define MCUD_AT "=&r"
+#define MCUD_SOME "%[some]"
+#define MCUD_END "%[end]"
+#define MCUD_FIRST "%[first]"
+#define MCUD_LAST "%[last]"
+#define MCUD_FINISH "%[finish]"
+#define MCUD_LEFT "%[left]"
+#define MCUD_PITCH "%[pitch]"
+#define MCUD_Y "%[y]"
+#endif
+
+/* `group` so many times, by the assembler: C99 compilers need not take literals of more than 4095 characters. They
+ * guess the size of the code from its lines, so the repetitions stand there as lines that are skipped. */
+#define MCUD_REPEAT(times, group, lines) ".rept " times "\n\t" group ".endr\n.if 0\n" lines ".endif\n\t"
+#define MCUD_LINES_10 "nop\nnop\nnop\nnop\nnop\nnop\nnop\nnop\nnop\nnop\n"
+#define MCUD_LINES_20 MCUD_LINES_10 MCUD_LINES_10
+#define MCUD_LINES_60 MCUD_LINES_20 MCUD_LINES_20 MCUD_LINES_20
+#define MCUD_LINES_140 MCUD_LINES_60 MCUD_LINES_60 MCUD_LINES_20
+
 /* Runs `one` until `at` is at ends[0], then `many` until it is at ends[1]. The ends are in memory, and
  * `free` is a register that every turn may spoil: the products take all the others that a compiler can give.
  */
 #define MCUD_LOOPS(at, free, one, many)                                                                      \
-    "ldr %[" free "], %[some]\n\t"                                                                           \
+    "ldr %[" free "], " MCUD_SOME "\n\t"                                                                           \
     "cmp %[" at "], %[" free "]\n\t"                                                                         \
     "beq 2f\n"                                                                                               \
-    "1:\n\t" one "ldr %[" free "], %[some]\n\t"                                                              \
+    "1:\n\t" one "ldr %[" free "], " MCUD_SOME "\n\t"                                                              \
     "cmp %[" at "], %[" free "]\n\t"                                                                         \
     "bne 1b\n"                                                                                               \
     "2:\n\t"                                                                                                 \
-    "ldr %[" free "], %[end]\n\t"                                                                            \
+    "ldr %[" free "], " MCUD_END "\n\t"                                                                            \
     "cmp %[" at "], %[" free "]\n\t"                                                                         \
     "beq 4f\n"                                                                                               \
-    "3:\n\t" many "ldr %[" free "], %[end]\n\t"                                                              \
+    "3:\n\t" many "ldr %[" free "], " MCUD_END "\n\t"                                                              \
     "cmp %[" at "], %[" free "]\n\t"                                                                         \
     "bne 3b\n"                                                                                               \
     "4:\n\t"

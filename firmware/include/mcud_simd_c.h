@@ -51,7 +51,8 @@ static inline int32_t mcud_products(const int16_t *x, int32_t pixels, const int8
 }
 
 /* Without optimisation, or with one register taken for position-independent code, there are too few for the blocks. */
-#if MCUD_BLOCKS && defined(__thumb__) && !defined(__thumb2__) && defined(__OPTIMIZE__) && !defined(__pic__)
+#if MCUD_BLOCKS && defined(__thumb__) && !defined(__thumb2__) && defined(__OPTIMIZE__) && !defined(__pic__) &&          \
+    !defined(__clang__)
 #include "mcud_simd_thumb.h"
 #else
 

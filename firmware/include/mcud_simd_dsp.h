@@ -25,6 +25,17 @@ static inline void mcud_group_1x4(const int8_t x[4], const int32_t w[4], int32_t
 
 #include "mcud_taps_dsp.h"
 
+#if defined(__clang__)
+#define MCUD_Y_OPERAND
+#define MCUD_ENDS
+#define MCUD_OPERANDS
+#else
+#define MCUD_Y_OPERAND [y] "+m"(y),
+#define MCUD_ENDS [some] "m"(ends[0]), [end] "m"(ends[1])
+#define MCUD_OPERANDS                                                                                        \
+    [first] "m"(first), [last] "m"(last), [finish] "m"(*finish), [pitch] "m"(finish->pitch), MCUD_ENDS
+#endif
+
 /* One group of three pixels and two channels: 20 instructions for 24 products. */
 #define MCUD_GROUP_3X2                                                                                       \
     "ldm %[x]!, {r8, r10, lr}\n\t"                                                                           \
@@ -63,17 +74,22 @@ MCUD_BLOCK const int32_t *mcud_records_3x2(const int16_t *x, const int16_t *cons
     int32_t f;
     int32_t w0;
     int32_t w1;
+#if defined(__clang__)
+    MCUD_FRAME(ends[0], ends[1], first, last, finish, y);
+    x = (const void *)frame;
+#endif
     __asm__ volatile(
+        MCUD_ENTER("x", "a", "b")
         "0:\n\t"
-        "ldr %[x], %[first]\n\t"
+        "ldr %[x], " MCUD_FIRST "\n\t"
         "ldrd %[a], %[b], [%[w]], #8\n\t"
         "mov %[c], %[a]\n\t"
         "mov %[d], %[b]\n\t"
         "mov %[e], %[a]\n\t"
         "mov %[f], %[b]\n\t"
-        MCUD_LOOPS("x", "w0", MCUD_GROUP_3X2, MCUD_GROUP_3X2 MCUD_GROUP_3X2 MCUD_GROUP_3X2 MCUD_GROUP_3X2)
+        MCUD_LOOPS("x", "w0", MCUD_GROUP_3X2, MCUD_REPEAT("4", MCUD_GROUP_3X2, MCUD_LINES_60))
         "ldrd %[w0], %[w1], [%[w]], #8\n\t"
-        "ldrd r8, r10, %[finish]\n\t" /* zero point and left */
+        "ldrd r8, r10, " MCUD_FINISH "\n\t" /* zero point and left */
         "cmp r10, #0\n\t"
         "beq 6f\n"
         "5:\n\t"
@@ -98,13 +114,13 @@ MCUD_BLOCK const int32_t *mcud_records_3x2(const int16_t *x, const int16_t *cons
         "ssat %[d], #8, %[d]\n\t"
         "ssat %[e], #8, %[e]\n\t"
         "ssat %[f], #8, %[f]\n\t"
-        "ldr r8, %[y]\n\t"
-        "ldr r10, %[pitch]\n\t"
-        "ldr %[w0], %[last]\n\t"
+        "ldr r8, " MCUD_Y "\n\t"
+        "ldr r10, " MCUD_PITCH "\n\t"
+        "ldr %[w0], " MCUD_LAST "\n\t"
         "add lr, r8, r10\n\t"
         "strb %[a], [r8], #1\n\t"
         "strb %[b], [r8], #1\n\t"
-        "str r8, %[y]\n\t"
+        "str r8, " MCUD_Y "\n\t"
         "strb %[c], [lr]\n\t"
         "strb %[d], [lr, #1]\n\t"
         "add lr, lr, r10\n\t"
@@ -112,10 +128,10 @@ MCUD_BLOCK const int32_t *mcud_records_3x2(const int16_t *x, const int16_t *cons
         "strb %[f], [lr, #1]\n\t"
         "cmp r8, %[w0]\n\t"
         "bne 0b\n\t"
-        : [x] "=&r"(x), [w] "+r"(record), [y] "+m"(y), [a] "=&r"(a), [b] "=&r"(b), [c] "=&r"(c),
+        MCUD_LEAVE
+        : [x] MCUD_AT(x), [w] "+r"(record), MCUD_Y_OPERAND [a] "=&r"(a), [b] "=&r"(b), [c] "=&r"(c),
           [d] "=&r"(d), [e] "=&r"(e), [f] "=&r"(f), [w0] "=&r"(w0), [w1] "=&r"(w1)
-        : [first] "m"(first), [last] "m"(last), [some] "m"(ends[0]), [end] "m"(ends[1]), [finish] "m"(*finish),
-          [pitch] "m"(finish->pitch)
+        : MCUD_OPERANDS
         : "r8", "r10", "lr", "cc", "memory");
     return record;
 }
@@ -151,15 +167,20 @@ MCUD_BLOCK const int32_t *mcud_records_2x2(const int16_t *x, const int16_t *cons
     int32_t w0;
     int32_t w1;
     int32_t t;
+#if defined(__clang__)
+    MCUD_FRAME(ends[0], ends[1], first, last, finish, y);
+    x = (const void *)frame;
+#endif
     __asm__ volatile(
+        MCUD_ENTER("x", "a", "b")
         "0:\n\t"
-        "ldr %[x], %[first]\n\t"
+        "ldr %[x], " MCUD_FIRST "\n\t"
         "ldrd %[a], %[b], [%[w]], #8\n\t"
         "mov %[c], %[a]\n\t"
         "mov %[d], %[b]\n\t"
-        MCUD_LOOPS("x", "t", MCUD_GROUP_2X2, MCUD_GROUP_2X2 MCUD_GROUP_2X2 MCUD_GROUP_2X2 MCUD_GROUP_2X2)
+        MCUD_LOOPS("x", "t", MCUD_GROUP_2X2, MCUD_REPEAT("4", MCUD_GROUP_2X2, MCUD_LINES_60))
         "ldrd %[w0], %[w1], [%[w]], #8\n\t"
-        "ldrd r8, r10, %[finish]\n\t"
+        "ldrd r8, r10, " MCUD_FINISH "\n\t"
         "cmp r10, #0\n\t"
         "beq 6f\n"
         "5:\n\t"
@@ -178,21 +199,21 @@ MCUD_BLOCK const int32_t *mcud_records_2x2(const int16_t *x, const int16_t *cons
         "ssat %[b], #8, %[b]\n\t"
         "ssat %[c], #8, %[c]\n\t"
         "ssat %[d], #8, %[d]\n\t"
-        "ldr r8, %[y]\n\t"
-        "ldr r10, %[pitch]\n\t"
-        "ldr r11, %[last]\n\t"
+        "ldr r8, " MCUD_Y "\n\t"
+        "ldr r10, " MCUD_PITCH "\n\t"
+        "ldr r11, " MCUD_LAST "\n\t"
         "add r10, r10, r8\n\t"
         "strb %[a], [r8], #1\n\t"
         "strb %[b], [r8], #1\n\t"
-        "str r8, %[y]\n\t"
+        "str r8, " MCUD_Y "\n\t"
         "strb %[c], [r10]\n\t"
         "strb %[d], [r10, #1]\n\t"
         "cmp r8, r11\n\t"
         "bne 0b\n\t"
-        : [x] "=&r"(x), [w] "+r"(record), [y] "+m"(y), [a] "=&r"(a), [b] "=&r"(b), [c] "=&r"(c),
+        MCUD_LEAVE
+        : [x] MCUD_AT(x), [w] "+r"(record), MCUD_Y_OPERAND [a] "=&r"(a), [b] "=&r"(b), [c] "=&r"(c),
           [d] "=&r"(d), [w0] "=&r"(w0), [w1] "=&r"(w1), [t] "=&r"(t)
-        : [first] "m"(first), [last] "m"(last), [some] "m"(ends[0]), [end] "m"(ends[1]), [finish] "m"(*finish),
-          [pitch] "m"(finish->pitch)
+        : MCUD_OPERANDS
         : "r8", "r10", "r11", "lr", "cc", "memory");
     return record;
 }
@@ -220,9 +241,7 @@ MCUD_BLOCK const int32_t *mcud_records_2x2(const int16_t *x, const int16_t *cons
     "smlad %[c], %[x1], r11, %[c]\n\t"                                                                       \
     "smlad %[d], %[x1], lr, %[d]\n\t"
 
-#define MCUD_EIGHT_1X4                                                                                       \
-    MCUD_GROUP_1X4 MCUD_GROUP_1X4 MCUD_GROUP_1X4 MCUD_GROUP_1X4                                              \
-    MCUD_GROUP_1X4 MCUD_GROUP_1X4 MCUD_GROUP_1X4 MCUD_GROUP_1X4
+#define MCUD_EIGHT_1X4 MCUD_REPEAT("8", MCUD_GROUP_1X4, MCUD_LINES_140)
 
 /* x[groups][4] by channels, a multiple of four -> y[channels] */
 MCUD_BLOCK const int32_t *mcud_records_1x4(const int8_t *x, const int8_t *const ends[2], const int32_t *record,
@@ -237,14 +256,19 @@ MCUD_BLOCK const int32_t *mcud_records_1x4(const int8_t *x, const int8_t *const 
     int32_t x0;
     int32_t x1;
     int32_t t;
+#if defined(__clang__)
+    MCUD_FRAME(ends[0], ends[1], first, last, finish, y);
+    x = (const void *)frame;
+#endif
     __asm__ volatile(
+        MCUD_ENTER("x", "a", "b")
         "0:\n\t"
-        "ldr %[x], %[first]\n\t"
+        "ldr %[x], " MCUD_FIRST "\n\t"
         "ldrd %[a], %[b], [%[w]], #8\n\t"
         "ldrd %[c], %[d], [%[w]], #8\n\t"
         MCUD_LOOPS("x", "t", MCUD_GROUP_1X4, MCUD_EIGHT_1X4)
         "ldm %[w]!, {r8, r10, r11, lr}\n\t"
-        "ldrd %[x0], %[x1], %[finish]\n\t"
+        "ldrd %[x0], %[x1], " MCUD_FINISH "\n\t"
         "cmp %[x1], #0\n\t"
         "beq 6f\n"
         "5:\n\t"
@@ -263,18 +287,19 @@ MCUD_BLOCK const int32_t *mcud_records_1x4(const int8_t *x, const int8_t *const 
         "ssat %[b], #8, %[b]\n\t"
         "ssat %[c], #8, %[c]\n\t"
         "ssat %[d], #8, %[d]\n\t"
-        "ldr r8, %[y]\n\t"
-        "ldr r10, %[last]\n\t"
+        "ldr r8, " MCUD_Y "\n\t"
+        "ldr r10, " MCUD_LAST "\n\t"
         "strb %[a], [r8], #1\n\t"
         "strb %[b], [r8], #1\n\t"
         "strb %[c], [r8], #1\n\t"
         "strb %[d], [r8], #1\n\t"
-        "str r8, %[y]\n\t"
+        "str r8, " MCUD_Y "\n\t"
         "cmp r8, r10\n\t"
         "bne 0b\n\t"
-        : [x] "=&r"(x), [w] "+r"(record), [y] "+m"(y), [a] "=&r"(a), [b] "=&r"(b), [c] "=&r"(c),
+        MCUD_LEAVE
+        : [x] MCUD_AT(x), [w] "+r"(record), MCUD_Y_OPERAND [a] "=&r"(a), [b] "=&r"(b), [c] "=&r"(c),
           [d] "=&r"(d), [x0] "=&r"(x0), [x1] "=&r"(x1), [t] "=&r"(t)
-        : [first] "m"(first), [last] "m"(last), [some] "m"(ends[0]), [end] "m"(ends[1]), [finish] "m"(*finish)
+        : MCUD_OPERANDS
         : "r8", "r10", "r11", "lr", "cc", "memory");
     return record;
 }
@@ -285,11 +310,18 @@ MCUD_BLOCK void mcud_sum_1x4(const int8_t *x, const int8_t *const ends[2], const
     int32_t x0;
     int32_t x1;
     int32_t t;
+#if defined(__clang__)
+    const mcud_finish_s8 none = {0, 0, 0};
+    MCUD_FRAME(ends[0], ends[1], 0, 0, &none, 0);
+    t = (int32_t)frame;
+#endif
     __asm__ volatile(
+        MCUD_ENTER("t", "x0", "x1")
         MCUD_LOOPS("x", "t", MCUD_GROUP_1X4, MCUD_EIGHT_1X4)
+        MCUD_LEAVE
         : [x] "+r"(x), [w] "+r"(w), [a] "+r"(sums[0]), [b] "+r"(sums[1]), [c] "+r"(sums[2]),
-          [d] "+r"(sums[3]), [x0] "=&r"(x0), [x1] "=&r"(x1), [t] "=&r"(t)
-        : [some] "m"(ends[0]), [end] "m"(ends[1])
+          [d] "+r"(sums[3]), [x0] "=&r"(x0), [x1] "=&r"(x1), [t] MCUD_AT(t)
+        : MCUD_ENDS
         : "r8", "r10", "r11", "lr", "cc", "memory");
 }
 

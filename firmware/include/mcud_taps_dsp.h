@@ -25,6 +25,14 @@
     "smlad %[c], %[x], %[u], %[c]\n\t"                                                                       \
     "smlad %[d], %[z], %[w1], %[d]\n\t"
 
+#if defined(__clang__)
+#define MCUD_TAPS_OPERANDS
+#else
+#define MCUD_TAPS_OPERANDS                                                                                   \
+    , [some] "m"(ends[0]), [end] "m"(ends[1]), [finish] "m"(finish->zero_point), [left] "m"(finish->left),   \
+        [first] "m"(odd), [y] "m"(y)
+#endif
+
 /* Four channels, `at` bytes behind the taps of a window -> y[4]. Taps are taken two by two: their weights
  * are (first, first, second, second) of channels 0 and 1, then of channels 2 and 3. `odd` is a last tap of
  * its own, or NULL. */
@@ -42,11 +50,16 @@ MCUD_BLOCK const int32_t *mcud_record_taps(const int8_t *const *taps, const int8
     int32_t u;
     int32_t w0;
     int32_t w1;
+#if defined(__clang__)
+    MCUD_FRAME(ends[0], ends[1], odd, 0, finish, y);
+    x = (int32_t)frame;
+#endif
     __asm__ volatile(
+        MCUD_ENTER("x", "z", "t")
         "ldrd %[a], %[b], [%[w]], #8\n\t"
         "ldrd %[c], %[d], [%[w]], #8\n\t"
-        MCUD_LOOPS("taps", "t", MCUD_TAP_PAIR, MCUD_TAP_PAIR MCUD_TAP_PAIR MCUD_TAP_PAIR MCUD_TAP_PAIR)
-        "ldr %[x], %[odd]\n\t"
+        MCUD_LOOPS("taps", "t", MCUD_TAP_PAIR, MCUD_REPEAT("4", MCUD_TAP_PAIR, MCUD_LINES_60))
+        "ldr %[x], " MCUD_FIRST "\n\t"
         "cmp %[x], #0\n\t"
         "beq 7f\n\t"
         "ldr %[x], [%[x], %[at]]\n\t"
@@ -62,7 +75,7 @@ MCUD_BLOCK const int32_t *mcud_record_taps(const int8_t *const *taps, const int8
         "7:\n\t"
         "ldrd %[x], %[z], [%[w]], #8\n\t"
         "ldrd %[w0], %[w1], [%[w]], #8\n\t"
-        "ldr %[t], %[left]\n\t"
+        "ldr %[t], " MCUD_LEFT "\n\t"
         "cmp %[t], #0\n\t"
         "beq 6f\n"
         "5:\n\t"
@@ -73,7 +86,7 @@ MCUD_BLOCK const int32_t *mcud_record_taps(const int8_t *const *taps, const int8
         "subs %[t], %[t], #1\n\t"
         "bne 5b\n"
         "6:\n\t"
-        "ldr %[t], %[zero]\n\t"
+        "ldr %[t], " MCUD_FINISH "\n\t"
         "smmlar %[a], %[a], %[x], %[t]\n\t"
         "smmlar %[b], %[b], %[z], %[t]\n\t"
         "smmlar %[c], %[c], %[w0], %[t]\n\t"
@@ -82,15 +95,15 @@ MCUD_BLOCK const int32_t *mcud_record_taps(const int8_t *const *taps, const int8
         "ssat %[b], #8, %[b]\n\t"
         "ssat %[c], #8, %[c]\n\t"
         "ssat %[d], #8, %[d]\n\t"
-        "ldr %[x], %[y]\n\t"
+        "ldr %[x], " MCUD_Y "\n\t"
         "strb %[a], [%[x]]\n\t"
         "strb %[b], [%[x], #1]\n\t"
         "strb %[c], [%[x], #2]\n\t"
         "strb %[d], [%[x], #3]\n\t"
+        MCUD_LEAVE
         : [taps] "+r"(taps), [w] "+r"(record), [a] "=&r"(a), [b] "=&r"(b), [c] "=&r"(c), [d] "=&r"(d),
-          [x] "=&r"(x), [z] "=&r"(z), [t] "=&r"(t), [u] "=&r"(u), [w0] "=&r"(w0), [w1] "=&r"(w1)
-        : [some] "m"(ends[0]), [end] "m"(ends[1]), [zero] "m"(finish->zero_point),
-          [left] "m"(finish->left), [y] "m"(y), [at] "r"(at), [odd] "m"(odd)
+          [x] MCUD_AT(x), [z] "=&r"(z), [t] "=&r"(t), [u] "=&r"(u), [w0] "=&r"(w0), [w1] "=&r"(w1)
+        : [at] "r"(at) MCUD_TAPS_OPERANDS
         : "cc", "memory");
     return record;
 }

@@ -7,7 +7,7 @@
 
 #include "mcud_simd.h"
 
-#if MCUD_BLOCKS
+#if MCUD_BLOCKS && !defined(__clang__)
 
 /* One block of channels at the taps of a window, `load` and `store` being how x is loaded and y stored. Products of
  * two taps are added in 16 bits, which they fit. The second x is loaded twice, there being 8 vector registers. */

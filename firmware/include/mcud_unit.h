@@ -54,24 +54,24 @@ static inline void mcud_mailbox_post(mcud_mailbox *box, const mcud_op *op, int32
     box->op = op;
     box->first_row = first_row;
     box->end_row = end_row;
-    __atomic_store_n(&box->posted, box->posted + 1u, __ATOMIC_RELEASE);
+    mcud_store_release(&box->posted, box->posted + 1u);
 }
 
 /* 1 when the last step that was posted is done; what it wrote is then seen by this core. */
 static inline int32_t mcud_mailbox_done(const mcud_mailbox *box)
 {
-    return __atomic_load_n(&box->served, __ATOMIC_ACQUIRE) == box->posted;
+    return mcud_load_acquire(&box->served) == box->posted;
 }
 
 /* Runs the step that waits; 0 where there is none. */
 static inline int32_t mcud_mailbox_serve(mcud_mailbox *box)
 {
-    const uint32_t posted = __atomic_load_n(&box->posted, __ATOMIC_ACQUIRE);
+    const uint32_t posted = mcud_load_acquire(&box->posted);
     if (posted == box->served) {
         return 0;
     }
     box->op->kernel(box->op, box->first_row, box->end_row);
-    __atomic_store_n(&box->served, posted, __ATOMIC_RELEASE);
+    mcud_store_release(&box->served, posted);
     return 1;
 }
 

@@ -74,7 +74,7 @@ static inline void mcud_vector_fill(void *to, int32_t value, int32_t bytes)
     MCUD_LOAD("v", x)                                                                                        \
     "vmladava.s8 %[" a "], %q[v], %q[w0]\n\t"                                                                \
     "vmladava.s8 %[" b "], %q[v], %q[w1]\n\t"
-#if MCUD_BLOCKS
+#if MCUD_BLOCKS && !defined(__clang__)
 
 /* The results of two pixels, whose sums are a to d: x0 and x1 become the multipliers, t the zero point. */
 #define MCUD_TWO_RESULTS                                                                                     \

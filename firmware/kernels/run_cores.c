@@ -10,7 +10,7 @@
 /* Instructions that are executed in here count as waiting. */
 APART static void mcud_core_spin(const uint32_t *done, uint32_t wanted)
 {
-    while (__atomic_load_n(done, __ATOMIC_ACQUIRE) < wanted) {
+    while (mcud_load_acquire(done) < wanted) {
         mcud_core_wait();
     }
 }
@@ -24,7 +24,7 @@ APART static void mcud_core_join(uint32_t core)
 
 APART static void mcud_core_publish(mcud_core_state *state, uint32_t done)
 {
-    __atomic_store_n(&state->done, done, __ATOMIC_RELEASE);
+    mcud_store_release(&state->done, done);
     mcud_core_wake();
 }
 
@@ -36,7 +36,7 @@ APART static void mcud_core_run(void *argument)
     for (const mcud_part *part = state->next; part < end && part->entry < state->end_entry; part++) {
         if (part->op == MCUD_CORE_WAIT) {
             const uint32_t *const done = &program->state[part->first_row].done;
-            if (__atomic_load_n(done, __ATOMIC_ACQUIRE) < part->end_row) {
+            if (mcud_load_acquire(done) < part->end_row) {
                 mcud_core_spin(done, part->end_row);
             }
             continue;
