@@ -29,7 +29,7 @@ STRICT = (
     *("-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Woverlength-strings"),
     *("-ffp-contract=off", "-ffunction-sections", "-fdata-sections"),
 )
-_SINGLE = "-nostartfiles -Wl,--gc-sections -lm"
+_LINKED = "-nostartfiles -Wl,--gc-sections -Wl,--no-relax -lm"
 _RUN_S = 60
 
 
@@ -57,7 +57,9 @@ CORES = {
     "cortex-m0": Core("thumbv6m-none-eabi", f"-mcpu=cortex-m0 {_SOFT}", "mps2-an385"),
     "cortex-m3": Core("thumbv7m-none-eabi", f"-mcpu=cortex-m3 {_SOFT}", "mps2-an385"),
     "cortex-m4": Core("thumbv7em-none-eabi", f"-mcpu=cortex-m4 {_HARD} -mfpu=fpv4-sp-d16", "mps2-an386"),
-    "cortex-m33": Core("thumbv8m.main-none-eabi", f"-mcpu=cortex-m33 {_HARD} -mfpu=fpv5-sp-d16", "mps2-an505"),
+    "cortex-m33": Core(
+        "thumbv8m.main-none-eabi", f"-mcpu=cortex-m33 {_HARD} -mfpu=fpv5-sp-d16", "mps2-an505"
+    ),
     "cortex-m55": Core("thumbv8.1m.main-none-eabi", f"-mcpu=cortex-m55 {_HARD}", "mps3-an547"),
     "rv32": Core(
         "riscv32-unknown-elf",
@@ -94,7 +96,8 @@ static uint32_t semihosting(uint32_t number, const void *argument)
 """
 _RISCV_START = """
 void start(void);
-__asm__(".section .start, \\"ax\\"\\n.globl _start\\n_start: la sp, stack_top\\n"
+__asm__(".section .start, \\"ax\\"\\n.globl _start\\n_start: csrr t0, mhartid\\n"
+        "0: bnez t0, 0b\\nla sp, stack_top\\n"
         "li t0, 0x6000\\ncsrs mstatus, t0\\ncall start\\n.text\\n");
 void start(void)
 {
@@ -177,22 +180,44 @@ static uint32_t checked(void)
 
 def compiled(command: list[str], library: Path, objects: Path) -> str:
     """Compiles the library's sources; all complaints of the compiler."""
+    sources = sorted((library / "src").glob("*.c"))
+    return complaints_of(command, sources, [library / "include", library / "src"], objects)
+
+
+def complaints_of(command: list[str], sources: list[Path], includes: list[Path], objects: Path) -> str:
+    """What the compiler says of these sources, whose objects it writes into a folder."""
     objects.mkdir(parents=True, exist_ok=True)
-    sources = [str(it.resolve()) for it in sorted((library / "src").glob("*.c"))]
-    includes = ["-I", str((library / "include").resolve()), "-I", str((library / "src").resolve())]
-    done = subprocess.run([*command, *STRICT, *includes, "-c", *sources], cwd=objects, capture_output=True, text=True)
-    return done.stderr
+    paths = [word for folder in includes for word in ("-I", str(folder.resolve()))]
+    files = [str(it.resolve()) for it in sources]
+    done = subprocess.run(
+        [*command, *STRICT, *paths, "-c", *files], cwd=objects, capture_output=True, text=True, check=False
+    )
+    return done.stderr + ("" if done.returncode == 0 else f"exit code {done.returncode}")
 
 
 def header_of(library: Path) -> Path:
-    return next(it for it in (library / "include").glob("*.h") if (it.parent / f"{it.stem}_selftest.h").exists())
+    return next(
+        it for it in (library / "include").glob("*.h") if (it.parent / f"{it.stem}_selftest.h").exists()
+    )
 
 
 def run_on_host(library: Path, objects: Path) -> tuple[int, str]:
     """The status of the self-test and the hash of the outputs."""
     main, program = objects / "main.c", objects / "program"
-    main.write_text(_HOST_MAIN + checked_function(header_of(library)) + "int main(void) { return (int)checked(); }\n")
-    link = ["gcc", "-I", library / "include", main, *sorted(objects.glob("*.o")), "-lm", "-lpthread", "-o", program]
+    main.write_text(
+        _HOST_MAIN + checked_function(header_of(library)) + "int main(void) { return (int)checked(); }\n"
+    )
+    link = [
+        "gcc",
+        "-I",
+        library / "include",
+        main,
+        *sorted(objects.glob("*.o")),
+        "-lm",
+        "-lpthread",
+        "-o",
+        program,
+    ]
     subprocess.run(link, check=True, capture_output=True)
     done = subprocess.run([program], capture_output=True, text=True, timeout=_RUN_S, check=False)
     return done.returncode, done.stdout.strip()
@@ -205,20 +230,33 @@ def run_on_core(core: Core, library: Path, objects: Path) -> tuple[int, str]:
         raise SystemExit(f"{core.board} has no emulator")
     riscv = core.triple.startswith("riscv")
     main, script, program = (objects / name for name in ("main.c", "link.ld", "program.elf"))
-    main.write_text(_BARE_MAIN + (_RISCV_START if riscv else _CORTEX_START) + checked_function(header_of(library)))
+    main.write_text(
+        _BARE_MAIN + (_RISCV_START if riscv else _CORTEX_START) + checked_function(header_of(library))
+    )
     ram = board.memories[0]
-    regions = {"code": board.flash.origin, "code_bytes": board.flash.size_bytes}
-    regions |= {"ram": ram.origin, "ram_bytes": ram.size_bytes, "entry": "_start" if riscv else "vectors"}
+    regions = {"code": board.flash.origin, "code_bytes": board.flash.bytes}
+    regions |= {"ram": ram.origin, "ram_bytes": ram.bytes, "entry": "_start" if riscv else "vectors"}
     script.write_text(_LINK.format(**regions))
     link = [*core.compiler("gcc"), "-O1", "-I", library / "include", main, *sorted(objects.glob("*.o"))]
-    link += [*_SINGLE.split(), f"-Wl,-T,{script}", "-o", program]
+    link += [*_LINKED.split(), "-T", script, "-o", program]
     if riscv:
         link += ["-nostdlib", "-lm", "-lc", "-lgcc"]
-    subprocess.run(list(map(str, link)), check=True, capture_output=True, text=True)
-    machine = ["-M", board.emulator.machine, "-display", "none", "-serial", "none", "-monitor", "none"]
-    machine += ["-bios", "none"] if riscv else []
-    command = [board.emulator.qemu, *machine, "-semihosting-config", "enable=on,target=native", "-kernel", program]
-    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=_RUN_S, check=False)
+    linked = subprocess.run(list(map(str, link)), capture_output=True, text=True, check=False)
+    if linked.returncode != 0:
+        return linked.returncode, linked.stderr
+    machine = ["-M", board.emulator.machine, *board.emulator.args]
+    machine += ["-display", "none", "-serial", "none", "-monitor", "none"]
+    command = [
+        board.emulator.qemu,
+        *machine,
+        "-semihosting-config",
+        "enable=on,target=native",
+        "-kernel",
+        program,
+    ]
+    done = subprocess.run(
+        list(map(str, command)), capture_output=True, text=True, timeout=_RUN_S, check=False
+    )
     return done.returncode, (done.stdout + done.stderr).strip()
 
 
@@ -238,7 +276,9 @@ def build(model: Path, board: str, folder: Path) -> Path | None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("models", nargs="+", type=Path)
     parser.add_argument("--limit", type=int, default=30, help="models, evenly spread over those there are")
     parser.add_argument("--cores", default="", help=f"beside this computer: of {', '.join(CORES)}")
@@ -275,7 +315,9 @@ def check_model(
                 objects = Path(folder) / "objects"
                 command = core.compiler(compiler) if core else [compiler]
                 complaints = compiled([*command, level], library, objects)
-                status, printed = run_on_core(core, library, objects) if core else run_on_host(library, objects)
+                status, printed = (
+                    run_on_core(core, library, objects) if core else run_on_host(library, objects)
+                )
                 bits = bits or printed
                 for what, is_so in (
                     ("all", True),
@@ -285,7 +327,10 @@ def check_model(
                 ):
                     results[place, compiler, level, what] += is_so
                 if complaints or status or printed != bits:
-                    print(f"{model}: {place} {compiler} {level}: {status} {printed} {complaints}", file=sys.stderr)
+                    print(
+                        f"{model}: {place} {compiler} {level}: {status} {printed} {complaints}",
+                        file=sys.stderr,
+                    )
                 shutil.rmtree(objects)
 
 

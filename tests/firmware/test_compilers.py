@@ -1,0 +1,105 @@
+"""Clang compiles every kernel for every core without a warning, and what it compiles computes the same bits.
+
+`benchmarks/compilers.py` has many models, all optimisation levels and the host's compilers.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from models import fully_connected, quantised_convolutions
+
+from mcudeploy.common.resources import resource_dir
+from mcudeploy.program.bench import bench_sources
+from mcudeploy.program.kernelfiles import kernel_files
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
+
+from compilers import CORES, build, compiled, complaints_of, header_of, run_on_core
+
+FIRMWARE = resource_dir("firmware")
+ALL = sorted((FIRMWARE / "kernels").glob("*.c"))
+ASSEMBLER = re.compile(r"__asm__|arm_mve\.h")
+PORTABLE_ON = {("cortex-m0", "-Os"), ("rv32", "-O2")}
+"""The kernels that are the same C everywhere are compiled for these alone, to save time."""
+PIC = ("-O2", "-fpic", "-msingle-pic-base", "-mpic-register=r9")
+
+needs_clang = pytest.mark.skipif(shutil.which("clang") is None, reason="Clang is not installed")
+
+
+def own_headers(kernel: Path) -> bool:
+    """Whether cores compile different texts of it."""
+    closure = kernel_files([kernel.stem])
+    return any(ASSEMBLER.search(it.read_text("utf-8")) for it in closure if it.name != "mcud_compiler.h")
+
+
+SPECIAL = [kernel for kernel in ALL if own_headers(kernel)]
+
+
+@pytest.fixture
+def includes(tmp_path: Path) -> list[Path]:
+    (tmp_path / "mcud_config.h").write_text(bench_sources(["add_s8"], 64)["mcud_config.h"], "utf-8")
+    return [FIRMWARE / "include", FIRMWARE / "kernels", tmp_path]
+
+
+@needs_clang
+@pytest.mark.parametrize("level", ["-O2", "-Os"])
+@pytest.mark.parametrize("name", CORES)
+def test_every_kernel_compiles(name: str, level: str, includes: list[Path], tmp_path: Path) -> None:
+    kernels = ALL if (name, level) in PORTABLE_ON else SPECIAL
+    assert len(kernels) > 40
+    assert not complaints_of([*CORES[name].compiler("clang"), level], kernels, includes, tmp_path / "objects")
+
+
+@pytest.mark.parametrize("name", ["cortex-m0", "cortex-m4", "cortex-m55"])
+def test_no_assembler_needs_the_register_of_position_independent_code(
+    name: str, includes: list[Path], tmp_path: Path
+) -> None:
+    core = CORES[name]
+    if shutil.which(core.gcc) is None:
+        pytest.skip(f"{core.gcc} is not installed")
+    kernels = [kernel for kernel in SPECIAL if "conv" in kernel.stem]
+    assert not complaints_of([*core.compiler("gcc"), *PIC], kernels, includes, tmp_path / "objects")
+
+
+@needs_clang
+@pytest.mark.parametrize("name", CORES)
+def test_what_clang_compiles_computes_the_same_bits(name: str, tmp_path: Path) -> None:
+    core = CORES[name]
+    if shutil.which(core.gcc) is None:
+        pytest.skip(f"{core.gcc}, which links, is not installed")
+    dense = fully_connected(tmp_path / "dense.onnx", (37, 24, 9), quantised=True)
+    for model in (quantised_convolutions(tmp_path / "conv.onnx"), dense):
+        library = build(model, core.board, tmp_path / model.stem)
+        assert library is not None
+        said = []
+        for compiler, level in (("gcc", "-O2"), ("clang", "-O2"), ("clang", "-Os")):
+            objects = tmp_path / f"{model.stem}{compiler}{level}"
+            assert not compiled([*core.compiler(compiler), level], library, objects)
+            status, printed = run_on_core(core, library, objects)
+            assert status == 0, printed
+            said.append(printed)
+        assert len(set(said)) == 1 and re.fullmatch(r"[0-9a-f]{8}", said[0])
+
+
+@needs_clang
+@pytest.mark.parametrize("triple", ["armeb-none-eabi", "powerpc-none-elf"])
+def test_big_endian_cores_are_refused(triple: str, tmp_path: Path) -> None:
+    library = build(quantised_convolutions(tmp_path / "conv.onnx"), "host", tmp_path / "library")
+    assert library is not None
+    for file in (header_of(library), library / "src" / "mcud_tape.c"):
+        command = [
+            "clang",
+            f"--target={triple}",
+            "-ffreestanding",
+            "-fsyntax-only",
+            "-I",
+            library / "include",
+        ]
+        done = subprocess.run([*command, file], capture_output=True, text=True, check=False)
+        assert done.returncode != 0 and "little-endian cores" in done.stderr
