@@ -14,6 +14,7 @@ from mcudeploy.cli.output import Values, cell, is_verbose, lines, plain
 from mcudeploy.cli.outputtable import outputs
 from mcudeploy.common.errors import Problem, causes
 from mcudeploy.common.text import agree, count_text
+from mcudeploy.report.errors import operators_text, outputs_text
 
 
 def check(console: Console, report: Values) -> None:
@@ -192,27 +193,23 @@ def _verdict(console: Console, report: Values, verified: str) -> None:
 
     The outputs that were judged come first: those with ties resolved, where that was needed.
     """
-    _operator_checks(console, report.get("operator_checks") or {})
+    if report.get("operator_checks"):
+        console.print(Text(operators_text(report["operator_checks"])), soft_wrap=True)
     ties = report["ties_resolved"]
     text = verified if report["verified"] else "NOT verified"
     text += f" after {count_text(ties, 'rounding tie')} {agree(ties, 'was', 'were')} resolved" if ties else ""
-    kind = "_resolved" if ties else ""
     found = (
-        f": {count_text(report['elements'], 'output element')}, {_error(report, kind)}; {_allowed(report)}"
+        f": {count_text(report['elements'], 'output element')}, {outputs_text(report, resolved=bool(ties))}; "
+        f"{_allowed(report)}"
     )
     style = "bold green" if report["verified"] else "bold red"
     console.print(Text.assemble((text, style), found), soft_wrap=True)
     if ties:
         without = (
-            f"unresolved, {_error(report, '')}: a value halfway between two int8 values may round either way"
+            f"unresolved, {outputs_text(report, resolved=False)}: a value halfway between two int8 values "
+            "may round either way"
         )
         console.print(Text(without), soft_wrap=True)
-
-
-def _error(report: Values, kind: str) -> str:
-    wrong, worst = report[f"mismatches{kind}"], report[f"max_abs_error{kind}"]
-    unit = " LSB" if report["error_unit"] == "LSB" else ""
-    return f"{wrong:,} {agree(wrong, 'differs', 'differ')} from the reference, largest error {worst:g}{unit}"
 
 
 def _allowed(report: Values) -> str:
@@ -223,20 +220,6 @@ def _allowed(report: Values) -> str:
         least = f", at least {report['tolerance']['least']:.2g}"
         parts.append(f"{share:g} of the range, which is {report['range']:g}{least}")
     return f"allowed: {' or '.join(parts) or 'none'}"
-
-
-def _operator_checks(console: Console, checked: Values) -> None:
-    if not checked:
-        return
-    equal = sum(1 for found in checked.values() if not found["mismatches"])
-    differing = sum(found["mismatches"] for found in checked.values())
-    ties = sum(found.get("ties", 0) for found in checked.values())
-    text = f"{count_text(len(checked), 'operator')} checked one by one, {equal} equal to the "
-    text += "reference in every element"
-    if differing:
-        elements, differ = count_text(differing, "element"), agree(differing, "differs", "differ")
-        text += f"; {elements} {differ}, {ties:,} of them at rounding ties"
-    console.print(Text(text), soft_wrap=True)
 
 
 def _operators(console: Console, report: Values) -> None:

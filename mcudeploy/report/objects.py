@@ -20,7 +20,7 @@ from mcudeploy.program.kernelfiles import MOVE
 from mcudeploy.report import moving
 from mcudeploy.targets import Firmware
 from mcudeploy.targets.stack import StackBound, stack_bound
-from mcudeploy.verify.difference import FLOAT_FLOOR, OUTPUT_LSB, output_share
+from mcudeploy.verify.difference import FLOAT_FLOOR, OUTPUT_LSB, operator_stands, output_share
 from mcudeploy.verify.running import Ran
 from mcudeploy.verify.verdict import Verdict
 
@@ -241,12 +241,16 @@ def verdict(made: Deployment, found: Verdict) -> JsonObject:
     """Whether the outputs stand, and how far each operator is from the reference."""
     graph = made.plan.graph
     outputs = [graph.tensors[border.tensor].dtype for border in graph.outputs if border.dtype != "bool"]
+    dtypes = {it.name: graph.tensors[it.output].dtype for it in graph.operators}
     checks: Mapping[str, Any] = {
         name: {
             "elements": diff.elements,
             "mismatches": diff.mismatches,
             "ties": diff.ties,
             "max_abs_error": diff.worst,
+            "range": diff.range,
+            "error_unit": "absolute" if dtypes[name] is DType.FLOAT32 else "LSB",
+            "within_tolerance": operator_stands(diff, dtypes[name]),
         }
         for name, diff in found.operators.items()
     }

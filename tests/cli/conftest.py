@@ -66,7 +66,17 @@ VERDICT = {
     "ties_resolved": 0,
     "mismatches_resolved": 0,
     "max_abs_error_resolved": 0,
-    "operator_checks": {"conv_0": {"elements": 9, "mismatches": 2, "ties": 1, "max_abs_error": 1.0}},
+    "operator_checks": {
+        "conv_0": {
+            "elements": 9,
+            "mismatches": 2,
+            "ties": 1,
+            "max_abs_error": 1.0,
+            "range": 255.0,
+            "error_unit": "LSB",
+            "within_tolerance": True,
+        }
+    },
     "reason": None,
 }
 OUTPUT = {

@@ -110,8 +110,7 @@ def test_run_prints_every_operator_and_the_verdict(mcudeploy_command: Invoke, de
         "4,000 instructions",
     ):
         assert expected in text
-    assert "1 operator checked one by one, 0 equal" in text
-    assert "2 elements differ, 1 of them at rounding ties" in text
+    assert "\n1 of 1 operator within tolerance; 2 integer elements off by at most 1 LSB, 1 of" in text
     assert "\nverified: 2 output elements, 0 differ" in text
     assert "largest error 0 LSB; allowed: 4 LSB\n" in text
 
@@ -157,14 +156,27 @@ def test_resolved_ties_are_told_with_the_error_without(mcudeploy_command: Invoke
 
 
 def test_the_tolerance_of_floats_stands_beside_their_error(mcudeploy_command: Invoke, deploy: Deploy) -> None:
-    found = {"mismatches": 443, "elements": 1000, "max_abs_error": 2e-4, "error_unit": "absolute"}
+    found = {"mismatches": 443, "elements": 1000, "max_abs_error": 2.1e-4, "error_unit": "absolute"}
     tolerance = {"tolerance": {"lsb": None, "share_of_range": 1e-4, "least": 2**-22}, "range": 3.5}
     deploy.answers["run_model"] = RUN | found | tolerance
     text = mcudeploy_command("run m.onnx --board tiny").stdout
-    assert (
-        "443 differ from the reference, largest error 0.0002; allowed: 0.0001 of the range, which is 3.5"
-        in text
-    )
+    assert "\nverified: 1,000 output elements, largest error 6e-05 of the range; allowed: 0.0001 of" in text
+
+
+def test_float_operators_are_told_by_their_largest_error(mcudeploy_command: Invoke, deploy: Deploy) -> None:
+    check = {"elements": 99, "mismatches": 98, "ties": 0, "error_unit": "absolute", "within_tolerance": True}
+    checks = {
+        "conv_0": check | {"max_abs_error": 4e-6, "range": 20.0},
+        "conv_1": check | {"max_abs_error": 3e-6, "range": 40.0},
+        "zero_2": check | {"max_abs_error": 0.0, "range": 0.0},
+    }
+    deploy.answers["run_model"] = RUN | {"operator_checks": checks}
+    text = mcudeploy_command("run m.onnx --board tiny").stdout
+    assert "\n3 of 3 operators within tolerance; largest error of floats 2e-07 of the range\n" in text
+    assert "98" not in text
+    checks["conv_1"] |= {"max_abs_error": 1.0, "within_tolerance": False}
+    text = mcudeploy_command("run m.onnx --board tiny").stdout
+    assert "\n2 of 3 operators within tolerance; largest error of floats 0.03 of the range\n" in text
 
 
 def test_run_that_is_not_verified_reports_and_exits_11(mcudeploy_command: Invoke, deploy: Deploy) -> None:

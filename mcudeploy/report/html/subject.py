@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mcudeploy.boards.board import Board
-from mcudeploy.common.text import agree, count_text
+from mcudeploy.common.text import count_text
 from mcudeploy.deployment import Deployment
 from mcudeploy.ir.clock import milliseconds
 from mcudeploy.ir.plan import Measurement
@@ -15,6 +15,7 @@ from mcudeploy.program.footprint import weights_bytes
 from mcudeploy.program.page import as_data, trusted
 from mcudeploy.report import chart
 from mcudeploy.report.chart.svg import visible
+from mcudeploy.report.errors import error_text, operators_text, outputs_text
 from mcudeploy.report.html.arena import blocks_of
 from mcudeploy.report.html.budgets import budgets
 from mcudeploy.report.html.curve import Curve, curve_picture
@@ -184,34 +185,27 @@ def _verdict(report: View) -> View | None:
     """What `run` found of the outputs; None where nothing ran."""
     if "verified" not in report or report["verified"] is None:
         return None
-    ties, unit = report["ties_resolved"], " LSB" if report["error_unit"] == "LSB" else ""
-    lines = [
-        f"{count_text(report['elements'], 'output element')}, {report['mismatches']:,} "
-        f"{agree(report['mismatches'], 'differs', 'differ')} from the reference, largest error "
-        f"{report['max_abs_error']:g}{unit}"
-    ]
+    ties, all_checks = report["ties_resolved"], report["operator_checks"] or {}
+    lines = [f"{count_text(report['elements'], 'output element')}, {outputs_text(report, resolved=False)}"]
     if ties:
         lines.append(
-            f"with {count_text(ties, 'rounding tie')} resolved {report['mismatches_resolved']:,} "
-            f"{agree(report['mismatches_resolved'], 'differs', 'differ')}, largest error "
-            f"{report['max_abs_error_resolved']:g}{unit}"
+            f"with {count_text(ties, 'rounding tie')} resolved {outputs_text(report, resolved=True)}"
         )
     lines += [visible(line) for line in (report["reason"] or "").splitlines()]
-    checks = [
+    differing = [
         {
             "name": visible(name),
             "elements": f"{found['elements']:,}",
             "mismatches": f"{found['mismatches']:,}",
-            "ties": f"{found.get('ties', 0):,}",
-            "worst": f"{found['max_abs_error']:.3g}",
+            "ties": f"{found['ties']:,}",
+            "worst": error_text(found),
         }
-        for name, found in (report["operator_checks"] or {}).items()
+        for name, found in all_checks.items()
+        if not found["within_tolerance"] or (found["mismatches"] and found["error_unit"] == "LSB")
     ]
-    differing = [check for check in checks if check["mismatches"] != "0"]
     return {
         "verified": report["verified"],
         "lines": lines,
-        "equal": f"{len(checks) - len(differing):,} of {count_text(len(checks), 'operator')} equal to ONNX "
-        "Runtime in every element",
+        "operators": operators_text(all_checks) if all_checks else "",
         "differing": differing,
     }

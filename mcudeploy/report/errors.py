@@ -1,0 +1,55 @@
+"""How far results are from the reference's, in words: the JSON objects of `verdict` as text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from mcudeploy.common.text import agree, count_text
+
+Values = Mapping[str, Any]
+
+
+def outputs_text(report: Values, *, resolved: bool) -> str:
+    """The outputs, with rounding ties resolved or not: integers by how many differ, floats by how far."""
+    kind = "_resolved" if resolved else ""
+    wrong, worst = report[f"mismatches{kind}"], report[f"max_abs_error{kind}"]
+    if report["tolerance"]["share_of_range"] is not None and report["tolerance"]["lsb"] is None:
+        return f"largest error {_share(worst, report['range'])}"
+    unit = " LSB" if report["error_unit"] == "LSB" else ""
+    return f"{wrong:,} {agree(wrong, 'differs', 'differ')} from the reference, largest error {worst:g}{unit}"
+
+
+def operators_text(checks: Mapping[str, Values]) -> str:
+    """How many operators are within tolerance, and the largest errors: of integers in LSB, of floats as a
+    share of the range of the operator's output.
+    """
+    found = list(checks.values())
+    within = sum(check["within_tolerance"] for check in found)
+    integers = [check for check in found if check["error_unit"] == "LSB"]
+    text = f"{within:,} of {count_text(len(found), 'operator')} within tolerance"
+    differing = sum(check["mismatches"] for check in integers)
+    if differing:
+        elements = count_text(differing, "integer element")
+        ties = sum(check["ties"] for check in integers)
+        text += f"; {elements} off by at most {max(check['max_abs_error'] for check in integers):g} LSB, "
+        text += f"{ties:,} of them at rounding ties"
+    elif integers:
+        text += "; integers equal to the reference in every element"
+    floats = [check for check in found if check["error_unit"] != "LSB"]
+    if floats:
+        worst = max(floats, key=lambda check: check["max_abs_error"] / (check["range"] or 1))
+        text += f"; largest error of floats {error_text(worst)}"
+    return text
+
+
+def error_text(check: Values) -> str:
+    """The largest error of one operator."""
+    if check["error_unit"] == "LSB":
+        return f"{check['max_abs_error']:g} LSB"
+    return _share(check["max_abs_error"], check["range"])
+
+
+def _share(error: float, span: float) -> str:
+    """An error as a share of the range of values; of values that are all 0 as it is."""
+    return f"{error / span:.1g} of the range" if span else f"{error:g}"
