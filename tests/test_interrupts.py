@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import signal
 import subprocess
 import sys
+import termios
 from pathlib import Path
 
 import pytest
@@ -127,3 +130,22 @@ def test_commands_end_in_order_at_any_moment(name: str, tmp_path: Path) -> None:
         interrupted(commands(tmp_path)[name], tmp_path, delay_s, twice=False, tally=tally)
     assert not tally.wrong and tally.counts.total() == 3
     assert signal.getsignal(signal.SIGINT) is not signal.SIG_IGN
+
+
+def test_a_terminal_that_closes_ends_what_runs_in_it(tmp_path: Path) -> None:
+    master, slave = os.openpty()
+    command = commands(tmp_path, 60.0)["schedule"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "mcudeploy", *command],
+        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])},
+        cwd=tmp_path,
+        stdin=slave,
+        stdout=slave,
+        stderr=slave,
+        start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509 (this process has one thread)
+    )
+    os.close(slave)
+    assert b"schedul" in os.read(master, 1000) or process.poll() is None
+    os.close(master)
+    assert process.wait(60) == 129

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import codecs
+import io
 import os
 import sys
 import traceback
@@ -36,6 +38,7 @@ class Program(click.RichGroup):
 
     def main(self, args: Sequence[str] | None = None, *_: Any, **extra: Any) -> NoReturn:
         """Run one command and end the process with its exit code."""
+        _spell_out()
         arguments = list(sys.argv[1:] if args is None else args)
         as_json = "--json" in arguments
         try:
@@ -53,7 +56,7 @@ class Program(click.RichGroup):
         except (click.Abort, KeyboardInterrupt) as error:
             code = _report(error, interrupts.INTERRUPTED, "interrupted", as_json)
         except interrupts.Terminated as error:
-            code = _report(error, interrupts.TERMINATED, "terminated", as_json)
+            code = _report(error, int(str(error.code)), interrupts.WORDS[int(str(error.code))], as_json)
         except BrokenPipeError:  # whoever read stdout has seen enough: `mcudeploy boards | head -1`
             code = _muted(1)
         except click.ClickException as error:
@@ -73,6 +76,24 @@ class Program(click.RichGroup):
             }
             for name, command in self.commands.items()
         }
+
+
+_SPELT = {"\N{GREATER-THAN OR EQUAL TO}": ">="}
+"""How characters are written where a stream's encoding lacks them; others as their escapes."""
+
+
+def _spelt(error: UnicodeError) -> tuple[str | bytes, int]:
+    if isinstance(error, UnicodeEncodeError) and (text := _SPELT.get(error.object[error.start])):
+        return text, error.start + 1
+    return codecs.backslashreplace_errors(error)
+
+
+def _spell_out() -> None:
+    """Has stdout and stderr take every character, whatever their encodings are."""
+    codecs.register_error("mcudeploy", _spelt)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="mcudeploy")
 
 
 def _long_name(option: click.Parameter) -> str:

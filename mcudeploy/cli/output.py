@@ -6,6 +6,7 @@ import json
 import logging
 import math
 import re
+import resource
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -35,6 +36,8 @@ from mcudeploy.common.progress import SILENT, Progress
 Values = Mapping[str, Any]
 """A report, or an object within one, as JSON has it."""
 _PLAIN_WIDTH = 140
+_NO_MEMORY = re.compile(r"failed to map segment|annot allocate memory|bad_alloc")
+"""What the loader of shared objects, the kernel, and C++ say where memory runs out."""
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]")
 
 
@@ -145,7 +148,7 @@ class DrawnProgress:
         self._chart = SearchChart()
         self._bar = _Bars(
             self._chart,
-            SpinnerColumn(),
+            SpinnerColumn("dots" if console.encoding.startswith("utf") else "line"),
             TextColumn("{task.description}", markup=False),
             BarColumn(),
             MofNCompleteColumn(),
@@ -232,12 +235,26 @@ def describe(error: Exception) -> str:
     """One line for an error that no stage foresaw."""
     if isinstance(error, DeployError):
         return str(error)
+    if _ran_out_of_memory(error):
+        most, _ = resource.getrlimit(resource.RLIMIT_AS)
+        if most == resource.RLIM_INFINITY:
+            return "memory ran out: end other programs, or run on a computer with more of it"
+        return f"memory ran out: this process may take {most // 2**20:,} MiB (`ulimit -v`): raise that limit"
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     return (
         f"internal error, {type(error).__name__}: {error}. This is a defect of mcudeploy: "
         "run again with --traceback and report what it prints."
     )
+
+
+def _ran_out_of_memory(error: BaseException | None) -> bool:
+    """Whether the want of memory is among the causes, also of a library that could not be loaded."""
+    while error is not None:
+        if isinstance(error, MemoryError) or _NO_MEMORY.search(str(error)):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def _jsonable(value: object) -> object:

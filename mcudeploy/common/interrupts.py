@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM, delivered where Python code can take them.
+"""Ctrl-C, SIGTERM and SIGHUP, delivered where Python code can take them.
 
 Python calls a signal's handler wherever it runs some Python code next. That may be inside of an import, or
 where numba makes Python objects of what compiled code returns: an exception there comes out as an ImportError
@@ -20,10 +20,11 @@ from typing import NoReturn, TypeVar
 
 _T = TypeVar("_T")
 
-INTERRUPTED, TERMINATED = 130, 143
-"""The exit codes of Ctrl-C and of SIGTERM."""
+INTERRUPTED, TERMINATED, HUNG_UP = 130, 143, 129
+"""The exit codes of Ctrl-C, of SIGTERM, and of SIGHUP, which a terminal that closes sends."""
 
-_WORDS = {INTERRUPTED: "interrupted", TERMINATED: "terminated"}
+WORDS = {INTERRUPTED: "interrupted", TERMINATED: "terminated", HUNG_UP: "ended with its terminal"}
+_CODES = {signal.SIGINT: INTERRUPTED, signal.SIGTERM: TERMINATED, signal.SIGHUP: HUNG_UP}
 
 _AGAIN_S = 0.02
 """After this time the handler looks again."""
@@ -39,7 +40,7 @@ _SWALLOWING = {"weakref", "_weakrefset"}
 
 
 class Terminated(SystemExit):
-    """SIGTERM: unwinds, so that an emulator does not outlive the command that started it."""
+    """SIGTERM or SIGHUP: unwinds, so that an emulator does not outlive the command that started it."""
 
 
 class _Interrupts:
@@ -52,7 +53,7 @@ class _Interrupts:
     looks = 0
 
     def on_interrupt(self, number: int, frame: FrameType | None) -> None:
-        code = TERMINATED if number == signal.SIGTERM else INTERRUPTED
+        code = _CODES[signal.Signals(number)]
         if self.asked or not self.begun:
             self.end(code)
         self.asked = code
@@ -62,18 +63,18 @@ class _Interrupts:
         if self.closing:
             return
         if not _foreign(frame):
-            raise Terminated(TERMINATED) if self.asked == TERMINATED else KeyboardInterrupt
+            raise KeyboardInterrupt if self.asked == INTERRUPTED else Terminated(self.asked)
         signal.setitimer(signal.ITIMER_REAL, _AGAIN_S)
         self.looks += 1
         if self.looks == _TOLD_AFTER:
-            told = f"{_WORDS[self.asked]}: waiting for the compiler; Ctrl-C again ends at once\n"
+            told = f"{WORDS[self.asked]}: waiting for the compiler; Ctrl-C again ends at once\n"
             _say(2, told)
 
     def end(self, code: int) -> NoReturn:
         """End the process without unwinding. What it started watches over itself."""
-        _say(2, f"error: {_WORDS[code]}\n")
+        _say(2, f"error: {WORDS[code]}\n")
         if "--json" in sys.argv and not self.closing:
-            told = f'{{"exit_code": {code}, "message": "{_WORDS[code]}", "problems": []}}'
+            told = f'{{"exit_code": {code}, "message": "{WORDS[code]}", "problems": []}}'
             _say(1, f'{{"error": {told}}}\n')
         os._exit(code)
 
@@ -83,9 +84,9 @@ _STATE = _Interrupts()
 
 def listen() -> None:
     """Take signals over from Python's own handlers, unless the parent process has them ignored."""
-    usual = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
-    for number, handler in usual.items():
-        if signal.getsignal(number) is handler:
+    usual = (signal.default_int_handler, signal.SIG_DFL)
+    for number in _CODES:
+        if signal.getsignal(number) in usual:
             signal.signal(number, _STATE.on_interrupt)
     signal.signal(signal.SIGALRM, _STATE.deliver)
     atexit.register(_deaf)
@@ -94,7 +95,7 @@ def listen() -> None:
 def _deaf() -> None:
     """The last act: Python takes itself down, and gives signals back their default, which is to kill."""
     signal.setitimer(signal.ITIMER_REAL, 0)
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM):
+    for number in (*_CODES, signal.SIGALRM):
         signal.signal(number, signal.SIG_IGN)
 
 

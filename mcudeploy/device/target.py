@@ -209,10 +209,11 @@ def open_device(
             try:
                 with _connected(board, emulator.url, firmware) as session:
                     yield Device(session, emulator.url, firmware, patience_s, emulator.why_dead)
-            except ProtocolError as error:
+            except (PortError, ProtocolError) as error:  # what died at once cannot even be connected to
                 reason = emulator.why_dead()
-                known = reason is None or reason in str(error)
-                raise ProtocolError(str(error) if known else f"{error}\n{reason}") from error
+                if reason is None or reason in str(error):
+                    raise
+                raise ProtocolError(f"{reason}\n{error}") from error
     else:
         with leased(port), open_board(target, port, firmware, patience_s) as device:
             yield device

@@ -19,7 +19,7 @@ from mcudeploy.common.programs import find_program, python_module
 from mcudeploy.targets import cache, framework
 from mcudeploy.targets.firmware import CALLS_NAME, Firmware, Sizes, constant_bytes, load, measure, save
 from mcudeploy.targets.project import Project, SoftEngine, assemble
-from mcudeploy.targets.tools import run_tool
+from mcudeploy.targets.tools import ending, run_tool
 
 HOST_FLAGS = (
     *("-std=c99", "-O2", "-g", "-fno-pie", "-ffunction-sections", "-fdata-sections", "-ffp-contract=off"),
@@ -34,7 +34,13 @@ COMPILER_PACKAGES = {
 _TIMEOUT_S = 900
 _VERSION_S = 20.0
 _OVERFLOW = re.compile(r"region [`'](\w+)' overflowed by (\d+) bytes")
-_COMPLAINT = re.compile(r"^.*(?:\berror: |undefined reference|multiple definition|cannot find -l).*$", re.M)
+_COMPLAINT = re.compile(
+    r"^.*(?:\berror: |undefined reference|multiple definition|cannot find -l|memory exhausted|out of memory|"
+    r"annot allocate memory).*$",
+    re.M,
+)
+_STATUS = re.compile(r"^\*\*\* \[.*?([^/\]]*)\] Error (-?\d+)$", re.M)
+"""What SCons says of a compiler that failed: the object file, and the exit status."""
 
 
 def build_firmware(
@@ -207,6 +213,8 @@ def run_logged(
     ended = run_tool(command, _TIMEOUT_S, environment, folder)
     if ended.status is None:
         raise BuildError(f"{command[0]} did not finish within {_TIMEOUT_S} s")
+    if ended.status < 0:  # it had no time to say why
+        return ended.status, f"{ended.output}error: {command[0]} {ending(ended.status)}\n"
     return ended.status, ended.output
 
 
@@ -225,9 +233,15 @@ def explain(project: Project, log: str) -> DeployError:
             f"(at least {board.stack_bytes} B of {board.memories[0].name} are kept for the stack)."
         )
     path = cache.keep_log(project.name, log)
-    lines = _COMPLAINT.findall(log)[:5] or log.strip().splitlines()[-8:]
+    lines = _COMPLAINT.findall(log)[:5] or _killed(log) or log.strip().splitlines()[-8:]
     excerpt = "\n".join(lines)
     return BuildError(f"the firmware for {board.name} does not build:\n{excerpt}\nlog: {path}")
+
+
+def _killed(log: str) -> list[str]:
+    """A line for each compiler that a signal ended, of those that SCons reports."""
+    ended = ((name, int(status)) for name, status in _STATUS.findall(log))
+    return [f"{name}: the compiler {ending(status)}" for name, status in ended if status < 0 or status > 128]
 
 
 def compiler_names(toolchain: str) -> tuple[str, ...]:

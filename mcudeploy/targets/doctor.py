@@ -8,6 +8,7 @@ import os
 import re
 import shlex
 import sys
+import tempfile
 import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -91,6 +92,7 @@ def _checks(boards: tuple[Board, ...]) -> Iterator[Check]:
         emulator = _emulator(qemu, {it.machine for it in emulators if it.qemu == qemu})
         yield replace(emulator, use="emulator")
     if len(boards) == 1:
+        yield from _facts_only(boards[0])
         yield from _links(boards[0])
         yield from _framework(boards[0])
     flashed = [it for it in boards if it.flashers and not it.facts_only]
@@ -112,6 +114,13 @@ def _flashers(boards: list[Board]) -> Iterator[Check]:
         remedy = "" if there else TOOLS[flashers[0].tool].install
         found = ", ".join(there) or f"none of {names}"
         yield Check(f"flasher of {for_boards}", bool(there), found, remedy, "hardware")
+
+
+def _facts_only(board: Board) -> Iterator[Check]:
+    """A board that programs are built for, and that none can be run on."""
+    if board.facts_only:
+        found = "nothing can be run: its file has facts of the chip only"
+        yield Check("firmware", False, found, f"mcudeploy build MODEL --board {board.name}", "hardware")
 
 
 def _links(board: Board) -> Iterator[Check]:
@@ -175,10 +184,13 @@ def _release(version: str) -> tuple[int, ...]:
 
 def _cache() -> Check:
     folder = cache_dir()
-    existing = next((it for it in (folder, *folder.absolute().parents) if it.exists()), Path("/"))
-    ok = existing.is_dir() and os.access(existing, os.W_OK | os.X_OK)
-    remedy = "export MCUDEPLOY_CACHE_DIR=/a/folder/that/can/be/written"
-    return Check("build cache", ok, str(folder), "" if ok else remedy)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return Check("build cache", True, str(folder), "")
+    except OSError as error:
+        remedy = "export MCUDEPLOY_CACHE_DIR=/a/folder/that/can/be/written"
+        return Check("build cache", False, f"{folder}: {error.strerror}", remedy)
 
 
 def _toolchain(toolchain: str) -> Iterator[Check]:

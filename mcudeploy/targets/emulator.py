@@ -19,10 +19,11 @@ from mcudeploy.boards.board import Board
 from mcudeploy.boards.facts import EmulatorFacts
 from mcudeploy.common.errors import BoardNotFoundError, UsageError
 from mcudeploy.common.programs import empty_folder, find_program, start
-from mcudeploy.targets.tools import process_group, run_tool, told
+from mcudeploy.targets.tools import ending, process_group, run_tool, told
 
 QEMU_PACKAGES = {"qemu-system-arm": "qemu-system-arm", "qemu-system-riscv32": "qemu-system-misc"}
 _VERSION_S = 20.0
+_ENDING_S = 0.5
 _EXIT = ("-semihosting-config", "enable=on,target=gdb")
 """Cortex-M ends a program by semihosting. Its files and commands would be this computer's if the target were
 `native`; they go to a debugger, and there is none. A RISC-V machine has a device that ends it.
@@ -169,11 +170,13 @@ class Emulator:
             return b""
 
     def why_dead(self) -> str | None:
-        """Why the board stopped, in one line for an error message; None while it runs."""
-        if self._process is None or self.alive():
+        """Why the board stopped, in one line for an error message; None while it runs. What closes its socket
+        as it ends takes a moment longer.
+        """
+        if self._process is None or self.wait(_ENDING_S) is None:
             return None
         status = self._process.returncode
-        what = "the program faulted" if status == FAULT_EXIT else f"the emulator ended with status {status}"
+        what = "the program faulted" if status == FAULT_EXIT else f"the emulator {ending(status)}"
         said = self.messages()
         return f"{what}: {said}" if said else what
 

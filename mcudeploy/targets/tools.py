@@ -99,3 +99,12 @@ def process_group() -> Iterator[int]:
 def _kill(group: int) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.killpg(group, signal.SIGKILL)
+
+
+def ending(status: int) -> str:
+    """How a program ended, by its exit status: that of Popen, or a shell's of a program that it ran."""
+    number = -status if status < 0 else status - 128
+    try:
+        return f"was ended by {signal.Signals(number).name}"
+    except ValueError:
+        return f"ended with status {status}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import resource
 import subprocess
 import sys
 from collections.abc import Callable
@@ -20,6 +21,7 @@ from mcudeploy.boards.board import Board, list_boards
 from mcudeploy.cli.main import cli
 from mcudeploy.common import errors
 from mcudeploy.common.interrupts import Terminated
+from mcudeploy.ir.clock import LEAST
 from tests.cli.conftest import RUN, Deploy
 
 Invoke = Callable[[str], Result]
@@ -184,6 +186,7 @@ def test_control_c_exits_130_with_one_line(mcudeploy_command: Invoke, deploy: De
         ("", "SIGINT", 130, "interrupted"),
         ("--json", "SIGINT", 130, "interrupted"),
         ("--json", "SIGTERM", 143, "terminated"),
+        ("--json", "SIGHUP", 129, "ended with its terminal"),
     ],
 )
 def test_a_signal_while_importing_ends_with_one_line(
@@ -305,3 +308,40 @@ def test_termination_ends_in_one_object_too(mcudeploy_command: Invoke, deploy: D
     result = mcudeploy_command(f"{RUN_LINE} --json")
     assert result.exit_code == 143
     assert json.loads(result.stdout)["error"] == {"exit_code": 143, "message": "terminated", "problems": []}
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        OSError(errno.ENOMEM, "Cannot allocate memory"),
+        RuntimeError("std::bad_alloc"),
+        ImportError("libhighs.so.1: failed to map segment from shared object"),
+    ],
+)
+def test_want_of_memory_is_no_defect(
+    error: Exception, mcudeploy_command: Invoke, deploy: Deploy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deploy.answers["run_model"] = error
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    result = mcudeploy_command(RUN_LINE)
+    assert (result.exit_code, result.stderr.splitlines()[-1][:24]) == (1, "error: memory ran out: e")
+    outer = OSError("Could not find/load shared object file")
+    outer.__cause__ = error
+    deploy.answers["run_model"] = outer
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (300 * 2**20, resource.RLIM_INFINITY))
+    said = mcudeploy_command(RUN_LINE).stderr
+    assert "this process may take 300 MiB (`ulimit -v`)" in said and "defect" not in said
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "ascii"])
+def test_every_stream_takes_every_character(encoding: str, folder: Path, deploy: Deploy) -> None:
+    latency = {"value": 1, "milliseconds": 1.0, "milliseconds_by": LEAST}
+    fit = {"board": "m\u1f00", "fits": True, "way": "split", "latency": latency, "flash_free_bytes": 10**6}
+    sizes = dict.fromkeys(("ram_bytes", "board_ram_bytes", "flash_bytes", "board_flash_bytes"), 9)
+    deploy.answers["fit_model"] = {"boards": [fit | sizes]}
+    result = CliRunner(charset=encoding).invoke(cli, ["fit", str(folder / "m.onnx")])
+    assert result.exit_code == 0, result.output
+    assert ">= 1.0 ms" in result.stdout and r"m\u1f00" in result.stdout
+    for name in cli.commands:
+        assert CliRunner(charset=encoding).invoke(cli, [name, "--help"]).exit_code == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import configparser
+import os
 import re
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
@@ -127,6 +128,20 @@ def test_compiler_errors_are_shown_with_the_log(cache: Path) -> None:
     log = Path(message.rpartition("log: ")[2])
     assert log.is_relative_to(cache)
     assert "error:" in log.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", ["host", "microbit"])
+def test_a_compiler_that_a_signal_ends_is_told(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    board = load_board(name)
+    compiler = tmp_path / build.compiler_names(board.toolchain)[0]
+    compiler.write_text('#!/bin/sh\n[ "$1" = --version ] || kill -SEGV $$\n', "utf-8")
+    compiler.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    monkeypatch.setenv("MCUDEPLOY_CACHE_DIR", str(tmp_path / "cache"))
+    with pytest.raises(BuildError, match=r"does not build:\n.* was ended by SIGSEGV\n"):
+        build_firmware(board, FILES, [], emulate=not board.is_host, measurer=False)
 
 
 def array(name: str, count: int, rest: str = "") -> str:

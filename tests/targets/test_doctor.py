@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from mcudeploy.boards.board import list_boards, load_board
-from mcudeploy.common.errors import BoardNotFoundError, UsageError
-from mcudeploy.targets import Check, Emulator, checks, doctor, lacking
+from mcudeploy.common.errors import BoardNotFoundError, ProtocolError, UsageError
+from mcudeploy.device.target import Target, open_device
+from mcudeploy.targets import Check, Emulator, Firmware, checks, doctor, lacking
 from mcudeploy.targets.doctor import Use
+from mcudeploy.targets.firmware import Sizes
 
 ELF = Path("/a folder/firmware.elf")
 
@@ -109,3 +112,40 @@ def test_missing_qemu_names_its_package(monkeypatch: pytest.MonkeyPatch) -> None
             Emulator(board, ELF).__enter__()
     with pytest.raises(UsageError, match="host cannot be emulated"):
         Emulator(load_board("host"), ELF).__enter__()
+
+
+def test_a_board_of_facts_alone_runs_nothing() -> None:
+    found = checks(load_board("esp32s3"))
+    (firmware,) = [it for it in found if it.name == "firmware"]
+    assert not firmware.ok and firmware.remedy == "mcudeploy build MODEL --board esp32s3"
+    assert "firmware" in [it.name for it in lacking(found)]
+    assert "firmware" not in {it.name for it in checks()}
+
+
+def test_a_cache_that_cannot_be_made_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def cache() -> Check:
+        return next(it for it in checks(load_board("host")) if it.name == "build cache")
+
+    monkeypatch.setenv("MCUDEPLOY_CACHE_DIR", str(tmp_path / "new" / "cache"))
+    assert cache().ok
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("MCUDEPLOY_CACHE_DIR", str(tmp_path / "file" / "cache"))
+    assert not cache().ok and cache().found.endswith("cache: Not a directory")
+    monkeypatch.setenv("MCUDEPLOY_CACHE_DIR", "/proc/cache")  # root may write everywhere, but not there
+    assert not cache().ok and "MCUDEPLOY_CACHE_DIR" in cache().remedy
+
+
+def test_an_emulator_that_dies_as_it_starts_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    qemu = tmp_path / "qemu-system-arm"
+    qemu.write_text("#!/bin/sh\necho 'cannot set up guest memory'\nexit 1\n", "utf-8")
+    qemu.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    board = load_board("mps2-an386")
+    firmware = Firmware(ELF, board, 1, emulated=True, sizes=Sizes(0, 0, 0, 0, 0, 0))
+    said = "^the emulator ended with status 1: cannot set up guest memory\n"
+    with pytest.raises(ProtocolError, match=said), open_device(Target(board, emulate=True), firmware):
+        pass
+    qemu.write_text("#!/bin/sh\nkill -KILL $$\n", "utf-8")
+    said = "^the emulator was ended by SIGKILL\n"
+    with pytest.raises(ProtocolError, match=said), open_device(Target(board, emulate=True), firmware):
+        pass
