@@ -21,6 +21,7 @@ from mcudeploy.deployment import Deployment
 from mcudeploy.device.fleet import Fleet
 from mcudeploy.device.image import build_bench, known_times, measured_tiles
 from mcudeploy.device.target import Target, open_device, require_port
+from mcudeploy.frontend.parameters import parameter_count
 from mcudeploy.ir.plan import Form
 from mcudeploy.model.model import Model
 from mcudeploy.program import footprint
@@ -126,9 +127,11 @@ def check_model(path: Path, board: Board | None, options: Options) -> JsonObject
         if not error.problems:
             raise
         return objects.unsupported(error)
+    parameters = parameter_count(path)
     if board is None:
         schedule = unsplit_schedule(model, Effort.of(_CHECK_S))
-        return objects.check(model, unsplit_plan(model, load_board("host"), schedule).layout.arena_bytes)
+        plan = unsplit_plan(model, load_board("host"), schedule)
+        return objects.check(model, parameters, plan.layout.arena_bytes)
     options = replace(options, time_limit=_CHECK_S)
     known = known_times(board, options.objective)
     split = search_plans(model, board, options, known=known)
@@ -137,7 +140,8 @@ def check_model(path: Path, board: Board | None, options: Options) -> JsonObject
         streamed = search_plans(model, board, replace(options, stream_input=True), known=known)
         best |= {"split": (split, split.plans[0]), "streamed": (streamed, streamed.plans[0])}
     plans = {name: (plan, of.model_of(plan)) for name, (of, plan) in best.items()}
-    return objects.check(model, split.unsplit.layout.arena_bytes) | objects.fits(board, plans)
+    found = objects.check(model, parameters, split.unsplit.layout.arena_bytes)
+    return found | objects.fits(board, plans)
 
 
 def fit_model(
@@ -156,7 +160,12 @@ def plan_report(made: Deployment) -> JsonObject:
 def latency_report(made: Deployment) -> JsonObject:
     """What was measured of the latency of a plan, and what is estimated."""
     found = objects.latency(made.board, made.measured(), made.baseline(), made.estimated_overhead)
-    return found | {"estimated_latency": fits.latency(estimated_latency(made.plan, made.model, made.board))}
+    return found | modelled_latency(made)
+
+
+def modelled_latency(made: Deployment) -> JsonObject:
+    """The latency of a plan by the costs of its core, whatever was measured; null on the host."""
+    return {"estimated_latency": fits.latency(estimated_latency(made.plan, made.model, made.board))}
 
 
 def cost_report(made: Deployment) -> JsonObject:
@@ -344,4 +353,5 @@ def _measured(ran: Ran, asked: _Counted) -> JsonObject:
         if measurement["latency"]["unit"] == ran.observed.measurement.unit:
             measurement["overhead_percent"], measurement["overhead_source"] = known
         measurement["traffic_predicted"] = moving.predicted(made.plan, made.model.work)
-    return objects.plan(made, ran.observed.measurement) | objects.sizes(firmware) | measurement
+    planned = objects.plan(made, ran.observed.measurement) | modelled_latency(made)
+    return planned | objects.sizes(firmware) | measurement

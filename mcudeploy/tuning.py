@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mcudeploy.api import JsonObject, plans_by_estimates, tell_notes, with_ways_out
+from mcudeploy.api import JsonObject, modelled_latency, plans_by_estimates, tell_notes, with_ways_out
 from mcudeploy.common.effort import Effort
 from mcudeploy.common.errors import FitError, LatencyError, OutputsDifferError
 from mcudeploy.common.progress import SILENT, Progress, telling
@@ -81,6 +81,7 @@ def tune_model(
         ],
         "stack_bytes": measured.stack_bytes,
         **objects.stack(tuned.observed.stack),
+        **modelled_latency(made),
     }
 
 

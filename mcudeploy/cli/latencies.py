@@ -1,43 +1,61 @@
-"""Latencies as tables tell them."""
+"""Latencies as tables tell them: the time first, what it was counted or computed from in brackets."""
 
 from __future__ import annotations
 
 from mcudeploy.cli.output import Values, plain
-from mcudeploy.ir.clock import LEAST
+from mcudeploy.ir.clock import LEAST, time_text
 
-_HOW = {LEAST: f" and {LEAST}, the least", "cycle model": ", modelled"}
+_HOW = {LEAST: f" and {LEAST}, the least"}
 
 
-def latency_text(latency: Values | None) -> str:
-    """Ticks with their milliseconds in brackets, where these are not what was measured anyway."""
-    if not latency:
-        return ""
-    ticks = f"{latency['value']:,.0f} {plain(latency['unit'])}"
-    by = latency.get("milliseconds_by")
-    if by in (None, "timer"):
-        return ticks
-    clock = f"{latency['clock_hz'] / 1e6:g} MHz"
-    return f"{ticks} ({latency['milliseconds']:,.2f} ms at {clock}{_HOW.get(by, '')})"
+def latency_of(report: Values) -> Values | None:
+    """The latency that stands for a plan: the measured one, unless that is of instructions alone and there is
+    a cycle model of the core.
+    """
+    measured: Values | None = report.get("latency")
+    estimated: Values | None = report.get("estimated_latency")
+    if measured and estimated and _is_least(measured) and not _is_least(estimated):
+        return estimated
+    return measured or estimated
+
+
+def _is_least(latency: Values) -> bool:
+    return bool(latency.get("milliseconds_by") == LEAST)
 
 
 def milliseconds_text(latency: Values | None) -> str:
     """Milliseconds alone, for a column; at least so many where only instructions are known."""
-    if latency is None:
-        return "-"
-    least = "≥ " if latency["milliseconds_by"] == LEAST else ""
-    return f"{least}{latency['milliseconds']:,.{1 if latency['milliseconds'] < 1000 else 0}f} ms"
+    return "-" if latency is None else time_text(latency["milliseconds"], latency["milliseconds_by"])
 
 
 def latency_facts(report: Values) -> list[tuple[str, str]]:
     """The latency, or its estimate, and what the split costs of it."""
-    estimated = report.get("estimated_latency")
-    if report.get("latency") or not estimated:
-        facts = [("latency", latency_text(report.get("latency")))]
-    else:
-        facts = [("latency", f"{milliseconds_text(estimated)}, estimated")]
+    facts = [("latency", _latency(report))]
     overhead, unsplit = report.get("overhead_percent"), report.get("unsplit_latency")
     if overhead is None or not report.get("splits"):
         return facts
     if report["overhead_source"] == "estimated":
         return [*facts, ("overhead", f"{overhead:+.2f} % of the unsplit plan's latency, estimated")]
-    return [*facts, ("overhead", f"{overhead:+.2f} % of the unsplit plan's {latency_text(unsplit)}")]
+    return [*facts, ("overhead", f"{overhead:+.2f} % of the unsplit plan's {_ticks(unsplit)}")]
+
+
+def _latency(report: Values) -> str:
+    measured, latency = report.get("latency"), latency_of(report)
+    if not latency:
+        return ""
+    if not measured:
+        how = "estimated" if _is_least(latency) else "modelled"
+        return f"{milliseconds_text(latency)}, {how}"
+    if latency is not measured:
+        least = f"{measured['milliseconds']:,.2f} ms at {LEAST}, the least"
+        return f"{milliseconds_text(latency)}, modelled ({_ticks(measured)} counted: {least})"
+    by = latency.get("milliseconds_by")
+    if by in (None, "timer"):
+        return _ticks(latency)
+    how = ", modelled" if by == "cycle model" else ""
+    clock = f"{latency['clock_hz'] / 1e6:g} MHz{_HOW.get(by, '')}"
+    return f"{milliseconds_text(latency)}{how} ({_ticks(latency)} at {clock})"
+
+
+def _ticks(latency: Values | None) -> str:
+    return f"{latency['value']:,.0f} {plain(latency['unit'])}" if latency else ""

@@ -106,7 +106,7 @@ def plan(
     if explain:
         report |= {"explanation": analyzer.explain(found.plan.graph)}
     if pages.asked:
-        pages.write(model, [pages.subject(found, report)])
+        pages.write(model, [pages.subject(found, report)], destination)
     output.result(report, tables.plan)
 
 
@@ -175,7 +175,7 @@ def tune(
     if chart:
         api.save_chart(found, chart)
     if pages.asked:
-        pages.write(model, [pages.subject(found, report)])
+        pages.write(model, [pages.subject(found, report)], destination)
     output.result(report, tables.tune)
 
 

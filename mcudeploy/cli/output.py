@@ -122,7 +122,7 @@ class LoggedProgress:
     def advance(self, done: int, total: int) -> None:
         """A log shows stages only."""
 
-    def searched(self, seconds: float, peak_bytes: int, candidates: int) -> None:
+    def searched(self, seconds: float, arena_bytes: int, candidates: int) -> None:
         """A log has a line for each gain."""
 
 
@@ -180,9 +180,9 @@ class DrawnProgress:
         if self._task is not None:
             self._bar.update(self._task, completed=done, total=total)
 
-    def searched(self, seconds: float, peak_bytes: int, candidates: int) -> None:
+    def searched(self, seconds: float, arena_bytes: int, candidates: int) -> None:
         """Draw the search up to now."""
-        self._chart.add(seconds, peak_bytes, candidates)
+        self._chart.add(seconds, arena_bytes, candidates)
 
 
 def tell_commands() -> None:

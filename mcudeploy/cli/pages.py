@@ -56,14 +56,15 @@ class Pages:
         if self.report is not None:
             Pages(self.report, None).write(model, [self.misfit(board, error)])
 
-    def write(self, model: Path, subjects: Sequence[Subject | Misfit]) -> None:
-        """Write them. Raises OSError that names the file."""
+    def write(self, model: Path, subjects: Sequence[Subject | Misfit], plan: Path | None = None) -> None:
+        """Write them; `plan` is the file that keeps the plan. Raises OSError that names the file."""
         from mcudeploy.common.files import write_file
         from mcudeploy.report import html
         from mcudeploy.report.trace import trace
 
         if self.report is not None:
-            html.save(model, subjects, get_current_context().find_object(tuple) or (), self.report)
+            command = get_current_context().find_object(tuple) or ()
+            write_file(self.report, html.page(model, subjects, command, plan))
         if self.trace is not None:
             (subject,) = (each for each in subjects if isinstance(each, html.Subject))
             write_file(self.trace, trace(subject.made, subject.measured))

@@ -1,4 +1,4 @@
-"""A search as it goes on, in a terminal: the best peak over time, and candidates a second."""
+"""A search as it goes on, in a terminal: the least arena over time, and candidates a second."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ _HEIGHT, _WIDTH, _MARGIN, _BESIDE = 6, 72, 12, 20
 
 @dataclass(slots=True)
 class SearchChart:
-    """Seconds, best peak in bytes and candidates so far; draws itself. What is searched one after the other,
-    under one latency limit after the other, is one line.
+    """Seconds, least arena in bytes and candidates so far; draws itself. Searches under one latency limit
+    after another are one line.
     """
 
     seconds: list[float] = field(default_factory=list)
-    peaks: list[int] = field(default_factory=list)
+    arenas: list[int] = field(default_factory=list)
     candidates: list[int] = field(default_factory=list)
     _told_seconds: float = 0.0
     _before: tuple[float, int] = (0.0, 0)
 
-    def add(self, seconds: float, peak_bytes: int, candidates: int) -> None:
+    def add(self, seconds: float, arena_bytes: int, candidates: int) -> None:
         """A newer state of a search; its clock begins anew with the next one."""
         if seconds < self._told_seconds:
             self._before = self.seconds[-1], self.candidates[-1]
         self._told_seconds = seconds
         self.seconds.append(self._before[0] + seconds)
-        self.peaks.append(min(peak_bytes, *self.peaks[-1:]) if self.peaks else peak_bytes)
+        self.arenas.append(min(arena_bytes, *self.arenas[-1:]) if self.arenas else arena_bytes)
         self.candidates.append(self._before[1] + candidates)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
@@ -45,16 +45,16 @@ class SearchChart:
         """The chart in so many columns, the time from the search's start until now."""
         first, last = self.seconds[0], self.seconds[-1]
         ends = [first + (last - first) * (column + 1) / width for column in range(width)]
-        best = [self.peaks[bisect_right(self.seconds, end) - 1] for end in ends]
-        most = max(self.peaks)
+        best = [self.arenas[bisect_right(self.seconds, end) - 1] for end in ends]
+        most = max(self.arenas)
         rows = [
-            "".join(_part(8 * _HEIGHT * peak / most - 8 * row) for peak in best)
+            "".join(_part(8 * _HEIGHT * arena / most - 8 * row) for arena in best)
             for row in reversed(range(_HEIGHT))
         ]
         labels = [f"{most:,} ", *[""] * (_HEIGHT - 2), "0 "]
         drawn = [f"{label:>{_MARGIN}}{row}" for label, row in zip(labels, rows, strict=True)]
         return [
-            f"{'best peak':>{_MARGIN - 1}} {self.peaks[-1]:,} B",
+            f"{'arena':>{_MARGIN - 1}} {self.arenas[-1]:,} B",
             *drawn,
             f"{'a second':>{_MARGIN - 1}} {self._rates(ends)} {self._rate():,.0f} candidates",
         ]

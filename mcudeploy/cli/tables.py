@@ -8,13 +8,13 @@ from rich.console import Console
 from rich.text import Text
 
 from mcudeploy.cli.grids import facts, table_of
-from mcudeploy.cli.latencies import latency_facts, milliseconds_text
+from mcudeploy.cli.latencies import latency_facts, latency_of, milliseconds_text
 from mcudeploy.cli.moving import cores_facts, memory_facts, stall_facts
 from mcudeploy.cli.output import Values, cell, is_verbose, lines, plain
 from mcudeploy.cli.outputtable import outputs
 from mcudeploy.common.errors import Problem, causes
 from mcudeploy.common.text import agree, count_text
-from mcudeploy.report.errors import operators_text, outputs_text
+from mcudeploy.report.wording import operators_text, outputs_text, steps_text
 
 
 def check(console: Console, report: Values) -> None:
@@ -72,7 +72,7 @@ def plans(console: Console, report: Values) -> None:
         texts = (
             _bytes(found, "arena_bytes"),
             _bytes(found, "unsplit_arena_bytes"),
-            milliseconds_text(found["latency"] or found.get("estimated_latency")),
+            milliseconds_text(latency_of(found)),
             "-" if overhead is None else f"{overhead:+.2f} %",
         )
         table.add_row(cell(found["board"]), cell("yes", "green"), *map(cell, texts))
@@ -267,20 +267,12 @@ def _plan_facts(report: Values) -> list[tuple[str, str]]:
             for s in report["splits"]
         )
         facts.append(("split", "; ".join(cuts)))
-    facts += [("sharing", _sharing(report.get("sharing"))), *cores_facts(report), ("steps", _steps(report))]
+    facts += [("sharing", _sharing(report.get("sharing"))), *cores_facts(report)]
+    facts.append(("steps", steps_text(report)))
     facts += [("left out", _left_out(report)), ("estimates", _stand_in(report.get("estimates")))]
     if "flash_bytes" not in report:  # else it stands with the other parts of the flash
         facts += [("tables in flash", _bytes(report, "tables_bytes"))]
     return facts
-
-
-def _steps(report: Values) -> str:
-    """All entries of the tape, as the header of the generated C counts them."""
-    steps, moves = report.get("steps"), report.get("moves", 0)
-    if not steps or not moves:
-        return _count(report, "steps")
-    how = "moves a block" if moves == 1 else "move a block each"
-    return f"{steps + moves:,}, {moves:,} of them {how} ({report['moved_bytes']:,} B)"
 
 
 def _stand_in(estimates: Values | None) -> str:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from mcudeploy.ir.plan import Search
 
 Report = Callable[["Search", int, float], None]
-"""Told of a search: what it has done so far, the best peak in bytes, its latency overhead in percent."""
+"""Told of a search: what it has done so far, the least arena in bytes, its latency overhead in percent."""
 
 
 def no_report(_: Search, __: int, ___: float) -> None:
@@ -30,8 +30,8 @@ class Progress(Protocol):
     def advance(self, done: int, total: int) -> None:
         """`done` of `total` units of the current stage are complete."""
 
-    def searched(self, seconds: float, peak_bytes: int, candidates: int) -> None:
-        """A search has taken so long, its best peak is this, and it has seen so many candidates."""
+    def searched(self, seconds: float, arena_bytes: int, candidates: int) -> None:
+        """A search has taken so long, its least arena is this, and it has seen so many candidates."""
 
 
 class SilentProgress:
@@ -46,7 +46,7 @@ class SilentProgress:
     def advance(self, done: int, total: int) -> None:
         """Ignore the units."""
 
-    def searched(self, seconds: float, peak_bytes: int, candidates: int) -> None:
+    def searched(self, seconds: float, arena_bytes: int, candidates: int) -> None:
         """Ignore the search."""
 
 
@@ -60,21 +60,21 @@ def telling(progress: Progress, counted: Callable[[Search], Search] = lambda sea
     """
     shown: int | None = None
 
-    def told(found: Search, peak_bytes: int, overhead: float) -> None:
+    def told(found: Search, arena_bytes: int, overhead: float) -> None:
         nonlocal shown
         found = counted(found)
         text = (
-            f"searching: peak {peak_bytes:,} B at {overhead:+.1f} %, "
+            f"searching: arena {arena_bytes:,} B at {overhead:+.1f} %, "
             f"{count_text(found.candidates, 'candidate')}, "
             f"{found.candidates / max(found.seconds, 1e-3):,.0f} a second"
         )
         if found.measured or found.cache_hits:
             text += f", {count_text(found.measured, 'tile')} measured, {found.cache_hits:,} known"
-        if shown == peak_bytes:
+        if shown == arena_bytes:
             progress.update(text)
         else:
             progress.stage(text)
-        shown = peak_bytes
-        progress.searched(found.seconds, peak_bytes, found.candidates)
+        shown = arena_bytes
+        progress.searched(found.seconds, arena_bytes, found.candidates)
 
     return told

@@ -21,6 +21,12 @@ def source_of(unit: str) -> str:
     return _BY.get(unit, LEAST)
 
 
+def time_text(duration_ms: float, source: str) -> str:
+    """Milliseconds for people; at least as many where only instructions are known."""
+    digits = 0 if duration_ms >= 1000 else 1 if duration_ms >= 1 else 2
+    return f"{'≥ ' if source == LEAST else ''}{duration_ms:,.{digits}f} ms"
+
+
 def latency_object(value: float, unit: str, clock_hz: int) -> dict[str, Any]:
     """A latency with its milliseconds; `milliseconds_by` is their source."""
     return {

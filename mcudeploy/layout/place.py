@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 
 from mcudeploy.common.effort import Effort
 from mcudeploy.ir.interval import Interval
 from mcudeploy.layout.greedy import Bundles, fixed_orders, used_bytes
 from mcudeploy.layout.problem import Problem, lower_bound
+
+_LOG = logging.getLogger(__name__)
 
 _UNITS = 0.01
 """Effort of a rectangle or section that the canonical search looks at."""
@@ -63,6 +66,7 @@ def place(problem: Problem, capacity: int, effort: Effort, *, seed: int = 0) -> 
     except KeyboardInterrupt:
         if any(part.used > capacity for part in parts):
             raise
+        _LOG.warning("interrupted: the search ends with the best offsets so far")
     offsets = [0] * len(problem.rectangles)
     for part in parts:
         for index, offset in zip(part.indices, part.best, strict=True):

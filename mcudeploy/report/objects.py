@@ -34,14 +34,8 @@ def unsupported(error: ModelError) -> JsonObject:
     return {"supported": False, "problems": problems, "notes": [], **sizes}
 
 
-def check(model: Model, arena_bytes: int) -> JsonObject:
+def check(model: Model, parameters: int, arena_bytes: int) -> JsonObject:
     """The object of `check` for a model that can be deployed, with its unsplit arena."""
-    parameters = sum(
-        operator.constants[name].size
-        for operator in model.graph.operators
-        for name in ("weights", "bias", "constant", "factor", "offset")
-        if name in operator.constants
-    )
     return {
         "supported": True,
         "problems": [],

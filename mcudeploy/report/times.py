@@ -9,7 +9,7 @@ from mcudeploy.boards.board import Board
 from mcudeploy.cost.estimate import best_costs, estimated
 from mcudeploy.cost.tiles import step_ticks
 from mcudeploy.deployment import Deployment
-from mcudeploy.ir.clock import LEAST, milliseconds, source_of
+from mcudeploy.ir.clock import milliseconds, source_of, time_text
 from mcudeploy.ir.plan import Measurement
 from mcudeploy.memory.blocks import TiledGraph
 from mcudeploy.memory.flow import Flow
@@ -33,8 +33,7 @@ def latency_text(ticks: float, unit: str, board: Board) -> str:
     """Milliseconds; at least so many where instructions are known only, nothing on the host's own clock."""
     if board.is_host and unit != "us":
         return ""
-    least = "≥ " if source_of(unit) == LEAST else ""
-    return f"{least}{milliseconds(ticks, unit, board.clock_hz):,.1f} ms"
+    return time_text(milliseconds(ticks, unit, board.clock_hz), source_of(unit))
 
 
 def step_times(made: Deployment, measured: Measurement | None) -> StepTimes:

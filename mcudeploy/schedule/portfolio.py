@@ -7,6 +7,7 @@ the series decomposition has its own winner, and only those above the bound are 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -25,6 +26,8 @@ from mcudeploy.schedule.published.lifetime_bfs import lifetime_bfs
 from mcudeploy.schedule.published.refine import refine
 from mcudeploy.schedule.rpo import reverse_post_order_of
 from mcudeploy.schedule.series import in_series
+
+_LOG = logging.getLogger(__name__)
 
 METHODS = ("rpo", "lifetime_bfs", "chain_dfs", "deferred_updates", "refine", "beam", "exact", "ilp")
 DEFAULT = METHODS[:-1]
@@ -97,6 +100,7 @@ def best_order(
     except KeyboardInterrupt:
         if not interruptible:
             raise
+        _LOG.warning("interrupted: the search ends with the best order so far")
     order = tuple(component.steps[step] for component in components for step in component.order)
     peak = problem.peak(order)
     method = next((component.method for component in _highest_first(components)), "file")

@@ -43,11 +43,6 @@ REPORT_EVERY_S = 0.5
 _STATE_UNITS = 130
 """Effort of a state, without the segments that are simulated for it."""
 
-OnGain = Callable[[Search, int, float], None]
-"""Called at every gain, and every `REPORT_EVERY_S` seconds: the search so far, the best peak in bytes, its
-ticks.
-"""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidate:
@@ -78,6 +73,9 @@ class Found:
     interrupted: bool = False
     hurried: bool = False
 
+
+OnGain = Callable[[Search, Candidate], None]
+"""Called at every gain, and every `REPORT_EVERY_S` seconds: the search so far, and its best candidate."""
 
 Enough = Callable[[Candidate], bool]
 """Whether a new best candidate is so good that the search may end."""
@@ -167,6 +165,7 @@ class _Run:
         self._queue: list[tuple[int, int, _Scored]] = []
         self.best: list[_Scored] = []
         self.unsplit: _Scored | None = None
+        self._shown: Candidate | None = None
 
     def explore(self, start: tuple[State, ...]) -> None:
         """Seeds, then the moves of the most promising state, again and again."""
@@ -251,7 +250,8 @@ class _Run:
         self._keep(scored)
         if better and scored is not self.unsplit:
             self._last_gain = len(self._seen)
-            self.enough = self._is_enough(self._candidate(scored))
+            self._shown = self._candidate(scored)
+            self.enough = self._is_enough(self._shown)
             self._tell()
 
     def _keep(self, scored: _Scored) -> None:
@@ -272,5 +272,6 @@ class _Run:
         return Candidate(scored.state, tiled, schedule, peak_bytes, peak_step, scored.ticks)
 
     def _tell(self) -> None:
-        best, self._reported = self.best[0], time.monotonic()
-        self._report(self.counts(), best.peak_bytes, best.ticks)
+        self._reported = time.monotonic()
+        if self._shown is not None:
+            self._report(self.counts(), self._shown)

@@ -143,6 +143,8 @@ def find_plans(
     """
     board = options.limited(board)
     found = search_plans(model, board, options, tiles, start=start, told=told, progress=progress, known=known)
+    if found.interrupted:
+        _LOG.warning("interrupted: the search ends with the best plan so far")
     found = replace(found, limits=dict(options.memory_limits), objective=options.objective)
     found = _on_cores(found)
     return through(lambda: _without_faults(_fitting(found, board, options.ram_limit), board))

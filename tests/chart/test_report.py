@@ -15,6 +15,7 @@ import pytest
 from click.testing import CliRunner
 from models import quantised_convolutions
 
+from mcudeploy import api
 from mcudeploy.boards.board import load_board
 from mcudeploy.cli.main import cli
 from mcudeploy.common.errors import UsageError
@@ -144,6 +145,15 @@ def test_measured_times_are_shared_out_among_steps(vww: Deployment) -> None:
     assert latency_text(1e6, "cycles", vww.board) == "10.0 ms"
     assert latency_text(1e6, "instructions", vww.board) == "≥ 10.0 ms"
     assert latency_text(2500, "us", load_board("host")) == "2.5 ms"
+
+
+def test_the_page_has_the_figures_of_the_tables_and_the_file_of_the_plan(vww: Deployment) -> None:
+    report = api.plan_report(vww)
+    text = html.page(vww.model.path, [html.Subject(vww, report)], ["tune", "m.onnx"], Path("my plan.json"))
+    modelled = report["estimated_latency"]
+    assert f">{modelled['milliseconds']:,.1f} ms<" in text
+    assert f"<td>{report['steps'] + report['moves']:,}" in text
+    assert "--board stm32f411 --plan &#39;my plan.json&#39;" in text
 
 
 def test_a_trace_has_each_step_once_and_ends_with_the_latency(vww: Deployment) -> None:

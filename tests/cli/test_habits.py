@@ -17,9 +17,10 @@ from click.testing import Result
 
 from mcudeploy.cli.help import EXAMPLES
 from mcudeploy.cli.main import cli
+from mcudeploy.ir.clock import LEAST
 from mcudeploy.targets import Check
 from mcudeploy.targets.tools import run_tool
-from tests.cli.conftest import MEASURE, RUN, Deploy
+from tests.cli.conftest import MEASURE, PLAN, RUN, Deploy
 
 Invoke = Callable[[str], Result]
 COMMAND = [sys.executable, "-m", "mcudeploy"]
@@ -134,10 +135,10 @@ def test_doctor_fails_where_the_board_cannot_run(
         (
             "one clock an instruction",
             "instructions",
-            "(0.02 ms at 168 MHz and one clock an instruction, the least)",
+            "≥ 0.02 ms (4,000 instructions at 168 MHz and one clock an instruction, the least)",
         ),
-        ("cycle model", "cycles (model)", "(0.02 ms at 168 MHz, modelled)"),
-        ("cycles", "cycles", "(0.02 ms at 168 MHz)"),
+        ("cycle model", "cycles (model)", "0.02 ms, modelled (4,000 cycles (model) at 168 MHz)"),
+        ("cycles", "cycles", "0.02 ms (4,000 cycles at 168 MHz)"),
         ("timer", "us", "4,000 us\n"),
     ],
 )
@@ -148,3 +149,18 @@ def test_latency_is_told_in_milliseconds(
     deploy.answers["measure_model"] = MEASURE | {"latency": MEASURE["latency"] | more}
     text = mcudeploy_command("measure m.onnx --board tiny").stdout
     assert re.search(re.escape(said).replace(r"\ ", " ").replace("\\\n", r"\s"), text)
+
+
+def test_one_latency_stands_first_in_every_command(mcudeploy_command: Invoke, deploy: Deploy) -> None:
+    at = {"clock_hz": 168_000_000}
+    counted = MEASURE["latency"] | at | {"milliseconds": 0.02, "milliseconds_by": LEAST}
+    modelled = at | {"value": 9000, "unit": "cycles (model)", "milliseconds": 53.6}
+    modelled |= {"milliseconds_by": "cycle model"}
+    both = {"latency": counted, "estimated_latency": modelled}
+    deploy.answers |= {"plan_report": PLAN | both, "run_model": RUN | both}
+    first = "53.6 ms, modelled (4,000 instructions counted: 0.02 ms at one clock an instruction, the least)"
+    for line in ("plan m.onnx --board tiny", "run m.onnx --board tiny"):
+        assert re.search(rf"^latency +{re.escape(first)}$", mcudeploy_command(line).stdout, re.M)
+    deploy.answers["plan_report"] = PLAN | {"latency": None, "estimated_latency": modelled}
+    text = mcudeploy_command("plan m.onnx --board tiny").stdout
+    assert re.search(r"^latency +53.6 ms, modelled$", text, re.M)

@@ -1,4 +1,4 @@
-"""The chart of a search in a terminal: the best peak falls, and rates are what was told."""
+"""The chart of a search in a terminal: the least arena falls, and rates are what was told."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ def drawn(chart: SearchChart, width: int = 60) -> str:
     return stream.getvalue()
 
 
-def test_the_best_peak_is_a_step_down_where_it_was_found() -> None:
+def test_the_least_arena_is_a_step_down_where_it_was_found() -> None:
     chart = SearchChart()
     assert drawn(chart) == ""
-    for seconds, peak, candidates in ((0.0, 48_000, 1), (1.0, 24_000, 101), (2.0, 24_000, 201)):
-        chart.add(seconds, peak, candidates)
+    for seconds, arena, candidates in ((0.0, 48_000, 1), (1.0, 24_000, 101), (2.0, 24_000, 201)):
+        chart.add(seconds, arena, candidates)
     lines = chart.lines(8)
-    assert lines[0] == "  best peak 24,000 B"
+    assert lines[0] == "      arena 24,000 B"
     assert lines[1] == "     48,000 ███     " and lines[6] == "          0 ████████"
     assert lines[3].endswith("███     ") and lines[4].endswith("████████")
     assert lines[7] == "   a second ████████ 100 candidates"
@@ -32,9 +32,9 @@ def test_the_best_peak_is_a_step_down_where_it_was_found() -> None:
 
 def test_the_next_search_goes_on_and_a_narrow_terminal_has_no_chart() -> None:
     chart = SearchChart()
-    for seconds, peak in ((0.0, 200), (3.0, 100), (0.5, 150)):
-        chart.add(seconds, peak, 10)
-    assert (chart.seconds, chart.peaks) == ([0.0, 3.0, 3.5], [200, 100, 100])
+    for seconds, arena in ((0.0, 200), (3.0, 100), (0.5, 150)):
+        chart.add(seconds, arena, 10)
+    assert (chart.seconds, chart.arenas) == ([0.0, 3.0, 3.5], [200, 100, 100])
     assert chart.candidates == [10, 10, 20]
     assert drawn(chart, width=40) == ""
 
@@ -46,4 +46,4 @@ def test_progress_in_a_terminal_shows_the_chart() -> None:
         progress.stage("searching")
         progress.searched(0.1, 4096, 10)
         progress.searched(0.2, 2048, 30)
-    assert "best peak 2,048 B" in stream.getvalue() and "150 candidates" in stream.getvalue()
+    assert "arena 2,048 B" in stream.getvalue() and "150 candidates" in stream.getvalue()

@@ -65,7 +65,7 @@ def test_a_search_goes_on_from_the_cuts_of_the_stored_plan(tmp_path: Path) -> No
 
         def advance(self, done: int, total: int) -> None: ...
 
-        def searched(self, seconds: float, peak_bytes: int, candidates: int) -> None: ...
+        def searched(self, seconds: float, arena_bytes: int, candidates: int) -> None: ...
 
     options = Options(plan_file=tmp_path / "plan.json", resume=True, time_limit=6)
     again = api.plan_model(MODEL, HOST, options, Told())
@@ -120,14 +120,14 @@ def test_a_gain_is_a_stage_and_newer_figures_an_update() -> None:
 
         def advance(self, done: int, total: int) -> None: ...
 
-        def searched(self, seconds: float, peak_bytes: int, candidates: int) -> None: ...
+        def searched(self, seconds: float, arena_bytes: int, candidates: int) -> None: ...
 
     told = api.telling(Told(), lambda search: replace(search, measured=3, cache_hits=4))
-    for count, peak, overhead in ((1, 900, 0.7), (9, 900, 0.5), (10, 800, 0.5)):
-        told(Search(1.0, count), peak, overhead)
+    for count, arena, overhead in ((1, 900, 0.7), (9, 900, 0.5), (10, 800, 0.5)):
+        told(Search(1.0, count), arena, overhead)
     assert [kind for kind, _ in seen] == ["stage", "update", "stage"]
     known = "3 tiles measured, 4 known"
-    assert seen[1][1] == f"searching: peak 900 B at +0.5 %, 9 candidates, 9 a second, {known}"
+    assert seen[1][1] == f"searching: arena 900 B at +0.5 %, 9 candidates, 9 a second, {known}"
 
 
 @pytest.mark.parametrize("command", ["plan", "tune"])

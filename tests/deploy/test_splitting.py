@@ -120,7 +120,9 @@ def test_an_interrupt_keeps_the_best_and_computes_nothing_again(
 @pytest.mark.parametrize(
     "stage", ["ordering the best plans", "packing the best plans", "ordering and packing the best plan"]
 )
-def test_an_interrupt_in_any_stage_keeps_the_plans(model: Path, stage: str) -> None:
+def test_an_interrupt_in_any_stage_keeps_the_plans(
+    model: Path, stage: str, caplog: pytest.LogCaptureFixture
+) -> None:
     class Interrupting(SilentProgress):
         def stage(self, name: str) -> None:
             if name == stage:
@@ -128,7 +130,17 @@ def test_an_interrupt_in_any_stage_keeps_the_plans(model: Path, stage: str) -> N
 
     found = find_plans(load_model(model), BOARD, Options(), progress=Interrupting())
     assert found.interrupted
+    assert "interrupted: the search ends with the best plan so far" in caplog.messages
     assert found.plans[0].layout.arena_bytes < found.unsplit.layout.arena_bytes
+
+
+def test_an_arena_that_is_shown_can_be_had(model: Path) -> None:
+    shown: list[int] = []
+    options = Options(max_overhead=1000)
+    found = find_plans(load_model(model), BOARD, options, told=lambda _, size, __: shown.append(size))
+    assert shown == sorted(shown, reverse=True)
+    assert found.plans[0].layout.arena_bytes <= shown[-1] <= found.unsplit.layout.arena_bytes
+    assert found.plans[0].estimate.peak_bytes < shown[-1]
 
 
 def test_a_limit_that_is_kept_needs_no_halo_twice(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mcudeploy.common.errors import UsageError
-from mcudeploy.common.files import write_file
 from mcudeploy.program.page import render_page
 from mcudeploy.report.chart.svg import visible
 from mcudeploy.report.html.subject import Misfit, Subject, misfit_view, subject_view
 
-__all__ = ["Misfit", "Subject", "page", "require_html", "save"]
+__all__ = ["Misfit", "Subject", "page", "require_html"]
 
 
 def require_html(path: Path) -> None:
@@ -21,14 +20,16 @@ def require_html(path: Path) -> None:
         raise UsageError(f"a report is written as .html, not as {path.name}")
 
 
-def page(model: Path, subjects: Sequence[Subject | Misfit], command: Sequence[str]) -> str:
-    """The page; `command` is the command line that it repeats."""
+def page(
+    model: Path, subjects: Sequence[Subject | Misfit], command: Sequence[str], plan: Path | None = None
+) -> str:
+    """The page; `command` is the command line that it repeats, `plan` the file that keeps the plan."""
     views = [subject_view(it) if isinstance(it, Subject) else misfit_view(it) for it in subjects]
     fitting = [view for view in views if view["fits"]]
     slowest = max((view["milliseconds"] or 0.0 for view in fitting), default=0.0)
     for view in fitting:
         view["latency_share"] = 100 * (view["milliseconds"] or 0.0) / slowest if slowest else 0.0
-    names = [view["board"] for view in views]
+    names, kept = [view["board"] for view in views], () if plan is None else ("--plan", str(plan))
     return render_page(
         "report",
         title=visible(f"{model.name} on {', '.join(names)}"),
@@ -36,14 +37,8 @@ def page(model: Path, subjects: Sequence[Subject | Misfit], command: Sequence[st
         boards=views,
         command=visible(shlex.join(("mcudeploy", *command))),
         next_commands=[
-            visible(shlex.join(("mcudeploy", "run", str(model), "--board", view["board"])))
+            visible(shlex.join(("mcudeploy", "run", str(model), "--board", view["board"], *kept)))
             for view in fitting
             if view["runs"]
         ],
     )
-
-
-def save(model: Path, subjects: Sequence[Subject | Misfit], command: Sequence[str], path: Path) -> None:
-    """Write the page. Raises UsageError, or OSError."""
-    require_html(path)
-    write_file(path, page(model, subjects, command))

@@ -15,11 +15,11 @@ from mcudeploy.program.footprint import weights_bytes
 from mcudeploy.program.page import as_data, trusted
 from mcudeploy.report import chart
 from mcudeploy.report.chart.svg import visible
-from mcudeploy.report.errors import error_text, operators_text, outputs_text
 from mcudeploy.report.html.arena import blocks_of
 from mcudeploy.report.html.budgets import budgets
 from mcudeploy.report.html.curve import Curve, curve_picture
 from mcudeploy.report.times import StepTimes, latency_text, step_times
+from mcudeploy.report.wording import error_text, operators_text, outputs_text, steps_text
 
 View = dict[str, Any]
 
@@ -53,7 +53,8 @@ def subject_view(subject: Subject) -> View:
     times = step_times(made, subject.measured)
     ticks = sum(times.ticks) if subject.measured is None else subject.measured.latency
     clocks = _in_clocks(made, times)
-    spent = ticks if clocks is times else sum(clocks.ticks)
+    modelled = report.get("estimated_latency")
+    spent = modelled["value"] if modelled and not clocks.measured else ticks
     drawing = chart.draw(made.plan, made.model.work, made.model.path.name)
     return _about(board) | {
         "fits": True,
@@ -64,7 +65,7 @@ def subject_view(subject: Subject) -> View:
         "latency": latency_text(spent, clocks.unit, board) or f"{ticks:,.0f} {times.unit}",
         "ticks": f"{ticks:,.0f} {times.unit}" + ("" if clocks is times else " measured"),
         "milliseconds": None if board.is_host else milliseconds(spent, clocks.unit, board.clock_hz),
-        "source": "measured" if clocks.measured else "estimated",
+        "source": "measured" if clocks.measured else "modelled",
         "counted": "measured" if times.measured else "estimated",
         "overhead": _overhead(report),
         "way": _way(made),
@@ -109,7 +110,7 @@ def _facts(made: Deployment, report: View) -> Iterator[tuple[str, str]]:
     arenas = ", ".join(f"{name} {size:,} B" for name, size in plan.layout.arenas.items())
     yield "arenas", arenas
     yield "live peak", f"{plan.estimate.peak_bytes:,} B at step {plan.estimate.peak_step:,}"
-    yield "steps", f"{report['steps']:,}, {count_text(report['moves'], 'move')}"
+    yield "steps", steps_text(report)
     cuts = (
         f"{visible(split.operators[0])} to {visible(split.operators[-1])}, "
         f"{count_text(split.rows, 'row')} in a part"

@@ -18,6 +18,7 @@ from mcudeploy.boards.board import load_board
 from mcudeploy.common.errors import ModelError, UsageError
 from mcudeploy.device.target import Target
 from mcudeploy.frontend import load
+from mcudeploy.frontend.parameters import parameter_count
 from mcudeploy.frontend.parsing import parse
 from mcudeploy.ir.graph import DType
 from mcudeploy.search.planner import Options
@@ -194,3 +195,13 @@ def test_a_float_network_is_verified_and_is_litert_s(tmp_path: Path) -> None:
     report = api.run_model(path, HOST, QUICK, inputs=[], expected=[])
     assert report["verified"], report["reason"]
     assert rounding(path, 3).outputs.worst < 1e-5
+
+
+def test_weights_of_a_file_are_counted_once(tmp_path: Path) -> None:
+    f = FlatFile()
+    x, w, y, z = f.int8(1, 6, 6, 4), f.weights(4, 3, 3, 4), f.int8(1, 6, 6, 4), f.int8(1, 6, 6, 4)
+    options = {"Padding": SAME, "StrideH": 1, "StrideW": 1}
+    bias = f.bias(x, w, 4)
+    f.operator("CONV_2D", [x, w, bias], y, **options)
+    f.operator("CONV_2D", [y, w, bias], z, **options)
+    assert parameter_count(f.save(tmp_path, [x], [z])) == 4 * 3 * 3 * 4 + 4

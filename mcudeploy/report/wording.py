@@ -1,4 +1,4 @@
-"""How far results are from the reference's, in words: the JSON objects of `verdict` as text."""
+"""Figures of JSON objects in words, the same in tables and in the HTML report."""
 
 from __future__ import annotations
 
@@ -8,6 +8,17 @@ from typing import Any
 from mcudeploy.common.text import agree, count_text
 
 Values = Mapping[str, Any]
+
+
+def steps_text(report: Values) -> str:
+    """All entries of the tape, as the header of the generated C counts them; empty where none is known."""
+    steps, moves = report.get("steps"), report.get("moves", 0)
+    if not steps:
+        return ""
+    if not moves:
+        return f"{steps:,}"
+    how = "moves a block" if moves == 1 else "move a block each"
+    return f"{steps + moves:,}, {moves:,} of them {how} ({report['moved_bytes']:,} B)"
 
 
 def outputs_text(report: Values, *, resolved: bool) -> str:
