@@ -1,7 +1,7 @@
 """Static analysis of all C: kernels, tape, HAL, measurer and the generated programs of tests/golden.
 
     python benchmarks/analyse.py [gcc] [cppcheck] [misra] [clang-tidy]
-    python benchmarks/analyse.py quick
+    python benchmarks/analyse.py quick [--only FILE]
 
 gcc is -fanalyzer of the compilers of six boards, the others see the code as for the host; `quick` is gcc
 on kernels and generated programs as for the host. Findings are compared with benchmarks/deviations.txt, which
@@ -10,11 +10,12 @@ says why it keeps those that it names. Prints the others, and entries that nothi
 
 from __future__ import annotations
 
+import argparse
 import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -135,18 +136,26 @@ def unexpected(tool: str, work: Iterable[Unit]) -> tuple[list[str], set[tuple[st
     return sorted(left), used
 
 
-def main(arguments: Sequence[str]) -> int:
+def main() -> int:
     """Run the tools; print what is new."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    tools = ["gcc", "cppcheck", "misra", "clang-tidy"]
+    parser.add_argument("modes", metavar="TOOL", nargs="*", default=tools)
+    parser.add_argument("--only", default="", help="part of the name of a file")
+    options = parser.parse_args()
     failed = False
-    for mode in arguments or ("gcc", "cppcheck", "misra", "clang-tidy"):
+    for mode in options.modes:
         tool = "gcc" if mode == "quick" else mode
         with tempfile.TemporaryDirectory() as folder:
             if mode == "quick":
                 work = kernel_units(Path(folder)) + generated_units()
             else:
                 work = [it for it in units(Path(folder)) if tool == "gcc" or it.compiler[0] == "gcc"]
+            work = [it for it in work if options.only in it.file.name]
             left, used = unexpected(tool, work)
-        kept = [] if mode == "quick" else deviations()
+        kept = [] if mode == "quick" or options.only else deviations()
         stale = [" ".join(key) for key in kept if key[0] == tool and key not in used]
         print(f"{tool}: {len(work)} files, {len(used)} deviations, {len(left)} findings", flush=True)
         for line in left:
@@ -158,4 +167,4 @@ def main(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

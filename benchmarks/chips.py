@@ -1,7 +1,11 @@
-"""vww in Unicorn, against the host, on chips that no emulator has: python benchmarks/chips.py [BOARD ...]"""
+"""A model in Unicorn, against the host, on chips that no emulator has.
+
+python benchmarks/chips.py [BOARD ...] [--model MODEL.onnx]
+"""
 
 from __future__ import annotations
 
+import argparse
 import sys
 import tempfile
 import time
@@ -19,10 +23,16 @@ MODEL = Path(__file__).resolve().parents[1] / "examples/vww/model.onnx"
 
 def main() -> None:
     """Prints a row for each board."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("boards", metavar="BOARD", nargs="*")
+    parser.add_argument("--model", type=Path, default=MODEL)
+    options = parser.parse_args()
     print("| board | halfwords of code run, 10^6 | seconds here | equals the host |\n|---|---|---|---|")
-    for board in sys.argv[1:] or BOARDS:
+    for board in options.boards or BOARDS:
         try:
-            made, (sample,) = deployed(board, MODEL)
+            made, (sample,) = deployed(board, options.model)
         except FitError:
             print(f"| `{board}` | does not fit | | |", flush=True)
             continue

@@ -1,12 +1,13 @@
 """Builds wheel and sdist twice, in two folders, and compares them byte for byte.
 
-    python benchmarks/distributions.py
+    python benchmarks/distributions.py [--output dist]
 
-They are left in dist/. SOURCE_DATE_EPOCH is the time of the last commit, unless it is set.
+They are left in the folder. SOURCE_DATE_EPOCH is the time of the last commit, unless it is set.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import subprocess
 import sys
@@ -30,6 +31,11 @@ def build(folder: Path, epoch: str) -> dict[str, bytes]:
 
 def main() -> int:
     """1 where the two builds differ."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--output", metavar="FOLDER", type=Path, default=ROOT / "dist")
+    output = parser.parse_args().output
     dated = ["git", "log", "-1", "--format=%ct"]
     epoch = os.environ.get("SOURCE_DATE_EPOCH") or subprocess.check_output(dated, cwd=ROOT, text=True).strip()
     with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
@@ -37,10 +43,10 @@ def main() -> int:
     if first != second or len(first) != 2:
         print(f"the builds differ: {', '.join(first)}; {', '.join(second)}", file=sys.stderr)
         return 1
-    (ROOT / "dist").mkdir(exist_ok=True)
+    output.mkdir(exist_ok=True)
     for name, content in first.items():
-        (ROOT / "dist" / name).write_bytes(content)
-        print(f"dist/{name}: {len(content):,} B, the same twice")
+        (output / name).write_bytes(content)
+        print(f"{output.name}/{name}: {len(content):,} B, the same twice")
     return 0
 
 

@@ -1,6 +1,6 @@
 """Interrupts commands at random moments. They end with the best so far (0), or with 130, in order.
 
-    python benchmarks/interrupts.py [--moments 30] [--seed 0] [--commands plan tune ...] [--twice]
+    python benchmarks/interrupts.py [--moments 30] [--seed 0] [--commands plan tune ...] [--time-limit 5]
 
 A command runs to its end first; moments are drawn from the time that this took. With `--twice` another Ctrl-C
 follows soon, behind which nothing but 0 and 130 may come either. Tables are for docs/reliability.md.
@@ -27,7 +27,6 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parents[1]
 _MODEL = REPOSITORY / "examples" / "vww" / "model.onnx"
 _BOARD = ["--board", "stm32f405"]
-_SEARCH = ["--time-limit", "5"]
 _UNSEEMLY = re.compile(r"Traceback|SystemError|ImportError|Exception ignored|internal error|Fatal Python")
 _BEGUN = re.compile(r"mcudeploy/(?!__main__|__init__|entry|interrupts)\w+")
 """In a traceback: more than the modules that are imported before Ctrl-C is listened to."""
@@ -45,7 +44,7 @@ class Tally:
     wrong: list[str] = field(default_factory=list)
 
 
-def commands(folder: Path) -> dict[str, list[str]]:
+def commands(folder: Path, seconds: float = 5.0) -> dict[str, list[str]]:
     """The command lines, their files made in a folder."""
     rng = random.Random(1)
     with (folder / "rects.csv").open("w", newline="") as file:
@@ -65,13 +64,13 @@ def commands(folder: Path) -> dict[str, list[str]]:
     ]
     graph = {"nodes": nodes, "tensors": [{"bytes": rng.randint(1, 99)} for _ in nodes], "outputs": [119]}
     (folder / "graph.json").write_text(json.dumps(graph))
-    model = str(_MODEL)
+    model, search = str(_MODEL), ["--time-limit", str(seconds)]
     return {
-        "plan": ["plan", model, *_BOARD, *_SEARCH],
-        "tune": ["tune", model, *_BOARD, "--emulate", *_SEARCH],
-        "run": ["run", model, *_BOARD, "--emulate", *_SEARCH],
-        "place": ["place", "rects.csv", "--capacity", "40k", *_SEARCH],
-        "schedule": ["schedule", "graph.json", *_SEARCH],
+        "plan": ["plan", model, *_BOARD, *search],
+        "tune": ["tune", model, *_BOARD, "--emulate", *search],
+        "run": ["run", model, *_BOARD, "--emulate", *search],
+        "place": ["place", "rects.csv", "--capacity", "40k", *search],
+        "schedule": ["schedule", "graph.json", *search],
     }
 
 
@@ -139,10 +138,11 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--commands", nargs="*", default=None)
     parser.add_argument("--twice", action="store_true")
+    parser.add_argument("--time-limit", type=float, default=5.0, help="seconds of search")
     asked = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="mcudeploy-interrupts-"))
     try:
-        known = commands(folder)
+        known = commands(folder, asked.time_limit)
         print(f"| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}")
         failed = False
         for name in asked.commands or known:

@@ -140,7 +140,7 @@ def model_tables(path: Path, board: str) -> None:
     """Print the tables of one model on one board. Raises DeployError."""
     target = Target(load_board(board), emulate=True)
     cycles = target.board.core in CORES
-    report = measure_model(path, target, UNSPLIT, cycles=cycles)
+    report = measure_model(path, target, UNSPLIT, timing="cycles-model" if cycles else "instructions")
     functions = Functions(plan_model(path, target.board, UNSPLIT).build(target).elf)
     operators = report["operators"]
     # With cycles their instructions stand beside them, else ticks are instructions.

@@ -1,6 +1,6 @@
 """Ends `tune` from outside, in every way; what was measured is kept, and the next run goes on.
 
-    python benchmarks/killed.py --points 200 --seed 1 [--board host]
+    python benchmarks/killed.py --points 200 --seed 1 [--board host] [--pairs 5] [--no-disks]
 
 SIGKILL at random points; two runs with one database; a full disk and a read-only one (both need root: small
 file systems are mounted); emulators that are killed. Ends in an AssertionError where something was
@@ -72,6 +72,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--points", type=int, default=20)
     parser.add_argument("--emulators", type=int, default=5)
+    parser.add_argument("--pairs", type=int, default=5, help="of runs with one database")
+    parser.add_argument("--no-disks", action="store_true", help="mount no file systems")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--board", default="host")
     arguments = parser.parse_args()
@@ -82,13 +84,14 @@ def main() -> None:
         tune = Tune(model, folder / "cache", arguments.board)
         whole = tune.run()
         assert whole.status == 0, whole
-        pairs = [[ended.status for ended in two_at_once(tune)] for _ in range(5)]
-        assert pairs == [[0, 0]] * 5, pairs
-        print(f"two at once, 5 times: exit 0 of all, {tune.stored()} tile times", flush=True)
-        print(f"full disk: {full_disk(Tune(model, folder / 'full', arguments.board))}", flush=True)
-        print(f"read-only: {read_only(Tune(model, folder / 'fixed', arguments.board))}", flush=True)
+        pairs = [[ended.status for ended in two_at_once(tune)] for _ in range(arguments.pairs)]
+        assert pairs == [[0, 0]] * arguments.pairs, pairs
+        print(f"two at once, {arguments.pairs} times: exit 0 of all, {tune.stored()} tile times", flush=True)
+        if not arguments.no_disks:
+            print(f"full disk: {full_disk(Tune(model, folder / 'full', arguments.board))}", flush=True)
+            print(f"read-only: {read_only(Tune(model, folder / 'fixed', arguments.board))}", flush=True)
         emulated = Tune(model, folder / "emulated", EMULATED)
-        assert emulated.run().status == 0
+        assert not arguments.emulators or emulated.run().status == 0
         for _ in range(arguments.emulators):
             emulated.forget()
             process = emulated.start()
@@ -96,7 +99,7 @@ def main() -> None:
             ended = emulated.finish(process)
             assert not killed or ended.status == 0 or clear(ended, 10)
             print(f"emulator killed: exit {ended.status} {ended.message}".rstrip(), flush=True)
-        assert emulated.run().status == 0
+        assert not arguments.emulators or emulated.run().status == 0
         start = time.monotonic()
         tally = kills(tune, whole, arguments.points, source)
         print(

@@ -1,10 +1,13 @@
 """The licences of what mcudeploy depends on, docs/licences.md, from the metadata of what is installed.
 
-python benchmarks/licences.py
+    python benchmarks/licences.py [--only EXTRA]
+
+With `--only` those of one extra are printed.
 """
 
 from __future__ import annotations
 
+import argparse
 import re
 import sys
 import tomllib
@@ -37,10 +40,17 @@ def licence(name: str) -> str:
 
 def main() -> int:
     """Write the file; 1 where a package is not installed."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--only", metavar="EXTRA")
+    only = parser.parse_args().only
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     needed = {"running it": project["dependencies"]} | {
         f"`mcudeploy[{extra}]`": listed for extra, listed in project["optional-dependencies"].items()
     }
+    if only is not None:
+        needed = {only: project["optional-dependencies"][only]}
     lines = []
     for use, requirements in needed.items():
         for name in sorted(re.match(r"[\w-]+", it)[0].lower() for it in requirements):
@@ -49,7 +59,10 @@ def main() -> int:
             except metadata.PackageNotFoundError:
                 print(f"{name} is not installed", file=sys.stderr)
                 return 1
-    (ROOT / "docs" / "licences.md").write_text(HEAD + "\n".join(lines) + "\n", encoding="utf-8")
+    if only is None:
+        (ROOT / "docs" / "licences.md").write_text(HEAD + "\n".join(lines) + "\n", encoding="utf-8")
+    else:
+        print("\n".join(lines))
     return 0
 
 

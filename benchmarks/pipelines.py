@@ -1,12 +1,13 @@
 """Pipelines over 2 and 4 microcontrollers and over chiplets, by every mode: tables of docs/pipeline.md.
 
-PYTHONPATH=. python benchmarks/pipelines.py MODELS [--only TABLE]
+PYTHONPATH=. python benchmarks/pipelines.py MODELS [--only TABLE] [--rows N]
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from time import process_time
 
@@ -128,11 +129,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--only", default="")
+    parser.add_argument("--rows", type=int, help="of each table, the first")
     options = parser.parse_args()
     for name, lines in tables(Models(options.folder)):
         if options.only in {"", name}:
             print(f"\n{name}", flush=True)
-            for line in lines:
+            for line in islice(lines, options.rows):
                 print(line, flush=True)
 
 

@@ -1,13 +1,14 @@
 """What a memory limit costs training graphs, and how far plans are from the exact model: tables of
 docs/residency.md.
 
-    PYTHONPATH=. python benchmarks/residency.py MODELS/training [--seconds S] [--only TABLE]
+    PYTHONPATH=. python benchmarks/residency.py MODELS/training [--seconds S] [--only TABLE] [--rows N]
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from time import process_time
 
@@ -131,11 +132,12 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--only", default="")
+    parser.add_argument("--rows", type=int, help="of each table, the first")
     options = parser.parse_args()
     for name, lines in tables(Graphs(options.folder), options.seconds):
         if options.only in {"", name}:
             print(f"\n{name}", flush=True)
-            for line in lines:
+            for line in islice(lines, options.rows):
                 print(line, flush=True)
 
 

@@ -6,6 +6,7 @@ python benchmarks/tradeoff.py MODEL.onnx ... --board mps2-an386 [--svg docs/trad
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
@@ -21,11 +22,11 @@ COLOURS = ("#1b6ca8", "#c0392b", "#27864a", "#8e44ad")
 Point = tuple[float, float]
 
 
-def points(model: Path, target: Target, seconds: float) -> tuple[int, list[Point]]:
+def points(model: Path, target: Target, limits: Sequence[float], seconds: float) -> tuple[int, list[Point]]:
     """Unsplit arena in bytes; for each limit the measured overhead in percent and the arena in bytes."""
     found: list[Point] = []
     unsplit = 0
-    for limit in LIMITS:
+    for limit in limits:
         _, report = tune_model(model, [target], Options(max_overhead=limit, time_limit=seconds))
         unsplit = report["unsplit_arena_bytes"]
         found.append((report["overhead_percent"], report["arena_bytes"]))
@@ -76,12 +77,16 @@ def main() -> None:
     parser.add_argument("models", type=Path, nargs="+")
     parser.add_argument("--board", default="mps2-an386")
     parser.add_argument("--time-limit", type=float, default=60.0)
+    parser.add_argument("--limit", type=float, action="append", help="percent")
     parser.add_argument("--svg", type=Path)
     arguments = parser.parse_args()
     target = Target(load_board(arguments.board), emulate=True)
     print("| model | limit % | unsplit arena | arena | measured overhead % | splits |")
     print("| --- | --- | --- | --- | --- | --- |")
-    curves = {model.parent.name: points(model, target, arguments.time_limit) for model in arguments.models}
+    limits = arguments.limit or LIMITS
+    curves = {
+        model.parent.name: points(model, target, limits, arguments.time_limit) for model in arguments.models
+    }
     if arguments.svg:
         arguments.svg.write_text(drawing(curves), "utf-8")
 

@@ -1,6 +1,6 @@
 """Runs the tutorials of docs/tutorials as they stand.
 
-    python benchmarks/tutorials.py [NAME...]
+    python benchmarks/tutorials.py [NAME...] [--pages docs/tutorials]
 
 Each gets an empty folder with `examples` in it. In the order of the page, a block with a title is written to
 the file of that name, and a block of `sh` is run by bash; the first command that fails ends the tutorial.
@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = {page.stem: page for page in sorted((ROOT / "docs" / "tutorials").glob("*.md"))}
+PAGES = ROOT / "docs" / "tutorials"
 BLOCK = re.compile(r'^```(\w+)(?: title="([\w.-]+)")?\n(.*?)^```', re.M | re.S)
 MOST_S = 900
 """How long one block may take."""
@@ -50,15 +50,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(PAGES))
-    names = parser.parse_args().names or list(PAGES)
-    if unknown := set(names) - PAGES.keys():
+    parser.add_argument("names", nargs="*", metavar="NAME", help="all pages, unless named")
+    parser.add_argument("--pages", metavar="FOLDER", type=Path, default=PAGES)
+    options = parser.parse_args()
+    pages = {page.stem: page for page in sorted(options.pages.glob("*.md"))}
+    names = options.names or list(pages)
+    if unknown := set(names) - pages.keys():
         parser.error(f"no such tutorial: {', '.join(sorted(unknown))}")
     failed = False
     for name in names:
         started = time.monotonic()
         with tempfile.TemporaryDirectory() as folder:
-            fault = run(PAGES[name], Path(folder))
+            fault = run(pages[name], Path(folder))
         failed |= fault is not None
         print(f"{name}: {fault or 'ok'}, {time.monotonic() - started:.0f} s", flush=True)
     return int(failed)
