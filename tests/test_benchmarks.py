@@ -60,6 +60,7 @@ RUNS: dict[str, Sequence[Sequence[str]]] = {
     "plan_ablation": [["model.onnx", *SHORT, "--part", "recomputed halos"]],
     "plan_time": [["model.onnx", "--time-limit", "60"]],
     "residency": [[".", "--only", "exact", "--rows", "1", "--seconds", "1"]],
+    "same_plans": [["models", "--jobs", "1", "--only", "keep-constant"]],
     "size": [["--model", "model.onnx", *ON_M4]],
     "slow_memory": [["mps2-an505", "model.onnx:sram=64k", *SHORT]],
     "stack_bounds": [["models", *ON_M4, "--no-split"]],
