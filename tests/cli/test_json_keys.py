@@ -17,6 +17,7 @@ from click.testing import CliRunner
 from onnx import TensorProto, helper, numpy_helper
 
 from mcudeploy.cli.main import cli
+from mcudeploy.common.resources import cache_dir
 from tests.pipeline.test_topology_file import GOOD
 
 GOLDEN = Path(__file__).parent / "json_keys.txt"
@@ -96,6 +97,11 @@ def test_keys_of_json_objects(
     workplace: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
     monkeypatch.chdir(workplace)
+    firmware = cache_dir() / "firmware"
+    firmware.mkdir(parents=True, exist_ok=True)
+    (workplace / "cache").mkdir()
+    (workplace / "cache" / "firmware").symlink_to(firmware.resolve())
+    monkeypatch.setenv("MCUDEPLOY_CACHE_DIR", str(workplace / "cache"))  # without earlier measurements
     lines = []
     for line in COMMANDS:
         result = CliRunner().invoke(cli, [*line.split(), "--json"])
