@@ -64,7 +64,10 @@ class Program(click.RichGroup):
         except FitError as error:
             code = _failed(with_commands(error, arguments, self.commands), arguments, as_json)
         except Exception as error:
-            code = _failed(error, arguments, as_json)
+            if code := interrupts.signalled():  # as it unwound, such as where the terminal is gone
+                code = _report(error, code, interrupts.WORDS[code], as_json)
+            else:
+                code = _failed(error, arguments, as_json)
         sys.exit(code)
 
     def _defaults(self, settings: dict[str, object]) -> dict[str, dict[str, object]]:

@@ -104,6 +104,11 @@ def begin() -> None:
     _STATE.begun = True
 
 
+def signalled() -> int:
+    """The exit code of the signal that ended what had begun; 0 where none did."""
+    return _STATE.asked
+
+
 def through(finish: Callable[[], _T]) -> _T:
     """What `finish` gives, also if Ctrl-C comes meanwhile: what a search found is not lost at the end."""
     try:

@@ -19,7 +19,7 @@ from click.testing import CliRunner, Result
 import mcudeploy
 from mcudeploy.boards.board import Board, list_boards
 from mcudeploy.cli.main import cli
-from mcudeploy.common import errors
+from mcudeploy.common import errors, interrupts
 from mcudeploy.common.interrupts import Terminated
 from mcudeploy.ir.clock import LEAST
 from tests.cli.conftest import RUN, Deploy
@@ -345,3 +345,12 @@ def test_every_stream_takes_every_character(encoding: str, folder: Path, deploy:
     assert ">= 1.0 ms" in result.stdout and r"m\u1f00" in result.stdout
     for name in cli.commands:
         assert CliRunner(charset=encoding).invoke(cli, [name, "--help"]).exit_code == 0
+
+
+def test_what_fails_as_a_signal_unwinds_is_no_error_of_its_own(
+    mcudeploy_command: Invoke, deploy: Deploy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(interrupts._STATE, "asked", interrupts.HUNG_UP)
+    deploy.answers["run_model"] = OSError(errno.EIO, "Input/output error")  # the terminal is gone
+    result = mcudeploy_command(RUN_LINE)
+    assert (result.exit_code, result.stderr) == (129, "error: ended with its terminal\n")
