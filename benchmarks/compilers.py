@@ -2,9 +2,10 @@
 
     python benchmarks/compilers.py MODELS... [--limit 30] [--cores cortex-m4,rv32] [--levels=-O0,-O2]
 
-For each model a library is made, without a board and for each core. All its sources are compiled without a warning
-(-Wall -Wextra -Wpedantic -Wconversion -Woverlength-strings), its self-test runs, on this computer or in QEMU, and must
-find no difference; the bytes of its outputs must be the same for each compiler and level. Prints a row for each.
+For each model a library is made, without a board and for each core. All its sources are compiled without a
+warning (-Wall -Wextra -Wpedantic -Wconversion -Woverlength-strings). Its self-test runs, on this computer or
+in QEMU, and must find no difference; the bytes of its outputs must be the same for each compiler and level.
+Prints a row for each.
 """
 
 from __future__ import annotations
@@ -107,7 +108,8 @@ static uint32_t semihosting(uint32_t number, const void *argument)
 {
     register uint32_t result __asm__("a0") = number;
     register const void *with __asm__("a1") = argument;
-    __asm__ volatile(".option push\\n.option norvc\\nslli x0, x0, 0x1f\\nebreak\\nsrai x0, x0, 7\\n.option pop"
+    __asm__ volatile(".option push\\n.option norvc\\nslli x0, x0, 0x1f\\nebreak\\n"
+                     "srai x0, x0, 7\\n.option pop"
                      : "+r"(result) : "r"(with) : "memory");
     return result;
 }
@@ -148,7 +150,9 @@ MEMORY {{ code : ORIGIN = {code}, LENGTH = {code_bytes} ram : ORIGIN = {ram}, LE
 SECTIONS {{
   .text : {{ KEEP(*(.start)) *(.text*) *(.rodata*) *(.srodata*) }} > code
   .data : {{ *(.data*) *(.sdata*) }} > ram
-  .bss (NOLOAD) : {{ *(.bss*) *(.sbss*) *(COMMON) *(.arena*) . = ALIGN(16); . += 0x4000; stack_top = .; }} > ram
+  .bss (NOLOAD) : {{
+    *(.bss*) *(.sbss*) *(COMMON) *(.arena*) . = ALIGN(16); . += 0x4000; stack_top = .;
+  }} > ram
 }}
 """
 
